@@ -1,0 +1,60 @@
+"""The errors a user can meet: each says what went wrong, where, and what to do next.
+
+They are raised anywhere and caught in one place, `ansor_deploy.cli`, which prints the
+message and leaves with the class's exit code. The codes are a contract with build systems.
+"""
+
+from __future__ import annotations
+
+
+class AnsorError(Exception):
+    """An expected failure, with its remedy."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(AnsorError):
+    """The command's words do not fit together (exit 2)."""
+
+    exit_code = 2
+
+
+class ModelError(AnsorError):
+    """The model cannot be read, or asks for what cannot be compiled (exit 3)."""
+
+    exit_code = 3
+
+
+class DeviceError(AnsorError):
+    """The machine that should run the code cannot be reached or cannot run it (exit 4)."""
+
+    exit_code = 4
+
+
+class MissingRecordError(AnsorError):
+    """A frozen build lacks the record of a task (exit 5)."""
+
+    exit_code = 5
+
+
+class VerificationError(AnsorError):
+    """The library's numbers differ from the oracle's (exit 6)."""
+
+    exit_code = 6
+
+
+class BudgetError(AnsorError):
+    """The budget ended before the goal was reached (exit 7)."""
+
+    exit_code = 7
+
+
+class RegistryError(AnsorError):
+    """The registry is damaged, locked, or not a registry (exit 8)."""
+
+    exit_code = 8

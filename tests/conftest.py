@@ -1,0 +1,55 @@
+"""What every test may not do: touch the user's files, or reach another machine."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+XDG = ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """HOME and the XDG folders lie in a fresh folder, for this process and its children."""
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(home))
+        for name in XDG:
+            patch.setenv(name, str(home / name.lower()))
+        for name in [n for n in os.environ if n.startswith("ANSOR_DEPLOY_")]:
+            if not name.startswith("ANSOR_DEPLOY_TEST_"):
+                patch.delenv(name)
+        yield home
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _loopback_only() -> Iterator[None]:
+    """A connection to anything but this machine fails the test that makes it."""
+    with pytest.MonkeyPatch.context() as patch:
+        for method in ("connect", "connect_ex"):
+            patch.setattr(socket.socket, method, _guarded(getattr(socket.socket, method)))
+        yield
+
+
+def _guarded(connect: Any) -> Any:
+    def guard(self: socket.socket, address: Any) -> Any:
+        if self.family in (socket.AF_INET, socket.AF_INET6) and not _is_loopback(address[0]):
+            pytest.fail(f"the test tried to connect to {address!r}", pytrace=True)
+        return connect(self, address)
+
+    return guard
+
+
+def _is_loopback(host: str) -> bool:
+    if host in ("", "localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name other than localhost would have to be looked up
+        return False
