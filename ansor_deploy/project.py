@@ -1,0 +1,96 @@
+"""Where things are: the user's project, the content shipped with the tool, the registry.
+
+A project is the folder with an `ansor-deploy.toml`. The search order is always the same: what
+the command line says, then the project, then what is shipped or the user's data folder.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import AnsorError, UsageError
+from .toml_file import TomlFile, read_toml
+
+MARKER = "ansor-deploy.toml"
+_FIELDS = ("registry", "target")
+
+
+@dataclass(frozen=True)
+class Project:
+    """What `ansor-deploy.toml` says; all None where there is no such file.
+
+    root: the folder it lies in. registry: path of the registry, resolved against `root`.
+    target: name, or path ending in `.toml`, of the target to build for.
+    """
+
+    root: Path | None = None
+    registry: Path | None = None
+    target: str | None = None
+
+    @classmethod
+    def find(cls, start: Path | None = None) -> Project:
+        """The project of `start` (default: the working directory) or of a folder above it.
+
+        UsageError, with file and line, if its file says what cannot be.
+        """
+        here = (start or Path.cwd()).resolve()
+        for folder in (here, *here.parents):
+            if (folder / MARKER).is_file():
+                return _read(folder)
+        return cls()
+
+    def registry_path(self, option: Path | None = None) -> Path:
+        """The registry to use: `option`, else the project's, else the one in the data folder.
+
+        The data folder is `$XDG_DATA_HOME/ansor-deploy`, by default `~/.local/share/ansor-deploy`.
+        UsageError if it is needed and there is no home directory.
+        """
+        return option or self.registry or _data_home() / "ansor-deploy" / "registry.db"
+
+    def target_path(self) -> list[Path]:
+        """Folders that `load_target` searches: the project's `targets`, then the shipped one."""
+        own = [self.root / "targets"] if self.root else []
+        return [*own, shipped("targets")]
+
+
+def shipped(name: str) -> Path:
+    """Folder of the content shipped with the tool: "registry", "rules" or "targets".
+
+    In an installed tool it lies inside the package, in a checkout beside it.
+    """
+    package = Path(__file__).resolve().parent
+    for folder in (package / "_shipped" / name, package.parent / name):
+        if folder.is_dir():
+            return folder
+    hint = "Install the tool again: pip install --force-reinstall ansor-deploy."
+    raise AnsorError(f"this installation lacks its {name} folder, beside {package}", hint)
+
+
+def _read(root: Path) -> Project:
+    file = read_toml(root / MARKER)
+    file.refuse_unknown(_FIELDS)
+    registry, target = (_string(file, key) for key in _FIELDS)
+    return Project(root, root / Path(registry).expanduser() if registry else None, target)
+
+
+def _string(file: TomlFile, key: str) -> str | None:
+    value = file.data.get(key)
+    if value is None or (isinstance(value, str) and value and value.isprintable()):
+        return value
+    hint = f'Write it in quotes: {key} = "...".'
+    raise file.error(f"{key} must be a line of text and is {value!r}", key, hint=hint)
+
+
+def _data_home() -> Path:
+    named = Path(os.environ.get("XDG_DATA_HOME", ""))
+    if named.is_absolute():  # the XDG specification has relative paths ignored
+        return named
+    try:
+        return Path.home() / ".local" / "share"
+    except RuntimeError as error:
+        raise UsageError(
+            "there is no home directory to keep the registry in",
+            f"Say where it is: --registry PATH, or registry = PATH in {MARKER}.",
+        ) from error

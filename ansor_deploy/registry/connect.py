@@ -1,0 +1,157 @@
+"""Open a registry file safely: create, check, bring up to date, or refuse."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sqlite3
+import sys
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ..errors import RegistryError
+from ..project import shipped
+from .faults import explained
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+APPLICATION_ID = 0x416E7344  # "AnsD", in the file's header
+SCHEMA_VERSION = 1
+BUSY_SECONDS = 30.0
+
+
+def connect(path: Path, *, write: bool, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
+    """A connection to an up-to-date registry; an empty one in memory if nothing is there to read.
+
+    RegistryError (exit 8) if the file is damaged, locked, of a newer tool, or not a registry.
+    """
+    with explained(path):
+        if write:
+            _prepare(path)
+        elif not path.exists() or path.stat().st_size == 0:
+            return _empty()
+        connection = _connect(path, write=write, busy_seconds=busy_seconds)
+        try:
+            _check(connection, path, write=write)
+            # Readers must not write either, but may roll back what a killed writer left.
+            connection.execute(f"PRAGMA query_only = {'OFF' if write else 'ON'}")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All or nothing; takes the write lock at once, so that two writers queue up."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # SQLite itself rolls back when the disk is full
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _prepare(path: Path) -> None:
+    """Make the folder, and refuse early what SQLite would only find out at the first write."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for place in (path.parent, path):  # the rollback journal is made in the folder
+        if place.exists() and not os.access(place, os.W_OK):
+            raise RegistryError(
+                f"the registry {path} is not writable: no permission to write to {place}",
+                "Change the permissions, or name another registry with --registry PATH.",
+            )
+
+
+def _empty() -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    _migrate(connection)
+    connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
+def _connect(path: Path, *, write: bool, busy_seconds: float) -> sqlite3.Connection:
+    uri = f"{path.resolve().as_uri()}?mode={'rwc' if write else 'rw'}"
+    connection = sqlite3.connect(uri, uri=True, timeout=busy_seconds, isolation_level=None)
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA trusted_schema = OFF")  # a registry may come from someone else
+    connection.execute("PRAGMA cell_size_check = ON")  # finds damaged pages when they are read
+    return connection
+
+
+def _check(connection: sqlite3.Connection, path: Path, *, write: bool) -> None:
+    identity, version, tables = _header(connection)
+    if identity != APPLICATION_ID and (identity or version or tables):
+        raise RegistryError(
+            f"{path} is a SQLite file but not a registry",
+            "Name a registry with --registry PATH, or a path where there is no file yet.",
+        )
+    if version > SCHEMA_VERSION:
+        raise RegistryError(
+            f"the registry {path} was written by a newer ansor-deploy "
+            f"(schema {version}; this one knows {SCHEMA_VERSION})",
+            "Update ansor-deploy, or name another registry with --registry PATH.",
+        )
+    if version < SCHEMA_VERSION:
+        _update(connection, path, version, write=write, backup=tables > 0)
+    if write:
+        # WAL is faster, but in SQLite before 3.51.3 two processes can corrupt it.
+        connection.execute("PRAGMA journal_mode = DELETE")
+
+
+def _header(connection: sqlite3.Connection) -> tuple[int, int, int]:
+    """Application id, schema version and number of tables."""
+    queries = (
+        "PRAGMA application_id",
+        "PRAGMA user_version",
+        "SELECT count(*) FROM sqlite_master",
+    )
+    identity, version, tables = (connection.execute(query).fetchone()[0] for query in queries)
+    return identity, version, tables
+
+
+def _update(
+    connection: sqlite3.Connection, path: Path, version: int, *, write: bool, backup: bool
+) -> None:
+    if not write:
+        raise RegistryError(
+            f"the registry {path} has schema {version}; this ansor-deploy needs {SCHEMA_VERSION}",
+            "Update it with any command that writes to it, or read a writable copy of it.",
+        )
+    if backup:
+        _back_up(connection, path.with_name(f"{path.name}.schema-{version}"))
+    _migrate(connection)
+
+
+def _back_up(connection: sqlite3.Connection, copy: Path) -> None:
+    unfinished = copy.with_name(f"{copy.name}.{os.getpid()}")
+    with closing(sqlite3.connect(unfinished)) as target:
+        connection.backup(target)
+    unfinished.replace(copy)
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    """Bring the schema up to date, in one transaction that also names the file a registry."""
+    from sqlite_utils import Database
+
+    with transaction(connection):
+        # Another process may have migrated between our look at the version and this lock.
+        if _header(connection)[1] < SCHEMA_VERSION:
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            _load_migrations().apply(Database(connection, execute_plugins=False))
+
+
+def _load_migrations() -> Any:
+    path = shipped("registry") / "migrations.py"
+    spec = importlib.util.spec_from_file_location("ansor_deploy_migrations", path)
+    if spec is None or spec.loader is None:
+        raise RegistryError(f"the schema {path} cannot be loaded", "Install the tool again.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module.migrations

@@ -1,0 +1,86 @@
+"""What SQLite's errors mean to the user, and what to do about each."""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import RegistryError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_DAMAGED = (
+    "See what is wrong with `ansor-deploy registry verify`; then restore a copy of the file, or "
+    "move it away and let the next build start a new one."
+)
+
+# A part of SQLite's message: (what went wrong, what to do next).
+_MEANINGS = {
+    "locked": ("is in use by {holder}", "Wait until it has ended, or end it, and try again."),
+    "malformed": ("is damaged", _DAMAGED),
+    "UTF-8": ("is damaged", _DAMAGED),
+    "not a database": ("is damaged, or not a registry", _DAMAGED),
+    "is full": ("cannot grow: the disk is full", "Free some space and try again."),
+    "readonly": ("is not writable", "Check the permissions of the file and of its folder."),
+    "unable to open": ("cannot be opened", "Check the path, its folder and their permissions."),
+    "disk I/O": ("cannot be read or written: disk I/O error", "Check the disk and its free space."),
+}
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn the errors that a registry file can cause into RegistryErrors that name it.
+
+    A violated constraint is a bug of the caller and passes through.
+    """
+    try:
+        yield
+    except sqlite3.IntegrityError:
+        raise
+    except sqlite3.Error as error:
+        raise _explain(path, str(error)) from error
+    except UnicodeDecodeError as error:  # SQLite quotes the bytes that it stumbled over
+        raise damaged(path, "it holds bytes that are not text") from error
+    except OSError as error:
+        hint = "Check the path, its permissions and the free space of its disk."
+        raise RegistryError(f"the registry {path}: {error.strerror}", hint) from error
+
+
+@contextmanager
+def decoding(path: Path, row: object) -> Iterator[None]:
+    """Turn the errors of a row that cannot be read back into a RegistryError."""
+    try:
+        yield
+    except (zlib.error, ValueError, KeyError, TypeError) as error:
+        raise damaged(path, f"row {row} cannot be read: {error}") from error
+
+
+def damaged(path: Path, what: str) -> RegistryError:
+    """The error of a file that can be read but is not as it was written."""
+    return RegistryError(f"the registry {path} is damaged: {what}", _DAMAGED)
+
+
+def _explain(path: Path, message: str) -> RegistryError:
+    for part, (problem, hint) in _MEANINGS.items():
+        if part in message:
+            what = problem.format(holder=_holder(path))
+            return RegistryError(f"the registry {path} {what} ({message})", hint)
+    return RegistryError(f"the registry {path} cannot be used: {message}", _DAMAGED)
+
+
+def _holder(path: Path) -> str:
+    """Who holds a lock on the file, as far as Linux tells."""
+    try:
+        inode = str(path.stat().st_ino)
+        for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():
+            words = line.split()
+            if words[5].split(":")[-1] == inode:
+                name = Path(f"/proc/{words[4]}/comm").read_text(encoding="utf-8").strip()
+                return f"process {words[4]} ({name})"
+    except (OSError, ValueError, IndexError):
+        pass  # another system, or the process has just ended
+    return "another process"

@@ -1,0 +1,136 @@
+"""What tuning leaves behind: workloads, measurements and records."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from statistics import median
+from typing import Any
+
+from .keys import TaskKey, canonical_json, sha256
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A task's program as the registry knows it: enough to list it and to find its neighbours.
+
+    key: SHA-256 of `text`. text: canonical, name-free program text. op: the anchor operator
+    ("conv2d", "matmul", ...). name: the fused function's readable name. family: the weaker key
+    (anchor operator, dtypes, layout; shapes apart). flops: of one run. bytes: read and written
+    by one run when nothing is cached.
+    """
+
+    key: str
+    text: str
+    op: str
+    name: str
+    family: str
+    shapes: tuple[tuple[int, ...], ...]
+    dtypes: tuple[str, ...]
+    flops: float
+    bytes: float
+
+    def __repr__(self) -> str:
+        return f"Workload({self.key[:12]} {self.op} {self.name})"
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where a measured program came from: never part of its identity."""
+
+    tool: str
+    tvm: str
+    search: str
+    device: str
+    seed: int
+    created: str  # ISO 8601, UTC
+
+    def __repr__(self) -> str:
+        return f"Provenance({self.search} on {self.device}, tvm {self.tvm}, {self.created})"
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One candidate's outcome: times in seconds, or an error that is data.
+
+    trace: the schedule as canonical JSON text of a TVM trace.
+    error: "" or a kind: "build", "load", "run", "timeout", "crash", "wrong-output".
+    """
+
+    key: TaskKey
+    trace: str
+    seconds: tuple[float, ...]
+    error: str
+    message: str
+    provenance: Provenance
+
+    @property
+    def latency(self) -> float:
+        """Median run time in seconds; infinite for a failed candidate."""
+        return median(self.seconds) if self.seconds and not self.error else float("inf")
+
+    def __repr__(self) -> str:
+        outcome = self.error or f"{self.latency * 1e3:.4g} ms"
+        return f"Measurement({self.key} {outcome})"
+
+
+@dataclass(frozen=True)
+class Record:
+    """A measured program that a build may use. Immutable; the best of a key is a query.
+
+    proof: how its output was checked: {"oracle", "seed", "max_abs_err", "max_rel_err"}.
+    """
+
+    key: TaskKey
+    trace: str
+    seconds: tuple[float, ...]
+    proof: dict[str, Any]
+    provenance: Provenance
+
+    @property
+    def latency(self) -> float:
+        """Median run time in seconds."""
+        return median(self.seconds)
+
+    @cached_property
+    def id(self) -> str:
+        """Content address: equal records have equal ids on every machine."""
+        return sha256(canonical_json(self.to_json()))
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object that `from_json` turns back into an equal record."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Record:
+        """The record of a `to_json` object; KeyError or TypeError if it is not one."""
+        return cls(
+            key=TaskKey(**data["key"]),
+            trace=data["trace"],
+            seconds=tuple(data["seconds"]),
+            proof=data["proof"],
+            provenance=Provenance(**data["provenance"]),
+        )
+
+    def __repr__(self) -> str:
+        return f"Record({self.id[:12]} {self.key} {self.latency * 1e3:.4g} ms)"
+
+
+@dataclass(frozen=True)
+class SearchEnd:
+    """A task's search came to its end, which an interrupted one did not.
+
+    reason: "limit", "no improvement", "impact" or "budget". enough_for: budgets of up to so many
+    trials a task have nothing left to do for it.
+    """
+
+    key: TaskKey
+    tvm: str
+    search: str
+    trials: int
+    reason: str
+    enough_for: int
+    created: str  # ISO 8601, UTC
+
+    def __repr__(self) -> str:
+        return f"SearchEnd({self.key} {self.trials} trials, {self.reason})"

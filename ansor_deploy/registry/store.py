@@ -1,0 +1,362 @@
+"""The registry: every workload, measurement and record, in one SQLite file.
+
+Records and measurements are only ever added. A reader asks SQL alone: no trace is parsed and
+no compiler loaded to answer "is this tuned?".
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from ..errors import RegistryError
+from . import queries
+from .connect import BUSY_SECONDS, connect, transaction
+from .faults import damaged, decoding, explained
+from .keys import TaskKey, canonical_json, sha256
+from .record import Measurement, Provenance, Record, SearchEnd, Workload
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+    from ..target import Target
+
+_CHUNK = 1000  # rows read at a time, so that no lock is held while they are looked at
+
+# Only an equal key is passed over; a row that breaks another rule is a bug and is refused.
+_ADD_WORKLOAD = "INSERT INTO workloads VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+_ADD_RECORD = "INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+_ADD_MEASUREMENT = "INSERT INTO measurements VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)"
+
+
+class Registry:
+    """An open registry file, to be used by one thread and closed (or used in `with`).
+
+    Every method raises RegistryError if the file is damaged, locked, full or not writable.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self.path = path
+        self._connection = connection
+
+    @classmethod
+    def open(
+        cls, path: Path, *, write: bool = True, busy_seconds: float = BUSY_SECONDS
+    ) -> Registry:
+        """Open a registry; made if it is not there, or, without `write`, as if it were empty.
+
+        busy_seconds: how long to wait for another process's transaction.
+        """
+        return cls(connect(path, write=write, busy_seconds=busy_seconds), path)
+
+    def close(self) -> None:
+        """Close the file; what was added is already safe."""
+        self._connection.close()
+
+    def __enter__(self) -> Registry:  # noqa: PYI034 - typing.Self came with Python 3.11
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Registry({self.path})"
+
+    # What is known
+
+    def best(self, keys: Iterable[TaskKey], tvm: str) -> dict[TaskKey, Record]:
+        """The record with the smallest median latency of each key that has one.
+
+        tvm: version that made the record; traces of other versions need not replay.
+        """
+        found = ((key, self.top(key, tvm, 1)) for key in dict.fromkeys(keys))
+        return {key: records[0] for key, records in found if records}
+
+    def top(self, key: TaskKey, tvm: str, count: int) -> list[Record]:
+        """Up to `count` records of a key made with this version of TVM, the fastest first."""
+        rows = self._rows(
+            "SELECT * FROM records WHERE workload = ? AND target = ? AND tvm = ? "
+            "ORDER BY latency, id LIMIT ?",
+            (key.workload, key.target, tvm, count),
+        )
+        return [self._record(row) for row in rows]
+
+    def trials(self, keys: Iterable[TaskKey]) -> dict[TaskKey, int]:
+        """How many measurements each key has, failures included; 0 where there are none."""
+        sql = "SELECT count(*) AS n FROM measurements WHERE target = ? AND workload = ?"
+        return {key: self._rows(sql, (key.target, key.workload))[0]["n"] for key in keys}
+
+    def measurements(self, target: str, key: TaskKey | None = None) -> Iterator[Measurement]:
+        """Every measurement of a target's fingerprint, or of one of its keys, oldest first."""
+        # Without a key the table is walked in its own order: an index would need sorting.
+        rows = (
+            self._walk("measurements NOT INDEXED", "target = ?", (target,))
+            if key is None
+            else self._walk("measurements", "target = ? AND workload = ?", (target, key.workload))
+        )
+        return (self._measurement(row) for row in rows)
+
+    def enough_for(self, keys: Iterable[TaskKey], tvm: str) -> dict[TaskKey, int]:
+        """The largest budget of trials a task for which each key's search has ended.
+
+        A key whose search never ended, or was interrupted, is not in the answer.
+        """
+        sql = (
+            "SELECT max(enough_for) AS n FROM searches "
+            "WHERE workload = ? AND target = ? AND tvm = ?"
+        )
+        found = ((key, self._rows(sql, (key.workload, key.target, tvm))[0]["n"]) for key in keys)
+        return {key: most for key, most in found if most is not None}
+
+    def seconds_per_trial(self, target: str) -> float | None:
+        """Mean wall-clock seconds of one trial on a target's fingerprint; None if never tuned."""
+        row = self._rows(queries.SECONDS_PER_TRIAL, (target,))[0]
+        return row["seconds"] / row["trials"] if row["trials"] else None
+
+    def query(
+        self,
+        op: str | None = None,
+        target: str | None = None,
+        model: str | None = None,
+        since: str | None = None,
+        limit: int = 100,
+    ) -> list[dict[str, Any]]:
+        """The best record of each task and TVM version, the newest first, as JSON objects.
+
+        target, model: name, or beginning of the fingerprint or digest. since: ISO 8601, UTC.
+        """
+        sql, values = queries.best_records(op, target, model, since, limit)
+        return [self._listed(row) for row in self._rows(sql, values)]
+
+    def stats(self) -> dict[str, Any]:
+        """What the registry holds, as one JSON object.
+
+        trials_saved: measurements that would have been made again had models not shared tasks.
+        bytes: size of the file.
+        """
+        counts = {name: self._rows(sql)[0]["n"] for name, sql in queries.COUNTS.items()}
+        size = self.path.stat().st_size if self.path.exists() else 0
+        groups = {name: self._rows(sql) for name, sql in queries.GROUPS.items()}
+        return {**counts, "bytes": size, **groups}
+
+    def verify(self) -> list[str]:
+        """What is wrong with the file, in words; reads every page and every row."""
+        with explained(self.path):
+            found = [row[0] for row in self._connection.execute("PRAGMA integrity_check(20)")]
+        if found != ["ok"]:
+            return found
+        orphans = self._rows("PRAGMA foreign_key_check")
+        found += [f"{row['table']}: a row lacks its {row['parent']}" for row in orphans]
+        return [*found[1:], *self._unreadable()]
+
+    # What is added
+
+    def add_target(self, target: Target) -> None:
+        """Make a target known; its newest name is the one that is listed."""
+        self._write(
+            "INSERT INTO targets VALUES (?, ?, ?) ON CONFLICT DO UPDATE "
+            "SET name = excluded.name, json = excluded.json WHERE json <> excluded.json",
+            [(target.fingerprint, target.name, canonical_json(target.to_json()))],
+        )
+
+    def add_workloads(self, workloads: Sequence[Workload]) -> None:
+        """Make workloads known; those that are already known stay as they are."""
+        rows = [_workload_row(workload) for workload in workloads]
+        self._write(_ADD_WORKLOAD, rows)
+
+    def add_batch(self, measurements: Sequence[Measurement], records: Sequence[Record]) -> None:
+        """Add what a batch of trials left behind, in one transaction: all of it or nothing."""
+        measured = [_measurement_row(measurement) for measurement in measurements]
+        recorded = [_record_row(record) for record in records]
+        with explained(self.path), transaction(self._connection):
+            self._connection.executemany(_ADD_MEASUREMENT, measured)
+            self._connection.executemany(_ADD_RECORD, recorded)
+
+    def add_searches(self, ends: Sequence[SearchEnd]) -> None:
+        """Note searches that came to their end."""
+        rows = [
+            (
+                end.key.workload,
+                end.key.target,
+                end.tvm,
+                end.search,
+                end.trials,
+                end.reason,
+                end.enough_for,
+                end.created,
+            )
+            for end in ends
+        ]
+        self._write("INSERT INTO searches VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def add_model(self, digest: str, name: str, tasks: Sequence[tuple[TaskKey, int]]) -> None:
+        """Note a model's tasks with their weights, for the targets that the keys name.
+
+        digest: SHA-256 of the model file. Tasks noted earlier for these targets are replaced.
+        """
+        rows = [(digest, key.workload, key.target, weight) for key, weight in tasks]
+        with explained(self.path), transaction(self._connection):
+            run = self._connection
+            run.execute(
+                "INSERT INTO models VALUES (?, ?) ON CONFLICT DO UPDATE SET name = excluded.name",
+                (digest, name),
+            )
+            run.executemany(
+                "DELETE FROM model_tasks WHERE model = ? AND target = ?",
+                {(digest, key.target) for key, _ in tasks},
+            )
+            run.executemany("INSERT INTO model_tasks VALUES (?, ?, ?, ?)", rows)
+
+    def add_build(
+        self, artifact: Path, model: str, target: str, created: str, manifest: dict[str, Any]
+    ) -> None:
+        """Note a build. model: digest. target: fingerprint. created: ISO 8601, UTC."""
+        row = (str(artifact), model, target, created, canonical_json(manifest))
+        self._write("INSERT INTO builds VALUES (NULL, ?, ?, ?, ?, ?)", [row])
+
+    def add_tuning(
+        self, target: str, search: str, trials: int, seconds: float, created: str
+    ) -> None:
+        """Note what a tuning run took in wall-clock seconds, for `seconds_per_trial`."""
+        row = (target, search, trials, float(seconds), created)
+        self._write("INSERT INTO tunings VALUES (NULL, ?, ?, ?, ?, ?)", [row])
+
+    # How rows and nouns become each other
+
+    def _rows(
+        self, sql: str, values: Sequence[Any] | Mapping[str, Any] = ()
+    ) -> list[dict[str, Any]]:
+        with explained(self.path):
+            cursor = self._connection.execute(sql, values)
+            names = [column[0] for column in cursor.description or ()]
+            return [dict(zip(names, row, strict=True)) for row in cursor]
+
+    def _walk(self, table: str, where: str, values: Sequence[Any]) -> Iterator[dict[str, Any]]:
+        """Rows in the order they were added; between two chunks no lock is held."""
+        sql = (
+            f"SELECT rowid AS position, * FROM {table} WHERE {where} AND rowid > ? "  # noqa: S608
+            f"ORDER BY rowid LIMIT {_CHUNK}"
+        )
+        last = 0
+        while rows := self._rows(sql, (*values, last)):
+            yield from rows
+            last = rows[-1]["position"]
+
+    def _unreadable(self) -> Iterator[str]:
+        """Rows that SQLite can read but that are not as they were written."""
+        decoders = {
+            "workloads": self._check_workload,
+            "records": self._record,
+            "measurements": self._measurement,
+        }
+        for table, decode in decoders.items():
+            for row in self._walk(table, "TRUE", ()):
+                complaint = _complaint(decode, row)
+                if complaint:
+                    yield f"{table}: {complaint}"
+
+    def _write(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        with explained(self.path), transaction(self._connection):
+            self._connection.executemany(sql, rows)
+
+    def _record(self, row: dict[str, Any]) -> Record:
+        with decoding(self.path, row["id"]):
+            record = Record(
+                key=TaskKey(row["workload"], row["target"]),
+                trace=_unpacked(row["trace"]),
+                seconds=tuple(json.loads(row["seconds"])),
+                proof=json.loads(row["proof"]),
+                provenance=Provenance(**json.loads(row["provenance"])),
+            )
+        if record.id != row["id"]:  # a flipped bit that SQLite itself cannot notice
+            raise damaged(self.path, f"record {row['id'][:12]} is not as it was written")
+        return record
+
+    def _measurement(self, row: dict[str, Any]) -> Measurement:
+        with decoding(self.path, row["id"]):
+            return Measurement(
+                key=TaskKey(row["workload"], row["target"]),
+                trace=_unpacked(row["trace"]),
+                seconds=tuple(json.loads(row["seconds"])),
+                error=row["error"],
+                message=row["message"],
+                provenance=Provenance(**json.loads(row["provenance"])),
+            )
+
+    def _check_workload(self, row: dict[str, Any]) -> None:
+        with decoding(self.path, row["key"]):
+            text = _unpacked(row["text"])
+        if sha256(text) != row["key"]:
+            raise damaged(self.path, f"workload {row['key'][:12]} is not as it was written")
+
+    def _listed(self, row: dict[str, Any]) -> dict[str, Any]:
+        with decoding(self.path, row["id"]):
+            parsed = {name: json.loads(row[name]) for name in ("shapes", "dtypes")}
+        return {**row, **parsed}
+
+
+def _workload_row(workload: Workload) -> tuple[Any, ...]:
+    return (
+        workload.key,
+        workload.op,
+        workload.name,
+        workload.family,
+        canonical_json(workload.shapes),
+        canonical_json(workload.dtypes),
+        float(workload.flops),
+        float(workload.bytes),
+        _packed(workload.text),
+    )
+
+
+def _measurement_row(measurement: Measurement) -> tuple[Any, ...]:
+    return (
+        measurement.key.workload,
+        measurement.key.target,
+        canonical_json(measurement.seconds),
+        measurement.error,
+        measurement.message,
+        canonical_json(asdict(measurement.provenance)),
+        _packed(measurement.trace),
+    )
+
+
+def _record_row(record: Record) -> tuple[Any, ...]:
+    return (
+        record.id,
+        record.key.workload,
+        record.key.target,
+        record.provenance.tvm,
+        record.latency,
+        record.provenance.created,
+        canonical_json(record.seconds),
+        canonical_json(record.proof),
+        canonical_json(asdict(record.provenance)),
+        _packed(record.trace),
+    )
+
+
+def _complaint(decode: Callable[[dict[str, Any]], object], row: dict[str, Any]) -> str:
+    try:
+        decode(row)
+    except RegistryError as error:
+        return error.message
+    return ""
+
+
+def _packed(text: str) -> bytes:
+    return zlib.compress(text.encode())
+
+
+def _unpacked(blob: bytes) -> str:
+    return zlib.decompress(blob).decode()

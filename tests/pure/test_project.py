@@ -1,0 +1,111 @@
+"""The project is found from below, its file is checked, and every path has one order of search."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ansor_deploy.errors import UsageError
+from ansor_deploy.project import Project, shipped
+
+
+@pytest.fixture
+def root(tmp_path):
+    (tmp_path / "deep" / "down").mkdir(parents=True)
+    return tmp_path.resolve()
+
+
+def marker(root, text):
+    (root / "ansor-deploy.toml").write_text(text)
+
+
+def test_the_project_is_found_from_below(root):
+    marker(root, 'registry = "data/team.db"\ntarget = "rpi3"\n')
+    found = Project.find(root / "deep" / "down")
+    assert found == Project(root, root / "data" / "team.db", "rpi3")
+
+
+def test_the_working_directory_is_where_the_search_starts(root, monkeypatch):
+    marker(root, "")
+    monkeypatch.chdir(root / "deep")
+    assert Project.find() == Project(root)
+
+
+def test_the_nearest_project_counts(root):
+    marker(root, 'target = "far"')
+    marker(root / "deep", 'target = "near"')
+    assert Project.find(root / "deep" / "down").target == "near"
+
+
+def test_outside_a_project(root):
+    assert Project.find(root / "deep") == Project()
+    assert Project().target_path() == [shipped("targets")]
+
+
+def test_the_projects_targets_come_first(root):
+    marker(root, "")
+    assert Project.find(root).target_path() == [root / "targets", shipped("targets")]
+
+
+def test_the_order_of_registries(root, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(root / "xdg"))
+    marker(root, f'registry = "{root / "abs.db"}"')
+    project = Project.find(root)
+    assert project.registry_path(Path("flag.db")) == Path("flag.db")
+    assert project.registry_path() == root / "abs.db"
+    assert Project().registry_path() == root / "xdg" / "ansor-deploy" / "registry.db"
+
+
+@pytest.mark.parametrize("value", ["", "relative/path"])
+def test_without_a_data_home(monkeypatch, value):
+    monkeypatch.setenv("XDG_DATA_HOME", value)
+    monkeypatch.setenv("HOME", "/home/someone")
+    expected = Path("/home/someone/.local/share/ansor-deploy/registry.db")
+    assert Project().registry_path() == expected
+
+
+def test_without_any_home():
+    # A user whom the system does not know, as containers run their jobs.
+    code = """if True:
+        import os
+        from ansor_deploy.errors import UsageError
+        from ansor_deploy.project import Project
+        if os.getuid() == 0:
+            os.setuid(54321)
+        try:
+            print(Project().registry_path())
+        except UsageError as error:
+            print(error.message, error.hint)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={}, capture_output=True, text=True, check=True
+    )
+    assert "no home directory" in done.stdout or done.stdout.startswith("/")
+    if "no home" in done.stdout:
+        assert "--registry" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "problem"),
+    [
+        ('\ntargets = "x"\n', 2, "unknown field 'targets'"),
+        ("# mine\n[tool]\nregistry = 1\n", 2, "unknown field 'tool'"),
+        ("\n\nregistry = 4\n", 3, "registry must be"),
+        ('target = ""\n', 1, "target must be"),
+        ('target = "a\\nb"\n', 1, "target must be"),
+        ("target = rpi3\n", 1, "not valid TOML"),
+    ],
+)
+def test_a_wrong_file_is_pointed_at(root, text, line, problem):
+    marker(root, text)
+    with pytest.raises(UsageError) as caught:
+        Project.find(root)
+    place = root / "ansor-deploy.toml"
+    assert caught.value.message.startswith(f"{place}:{line}: {problem}")
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["registry", "rules", "targets"])
+def test_content_is_shipped(name):
+    assert shipped(name).is_dir()

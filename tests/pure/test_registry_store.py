@@ -1,0 +1,245 @@
+"""What goes into the registry comes out of it, and the questions a build asks are answered."""
+
+import dataclasses
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+from registry_samples import TARGET, TVM, key, measurement, provenance, record, workload
+
+from ansor_deploy.errors import RegistryError
+from ansor_deploy.registry.connect import SCHEMA_VERSION, _load_migrations
+from ansor_deploy.registry.record import Measurement
+from ansor_deploy.registry.store import Registry
+
+WORKLOADS = [workload(0), workload(1), workload(2, "matmul")]
+KEYS = [key(0), key(1), key(2, "matmul")]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "data" / "registry.db"
+
+
+@pytest.fixture
+def registry(path):
+    with Registry.open(path) as opened:
+        opened.add_target(TARGET)
+        opened.add_workloads(WORKLOADS)
+        yield opened
+
+
+def test_the_best_is_the_fastest_of_this_tvm(registry):
+    fast, slow = record(KEYS[0], 1e-3), record(KEYS[0], 2e-3)
+    other_tvm = record(KEYS[0], 1e-4, tvm="0.26.0")
+    registry.add_batch([], [slow, fast, other_tvm])
+    assert registry.best([*KEYS, KEYS[0]], TVM) == {KEYS[0]: fast}
+    assert registry.best(KEYS, "0.26.0") == {KEYS[0]: other_tvm}
+    assert registry.best([], TVM) == {}
+
+
+def test_top_is_in_order_of_latency(registry):
+    records = [record(KEYS[0], n * 1e-3) for n in (3, 1, 2)]
+    registry.add_batch([], records)
+    assert registry.top(KEYS[0], TVM, 2) == [records[1], records[2]]
+    assert registry.top(KEYS[1], TVM, 2) == []
+
+
+def test_another_target_shares_nothing(registry):
+    registry.add_batch([], [record(KEYS[0], 1e-3)])
+    other = dataclasses.replace(KEYS[0], target="0" * 64)
+    assert registry.best([other], TVM) == {}
+    assert registry.trials([other]) == {other: 0}
+
+
+def test_adding_a_record_twice_keeps_one(registry):
+    registry.add_batch([], [record(KEYS[0], 1e-3)] * 2)
+    registry.add_batch([], [record(KEYS[0], 1e-3)])
+    assert len(registry.top(KEYS[0], TVM, 9)) == 1
+
+
+def test_a_record_cannot_be_changed(registry):
+    registry.add_batch([], [record(KEYS[0], 1e-3)])
+    with pytest.raises(sqlite3.IntegrityError, match="immutable"):
+        registry._connection.execute("UPDATE records SET latency = 1e-9")
+
+
+def test_measurements_come_back_in_order_failures_too(registry):
+    added = [
+        measurement(KEYS[0], 1e-3),
+        measurement(KEYS[1], error="timeout"),
+        Measurement(KEYS[0], "trace \u00e4", (1.5e-3, 2e-3), "", "", provenance(seed=7)),
+    ]
+    registry.add_batch(added, [])
+    assert list(registry.measurements(TARGET.fingerprint)) == added
+    assert list(registry.measurements(TARGET.fingerprint, KEYS[0])) == [added[0], added[2]]
+    assert list(registry.measurements("0" * 64)) == []
+    assert registry.trials(KEYS) == {KEYS[0]: 2, KEYS[1]: 1, KEYS[2]: 0}
+
+
+def test_more_measurements_than_are_read_at_a_time(registry, monkeypatch):
+    monkeypatch.setattr("ansor_deploy.registry.store._CHUNK", 10)
+    added = [measurement(KEYS[n % 3], 1e-3 * (n + 1)) for n in range(35)]
+    registry.add_batch(added, [])
+    assert list(registry.measurements(TARGET.fingerprint)) == added
+    assert list(registry.measurements(TARGET.fingerprint, KEYS[1])) == added[1::3]
+
+
+def test_reading_measurements_holds_up_no_writer(registry, path):
+    registry.add_batch([measurement(KEYS[0])] * 3, [])
+    reading = registry.measurements(TARGET.fingerprint)
+    next(reading)
+    with Registry.open(path, busy_seconds=0.1) as other:
+        other.add_batch([measurement(KEYS[0])], [])
+    assert len(list(reading)) == 3  # the new one is seen, too
+
+
+def test_a_batch_is_added_whole_or_not_at_all(registry):
+    unknown = key(99)
+    with pytest.raises(sqlite3.IntegrityError, match="FOREIGN KEY"):
+        registry.add_batch([measurement(KEYS[0])], [record(KEYS[0], 1e-3), record(unknown, 1e-3)])
+    assert registry.trials([KEYS[0]]) == {KEYS[0]: 0}
+    assert registry.best([KEYS[0]], TVM) == {}
+
+
+def test_an_impossible_latency_is_refused(registry):
+    with pytest.raises(sqlite3.IntegrityError, match="latency"):
+        registry.add_batch([], [record(KEYS[0], 0.0)])
+
+
+def test_query_lists_the_best_of_each_task(registry):
+    registry.add_batch(
+        [measurement(KEYS[0]), measurement(KEYS[0], error="crash")],
+        [
+            record(KEYS[0], 2e-3),
+            record(KEYS[0], 1e-3, created="2026-02-01T00:00:00Z"),
+            record(KEYS[2], 5e-3),
+        ],
+    )
+    registry.add_model("ab" * 32, "resnet", [(KEYS[0], 3)])
+    rows = registry.query()
+    assert [row["op"] for row in rows] == ["conv2d", "matmul"]
+    assert rows[0]["latency_ms"] == pytest.approx(1.0)
+    assert rows[0]["shapes"] == [[1, 3, 224, 224], [64, 3, 7, 7]]
+    assert rows[0]["dtypes"] == ["float32", "float32"]
+    assert (rows[0]["trials"], rows[0]["target"], rows[0]["tvm"]) == (2, "board", TVM)
+    assert registry.query(op="matmul") == rows[1:]
+    assert registry.query(target="board") == rows
+    assert registry.query(target=TARGET.fingerprint[:8]) == rows
+    assert registry.query(target="elsewhere") == []
+    assert registry.query(model="resnet") == registry.query(model="abab") == rows[:1]
+    assert registry.query(since="2026-02-01") == rows[:1]
+    assert registry.query(op="matmul", model="resnet") == []
+    assert registry.query(limit=1) == rows[:1]
+
+
+def test_the_newest_name_of_a_target_is_listed(registry):
+    renamed = dataclasses.replace(TARGET, name="rack-7", memory_gbs=9.0)
+    registry.add_target(renamed)
+    assert [row["target"] for row in registry.stats()["per_target"]] == ["rack-7"]
+
+
+def test_stats(registry, path):
+    registry.add_batch(
+        [measurement(KEYS[0]), measurement(KEYS[0], error="build"), measurement(KEYS[1])],
+        [record(KEYS[0], 1e-3)],
+    )
+    registry.add_model("a" * 64, "first", [(KEYS[0], 2), (KEYS[1], 1)])
+    registry.add_model("b" * 64, "second", [(KEYS[0], 1)])
+    registry.add_model("c" * 64, "third", [(KEYS[0], 1)])
+    registry.add_build("out/first.so", "a" * 64, TARGET.fingerprint, "2026-01-31", {"files": []})
+    stats = registry.stats()
+    counts = {name: value for name, value in stats.items() if not isinstance(value, list)}
+    assert counts == {
+        "workloads": 3,
+        "records": 1,
+        "measurements": 3,
+        "failures": 1,
+        "models": 3,
+        "builds": 1,
+        "trials_saved": 4,  # the two trials of the first task, for two further models
+        "bytes": path.stat().st_size,
+    }
+    (per_target,) = stats["per_target"]
+    assert (per_target["measurements"], per_target["records"], per_target["tasks"]) == (3, 1, 1)
+    covered = [(row["model"], row["tasks"], row["covered"]) for row in stats["per_model"]]
+    assert covered == [("first", 2, 1), ("second", 1, 1), ("third", 1, 1)]
+
+
+def test_noting_a_model_again_replaces_its_tasks(registry):
+    registry.add_model("a" * 64, "first", [(KEYS[0], 2), (KEYS[1], 1)])
+    registry.add_model("a" * 64, "renamed", [(KEYS[1], 5)])
+    (row,) = registry.stats()["per_model"]
+    assert (row["model"], row["tasks"]) == ("renamed", 1)
+
+
+def test_seconds_per_trial_is_the_mean_of_all_tunings(registry):
+    assert registry.seconds_per_trial(TARGET.fingerprint) is None
+    registry.add_tuning(TARGET.fingerprint, "metaschedule", 10, 20.0, "2026-01-31T12:00:00Z")
+    registry.add_tuning(TARGET.fingerprint, "metaschedule", 30, 20.0, "2026-01-31T13:00:00Z")
+    registry.add_tuning(TARGET.fingerprint, "metaschedule", 0, 5.0, "2026-01-31T14:00:00Z")
+    assert registry.seconds_per_trial(TARGET.fingerprint) == pytest.approx(1.0)
+
+
+def test_what_was_added_is_there_after_reopening(path):
+    with Registry.open(path) as first:
+        first.add_target(TARGET)
+        first.add_workloads(WORKLOADS)
+        first.add_batch([], [record(KEYS[0], 1e-3)])
+    with Registry.open(path, write=False) as second:
+        assert second.best(KEYS, TVM) == {KEYS[0]: record(KEYS[0], 1e-3)}
+        assert second.verify() == []
+
+
+def test_reading_a_registry_that_is_not_there_makes_none(path):
+    with Registry.open(path, write=False) as empty:
+        assert empty.best(KEYS, TVM) == {}
+        assert empty.query() == []
+        assert empty.stats()["bytes"] == 0
+        with pytest.raises(RegistryError, match="readonly"):
+            empty.add_target(TARGET)
+    assert not path.parent.exists()
+
+
+def test_a_reader_cannot_write(registry, path):
+    reader = Registry.open(path, write=False)
+    with reader, pytest.raises(RegistryError, match="not writable"):
+        reader.add_workloads([workload(7)])
+
+
+def test_the_schema_version_is_the_last_migration():
+    assert len(_load_migrations()._migrations) == SCHEMA_VERSION
+
+
+def test_the_file_says_what_it_is(registry):
+    def pragma(name):
+        return registry._connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+    assert pragma("application_id").to_bytes(4, "big") == b"AnsD"
+    assert pragma("user_version") == SCHEMA_VERSION
+    assert (pragma("foreign_keys"), pragma("synchronous")) == (1, 2)
+    assert pragma("journal_mode") == "delete"
+
+
+def test_the_best_is_found_by_index_alone(registry):
+    plan = registry._rows(
+        "EXPLAIN QUERY PLAN SELECT * FROM records WHERE workload = 'a' AND target = 'b' "
+        "AND tvm = 'c' ORDER BY latency, id LIMIT 1"
+    )
+    assert [row["detail"].split(" (")[0] for row in plan] == [
+        "SEARCH records USING INDEX records_best"
+    ]
+
+
+def test_opening_a_registry_loads_nothing_heavy(registry, path):
+    code = (
+        "import sys; from pathlib import Path; from ansor_deploy.registry.store import Registry; "
+        "from ansor_deploy.target import load_target; from ansor_deploy.project import Project; "
+        "load_target('host', Project().target_path()); "
+        "Registry.open(Path(sys.argv[1])).stats(); "
+        "print({'tvm', 'numpy', 'xgboost', 'onnx', 'sqlite_utils', 'rich'} & set(sys.modules))"
+    )
+    command = [sys.executable, "-c", code, str(path)]
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "set()"

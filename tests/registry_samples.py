@@ -1,0 +1,85 @@
+"""Small real things to put into a registry."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from ansor_deploy.registry.keys import TaskKey, sha256
+from ansor_deploy.registry.record import Measurement, Provenance, Record, Workload
+from ansor_deploy.registry.store import Registry
+from ansor_deploy.target import Target
+
+TVM = "0.27.0"
+TARGET = Target(
+    name="board",
+    kind="llvm",
+    triple="aarch64-linux-gnu",
+    cpu="cortex-a53",
+    cores=4,
+    vector_bytes=16,
+    vector_registers=32,
+    l1_bytes=32768,
+    l2_bytes=524288,
+    cache_line_bytes=64,
+    peak_gflops=38.4,
+    memory_gbs=3.6,
+)
+
+
+def workload(number: int = 0, op: str = "conv2d") -> Workload:
+    text = f"{op} program {number} " + "x" * 200
+    shapes, dtypes = ((1, 3, 224, 224), (64, 3, 7, 7)), ("float32", "float32")
+    return Workload(sha256(text), text, op, f"{op}_{number}", "family", shapes, dtypes, 2e9, 1e6)
+
+
+def key(number: int = 0, op: str = "conv2d") -> TaskKey:
+    return TaskKey(workload(number, op).key, TARGET.fingerprint)
+
+
+def provenance(tvm: str = TVM, created: str = "2026-01-31T12:00:00Z", seed: int = 0) -> Provenance:
+    return Provenance("0.1.0", tvm, "metaschedule", "board-1", seed, created)
+
+
+def record(task: TaskKey, seconds: float, trace: str = "[]", **where: str) -> Record:
+    proof = {"oracle": "untuned", "seed": 0, "max_abs_err": 0.0, "max_rel_err": 0.0}
+    return Record(task, trace, (seconds, seconds, seconds * 2), proof, provenance(**where))
+
+
+def measurement(task: TaskKey, seconds: float = 1e-3, error: str = "") -> Measurement:
+    times = () if error else (seconds,)
+    message = f"it was a {error}" if error else ""
+    return Measurement(task, "[]", times, error, message, provenance())
+
+
+def write_batches(path: Path, count: int, size: int, seed: int) -> None:
+    """Add `count` batches of `size`, and say on stdout when each is in the file."""
+    with Registry.open(path) as registry:
+        registry.add_target(TARGET)
+        registry.add_workloads([workload()])
+        for batch in range(count):
+            numbers = range(batch * size, (batch + 1) * size)
+            records = [
+                Record(key(), f"{seed}-{n}", (1e-3,), {}, provenance(seed=seed)) for n in numbers
+            ]
+            registry.add_batch([measurement(key()) for _ in numbers], records)
+            click.echo(batch)
+
+
+def hold_lock(path: Path, seconds: float) -> None:
+    """Stay inside a write transaction."""
+    with Registry.open(path) as registry:
+        registry._connection.execute("BEGIN IMMEDIATE")
+        click.echo("locked")
+        time.sleep(seconds)
+
+
+if __name__ == "__main__":
+    action, where, *numbers = sys.argv[1:]
+    if action == "hold":
+        hold_lock(Path(where), 60)
+    else:
+        write_batches(Path(where), *map(int, numbers))
