@@ -1,0 +1,247 @@
+"""Targets: what code is generated for and what the search may assume.
+
+A target is one TOML file, NAME.toml; a project's `targets/` folder is searched before the
+shipped one, through the same code. `docs/targets.md` has the table of every field.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import MISSING, asdict, dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .errors import UsageError
+from .registry.keys import canonical_json, sha256
+from .toml_file import TomlFile, read_toml
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    Check = Callable[[Any], str]  # a complaint, or "" where there is none
+
+_ABSURD = 1e15  # refuses inf too
+_NOT_IDENTITY = ("name", "description", "peak_gflops", "memory_gbs")
+
+
+@dataclass(frozen=True)
+class GpuLimits:
+    """What one CUDA device allows: threads and registers are counts, memory is bytes."""
+
+    arch: str
+    max_threads_per_block: int
+    warp_size: int
+    shared_bytes_per_block: int
+    registers_per_block: int
+    sms: int
+
+
+@dataclass(frozen=True, repr=False)
+class Target:
+    """A machine as the compiler and the search see it.
+
+    kind: "llvm" or "cuda". triple, cpu, features: LLVM's target triple, mcpu and mattr.
+    cores: that one run may use. Sizes are in bytes and per core, but for l3_bytes. peak_gflops:
+    float32 FMA peak of all cores, and memory_gbs: bandwidth in GB/s; both feed estimates only.
+    gpu: limits of the device, for kind "cuda".
+    """
+
+    name: str
+    kind: str
+    triple: str
+    cpu: str
+    cores: int
+    vector_bytes: int
+    vector_registers: int
+    l1_bytes: int
+    l2_bytes: int
+    cache_line_bytes: int
+    peak_gflops: float
+    memory_gbs: float
+    l3_bytes: int = 0
+    features: tuple[str, ...] = ()
+    description: str = ""
+    gpu: GpuLimits | None = None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over what shapes the generated code or decides which code is best.
+
+        The name, the description and the two figures of the roofline are not in it.
+        """
+        identity = {k: v for k, v in self.to_json().items() if k not in _NOT_IDENTITY}
+        identity["features"] = sorted(self.features)  # LLVM does not care about their order
+        return sha256(canonical_json(identity))
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object that `from_json` turns back into an equal target."""
+        return {**asdict(self), "features": list(self.features)}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Target:
+        """The target of a `to_json` object; KeyError or TypeError if it is not one."""
+        gpu = GpuLimits(**data["gpu"]) if data["gpu"] else None
+        return cls(**{**data, "features": tuple(data["features"]), "gpu": gpu})
+
+    def __repr__(self) -> str:
+        return f"Target({self.name} {self.kind} {self.cpu} x{self.cores} {self.fingerprint[:8]})"
+
+
+def load_target(name_or_path: str, search_path: Sequence[Path]) -> Target:
+    """The target of a NAME, looked up in each folder in turn, or of a path ending in `.toml`.
+
+    UsageError if there is no such target, or its file says what cannot be.
+    """
+    path = _locate(name_or_path, search_path)
+    values = _resolve(path, search_path, ())
+    missing = [*_missing(Target, values), *_missing(GpuLimits, values.get("gpu"), "gpu.")]
+    if missing:
+        hint = f"Add {'it' if len(missing) == 1 else 'them'}, or name a target to start from:"
+        raise UsageError(f"{path}: lacks {', '.join(missing)}", f'{hint} extends = "NAME".')
+    if (values["kind"] == "cuda") != bool(values.get("gpu")):
+        raise UsageError(
+            f'{path}: kind = "{values["kind"]}" and the [gpu] table do not fit together',
+            'A target of kind "cuda" has a [gpu] table; one of kind "llvm" has none.',
+        )
+    return Target.from_json({"features": [], "gpu": None, **values, "name": path.stem})
+
+
+def list_targets(search_path: Sequence[Path]) -> dict[str, Path]:
+    """Every target's file by its name, sorted; the first folder that has a name wins."""
+    found = {path.stem: path for folder in reversed(search_path) for path in folder.glob("*.toml")}
+    return dict(sorted(found.items()))
+
+
+def _locate(name: str, search_path: Sequence[Path]) -> Path:
+    if name.endswith(".toml"):
+        return Path(name)
+    known = list_targets(search_path)
+    if name in known:
+        return known[name]
+    close = difflib.get_close_matches(name, known, n=1)
+    guess = f"Did you mean {close[0]!r}? " if close else ""
+    hint = f"{guess}Known: {', '.join(known) or 'none'}. A path ending in .toml works too."
+    raise UsageError(f"there is no target {name!r}", hint)
+
+
+def _resolve(path: Path, search_path: Sequence[Path], above: tuple[Path, ...]) -> dict[str, Any]:
+    """The file's values over those of what it extends, every one checked where it stands."""
+    file = read_toml(path)
+    if path.resolve() in above:
+        names = " -> ".join(p.stem for p in (*above, path))
+        raise file.error(f"extends itself: {names}", "extends", hint="Remove one `extends`.")
+    _check(file)
+    values = dict(file.data)
+    base = _base(file, values.pop("extends", ""), search_path, (*above, path.resolve()))
+    if values.pop("detected", False):
+        from .host import detect_host
+
+        base = detect_host()
+    if "gpu" in values:
+        values["gpu"] = {**(base.get("gpu") or {}), **values["gpu"]}
+    return {**base, **values}
+
+
+def _base(
+    file: TomlFile, name: str, search_path: Sequence[Path], above: tuple[Path, ...]
+) -> dict[str, Any]:
+    if not name:
+        return {}
+    try:
+        found = _locate(name, [file.path.parent, *search_path])
+    except UsageError as error:
+        raise file.error(error.message, "extends", hint=error.hint) from error
+    relative = file.path.parent / found if name.endswith(".toml") else found
+    return _resolve(relative, search_path, above)
+
+
+def _check(file: TomlFile) -> None:
+    file.refuse_unknown(_CHECKS)
+    _check_values(file, file.data, _CHECKS)
+    if "gpu" in file.data:
+        file.refuse_unknown(_GPU_CHECKS, "gpu")
+        _check_values(file, file.data["gpu"], _GPU_CHECKS, "gpu")
+    if file.data.get("detected") and "extends" in file.data:
+        hint = "Keep one of the two."
+        raise file.error("`detected` and `extends` exclude each other", "detected", hint=hint)
+
+
+def _check_values(
+    file: TomlFile, values: dict[str, Any], checks: dict[str, Check], table: str = ""
+) -> None:
+    for key, value in values.items():
+        if complaint := checks[key](value):
+            hint = f"Correct the value; it is {value!r}."
+            raise file.error(f"{key} must be {complaint}", key, table, hint)
+
+
+def _missing(kind: type[Target | GpuLimits], values: Any, prefix: str = "") -> list[str]:
+    if values is None:
+        return []
+    needed = [field.name for field in fields(kind) if field.default is MISSING]
+    return [prefix + name for name in needed if name not in values and name != "name"]
+
+
+def _count(least: int) -> Check:
+    def check(value: Any) -> str:
+        fits = type(value) is int and least <= value <= 2**53
+        return "" if fits else f"a whole number, {least} or more"
+
+    return check
+
+
+def _power(value: Any) -> str:
+    fits = type(value) is int and 0 < value <= 2**20 and value & (value - 1) == 0
+    return "" if fits else "a power of two, in bytes"
+
+
+def _rate(value: Any) -> str:
+    fits = type(value) in (int, float) and 0 < value < _ABSURD
+    return "" if fits else "a number above 0"
+
+
+def _text(pattern: str, form: str) -> Check:
+    def check(value: Any) -> str:
+        return "" if isinstance(value, str) and re.fullmatch(pattern, value) else form
+
+    return check
+
+
+def _features(value: Any) -> str:
+    form = 'a list of LLVM features, each once, such as ["+neon", "-crypto"]'
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        return form
+    well_formed = all(re.fullmatch(r"[+-][A-Za-z0-9][A-Za-z0-9._-]*", item) for item in value)
+    return "" if well_formed and len({item[1:] for item in value}) == len(value) else form
+
+
+_WORD = r"[A-Za-z0-9][A-Za-z0-9._+-]*"
+_CHECKS: dict[str, Check] = {
+    "extends": _text(r"[^\x00-\x1f\x7f]+", "the name of another target"),
+    "detected": lambda value: "" if isinstance(value, bool) else "true or false",
+    "description": _text(r"[^\x00-\x1f\x7f]*", "one line of text"),
+    "kind": _text("llvm|cuda", '"llvm" or "cuda"'),
+    "triple": _text(_WORD, 'an LLVM triple such as "aarch64-linux-gnu"'),
+    "cpu": _text(_WORD, 'an LLVM cpu name such as "cortex-a53"'),
+    "features": _features,
+    "cores": _count(1),
+    "vector_bytes": _power,
+    "vector_registers": _count(1),
+    "l1_bytes": _count(1),
+    "l2_bytes": _count(1),
+    "l3_bytes": _count(0),
+    "cache_line_bytes": _power,
+    "peak_gflops": _rate,
+    "memory_gbs": _rate,
+    "gpu": lambda value: "" if isinstance(value, dict) else "a table: [gpu]",
+}
+_GPU_CHECKS: dict[str, Check] = {
+    "arch": _text(r"sm_[0-9]+[a-z]?", 'a CUDA architecture such as "sm_70"'),
+    "max_threads_per_block": _count(1),
+    "warp_size": _count(1),
+    "shared_bytes_per_block": _count(1),
+    "registers_per_block": _count(1),
+    "sms": _count(1),
+}
