@@ -1,0 +1,64 @@
+"""The only door to TVM. Importing this module imports TVM, after proving that it is safe to.
+
+Every other module of the engine takes its TVM names from here, and is itself imported only
+when a command needs it, so that `--help`, registry queries and an unchanged build stay fast.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import metadata
+from typing import Any
+
+from .errors import AnsorError
+
+PROBE = "import tvm; tvm.ir.save_json(tvm.tirx.IntImm('int32', 1))"
+
+
+def check_pairing() -> None:
+    """Refuse a TVM and tvm-ffi pairing that crashes the interpreter, before it does.
+
+    apache-tvm 0.27 admits any tvm-ffi from 0.1.14 on, but with 0.1.15 its JSON writer
+    dereferences a bad pointer. A pairing that we have not tried is probed in a child process.
+    """
+    tvm_version, ffi_version = metadata.version("apache-tvm"), metadata.version("apache-tvm-ffi")
+    if tvm_version.startswith("0.27.") and ffi_version.startswith("0.1.14."):
+        return
+    child = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, check=False)
+    if child.returncode != 0:
+        raise AnsorError(
+            f"apache-tvm {tvm_version} and apache-tvm-ffi {ffi_version} do not work together: "
+            f"the probe ended with status {child.returncode}",
+            "run: pip install 'apache-tvm==0.27.0.post1' 'apache-tvm-ffi>=0.1.14.post0,<0.1.15'",
+        )
+
+
+check_pairing()
+
+import tvm  # noqa: E402
+from tvm import relax, tirx  # noqa: E402
+from tvm.s_tir import meta_schedule  # noqa: E402
+from tvm_ffi import structural_equal, structural_walk  # noqa: E402
+
+
+def __getattr__(name: str) -> Any:
+    """The ONNX front end, which imports onnx: only a build needs it."""
+    if name != "onnx_frontend":
+        raise AttributeError(name)
+    from tvm.relax.frontend.onnx import onnx_frontend
+
+    return onnx_frontend
+
+
+VERSION: str = metadata.version("apache-tvm")
+
+__all__ = [
+    "VERSION",
+    "meta_schedule",
+    "relax",
+    "structural_equal",
+    "structural_walk",
+    "tirx",
+    "tvm",
+]

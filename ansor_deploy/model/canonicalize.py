@@ -1,0 +1,52 @@
+"""ONNX to ONNX: the same function in the form that imports into the fewest, largest tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from onnx import ModelProto, inliner
+
+from .affine import fold_affine
+from .cleanup import drop_dead, drop_dropout, drop_identity, sort_nodes
+from .clips import scalar_clips
+from .fold import fold_constants
+from .graph import Graph
+from .variadic import split_variadic
+
+Pass = Callable[[Graph], None]
+
+PASSES: tuple[Pass, ...] = (
+    sort_nodes,
+    drop_dead,
+    fold_constants,
+    drop_dropout,
+    split_variadic,
+    scalar_clips,
+    drop_identity,
+    drop_dead,
+    sort_nodes,
+    fold_affine,
+    drop_identity,
+    drop_dead,
+    sort_nodes,
+)
+
+
+def canonicalize(proto: ModelProto) -> ModelProto:
+    """The model after all passes, for inference; equal outputs, equal bytes for equal bytes.
+
+    Give it static input shapes (`bind_shapes`) for all of it to work. The model given stays
+    as it is. Inputs and outputs keep their names, types and order.
+
+    Raises:
+        ModelError: a cycle, shapes that contradict each other, constants that do not fit.
+    """
+    if proto.functions:
+        proto = inliner.inline_local_functions(proto)
+    graph = Graph.of(proto)
+    for change in PASSES:
+        change(graph)
+    graph.infer()
+    if not graph.output_names <= graph.shapes.keys():
+        graph.infer(strict=True)  # says why, unless the shapes depend on the data
+    return graph.to_proto()

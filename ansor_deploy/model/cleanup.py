@@ -1,0 +1,103 @@
+"""Passes that take out what does nothing at inference, and put the rest in order."""
+
+from __future__ import annotations
+
+from onnx import NodeProto, TensorProto
+
+from ..errors import ModelError
+from .graph import Graph, attribute, is_op, optional_input, uses
+
+
+def drop_dead(graph: Graph) -> None:
+    """Nodes and constants that no output depends on go."""
+    producers = graph.producers()
+    alive = set(graph.output_names)
+    wanted = list(alive)
+    while wanted:
+        node = producers.get(wanted.pop())
+        if node is not None:
+            new = uses(node) - alive
+            alive |= new
+            wanted.extend(new)
+    graph.nodes = [n for n in graph.nodes if any(name in alive for name in n.output)]
+    graph.constants = {name: t for name, t in graph.constants.items() if name in alive}
+
+
+def sort_nodes(graph: Graph) -> None:
+    """Producers before consumers; otherwise the order stays as it is."""
+    producers = graph.producers()
+    ordered: list[NodeProto] = []
+    state: dict[int, bool] = {}  # by identity: False while its inputs are placed, then True
+    for root in graph.nodes:
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            if id(node) not in state:
+                state[id(node)] = False
+                feeding = [producers[name] for name in sorted(uses(node)) if name in producers]
+                stack.extend(n for n in feeding if id(n) not in state)
+                if any(state.get(id(n)) is False for n in feeding):
+                    raise ModelError("the graph has a cycle", "Export the model again.")
+                continue
+            stack.pop()
+            if not state[id(node)]:
+                state[id(node)] = True
+                ordered.append(node)
+    graph.nodes = ordered
+
+
+def drop_dropout(graph: Graph) -> None:
+    """Dropout passes its input through at inference; TVM would keep it as a fused tuple."""
+    for node in list(graph.nodes):
+        if is_op(node, "Dropout") and _is_inference(graph, node):
+            mask = node.output[1] if len(node.output) > 1 else ""
+            if not mask or not (mask in graph.output_names or mask in graph.consumers()):
+                _bypass(graph, node)
+
+
+def _is_inference(graph: Graph, node: NodeProto) -> bool:
+    training = optional_input(node, 2)
+    if not training:
+        return True
+    value = graph.value(training)
+    return value is not None and not value.any()
+
+
+def drop_identity(graph: Graph) -> None:
+    """Identity, Cast to the type it already has, Sum of one: users read the input instead."""
+    for node in list(graph.nodes):
+        if _is_identity(graph, node):
+            _bypass(graph, node)
+
+
+def _is_identity(graph: Graph, node: NodeProto) -> bool:
+    if is_op(node, "Cast"):
+        known = graph.dtypes.get(node.input[0], TensorProto.UNDEFINED)
+        return bool(known != TensorProto.UNDEFINED and known == attribute(node, "to"))
+    if is_op(node, "Sum", "Max", "Min", "Mean"):
+        return len(node.input) == 1
+    return is_op(node, "Identity")
+
+
+def _bypass(graph: Graph, node: NodeProto) -> None:
+    """Take out a node whose first output equals its first input, where names allow it."""
+    source, result = node.input[0], node.output[0]
+    if result in graph.captured():
+        return
+    if result not in graph.output_names:
+        graph.remove(node)
+        graph.rename_uses(result, source)
+        return
+    # An output keeps its name: then the producer must make it under that name.
+    producer = graph.producers().get(source)
+    if producer is None or source in graph.output_names or source in graph.captured():
+        if node.op_type != "Identity":
+            graph.replace(node, [_identity(source, result)])
+        return
+    graph.remove(node)
+    graph.rename_uses(source, result)
+    producer.output[list(producer.output).index(source)] = result
+
+
+def _identity(source: str, result: str) -> NodeProto:
+    return NodeProto(op_type="Identity", input=[source], output=[result])

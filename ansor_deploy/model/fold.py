@@ -1,0 +1,197 @@
+"""Constant folding: what the input values cannot change is computed now, in NumPy.
+
+Only operators whose results are exact or correctly rounded are folded, so that the same model
+gives the same bytes on every host; exp and its like differ between processors.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from onnx import NodeProto, TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from ..errors import ModelError
+from .graph import FLOATS, Graph, attribute, is_op, optional_input
+
+# fmt: off
+_EXACT = frozenset((
+    "Abs", "Add", "And", "Cast", "CastLike", "Ceil", "Clip", "Compress", "Concat",
+    "ConstantOfShape", "CumSum", "Div", "Equal", "Expand", "EyeLike", "Flatten", "Floor",
+    "Gather", "GatherElements", "GatherND", "Greater", "GreaterOrEqual", "Identity", "Less",
+    "LessOrEqual", "Max", "Min", "Mod", "Mul", "Neg", "NonZero", "Not", "OneHot", "Or", "Pad",
+    "Range", "Reciprocal", "ReduceMax", "ReduceMin", "Reshape", "ScatterElements", "ScatterND",
+    "Sign", "Size", "Slice", "Split", "Sqrt", "Squeeze", "Sub", "Tile", "Transpose", "Trilu",
+    "Unsqueeze", "Where", "Xor",
+))
+# fmt: on
+_SHRINKING = frozenset(("Compress", "NonZero"))  # the values say how large the result is
+_INTEGER_ONLY = frozenset(("Pow", "ReduceProd", "ReduceSum", "Sum"))  # exact on integers alone
+_GROWTH_LIMIT = 16 << 20  # bytes that an operator may make out of less
+_WEIGHT_LIMIT = 2**31  # bytes of all constants that ConstantOfShape makes in one model
+
+
+def fold_constants(graph: Graph) -> None:
+    """Constants, shapes of static tensors, and what is computed from them become initializers.
+
+    ConstantOfShape is how some exporters write weights: it is folded up to 2 GiB in all.
+
+    Raises:
+        ModelError: a ConstantOfShape asks for more, or an operator rejects its constants.
+    """
+    weights = 0
+    changed = True
+    while changed:
+        graph.infer()
+        changed = _resolve_reshapes(graph)
+        for node in list(graph.nodes):
+            if _is_foldable(graph, node):
+                weights += _weight_bytes(graph, node)
+                if weights > _WEIGHT_LIMIT:
+                    raise _too_large(node)
+                _store(graph, node, _results(graph, node))
+                changed = True
+        graph.nodes = [n for n in graph.nodes if not _is_done(graph, n)]
+
+
+def _is_done(graph: Graph, node: NodeProto) -> bool:
+    return all(name in graph.constants for name in node.output if name)
+
+
+def _is_foldable(graph: Graph, node: NodeProto) -> bool:
+    if node.domain not in ("", "ai.onnx") or _is_done(graph, node):
+        return False
+    if not graph.output_names.isdisjoint(node.output):  # an output is made by a node
+        return False
+    if node.op_type == "Constant":
+        return _constant_tensor(node) is not None
+    if node.op_type in ("Shape", "Size"):
+        return node.input[0] in graph.shapes
+    if not all(name in graph.constants for name in node.input if name):
+        return False
+    known = node.op_type in _EXACT or (node.op_type in _INTEGER_ONLY and _integers(graph, node))
+    return known and _is_sensible(graph, node)
+
+
+def _integers(graph: Graph, node: NodeProto) -> bool:
+    return all(graph.constants[name].data_type not in FLOATS for name in node.input if name)
+
+
+def _is_sensible(graph: Graph, node: NodeProto) -> bool:
+    """Whether the result is no larger than what it is made of, or small anyway."""
+    if node.op_type == "ConstantOfShape":
+        return True
+    if node.op_type in _SHRINKING:
+        return _bytes(graph, node.input[0]) <= _GROWTH_LIMIT
+    made = sum(_bytes(graph, name) for name in node.output if name)
+    given = sum(_bytes(graph, name) for name in node.input if name)
+    return made <= max(_GROWTH_LIMIT, given)
+
+
+def _bytes(graph: Graph, name: str) -> float:
+    """Size of a tensor; infinite if its shape is not known before it is computed."""
+    shape = graph.shapes.get(name)
+    if shape is None:
+        return math.inf
+    return 8 * math.prod(shape)
+
+
+def _weight_bytes(graph: Graph, node: NodeProto) -> int:
+    if node.op_type != "ConstantOfShape":
+        return 0
+    shape = graph.value(node.input[0])
+    if shape is None or (shape < 0).any():
+        raise ModelError(
+            f"node '{node.name or node.output[0]}': ConstantOfShape of a negative size",
+            "Check the shapes given with --input-shape, or export the model again.",
+        )
+    value = attribute(node, "value")
+    item = 4 if value is None else numpy_helper.to_array(value).itemsize
+    return math.prod(int(size) for size in shape) * item
+
+
+def _too_large(node: NodeProto) -> ModelError:
+    return ModelError(
+        f"node '{node.name or node.output[0]}': the model's ConstantOfShape operators make more"
+        f" than {_WEIGHT_LIMIT >> 30} GiB of constants",
+        "Export the model with smaller weights, or with its weights as initializers.",
+    )
+
+
+def _results(graph: Graph, node: NodeProto) -> list[TensorProto | np.ndarray]:
+    if node.op_type == "Constant":
+        return [_constant_tensor(node)]
+    if node.op_type == "Shape":
+        shape = graph.shapes[node.input[0]]
+        start, end = attribute(node, "start", 0), attribute(node, "end", len(shape))
+        return [np.array(shape[start:end], np.int64)]
+    if node.op_type == "Size":
+        return [np.array(math.prod(graph.shapes[node.input[0]]), np.int64)]
+    return _evaluate(graph, node)
+
+
+def _evaluate(graph: Graph, node: NodeProto) -> list[np.ndarray]:
+    """Run one node in onnx's own reference implementation, at the model's opset.
+
+    Raises:
+        ModelError: it does not take these constants.
+    """
+    feeds = {name: graph.value(name) for name in node.input if name}
+    inputs = [helper.make_tensor_value_info(n, graph.constants[n].data_type, None) for n in feeds]
+    outputs = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
+    model = helper.make_model(
+        helper.make_graph([node], "fold", inputs, outputs),
+        opset_imports=[helper.make_opsetid("", graph.opset)],
+    )
+    try:
+        with np.errstate(all="ignore"):
+            return list(ReferenceEvaluator(model).run(None, feeds))
+    except Exception as error:  # whatever NumPy makes of a wrong axis, index or shape
+        raise ModelError(
+            f"node '{node.name or node.output[0]}': {node.op_type} does not fit its constant"
+            f" inputs: {error}",
+            "The file is damaged or was exported wrongly: export it again.",
+        ) from error
+
+
+def _store(graph: Graph, node: NodeProto, results: list[TensorProto | np.ndarray]) -> None:
+    names = [name for name in node.output if name]
+    for name, result in zip(names, results, strict=True):
+        tensor = TensorProto()
+        if isinstance(result, TensorProto):
+            tensor.CopyFrom(result)
+        else:
+            tensor = numpy_helper.from_array(np.asarray(result))
+        tensor.name = name
+        graph.constants[name] = tensor
+        graph.shapes[name] = tuple(tensor.dims)
+        graph.dtypes[name] = tensor.data_type
+
+
+def _constant_tensor(node: NodeProto) -> TensorProto | None:
+    """The value of a Constant node; None for a sparse tensor or a string."""
+    for entry in node.attribute:
+        if entry.name == "value":
+            return entry.t
+        if entry.name in ("value_float", "value_floats"):
+            value = helper.get_attribute_value(entry)
+            return numpy_helper.from_array(np.array(value, np.float32))
+        if entry.name in ("value_int", "value_ints"):
+            value = helper.get_attribute_value(entry)
+            return numpy_helper.from_array(np.array(value, np.int64))
+    return None
+
+
+def _resolve_reshapes(graph: Graph) -> bool:
+    """Reshape to a shape with 0, -1 or computed sizes --> to the static shape it comes to."""
+    changed = False
+    for node in graph.nodes:
+        shape = graph.shapes.get(node.output[0]) if is_op(node, "Reshape") else None
+        if shape is None or 0 in shape or not optional_input(node, 1):
+            continue  # written in a shape, 0 would mean the input's size
+        given = graph.value(node.input[1])
+        if given is None or tuple(given) != shape:
+            node.input[1] = graph.add_constant(np.array(shape, np.int64), f"{node.output[0]}_shape")
+            changed = True
+    return changed

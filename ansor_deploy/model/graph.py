@@ -1,0 +1,213 @@
+"""An ONNX graph in the hands of the passes: nodes, constants, and what is known of shapes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
+
+from ..errors import ModelError
+from .bind import model_inputs, set_shape
+from .skeleton import copy_fields, divide
+
+Shape = tuple[int, ...]
+FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
+
+
+@dataclass
+class Graph:
+    """Working state of the passes, which change it in place.
+
+    nodes: in topological order, but for what a pass appended. constants: by name; nothing
+    else feeds one. dtypes, shapes: what inference found, ONNX element type and static shape.
+    """
+
+    proto: ModelProto
+    nodes: list[NodeProto]
+    constants: dict[str, TensorProto]
+    dtypes: dict[str, int] = field(default_factory=dict)
+    shapes: dict[str, Shape] = field(default_factory=dict)
+    _taken: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, proto: ModelProto) -> Graph:
+        """The graph of a model; the model itself stays as it is."""
+        nodes = [copy_of(node) for node in proto.graph.node]
+        return cls(proto, nodes, {t.name: t for t in proto.graph.initializer})
+
+    @property
+    def opset(self) -> int:
+        """Version of the standard operators that the model uses."""
+        versions = [o.version for o in self.proto.opset_import if o.domain in ("", "ai.onnx")]
+        return versions[0] if versions else 1
+
+    @property
+    def output_names(self) -> set[str]:
+        """Names that the caller of the model sees."""
+        return {value.name for value in self.proto.graph.output}
+
+    def value(self, name: str) -> np.ndarray | None:
+        """A constant as an array; None if the name is not one's."""
+        tensor = self.constants.get(name)
+        return None if tensor is None else numpy_helper.to_array(tensor)
+
+    def add_constant(self, array: np.ndarray, like: str) -> str:
+        """Keep an array as a constant under a name derived from `like`; that name."""
+        name = self.fresh(like)
+        self.constants[name] = numpy_helper.from_array(np.asarray(array, order="C"), name)
+        return name
+
+    def fresh(self, like: str) -> str:
+        """A name that nothing in the graph has or had; the same for the same graph."""
+        if not self._taken:
+            self._taken = self.names()
+        count = 1
+        while f"{like}_{count}" in self._taken:
+            count += 1
+        self._taken.add(f"{like}_{count}")
+        return f"{like}_{count}"
+
+    def names(self) -> set[str]:
+        """Every tensor name in use, those inside nested graphs included."""
+        found = {value.name for value in (*self.proto.graph.input, *self.proto.graph.output)}
+        found.update(self.constants)
+        for node in self.nodes:
+            found.update(node.output, uses(node))
+        return found
+
+    def producers(self) -> dict[str, NodeProto]:
+        """The node that makes each tensor."""
+        return {name: node for node in self.nodes for name in node.output if name}
+
+    def consumers(self) -> dict[str, list[NodeProto]]:
+        """The nodes that read each tensor, once per node, nested graphs included."""
+        readers: dict[str, list[NodeProto]] = defaultdict(list)
+        for node in self.nodes:
+            for name in sorted(uses(node)):
+                readers[name].append(node)
+        return readers
+
+    def captured(self) -> set[str]:
+        """Names read inside nested graphs, where a rename would not reach them."""
+        return {name for node in self.nodes for name in _nested_names(node)}
+
+    def rename_uses(self, old: str, new: str) -> None:
+        """Let every node that read `old` read `new`."""
+        for node in self.nodes:
+            for index, name in enumerate(node.input):
+                if name == old:
+                    node.input[index] = new
+
+    def remove(self, node: NodeProto) -> None:
+        """Take a node out, by identity."""
+        self.nodes = [other for other in self.nodes if other is not node]
+
+    def replace(self, node: NodeProto, new: list[NodeProto]) -> None:
+        """Put nodes where one node was."""
+        at = next(i for i, other in enumerate(self.nodes) if other is node)
+        self.nodes[at : at + 1] = new
+
+    def infer(self, *, strict: bool = False) -> None:
+        """Find element types and static shapes of as many tensors as can be.
+
+        Raises:
+            ModelError: the shapes contradict each other; found for sure only if strict.
+        """
+        try:
+            # No data propagation: it computes values of any size, and folding does it better.
+            inferred = onnx.shape_inference.infer_shapes(self._bare(), strict_mode=strict)
+        except (onnx.shape_inference.InferenceError, ValueError) as error:
+            raise ModelError(
+                f"the model's shapes contradict each other: {' '.join(str(error).split())}",
+                "Check the shapes given with --input-shape, or export the model again.",
+            ) from error
+        self.dtypes = {name: tensor.data_type for name, tensor in self.constants.items()}
+        self.shapes = {name: tuple(tensor.dims) for name, tensor in self.constants.items()}
+        values = (*inferred.graph.input, *inferred.graph.value_info, *inferred.graph.output)
+        for value in values:
+            self._note(value)
+
+    def _note(self, value: onnx.ValueInfoProto) -> None:
+        tensor = value.type.tensor_type
+        self.dtypes[value.name] = tensor.elem_type
+        dims = tensor.shape.dim
+        if tensor.HasField("shape") and all(dim.HasField("dim_value") for dim in dims):
+            self.shapes[value.name] = tuple(dim.dim_value for dim in dims)
+
+    def to_proto(self) -> ModelProto:
+        """The graph as a model, its outputs with the shapes that were inferred."""
+        model = self._model(list(self.constants.values()))
+        for value in model.graph.output:
+            if value.name in self.shapes:
+                set_shape(value, self.shapes[value.name])
+        return model
+
+    def _bare(self) -> ModelProto:
+        """Without the weights, and without what the file says of its outputs' shapes."""
+        small, large = divide(self.constants.values())
+        model = self._model(small)
+        model.graph.input.extend(large)
+        for value in model.graph.output:
+            value.type.tensor_type.ClearField("shape")
+        return model
+
+    def _model(self, initializers: list[TensorProto]) -> ModelProto:
+        model = ModelProto()
+        leave = {"node", "initializer", "value_info", "input", "doc_string", "metadata_props"}
+        copy_fields(self.proto, model, {"graph", "metadata_props", "doc_string"})
+        copy_fields(self.proto.graph, model.graph, leave)
+        model.ir_version = max(self.proto.ir_version, 4)  # constants need not be inputs
+        model.graph.input.extend(model_inputs(self.proto))
+        model.graph.node.extend(self.nodes)
+        for tensor in initializers:
+            model.graph.initializer.add().CopyFrom(tensor)
+        return model
+
+
+def copy_of(node: NodeProto) -> NodeProto:
+    """A node that can be changed without changing this one."""
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    return copy
+
+
+def is_op(node: NodeProto, *ops: str) -> bool:
+    """Whether the node is one of these standard operators."""
+    return node.op_type in ops and node.domain in ("", "ai.onnx")
+
+
+def attribute(node: NodeProto, name: str, default: Any = None) -> Any:
+    """The value of a node's attribute, or the default."""
+    for entry in node.attribute:
+        if entry.name == name:
+            return onnx.helper.get_attribute_value(entry)
+    return default
+
+
+def optional_input(node: NodeProto, index: int) -> str:
+    """The name of an input, empty if the node does not have it."""
+    return str(node.input[index]) if index < len(node.input) else ""
+
+
+def uses(node: NodeProto) -> set[str]:
+    """Names that a node reads; of nested graphs every name read, their own included."""
+    return {name for name in node.input if name} | set(_nested_names(node))
+
+
+def _nested_names(node: NodeProto) -> Iterator[str]:
+    for graph in _nested_graphs(node):
+        yield from (value.name for value in graph.output)
+        for inner in graph.node:
+            yield from uses(inner)
+
+
+def _nested_graphs(node: NodeProto) -> Iterator[GraphProto]:
+    for entry in node.attribute:
+        if entry.type == AttributeProto.GRAPH:
+            yield entry.g
+        yield from entry.graphs

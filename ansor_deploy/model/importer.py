@@ -1,0 +1,158 @@
+"""ONNX to Relax: one fused function a task, weights as constants, channels last on CPUs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
+from typing import Any
+
+import numpy as np
+import onnx
+
+from .._tvm import onnx_frontend, relax, tirx, tvm
+from ..errors import ModelError
+from ..target import Target
+from .converters import converters, own_converters
+from .layout import channels_last
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """An input or output of a model as its ONNX graph names it."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A model in Relax: `mod["main"]` calls one PrimFunc for each fused group of operators."""
+
+    mod: tvm.IRModule
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+
+
+def import_model(proto: onnx.ModelProto, target: Target) -> Imported:
+    """Import a canonical, statically shaped graph for a target.
+
+    ModelError names every operator that has no converter, or the node that failed.
+    """
+    _refuse_unsupported(proto)
+    inputs = tuple(_tensor(value) for value in _graph_inputs(proto))
+    with own_converters(), warnings.catch_warnings(), redirect_stdout(StringIO()):
+        warnings.simplefilter("ignore")
+        mod = _convert(proto, {tensor.name: list(tensor.shape) for tensor in inputs})
+    outputs = _outputs(proto, mod["main"].body.body.ty)
+    with tvm_target(target), tvm.transform.PassContext(opt_level=3):
+        return Imported(_fuse(mod, target), inputs, outputs)
+
+
+def tvm_target(target: Target) -> tvm.target.Target:
+    """The code generator's view of a target."""
+    described: dict[str, Any] = {"kind": target.kind, "mcpu": target.cpu}
+    if target.kind == "llvm":
+        described |= {"mtriple": target.triple, "num-cores": target.cores}
+        if target.features:
+            described["mattr"] = list(target.features)
+    return tvm.target.Target(described)
+
+
+def _fuse(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
+    t = relax.transform
+    passes = [t.DecomposeOpsForInference(), t.CanonicalizeBindings()]
+    if target.kind == "llvm":
+        passes += [tvm.transform.module_pass(lambda m, _: channels_last(m), opt_level=0)]
+    passes += [
+        t.DeadCodeElimination(),
+        # Vector code calls libm once a lane for exp, erf and tanh; the polynomial forms stay
+        # in registers and within a few ULP, which verification then confirms.
+        t.FastMathTransform(),
+        relax.backend.DispatchSortScan(),
+        t.LegalizeOps(),
+        t.AnnotateTIROpPattern(),
+        t.FoldConstant(),
+        t.FuseOps(),
+        t.FuseTIR(),
+        t.DeadCodeElimination(),
+        t.AttachAttrLayoutFreeBuffers(),
+    ]
+    return tvm.transform.Sequential(passes)(mod)
+
+
+def _convert(proto: onnx.ModelProto, shapes: dict[str, list[int]]) -> tvm.IRModule:
+    try:
+        return onnx_frontend.from_onnx(proto, shape_dict=shapes, keep_params_in_input=False)
+    except Exception as error:  # the front end raises what each converter happens to raise
+        lines = [line for line in str(error).strip().splitlines() if line.strip()]
+        raise ModelError(
+            f"the model cannot be imported: {lines[-1] if lines else type(error).__name__}",
+            "simplify the model (onnxslim model.onnx simple.onnx) or export it with static shapes",
+        ) from error
+
+
+def unsupported(proto: onnx.ModelProto) -> list[tuple[str, str, str]]:
+    """(operator, node, opset) of every node without a converter, subgraphs included."""
+    known = set(converters()) | {"If", "Constant"}
+    opsets = {entry.domain or "ai.onnx": entry.version for entry in proto.opset_import}
+    missing = []
+    for node in _nodes(proto.graph):
+        domain = node.domain or "ai.onnx"
+        # The front end ignores the domain and would import a namesake as the standard operator.
+        if node.op_type not in known or domain != "ai.onnx":
+            opset = f"{domain} {opsets.get(domain, '?')}"
+            missing.append((node.op_type, node.name or node.output[0], opset))
+    return missing
+
+
+def _refuse_unsupported(proto: onnx.ModelProto) -> None:
+    missing = unsupported(proto)
+    if not missing:
+        return
+    rows = "\n".join(f"  {op}  at node {node}  ({opset})" for op, node, opset in missing)
+    raise ModelError(
+        f"the model uses {len({op for op, _, _ in missing})} unsupported operator(s):\n{rows}",
+        "replace them in the exporting framework, or cut the graph before them",
+    )
+
+
+def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            for subgraph in [attribute.g, *attribute.graphs]:
+                yield from _nodes(subgraph)
+
+
+def _graph_inputs(proto: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
+    constants = {tensor.name for tensor in proto.graph.initializer}
+    return [value for value in proto.graph.input if value.name not in constants]
+
+
+def _outputs(proto: onnx.ModelProto, result: Any) -> tuple[Tensor, ...]:
+    """Names from the graph, shapes from the import: ONNX files often leave them out."""
+    types = list(result.fields) if isinstance(result, relax.TupleType) else [result]
+    names = [value.name for value in proto.graph.output]
+    for name, type_ in zip(names, types, strict=True):
+        if not isinstance(type_.shape, relax.ShapeExpr) or not all(
+            isinstance(extent, tirx.IntImm) for extent in type_.shape
+        ):
+            raise ModelError(
+                f"the shape of output {name} depends on the input's values",
+                "only static shapes can be compiled: cut the graph before the operator that "
+                "makes it (NonZero, Unique, NonMaxSuppression, ...)",
+            )
+    return tuple(
+        Tensor(name, tuple(int(extent) for extent in type_.shape), str(type_.dtype))
+        for name, type_ in zip(names, types, strict=True)
+    )
+
+
+def _tensor(value: onnx.ValueInfoProto) -> Tensor:
+    kind = value.type.tensor_type
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)
+    return Tensor(value.name, tuple(d.dim_value for d in kind.shape.dim), np.dtype(dtype).name)

@@ -1,0 +1,126 @@
+"""Reading an ONNX file: everything that can be wrong with one is found here, and named."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import ModelProto
+
+from ..errors import ModelError
+from .bind import bind_shapes
+from .digest import digest, unreadable
+from .skeleton import skeleton
+from .tensor_data import check_size, external_file, is_external, load_external, tensors
+
+__all__ = ["OnnxModel", "bind_shapes", "digest", "load"]
+
+_PROTOBUF_LIMIT = 2**31 - 1
+_AGAIN = "Export or download the model again."
+
+
+@dataclass(frozen=True)
+class OnnxModel:
+    """A model that was read and found well-formed.
+
+    proto: with all tensor data inside. digest: SHA-256 over the file and `external`.
+    external: the data files it names, each once, sorted.
+    """
+
+    path: Path
+    proto: ModelProto
+    digest: str
+    external: tuple[Path, ...] = ()
+
+    def __repr__(self) -> str:
+        nodes = len(self.proto.graph.node)
+        return f"OnnxModel({self.path}, {nodes} nodes, {self.digest[:12]})"
+
+
+def load(path: Path) -> OnnxModel:
+    """Read and check an ONNX file and the external data that it names.
+
+    Raises:
+        ModelError: missing, unreadable, damaged, incomplete or not valid ONNX; a tensor's
+            data file missing, too short, or outside the model's folder.
+    """
+    proto = _parse(path)
+    _check_versions(path, proto)
+    _check_tensor_names(path, proto)
+    external = _fetch(path, proto)
+    _check(path, proto)
+    return OnnxModel(path, proto, digest(path, external), external)
+
+
+def _parse(path: Path) -> ModelProto:
+    try:
+        size = path.stat().st_size
+        if size > _PROTOBUF_LIMIT:
+            raise ModelError(
+                f"{path}: {size} bytes, more than the 2 GiB a protobuf file can hold",
+                "Save the model with external data (onnx.save, save_as_external_data=True).",
+            )
+        data = path.read_bytes()
+    except OSError as error:
+        raise unreadable(path, error) from error
+    if not data:
+        raise ModelError(f"{path}: the file is empty", _AGAIN)
+    try:
+        return ModelProto.FromString(data)
+    except DecodeError as error:
+        raise ModelError(f"{path}: not an ONNX file, or cut short", _AGAIN) from error
+
+
+def _fetch(path: Path, proto: ModelProto) -> tuple[Path, ...]:
+    """Bring external data in; the files it came from."""
+    files = set()
+    try:
+        for tensor in tensors(proto.graph):
+            if is_external(tensor):
+                file = external_file(tensor, path.parent)
+                load_external(tensor, file)
+                files.add(file)
+            check_size(tensor)
+    except ModelError as error:
+        raise ModelError(f"{path}: {error.message}", error.hint) from error
+    return tuple(sorted(files))
+
+
+def _check_versions(path: Path, proto: ModelProto) -> None:
+    known = onnx.defs.onnx_opset_version()
+    for opset in proto.opset_import:
+        if opset.domain in ("", "ai.onnx") and opset.version > known:
+            raise ModelError(
+                f"{path}: opset {opset.version}, but the onnx package here knows up to {known}",
+                f"Export the model with opset {known} or lower, or upgrade onnx.",
+            )
+
+
+def _check_tensor_names(path: Path, proto: ModelProto) -> None:
+    names = Counter(tensor.name for tensor in proto.graph.initializer)
+    if twice := sorted(name for name, count in names.items() if count > 1):
+        raise ModelError(f"{path}: more than one initializer is named '{twice[0]}'", _AGAIN)
+
+
+def _check(path: Path, proto: ModelProto) -> None:
+    """Well-formed as ONNX says, and something to compile."""
+    if not proto.graph.node:
+        raise ModelError(f"{path}: the graph has no nodes, so there is nothing to compile", _AGAIN)
+    if not proto.graph.output:
+        raise ModelError(f"{path}: the graph has no outputs", "Mark outputs when exporting.")
+    if proto.graph.sparse_initializer:
+        name = proto.graph.sparse_initializer[0].values.name
+        raise ModelError(f"{path}: weight '{name}' is sparse", "Export it as a dense tensor.")
+    try:
+        onnx.checker.check_model(skeleton(proto))
+    except (onnx.checker.ValidationError, ValueError) as error:
+        raise ModelError(f"{path}: not valid ONNX: {_reason(error)}", _AGAIN) from error
+
+
+def _reason(error: Exception) -> str:
+    """The checker's sentences on one line, without the context that repeats the node."""
+    text = str(error).split("\n\n==> Context")[0]
+    return " ".join(text.split())

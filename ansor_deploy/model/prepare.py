@@ -1,0 +1,62 @@
+"""From a file to tasks: read, bind shapes, canonicalise, import, extract."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..registry.keys import TaskKey
+from ..report import Report
+from .canonicalize import canonicalize
+from .importer import Imported, import_model
+from .onnx_file import bind_shapes, load
+from .tasks import Task, extract
+
+if TYPE_CHECKING:
+    from ..target import Target
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A model ready to be planned, tuned and compiled.
+
+    proto: the model as it was read, with static shapes: what the oracle runs.
+    by_function: the task of each function that the imported module calls.
+    """
+
+    path: Path
+    digest: str
+    external: tuple[Path, ...]
+    proto: Any = field(repr=False)
+    imported: Imported = field(repr=False)
+    by_function: dict[str, Task] = field(repr=False)
+
+    @property
+    def tasks(self) -> list[Task]:
+        """The unique tasks, in the order of the module."""
+        return list({task.key: task for task in self.by_function.values()}.values())
+
+
+def prepare(
+    path: Path, target: Target, input_shapes: dict[str, tuple[int, ...]], report: Report
+) -> Prepared:
+    """Read a model for a target; ModelError says what of it cannot be compiled."""
+    report.stage("read", str(path))
+    source = load(path)
+    proto = bind_shapes(source.proto, input_shapes)
+    report.stage("import", f"{len(proto.graph.node)} nodes")
+    imported = import_model(canonicalize(proto), target)
+    tasks = extract(imported.mod, target)
+    return Prepared(path, source.digest, source.external, proto, imported, tasks)
+
+
+def merge(models: list[Prepared]) -> list[Task]:
+    """The unique tasks of several models, each with the sum of its weights."""
+    merged: dict[TaskKey, Task] = {}
+    for model in models:
+        for task in model.tasks:
+            known = merged.get(task.key)
+            weight = task.weight + (known.weight if known else 0)
+            merged[task.key] = Task(task.name, task.key, task.workload, weight, task.mod)
+    return list(merged.values())

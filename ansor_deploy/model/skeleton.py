@@ -1,0 +1,59 @@
+"""A model without its weights: what the checker and shape inference need, and fits in protobuf.
+
+Both serialise what they are given, and protobuf stops at 2 GiB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from onnx import ModelProto, TensorProto, ValueInfoProto, helper
+
+from .tensor_data import byte_size
+
+_SMALL = 4096  # bytes; shapes, axes and scalars must keep their values
+
+
+def skeleton(proto: ModelProto) -> ModelProto:
+    """The same graph; initializers above 4 KiB are inputs of their shape and type instead."""
+    small, large = divide(proto.graph.initializer)
+    bare = with_initializers(proto, small)
+    given = {value.name for value in bare.graph.input}
+    bare.graph.input.extend(value for value in large if value.name not in given)
+    return bare
+
+
+def divide(tensors: Iterable[TensorProto]) -> tuple[list[TensorProto], list[ValueInfoProto]]:
+    """The small tensors, and for each of the large ones its name, type and shape."""
+    small, large = [], []
+    for tensor in tensors:
+        size = byte_size(tensor)  # from its shape: to ask protobuf is to serialise it
+        if size is None or size <= _SMALL:
+            small.append(tensor)
+        else:
+            large.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    return small, large
+
+
+def with_initializers(proto: ModelProto, initializers: Iterable[TensorProto]) -> ModelProto:
+    """A copy of the model that holds these initializers instead of its own."""
+    model = ModelProto()
+    copy_fields(proto, model, {"graph"})
+    # In parts: one CopyFrom of the whole graph would pass 2 GiB with the weights.
+    copy_fields(proto.graph, model.graph, {"initializer"})
+    for tensor in initializers:
+        model.graph.initializer.add().CopyFrom(tensor)
+    return model
+
+
+def copy_fields(source: object, target: object, leave: set[str]) -> None:
+    """Copy a protobuf message field by field, but for those named in `leave`."""
+    for field, value in source.ListFields():  # type: ignore[attr-defined]
+        if field.name in leave:
+            continue
+        if isinstance(value, (bool, int, float, str, bytes)):
+            setattr(target, field.name, value)
+        elif hasattr(value, "CopyFrom"):
+            getattr(target, field.name).CopyFrom(value)
+        else:
+            getattr(target, field.name).extend(value)

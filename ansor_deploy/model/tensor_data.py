@@ -1,0 +1,184 @@
+"""The tensors of an ONNX file: their bytes are fetched, and never more than are there."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from stat import S_ISREG
+from typing import Any
+
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper
+
+from ..errors import ModelError
+from .digest import unreadable
+
+_BITS = {
+    TensorProto.INT4: 4,
+    TensorProto.UINT4: 4,
+    getattr(TensorProto, "FLOAT4E2M1", -1): 4,
+    getattr(TensorProto, "INT2", -2): 2,
+    getattr(TensorProto, "UINT2", -3): 2,
+}
+_COMPLEX = (TensorProto.COMPLEX64, TensorProto.COMPLEX128)
+_REPEATED = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
+
+
+def tensors(graph: GraphProto) -> Iterator[TensorProto]:
+    """Every dense tensor of a graph: initializers, attributes, and those of nested graphs."""
+    yield from graph.initializer
+    for node in graph.node:
+        yield from node_tensors(node)
+
+
+def node_tensors(node: NodeProto) -> Iterator[TensorProto]:
+    """Every dense tensor in a node's attributes."""
+    for attribute in node.attribute:
+        if attribute.type == AttributeProto.TENSOR:
+            yield attribute.t
+        yield from attribute.tensors
+        if attribute.type == AttributeProto.GRAPH:
+            yield from tensors(attribute.g)
+        for graph in attribute.graphs:
+            yield from tensors(graph)
+
+
+def byte_size(tensor: TensorProto) -> int | None:
+    """Bytes of the tensor's raw form, from its type and dimensions; None for strings.
+
+    Raises:
+        ModelError: a negative dimension, or a type that ONNX does not have.
+    """
+    if any(dim < 0 for dim in tensor.dims):
+        raise ModelError(
+            f"tensor '{tensor.name}' has a negative dimension: {tuple(tensor.dims)}",
+            "The file is damaged: export the model again.",
+        )
+    if tensor.data_type == TensorProto.STRING:
+        return None
+    count = math.prod(tensor.dims)
+    try:
+        bits = _BITS.get(tensor.data_type) or 8 * _item_size(tensor.data_type)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelError(
+            f"tensor '{tensor.name}' has an unknown element type ({tensor.data_type})",
+            "Export the model with an ONNX version that this tool's onnx package knows.",
+        ) from error
+    return (count * bits + 7) // 8
+
+
+def _item_size(data_type: int) -> int:
+    return int(helper.tensor_dtype_to_np_dtype(data_type).itemsize)
+
+
+def check_size(tensor: TensorProto) -> None:
+    """A tensor's data must fill its shape exactly: a short one would be read past its end.
+
+    Raises:
+        ModelError: it holds more or fewer elements than its dimensions say.
+    """
+    expected = byte_size(tensor)
+    if expected is None:
+        return
+    held = len(tensor.raw_data)
+    if elements := sum(len(getattr(tensor, field)) for field in _REPEATED):
+        # Complex numbers take two elements each; types below a byte share one by the byte.
+        pair = 2 if tensor.data_type in _COMPLEX else 1
+        packed = 1 if tensor.data_type in _BITS else _item_size(tensor.data_type)
+        held = elements * packed // pair
+    if held != expected:
+        raise ModelError(
+            f"tensor '{tensor.name}' of shape {tuple(tensor.dims)} needs {expected} bytes,"
+            f" the file holds {held}",
+            "The file is damaged: export or download the model again.",
+        )
+
+
+def is_external(tensor: TensorProto) -> bool:
+    """Whether the tensor's bytes lie in a file of their own."""
+    return bool(tensor.data_location == TensorProto.EXTERNAL)
+
+
+def external_file(tensor: TensorProto, folder: Path) -> Path:
+    """The file that a tensor names, inside the model's folder.
+
+    Raises:
+        ModelError: no file named, not there, not a file, or outside the folder.
+    """
+    location = _entries(tensor).get("location", "")
+    where = f"tensor '{tensor.name}': external data file {location!r}"
+    path = folder / location
+    if not location or "\0" in location or not _lies_in(path, folder):
+        raise ModelError(
+            f"{where} is outside the model's folder {folder}",
+            "External data must lie beside the model or below it: save the model again so.",
+        )
+    try:
+        if not S_ISREG(path.stat().st_mode):
+            raise ModelError(f"{where} is not a file", "Copy the data file beside the model.")
+    except OSError as error:
+        raise ModelError(
+            f"{where} is missing from {folder}",
+            "Copy it there too: the model's weights are stored in it.",
+        ) from error
+    return path
+
+
+def _lies_in(path: Path, folder: Path) -> bool:
+    """With links followed: neither '..' nor an absolute path nor a link may lead out."""
+    root = Path(os.path.realpath(folder))
+    return root in Path(os.path.realpath(path)).parents
+
+
+def load_external(tensor: TensorProto, path: Path) -> None:
+    """Read a tensor's bytes from its file into the tensor.
+
+    Raises:
+        ModelError: the file ends before the tensor does, or the entry makes no sense.
+    """
+    needed = byte_size(tensor)
+    entries = _entries(tensor)
+    offset, length = _number(tensor, entries, "offset", 0), _number(tensor, entries, "length", None)
+    if needed is None or length not in (None, needed):
+        raise ModelError(
+            f"tensor '{tensor.name}' of shape {tuple(tensor.dims)} needs {needed} bytes,"
+            f" its external data declares {length}",
+            "The file is damaged: save the model and its data again.",
+        )
+    tensor.raw_data = _read(tensor, path, offset or 0, needed)
+    tensor.data_location = TensorProto.DEFAULT
+    del tensor.external_data[:]
+
+
+def _read(tensor: TensorProto, path: Path, offset: int, count: int) -> bytes:
+    try:
+        held = path.stat().st_size
+        if offset + count > held:
+            raise ModelError(
+                f"tensor '{tensor.name}' needs bytes {offset} to {offset + count} of"
+                f" {path}, which has {held}",
+                "The data file was cut short, or belongs to another model: copy it again.",
+            )
+        with path.open("rb") as file:
+            file.seek(offset)
+            return file.read(count)
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def _entries(tensor: TensorProto) -> dict[str, str]:
+    return {entry.key: entry.value for entry in tensor.external_data}
+
+
+def _number(tensor: TensorProto, entries: dict[str, str], key: str, default: Any) -> int | None:
+    try:
+        value = int(entries[key]) if key in entries else default
+    except ValueError:
+        value = -1
+    if value is not None and value < 0:
+        raise ModelError(
+            f"tensor '{tensor.name}': external data with {key} '{entries[key]}'",
+            "The file is damaged: save the model and its data again.",
+        )
+    return value
