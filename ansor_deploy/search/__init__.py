@@ -1,0 +1,38 @@
+"""Search: which programs to measure next. One small interface, several implementations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from ..errors import UsageError
+
+if TYPE_CHECKING:
+    from ..measure.outcome import Outcome
+    from ..model.tasks import Task
+    from ..registry.record import Measurement
+    from ..target import Target
+
+
+class Search(Protocol):
+    """Proposes candidates of one task and learns from their measurements."""
+
+    def propose(self, count: int) -> list[str]:
+        """Up to `count` traces not proposed before; empty when the space is exhausted."""
+
+    def observe(self, outcomes: Sequence[Outcome]) -> None:
+        """Learn what the last proposals came to."""
+
+
+SEARCHES = ("metaschedule",)
+
+
+def open_search(
+    name: str, task: Task, target: Target, known: Sequence[Measurement], seed: int
+) -> Search:
+    """The search called `name` for a task, started from what was measured before."""
+    if name != "metaschedule":
+        raise UsageError(f"no search is called {name}", f"there are: {', '.join(SEARCHES)}")
+    from .metaschedule import MetaScheduleSearch
+
+    return MetaScheduleSearch(task, target, known, seed)

@@ -1,0 +1,52 @@
+"""Schedules as text: a TVM trace in canonical JSON, and back onto a program.
+
+TVM's own `as_json` leaves index maps (of packed weights) as objects that JSON cannot hold; here
+they are spelled out in TVM's JSON graph format and recognised by their wrapper on the way back.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from .._tvm import tvm
+from ..registry.keys import canonical_json
+
+_INDEX_MAP = "ansor_deploy.index_map"
+
+
+def dump(trace: Any) -> str:
+    """Canonical JSON of a trace (`tvm.s_tir.schedule.Trace`)."""
+    return canonical_json(_plain(trace.as_json()))
+
+
+def replay(mod: tvm.IRModule, text: str) -> Any:
+    """A schedule of the module with the trace applied.
+
+    ScheduleError where the trace does not fit the program; ValueError where it is no trace.
+    """
+    sch = tvm.s_tir.Schedule(mod, debug_mask="none")
+    tvm.s_tir.schedule.Trace.apply_json_to_schedule(_objects(json.loads(text)), sch)
+    return sch
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, tvm.tirx.IndexMap):
+        return {_INDEX_MAP: tvm.ir.save_json(value)}
+    if isinstance(value, (tvm.tirx.IntImm, tvm.tirx.FloatImm, tvm.ir.StringImm)):
+        return value.value
+    if hasattr(value, "items"):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value]
+
+
+def _objects(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_objects(item) for item in value]
+    if isinstance(value, dict):
+        if set(value) == {_INDEX_MAP}:
+            return tvm.ir.load_json(value[_INDEX_MAP])
+        return {key: _objects(item) for key, item in value.items()}
+    return value
