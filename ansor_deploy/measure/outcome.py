@@ -1,0 +1,33 @@
+"""What became of one candidate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Times in seconds, or an error that is data.
+
+    error: "" or a kind: "build", "load", "run", "timeout", "crash", "wrong-output".
+    proof: how the output was checked, {"oracle", "seed", "max_abs_err", "max_rel_err"}; None
+    where it never came to that.
+    """
+
+    trace: str
+    seconds: tuple[float, ...] = ()
+    error: str = ""
+    message: str = ""
+    proof: dict[str, Any] | None = None
+
+    @property
+    def latency(self) -> float:
+        """Median run time in seconds; infinite for a failed candidate."""
+        return median(self.seconds) if self.seconds and not self.error else float("inf")
+
+    def __repr__(self) -> str:
+        if self.error:
+            return f"Outcome({self.error}: {self.message[:60]!r})"
+        return f"Outcome({self.latency * 1e3:.4g} ms, {len(self.seconds)} repeats)"

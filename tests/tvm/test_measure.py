@@ -1,0 +1,436 @@
+"""Real kernels in real processes: what is right is timed, what is not becomes an outcome."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import psutil
+import pytest
+import tvm
+from tvm import te, topi
+
+from ansor_deploy.errors import AnsorError
+from ansor_deploy.measure import local
+from ansor_deploy.measure.build import BuildJob
+from ansor_deploy.measure.local import LocalMeasurer
+from ansor_deploy.measure.signature import seeded_inputs, signature
+from ansor_deploy.measure.worker import Worker, WorkerFailure
+from ansor_deploy.model.canonical_text import canonical_text, parse
+from ansor_deploy.model.tasks import Task, _task
+from ansor_deploy.project import shipped
+from ansor_deploy.search.default import default_schedule
+from ansor_deploy.search.trace import dump
+from ansor_deploy.target import load_target
+
+TARGET = load_target("host", [shipped("targets")])
+SIDE = 64
+
+# Two programs with the signature of `doubling`, to be run in its place.
+ENDLESS = """
+@T.prim_func(s_tir=True)
+def main(x: T.Buffer((64, 64), "float32"), y: T.Buffer((64, 64), "float32")):
+    T.func_attr({"tirx.noalias": True})
+    for i, j in T.grid(T.int64(1125899906842624), 64):
+        with T.sblock("b0"):
+            v, w = T.axis.remap("RS", [i, j])
+            T.reads(y[0, w])
+            T.writes(y[0, w])
+            y[0, w] = y[0, w] * T.float32(0.5) + x[0, w]
+"""
+ASTRAY = """
+@T.prim_func(s_tir=True)
+def main(x: T.Buffer((64, 64), "float32"), y: T.Buffer((64, 64), "float32")):
+    T.func_attr({"tirx.noalias": True})
+    for i, j in T.grid(T.int64(64), 64):
+        with T.sblock("b0"):
+            v, w = T.axis.remap("SS", [i, j])
+            T.reads(x[v, w])
+            T.writes(y[v * 1073741824, w])
+            y[v * 1073741824, w] = x[v, w]
+"""
+
+
+def task_of(func_or_text, name="fused_task") -> Task:
+    text = func_or_text if isinstance(func_or_text, str) else canonical_text(func_or_text)
+    return _task(name, text, parse(text), 1, TARGET)
+
+
+def placeholder(name, *shape, dtype="float32"):
+    return te.placeholder(shape, dtype=dtype, name=name)
+
+
+def conv_relu():
+    x, w, b = placeholder("x", 1, 14, 14, 32), placeholder("w", 3, 3, 32, 32), placeholder("b", 32)
+    y = topi.nn.relu(topi.add(topi.nn.conv2d_nhwc(x, w, 1, 1, 1), b))
+    return te.create_prim_func([x, w, b, y]).with_attr("layout_free_buffers", [1])
+
+
+def two_matmuls_with_packed_weights():
+    x, u, w = (placeholder(name, 32, 32) for name in "xuw")
+    y = topi.matmul(topi.matmul(x, u), w)
+    return te.create_prim_func([x, u, w, y]).with_attr("layout_free_buffers", [1, 2])
+
+
+def softmax():
+    x = placeholder("x", 16, 1000)
+    return te.create_prim_func([x, topi.nn.softmax(x)])
+
+
+def concat():
+    parts = [placeholder(f"x{n}", 1, 7, 7, n) for n in (8, 16, 24)]
+    return te.create_prim_func([*parts, topi.concatenate(parts, axis=3)])
+
+
+def embedding():
+    table, index = placeholder("table", 2, 48), placeholder("index", 1, 12, dtype="int64")
+    return te.create_prim_func([table, index, topi.take(table, index, axis=0, mode="fast")])
+
+
+def outputs_of_three_types():
+    x = placeholder("x", 32, 32)
+    y = te.compute((32, 32), lambda i, j: x[i, j] * 3, name="y")
+    above = te.compute((32, 32), lambda i, j: y[i, j] > 0, name="above")
+    whole = te.compute((32, 32), lambda i, j: y[i, j].astype("int32"), name="whole")
+    return te.create_prim_func([x, y, above, whole])
+
+
+def half_precision():
+    x, w = placeholder("x", 16, 64, dtype="float16"), placeholder("w", 64, 32, dtype="float16")
+    return te.create_prim_func([x, w, topi.matmul(x, w)])
+
+
+def logarithm():
+    x = placeholder("x", 1024)
+    return te.create_prim_func([x, topi.log(x)])
+
+
+def doubling():
+    x = placeholder("x", SIDE, SIDE)
+    return te.create_prim_func([x, te.compute((SIDE, SIDE), lambda i, j: x[i, j] * 2, name="y")])
+
+
+def normalize(extent):
+    """Divide by the row's sum: computed anew at every element, it takes its square of time."""
+    x, k = placeholder("x", 4, extent), te.reduce_axis((0, extent), name="k")
+    total = te.compute((4,), lambda i: te.sum(x[i, k], axis=k), name="total")
+    y = te.compute((4, extent), lambda i, j: x[i, j] / total[i], name="y")
+    return te.create_prim_func([x, y])
+
+
+def default_trace(task):
+    return dump(default_schedule(task.mod, TARGET).trace)
+
+
+@pytest.fixture(scope="module")
+def measurer():
+    with LocalMeasurer(TARGET) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        conv_relu,
+        two_matmuls_with_packed_weights,
+        softmax,
+        concat,
+        embedding,
+        outputs_of_three_types,
+        half_precision,
+        logarithm,
+    ],
+)
+def test_the_default_schedule_is_measured_and_proved(measurer, program):
+    task = task_of(program())
+    (outcome,) = measurer.measure(task, [default_trace(task)])
+    assert (outcome.error, outcome.message) == ("", "")
+    assert 3 <= len(outcome.seconds) <= 10
+    assert 0 < outcome.latency < 1
+    assert outcome.proof == {"oracle": "default", "seed": 0, "max_abs_err": 0, "max_rel_err": 0}
+
+
+def test_another_schedule_agrees_within_the_tolerance(measurer):
+    task = task_of(conv_relu())
+    plain = dump(tvm.s_tir.Schedule(task.mod).trace)
+    slow, fast = measurer.measure(task, [plain, default_trace(task)])
+    assert slow.error == fast.error == ""
+    assert 0 <= slow.proof["max_rel_err"] < 1e-5
+    assert slow.latency > fast.latency
+
+
+@pytest.mark.parametrize("program", [conv_relu, two_matmuls_with_packed_weights])
+def test_weights_are_packed_outside_the_timed_function(measurer, program):
+    task = task_of(program())
+    (built,) = measurer._builder.build([BuildJob(task.workload.text, "default")])
+    built.path.unlink()
+    assert [step["function"] for step in built.steps] == ["pack_0", "compute"]
+    assert any(kind == "made" for kind, _ in built.steps[-1]["arguments"])
+
+
+def test_a_clearly_slower_candidate_runs_once(measurer):
+    task = task_of(conv_relu())
+    (outcome,) = measurer.measure(task, [default_trace(task)], best=1e-9)
+    assert len(outcome.seconds) == 1
+
+
+def swapping_trace(task):
+    """Reads its input transposed: legal to TVM, and another function."""
+    schedule = tvm.s_tir.Schedule(task.mod)
+    (name,) = [schedule.get(b).name_hint for b in schedule.get_child_blocks(root(schedule))]
+    schedule.transform_layout(name, ("read", 0), lambda i, j: (j, i))
+    return dump(schedule.trace)
+
+
+def root(schedule):
+    return schedule.get_sblock("root")
+
+
+def test_wrong_output_is_caught_and_not_timed(measurer):
+    task = task_of(doubling(), "fused_doubling")
+    wrong, right = measurer.measure(task, [swapping_trace(task), default_trace(task)])
+    assert (wrong.error, wrong.seconds) == ("wrong-output", ())
+    assert wrong.proof["max_abs_err"] > 0.1
+    assert wrong.proof["oracle"] == "plain"
+    assert right.error == ""
+
+
+def test_the_plain_program_overrules_a_wrong_reference(measurer):
+    task = task_of(te_with_extent(48))
+    (built,) = measurer._builder.build(
+        [BuildJob(task.workload.text, "trace", swapping_trace(task))]
+    )
+    measurer._references[task.workload.key] = measurer._reference(task, "default", built, 5.0)
+    (outcome,) = measurer.measure(task, [default_trace(task)])
+    assert outcome.error == ""
+    assert outcome.proof["oracle"] == "plain"
+
+
+def te_with_extent(extent):
+    x = placeholder("x", extent, extent)
+    return te.create_prim_func([x, te.compute((extent, extent), lambda i, j: x[i, j] + 1)])
+
+
+def test_a_library_that_cannot_be_loaded_is_a_load_error(measurer):
+    task = task_of(doubling())
+    (built,) = measurer._builder.build([BuildJob(task.workload.text, "default")])
+    built.path.write_bytes(b"no library")
+    assert measurer._outcome(task, built, best=1.0).error == "load"
+
+
+def test_traces_that_do_not_fit_are_build_errors(measurer):
+    task, other = task_of(softmax()), task_of(conv_relu())
+    traces = [default_trace(other), "no trace", "[]", default_trace(task)]
+    outcomes = measurer.measure(task, traces)
+    assert [outcome.error for outcome in outcomes] == ["build", "build", "build", ""]
+    assert [outcome.trace for outcome in outcomes] == traces
+    assert all(outcome.message for outcome in outcomes[:3])
+
+
+def in_place_of_doubling(measurer, text):
+    """Run the program of a text as if it were a candidate of `doubling`."""
+    task = task_of(doubling())
+    assert measurer.measure(task, [default_trace(task)])[0].error == ""
+    (built,) = measurer._builder.build([BuildJob(text, "plain")])
+    return measurer._outcome(task, built, best=1e-6), measurer.measure(task, [default_trace(task)])
+
+
+def test_a_hung_kernel_is_killed_and_the_next_runs(measurer, monkeypatch):
+    monkeypatch.setattr(local, "LEAST_SECONDS", 1.0)
+    hung, (after,) = in_place_of_doubling(measurer, ENDLESS)
+    assert (hung.error, hung.seconds) == ("timeout", ())
+    assert "1 s" in hung.message
+    assert after.error == ""
+
+
+def test_a_crashing_kernel_is_an_outcome_and_the_next_runs(measurer):
+    crashed, (after,) = in_place_of_doubling(measurer, ASTRAY)
+    assert (crashed.error, crashed.seconds) == ("crash", ())
+    assert crashed.message.startswith("SIGSEGV")
+    assert after.error == ""
+
+
+def test_a_schedule_that_takes_for_ever_is_killed(measurer, monkeypatch):
+    monkeypatch.setattr(local, "LEAST_SECONDS", 1.0)
+    task = task_of(normalize(1 << 19))
+    schedule = tvm.s_tir.Schedule(task.mod)
+    total, divide = schedule.get_child_blocks(root(schedule))
+    schedule.compute_at(total, schedule.get_loops(divide)[1])
+    outcomes = measurer.measure(task, [dump(schedule.trace), default_trace(task)])
+    assert [outcome.error for outcome in outcomes] == ["timeout", ""]
+
+
+def test_without_a_reference_nothing_counts_as_measured(measurer, monkeypatch):
+    monkeypatch.setattr(local, "LEAST_SECONDS", 0.5)
+    monkeypatch.setattr(local, "PLAIN_SECONDS", 0.5)
+    monkeypatch.setattr(measurer._builder, "_timeout", 2.0)
+    task = task_of(ENDLESS)
+    outcomes = measurer.measure(task, [dump(tvm.s_tir.Schedule(task.mod).trace)])
+    assert [outcome.error for outcome in outcomes] == ["timeout"]
+    assert "no reference" in outcomes[0].message
+
+
+def test_indices_stay_inside_the_table():
+    spec = signature(task_of(embedding()).mod)
+    assert (spec.bound, spec.outputs) == (2, (2,))
+    _, indices, _ = seeded_inputs(spec, seed=1)
+    assert set(indices.ravel()) == {0, 1}
+
+
+def test_inputs_follow_from_the_seed():
+    spec = signature(task_of(conv_relu()).mod)
+    assert spec.reduction == 288
+    first, again, other = (seeded_inputs(spec, seed)[0] for seed in (3, 3, 4))
+    assert (first == again).all()
+    assert (first != other).any()
+
+
+def test_a_machine_without_a_linker_is_one_error(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(AnsorError, match="no linker"), LocalMeasurer(TARGET):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupted_measurement_leaves_a_measurer_that_works(measurer):
+    task = task_of(softmax())
+    before = signal.signal(signal.SIGALRM, raise_interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    with pytest.raises(KeyboardInterrupt):
+        measurer.measure(task, [default_trace(task)] * 64)
+    signal.signal(signal.SIGALRM, before)
+    (outcome,) = measurer.measure(task, [default_trace(task)])
+    assert outcome.error == ""
+
+
+def raise_interrupt(*_):
+    raise KeyboardInterrupt
+
+
+def test_nothing_is_left_after_an_exception(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    task = task_of(softmax())
+    seen = []
+    with pytest.raises(KeyboardInterrupt):
+        measure_and_be_interrupted(task, seen)
+    assert not any(psutil.pid_exists(pid) for pid in seen)
+    assert list(tmp_path.iterdir()) == []
+
+
+def measure_and_be_interrupted(task, seen):
+    with LocalMeasurer(TARGET) as measurer:
+        assert measurer.measure(task, [default_trace(task)])[0].error == ""
+        seen += [worker.pid for worker in [measurer._runner, *measurer._builder._workers]]
+        assert all(psutil.pid_exists(pid) for pid in seen)
+        raise KeyboardInterrupt
+
+
+ABANDONED = """
+import time
+from ansor_deploy.measure.local import LocalMeasurer
+from ansor_deploy.project import shipped
+from ansor_deploy.target import load_target
+measurer = LocalMeasurer(load_target("host", [shipped("targets")])).__enter__()
+workers = [measurer._runner, *measurer._builder._workers]
+print(*(worker.pid for worker in workers), flush=True)
+for worker in workers:
+    worker.submit("time:sleep", 600, 600)
+print("busy", flush=True)
+time.sleep(600)
+"""
+
+
+def test_workers_die_with_a_killed_parent(tmp_path):
+    env = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    parent = subprocess.Popen(
+        [sys.executable, "-c", ABANDONED], env=env, stdout=subprocess.PIPE, text=True
+    )
+    pids = [int(word) for word in parent.stdout.readline().split()]
+    assert parent.stdout.readline() == "busy\n"
+    assert pids
+    parent.kill()
+    parent.wait()
+    wait_until_gone(pids)
+
+
+def wait_until_gone(pids):
+    deadline = time.monotonic() + 5
+    while alive := [pid for pid in pids if is_running(pid)]:
+        assert time.monotonic() < deadline, f"still running: {alive}"
+        time.sleep(0.02)
+
+
+def is_running(pid):
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+@pytest.fixture(scope="module")
+def worker():
+    made = Worker()
+    made.start()
+    yield made
+    made.close()
+
+
+def test_a_worker_answers(worker):
+    assert worker.call("measure_child:echo", {"a": [1, 2.5, None]}, 5) == {"a": [1, 2.5, None]}
+
+
+def test_kernels_run_on_all_the_cores_of_the_target(measurer):
+    assert measurer._runner.call("measure_child:threads", {}, 5) == TARGET.cores
+
+
+def test_a_raised_error_leaves_the_worker_alive(worker):
+    worker.call("measure_child:echo", {}, 5)
+    before = worker.pid
+    with pytest.raises(WorkerFailure) as caught:
+        worker.call("measure_child:complain", {}, 5)
+    assert (caught.value.kind, caught.value.message) == (
+        "raised",
+        "ValueError: first line | second line",
+    )
+    assert worker.call("measure_child:interrupt_itself", {}, 5) == "still here"
+    assert worker.pid == before
+
+
+def test_a_crash_names_the_signal_and_the_last_words(worker, capfd):
+    with pytest.raises(WorkerFailure) as caught:
+        worker.call("measure_child:crash", {"signal": int(signal.SIGABRT)}, 5)
+    assert (caught.value.kind, caught.value.message) == ("crash", "SIGABRT: last words")
+    with pytest.raises(WorkerFailure) as caught:
+        worker.call("measure_child:leave", {"status": 3}, 5)
+    assert (caught.value.kind, caught.value.message) == ("crash", "exit status 3")
+    assert worker.call("measure_child:echo", {}, 5) == {}
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_deadline_kills_the_whole_group(worker, tmp_path):
+    path = tmp_path / "pids"
+    with pytest.raises(WorkerFailure) as caught:
+        worker.call("measure_child:hang_with_a_child", {"path": str(path)}, 0.5)
+    assert (caught.value.kind, caught.value.message) == ("timeout", "killed after 0.5 s")
+    wait_until_gone(json.loads(path.read_text()))
+    assert worker.call("measure_child:echo", {}, 5) == {}
+
+
+def test_a_worker_that_died_between_calls_is_replaced(worker):
+    worker.call("measure_child:echo", {}, 5)
+    os.kill(worker.pid, signal.SIGKILL)
+    psutil.Process(worker.pid).wait(5)
+    assert worker.call("measure_child:echo", {"b": 1}, 5) == {"b": 1}
+
+
+def test_a_worker_that_cannot_start_says_why(monkeypatch, tmp_path):
+    (tmp_path / "tvm.py").write_text("raise ImportError('no such luck')")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    broken = Worker()
+    with pytest.raises(AnsorError, match="no such luck"):
+        broken.call("measure_child:echo", {}, 5)
+    broken.close()
