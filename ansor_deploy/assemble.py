@@ -1,0 +1,138 @@
+"""From records to shipped files: compile, verify, compare with the untuned build, write."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import __version__, artifact
+from ._tvm import VERSION
+from .compile import compile_model, export
+from .current import identity
+from .errors import VerificationError
+from .registry.keys import TaskKey
+from .registry.record import Record
+from .runtime import Model
+from .verify import Comparison, Verification, compare_speed, seeded_inputs, verify_model
+
+if TYPE_CHECKING:
+    from .model.prepare import Prepared
+    from .pipeline import Session, TuneResult
+    from .registry.store import Registry
+    from .report import Report
+
+Records = dict[TaskKey, Record]
+
+
+def assemble(
+    model: Prepared,
+    output: Path,
+    session: Session,
+    registry: Registry,
+    tuned: TuneResult,
+    report: Report,
+) -> dict[str, Any]:
+    """Write the library and its manifest, which is returned. VerificationError writes nothing."""
+    records = registry.best([task.key for task in model.tasks], VERSION)
+    report.stage("compile", f"{len(records)} of {len(model.tasks)} tasks with a record")
+    staged = artifact.stage(output, lambda path: _compile(model, records, session, path))
+    try:
+        manifest = _describe(model, records, session, tuned)
+        library = Model(staged, manifest)
+        verification = _verify(library, model, session, report)
+        comparison = _compare(library, model, records, session, report)
+    except BaseException:
+        artifact.discard(staged)
+        raise
+    manifest["verify"] = verification.to_json()
+    manifest["speed"] = {
+        "latency_ms": comparison.latency_ms,
+        "untuned_ms": comparison.untuned_ms,
+    }
+    return artifact.commit(staged, output, manifest)
+
+
+def _compile(model: Prepared, records: Records, session: Session, path: Path) -> None:
+    built = compile_model(model.imported, model.by_function, records, session.target)
+    export(built, path)
+
+
+def _verify(library: Model, model: Prepared, session: Session, report: Report) -> Verification:
+    report.stage("verify", "against ONNX Runtime on seeded inputs")
+    verification = verify_model(library, model.proto, session.seed)
+    report.verified(verification)
+    if not verification.ok:
+        raise VerificationError(
+            f"{model.path}: the library's outputs differ from {verification.oracle}: largest "
+            f"absolute error {verification.max_abs_err:.3g}, relative to the output's scale "
+            f"{verification.max_rel_err:.3g}; no library was written",
+            "build with --trials 0 and an empty --registry to see whether a record is wrong, "
+            "and report it",
+        )
+    return verification
+
+
+def _compare(
+    library: Model, model: Prepared, records: Records, session: Session, report: Report
+) -> Comparison:
+    """Time the library beside the same model with no record applied."""
+    report.stage("compare", "with the untuned build")
+    inputs = seeded_inputs(library.inputs, session.seed, upper=2)
+    with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as folder:
+        untuned = library
+        if records:
+            path = Path(folder) / "untuned.so"
+            _compile(model, {}, session, path)
+            untuned = Model(path, library.manifest)
+        comparison = compare_speed(lambda: library(**inputs), lambda: untuned(**inputs))
+    report.compared(comparison)
+    return comparison
+
+
+def _describe(
+    model: Prepared, records: Records, session: Session, tuned: TuneResult
+) -> dict[str, Any]:
+    target, imported = session.target, model.imported
+    return {
+        "format": 1,
+        "tool": __version__,
+        "tvm": VERSION,
+        "identity": identity(model.digest, session),
+        "model": {
+            "name": model.path.name,
+            "digest": model.digest,
+            "external": [str(path.relative_to(model.path.parent)) for path in model.external],
+        },
+        "inputs": [_tensor(tensor) for tensor in imported.inputs],
+        "outputs": [_tensor(tensor) for tensor in imported.outputs],
+        "target": {**target.to_json(), "fingerprint": target.fingerprint},
+        "tuning": tuned.to_json(),
+        "tasks": _tasks(model, records, session),
+    }
+
+
+def _tasks(model: Prepared, records: Records, session: Session) -> list[dict[str, Any]]:
+    seconds = {
+        task.key: records[task.key].latency
+        if task.key in records
+        else task.roofline(session.target)
+        for task in model.tasks
+    }
+    total = sum(task.weight * seconds[task.key] for task in model.tasks) or 1.0
+    return [
+        {
+            "name": task.name,
+            "op": task.workload.op,
+            "key": task.key.workload,
+            "weight": task.weight,
+            "impact": task.weight * seconds[task.key] / total,
+            "latency_ms": seconds[task.key] * 1e3,
+            "record": records[task.key].id if task.key in records else "default",
+        }
+        for task in model.tasks
+    ]
+
+
+def _tensor(tensor: Any) -> dict[str, Any]:
+    return {"name": tensor.name, "shape": list(tensor.shape), "dtype": tensor.dtype}

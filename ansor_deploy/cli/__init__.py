@@ -1,0 +1,75 @@
+"""The command line: one click command a file; parse, call, print.
+
+Commands are imported when they are named, and import the engine only when they run, so that help,
+the target list and registry queries answer at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import click
+
+from .. import __version__
+from .errors import leave
+from .helptext import examples, verbatim
+
+COMMANDS = ("build", "plan", "tune", "run", "bench", "verify", "registry", "targets", "doctor")
+
+
+class CommandLine(click.Group):
+    """A group that imports a command's file when the command is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of work, not of the alphabet."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command:
+        """The `command` of the file of that name."""
+        if name not in COMMANDS:
+            raise click.exceptions.NoSuchCommand(name, possibilities=COMMANDS, ctx=ctx)
+        command: click.Command = import_module(f"{__name__}.{name}").command
+        return command
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = "ansor-deploy",
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run one command and leave with its exit code: the edge where errors are caught."""
+        words = list(sys.argv[1:] if args is None else args)
+        run = partial(super().main, words, prog_name, complete_var, standalone_mode=False, **extra)
+        return leave(run, words) if standalone_mode else run()
+
+
+EXIT_CODES = """\
+Exit codes:
+  0 done, 1 failed, 2 usage, 3 bad model, 4 device, 5 record missing,
+  6 outputs differ, 7 budget ended before the goal, 8 registry damaged,
+  70 a bug (a log is written), 130 interrupted, 143 terminated"""
+
+
+@click.command(
+    "ansor-deploy",
+    cls=CommandLine,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=examples(
+        "build resnet18.onnx",
+        "plan resnet18.onnx --target rpi3",
+        "run resnet18.so --input data=image.npy -o out.npz",
+    )
+    + f"\n\n{verbatim(EXIT_CODES)}",
+)
+@click.version_option(__version__, message="ansor-deploy %(version)s")
+def main() -> None:
+    """From an ONNX model to a tuned, verified, deployable library.
+
+    Every tuned schedule is kept in a registry, so that the next build reuses it.
+    """

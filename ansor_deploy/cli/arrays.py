@@ -1,0 +1,122 @@
+"""Tensors in NumPy's files: what `run` reads and writes."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
+
+from ..errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Arrays = dict[str, np.ndarray]
+
+
+def read_inputs(words: Iterable[str], expected: Iterable[Any]) -> Arrays:
+    """The arrays of "name=file.npy" and "file.npz", checked against the artifact's inputs."""
+    arrays: Arrays = {}
+    for word in words:
+        arrays.update(read_word(word))
+    check_inputs(arrays, {tensor.name: tensor for tensor in expected})
+    return arrays
+
+
+def read_word(word: str) -> Arrays:
+    """One `--input`."""
+    if word.endswith(".npz"):
+        return load(word)
+    name, equals, path = word.partition("=")
+    if not equals or not path.endswith(".npy"):
+        raise UsageError(
+            f"--input {word!r} names no array", "write it like data=image.npy, or inputs.npz"
+        )
+    arrays = load(path)
+    if set(arrays) != {""}:
+        raise UsageError(
+            f"{path}: holds several arrays", "rename it .npz and give it without NAME="
+        )
+    return {name: arrays[""]}
+
+
+def load(path: str) -> Arrays:
+    """The arrays of a file; pickled objects are refused, since reading them runs code."""
+    import numpy as np
+
+    try:
+        content = np.load(path, allow_pickle=False)
+        return {"": content} if isinstance(content, np.ndarray) else dict(content.items())
+    except FileNotFoundError:
+        raise UsageError(f"{path}: no such file") from None
+    except (ValueError, EOFError, OSError, BadZipFile) as error:
+        raise UsageError(f"{path}: not a NumPy file of plain arrays ({error})") from None
+
+
+def check_inputs(arrays: Arrays, expected: dict[str, Any]) -> None:
+    """UsageError where the arrays are not those that the artifact takes."""
+    missing = [describe(tensor) for name, tensor in expected.items() if name not in arrays]
+    if missing:
+        hint = "give it with --input NAME=FILE.npy, or several in one FILE.npz"
+        raise UsageError(f"missing input: {'; '.join(missing)}", hint)
+    for name, array in arrays.items():
+        if name not in expected:
+            takes = "; ".join(describe(tensor) for tensor in expected.values())
+            raise UsageError(f"the artifact has no input {name!r}", f"it takes: {takes}")
+        check_input(array, expected[name])
+
+
+def check_input(array: np.ndarray, tensor: Any) -> None:
+    """Shape and dtype must be exactly those compiled for."""
+    if tuple(array.shape) == tuple(tensor.shape) and str(array.dtype) == tensor.dtype:
+        return
+    got = f"{shape_text(array.shape)} {array.dtype}"
+    hint = f"convert it first, as with array.astype('{tensor.dtype}').reshape(...)"
+    raise UsageError(f"input {describe(tensor)} was given as {got}", hint)
+
+
+def describe(tensor: Any) -> str:
+    """Like "data 1x3x224x224 float32"."""
+    return f"{tensor.name} {shape_text(tensor.shape)} {tensor.dtype}"
+
+
+def shape_text(shape: Iterable[int]) -> str:
+    """Like "1x3x224x224"."""
+    return "x".join(map(str, shape)) or "scalar"
+
+
+def write_npz(path: Path, arrays: Arrays) -> list[Path]:
+    """All arrays in one file."""
+    import numpy as np
+
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return [write_whole(path, buffer.getvalue())]
+
+
+def write_directory(directory: Path, arrays: Arrays) -> list[Path]:
+    """One .npy an array; a slash in a tensor's name is no directory."""
+    import numpy as np
+
+    paths = []
+    for name, array in arrays.items():
+        buffer = io.BytesIO()
+        np.save(buffer, array, allow_pickle=False)
+        path = directory / f"{name.replace('/', '_')}.npy"
+        paths.append(write_whole(path, buffer.getvalue()))
+    return paths
+
+
+def write_whole(path: Path, content: bytes) -> Path:
+    """The file appears whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_bytes(content)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return path

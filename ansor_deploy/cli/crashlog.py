@@ -1,0 +1,60 @@
+"""The log of an unexpected exception: enough to find the bug, nothing of the environment."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import sys
+import tempfile
+import time
+import traceback
+from importlib import metadata
+from pathlib import Path
+
+from .. import __version__
+
+DISTRIBUTIONS = ("apache-tvm", "apache-tvm-ffi", "numpy", "onnx", "onnxruntime", "click", "rich")
+
+
+def write_log(error: BaseException, words: list[str]) -> Path:
+    """The path of a new log, in the state directory or, failing that, the temporary one."""
+    text = log_text(error, words)
+    name = f"crash-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.log"
+    for place in (state_directory, tempfile.gettempdir):
+        try:
+            path = Path(place()) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except (OSError, RuntimeError):  # read-only, full, or no home: the next place
+            continue
+        return path
+    sys.stderr.write(text)
+    return Path("above")
+
+
+def state_directory() -> Path:
+    """Where the XDG base directories put logs."""
+    named = os.environ.get("XDG_STATE_HOME")
+    return (Path(named) if named else Path.home() / ".local" / "state") / "ansor-deploy"
+
+
+def log_text(error: BaseException, words: list[str]) -> str:
+    """Versions, command line and traceback."""
+    lines = [
+        f"ansor-deploy {__version__}",
+        f"python {platform.python_version()} on {platform.platform()}",
+        *(f"{name} {version(name)}" for name in DISTRIBUTIONS),
+        f"command: ansor-deploy {shlex.join(words)}",
+        "",
+        "".join(traceback.format_exception(error)),
+    ]
+    return "\n".join(lines)
+
+
+def version(distribution: str) -> str:
+    """Its installed version, without importing it."""
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return "not installed"

@@ -1,0 +1,45 @@
+"""`ansor-deploy doctor`: can this machine build?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from .helptext import examples
+from .options import json_option, registry_option
+from .output import print_json
+
+
+@click.command(
+    "doctor",
+    epilog=examples(
+        "doctor",
+        "doctor --registry team.db --json",
+    ),
+)
+@registry_option
+@json_option
+@click.pass_context
+def command(ctx: click.Context, registry: Path | None, as_json: bool) -> None:
+    """Check that this machine can build.
+
+    Each line is ok, warn or FAIL, with a remedy; exits 1 on a FAIL.
+    """
+    from ..doctor import diagnose
+    from ..project import Project
+
+    project = Project.find()
+    checks = []
+    for check in diagnose(project, project.registry_path(registry)):
+        checks.append(check)
+        if not as_json:
+            click.echo(f"{check.level:4}  {check.name}: {check.found}")
+        if not as_json and check.remedy:
+            click.echo(f"      remedy: {check.remedy}")
+    ok = all(check.level != "FAIL" for check in checks)
+    if as_json:
+        print_json({"ok": ok, "checks": [asdict(check) for check in checks]})
+    if not ok:
+        ctx.exit(1)

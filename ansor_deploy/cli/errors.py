@@ -1,0 +1,140 @@
+"""The error edge: whatever a command raises becomes one message and one exit code, here only."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from types import FrameType
+from typing import NoReturn
+
+import click
+
+from ..errors import AnsorError
+from .output import print_json
+
+# What the machine refuses is the user's to mend, not a bug of this tool.
+SYSTEM_HINTS = {
+    errno.ENOSPC: "free some space, or write elsewhere with --output and --registry",
+    errno.EDQUOT: "free some of the quota, or write elsewhere with --output and --registry",
+    errno.EACCES: "check the permissions, or write elsewhere with --output and --registry",
+    errno.EPERM: "check the permissions, or write elsewhere with --output and --registry",
+    errno.EROFS: "the file system is read-only: write elsewhere with --output and --registry",
+    errno.EIO: "the disk or the network file system failed: see the system's log",
+    errno.EMFILE: "raise the limit of open files: ulimit -n 4096",
+    errno.ENFILE: "the machine is out of open files: end other programs",
+    errno.ENOMEM: "end other programs, or use a machine with more memory",
+}
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM arrived: unwind as for Ctrl-C, so that what was measured is kept."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What the user is told."""
+
+    kind: str
+    message: str
+    hint: str
+    exit_code: int
+
+
+def leave(run: Callable[[], int | None], words: list[str]) -> NoReturn:
+    """Run a command line; print what went wrong, if anything; exit."""
+    if sys.stdout is None:  # closed by the caller: a file opened later must not take its place
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    try:
+        with terminable():
+            code = run() or 0
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # Stdout's reader has left, as `| head` does: say nothing, at the last flush either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    except SystemExit:
+        raise
+    except BaseException as error:  # noqa: BLE001 - nothing may pass the edge
+        failure = describe(error, words)
+        tell(failure, as_json="--json" in words)
+        code = failure.exit_code
+    sys.exit(code)
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Meanwhile SIGTERM raises `Terminated`."""
+
+    def terminate(number: int, frame: FrameType | None) -> None:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def describe(error: BaseException, words: list[str]) -> Failure:
+    """The failure that an exception means; an unexpected one is logged to a file."""
+    if isinstance(error, click.Abort):
+        error = error.__cause__ or KeyboardInterrupt()  # click's wrapping of Ctrl-C
+    if isinstance(error, AnsorError):
+        return Failure(kind_of(error), error.message, error.hint, error.exit_code)
+    if isinstance(error, click.ClickException):
+        return usage_failure(error)
+    if isinstance(error, KeyboardInterrupt):
+        code = 143 if isinstance(error, Terminated) else 130
+        message = "interrupted; what was measured is kept: the same command resumes"
+        return Failure("interrupted", message, "", code)
+    if isinstance(error, MemoryError):
+        error = OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+    if isinstance(error, OSError) and error.errno in SYSTEM_HINTS:
+        return system_failure(error, SYSTEM_HINTS[error.errno])
+    return bug(error, words)
+
+
+def kind_of(error: AnsorError) -> str:
+    """`MissingRecordError` is "missing-record"; a plain `AnsorError` is "failed"."""
+    if type(error) is AnsorError:
+        return "failed"
+    name = type(error).__name__.removesuffix("Error")
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
+
+
+def usage_failure(error: click.ClickException) -> Failure:
+    """Click's complaint about the words, with the help to read."""
+    context = getattr(error, "ctx", None)
+    hint = f"see {context.command_path} --help" if context else "see ansor-deploy --help"
+    return Failure("usage", error.format_message(), hint, error.exit_code)
+
+
+def system_failure(error: OSError, hint: str) -> Failure:
+    """The machine's refusal, with the file that it is about."""
+    reason = (error.strerror or str(error)).lower()
+    message = f"{error.filename}: {reason}" if error.filename else reason
+    return Failure("system", message, hint, 1)
+
+
+def bug(error: BaseException, words: list[str]) -> Failure:
+    """An exception that nobody foresaw."""
+    from .crashlog import write_log
+
+    message = f"unexpected {type(error).__name__}: {error}"
+    hint = f"this is a bug: please report it with the log {write_log(error, words)}"
+    return Failure("bug", message, hint, 70)
+
+
+def tell(failure: Failure, as_json: bool) -> None:
+    """To stderr for a person, and to stdout for a program that asked for JSON."""
+    click.echo(f"ansor-deploy: error: {failure.message}", err=True)
+    if failure.hint:
+        click.echo(f"  hint: {failure.hint}", err=True)
+    if as_json:
+        print_json({"error": asdict(failure)})

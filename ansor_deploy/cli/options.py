@@ -1,0 +1,150 @@
+"""Options that several commands share, turned into the session that the engine takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..plan import EFFORTS
+from .values import Duration, InputShape, Share
+
+if TYPE_CHECKING:
+    from ..pipeline import Session
+    from ..plan import Budget
+
+    Command = Callable[..., Any]
+
+existing_file = click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)
+model_file = existing_file
+artifact_file = existing_file
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print the answer as one JSON object."
+)
+target_option = click.option(
+    "--target", help="A machine that `targets list` names.  [default: the project's, else host]"
+)
+registry_option = click.option(
+    "--registry",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The registry's file.  [default: the project's, else the user's]",
+)
+seed_option = click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Of the inputs compared.  [default: 0]",
+)
+
+
+def session_options(command: Command) -> Command:
+    """Options of every command that reads a model; the command gets `session`."""
+
+    @target_option
+    @registry_option
+    @click.option(
+        "--input-shape",
+        "input_shapes",
+        type=InputShape(),
+        multiple=True,
+        metavar="NAME=1,3,224,224",
+        help="Fix the shape of a dynamic input. Repeatable.",
+    )
+    @click.option(
+        "--search",
+        type=click.Choice(["metaschedule"]),
+        default="metaschedule",
+        help="How schedules are searched.  [default: metaschedule]",
+    )
+    @click.option(
+        "--seed",
+        type=click.IntRange(min=0),
+        default=0,
+        metavar="N",
+        help="Of the search and the verification's inputs.  [default: 0]",
+    )
+    @wraps(command)
+    def with_session(
+        target: str | None,
+        registry: Path | None,
+        input_shapes: tuple[tuple[str, tuple[int, ...]], ...],
+        search: str,
+        seed: int,
+        **rest: Any,
+    ) -> Any:
+        session = make_session(target, registry, dict(input_shapes), search, seed)
+        return command(session=session, **rest)
+
+    return with_session
+
+
+def make_session(
+    target: str | None,
+    registry: Path | None,
+    input_shapes: dict[str, tuple[int, ...]],
+    search: str,
+    seed: int,
+) -> Session:
+    """Options, and the project's settings where an option was not given."""
+    from ..pipeline import Session
+    from ..project import Project
+    from ..target import load_target
+
+    project = Project.find()
+    return Session(
+        target=load_target(target or project.target or "host", project.target_path()),
+        registry=project.registry_path(registry),
+        input_shapes=input_shapes,
+        search=search,
+        seed=seed,
+    )
+
+
+def budget_options(command: Command) -> Command:
+    """Options that limit tuning, noted in the session; goes below `session_options`."""
+
+    @click.option(
+        "--effort",
+        type=click.Choice(list(EFFORTS)),
+        default="normal",
+        help="How far each task is searched.  [default: normal]",
+    )
+    @click.option(
+        "--trials", type=click.IntRange(min=0), metavar="N", help="Most candidates measured in all."
+    )
+    @click.option(
+        "--time", "seconds", type=Duration(), metavar="10m", help="Longest tuning: 90s, 10m, 1h30m."
+    )
+    @click.option(
+        "--min-impact",
+        type=Share(),
+        metavar="1%",
+        help="Leave alone tasks with less of the model's time.  [default: by --effort]",
+    )
+    @wraps(command)
+    def with_budget(
+        session: Session,
+        effort: str,
+        trials: int | None,
+        seconds: float | None,
+        min_impact: float | None,
+        **rest: Any,
+    ) -> Any:
+        budget = make_budget(effort, trials, seconds, min_impact)
+        return command(session=replace(session, budget=budget), **rest)
+
+    return with_budget
+
+
+def make_budget(
+    effort: str, trials: int | None, seconds: float | None, min_impact: float | None
+) -> Budget:
+    """The effort's budget within the limits given."""
+    budget = replace(EFFORTS[effort], trials=trials, seconds=seconds)
+    return budget if min_impact is None else replace(budget, min_impact=min_impact)

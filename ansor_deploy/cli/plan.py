@@ -1,0 +1,45 @@
+"""`ansor-deploy plan`: what a build would do, before it is done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .helptext import examples
+from .options import budget_options, json_option, model_file, session_options
+from .output import print_json, stdout_kept_clean
+
+if TYPE_CHECKING:
+    from ..pipeline import Session
+
+
+@click.command(
+    "plan",
+    epilog=examples(
+        "plan resnet18.onnx",
+        "plan resnet18.onnx bert.onnx --target host --effort quick",
+        "plan resnet18.onnx --json",
+    ),
+)
+@click.argument("models", type=model_file, nargs=-1, required=True)
+@session_options
+@budget_options
+@json_option
+def command(models: tuple[Path, ...], session: Session, as_json: bool) -> None:
+    """Show what a build would reuse, tune or skip.
+
+    Several models are planned as one: a task that they share is tuned once. A latency with ~ is
+    an estimate; the others were measured.
+    """
+    from ..pipeline import plan
+    from ..report.plain import QuietReport
+    from ..report.text import plan_lines, plan_summary
+
+    with stdout_kept_clean():
+        result = plan(list(models), session, QuietReport())
+    if as_json:
+        print_json(result.to_json())
+    else:
+        click.echo("\n".join([*plan_lines(result), plan_summary(result)]))

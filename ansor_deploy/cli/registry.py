@@ -1,0 +1,112 @@
+"""`ansor-deploy registry`: what has been tuned so far."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .helptext import examples
+from .options import json_option, registry_option
+from .output import in_columns, print_json
+
+
+@click.group(
+    "registry", epilog=examples("registry query --op conv2d --target rpi3", "registry stats")
+)
+def command() -> None:
+    """Look into the registry of tuned schedules."""
+
+
+@command.command(
+    "query",
+    epilog=examples(
+        "registry query",
+        "registry query --op matmul --since 2026-01-31",
+        "registry query --model resnet18 --json",
+    ),
+)
+@registry_option
+@click.option("--op", help="Only this operator, as conv2d.")
+@click.option("--target", help="Only this target, by name or start of its fingerprint.")
+@click.option("--model", help="Only tasks of this model, by name or start of its digest.")
+@click.option(
+    "--since",
+    type=click.DateTime(["%Y-%m-%d"]),
+    metavar="2026-01-31",
+    help="Only records made since this day.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=100,
+    metavar="N",
+    help="Most rows.  [default: 100]",
+)
+@json_option
+def query_command(
+    registry: Path | None,
+    op: str | None,
+    target: str | None,
+    model: str | None,
+    since: datetime | None,
+    limit: int,
+    as_json: bool,
+) -> None:
+    """List the best record of each task, the newest first."""
+    from ..project import Project
+    from ..registry.store import Registry
+
+    day = since.date().isoformat() if since else None
+    with Registry.open(Project.find().registry_path(registry), write=False) as store:
+        rows = store.query(op=op, target=target, model=model, since=day, limit=limit)
+    if as_json:
+        print_json({"records": rows})
+    else:
+        click.echo("\n".join(record_lines(rows)) if rows else "no records match")
+
+
+@command.command("stats", epilog=examples("registry stats", "registry stats --registry team.db"))
+@registry_option
+@json_option
+def stats_command(registry: Path | None, as_json: bool) -> None:
+    """Count what the registry holds, by target and by model."""
+    from ..project import Project
+    from ..registry.store import Registry
+
+    path = Project.find().registry_path(registry)
+    with Registry.open(path, write=False) as store:
+        stats = store.stats()
+    if as_json:
+        print_json(stats)
+    else:
+        click.echo("\n".join([str(path), *stats_lines(stats)]))
+
+
+def record_lines(rows: list[dict[str, Any]]) -> list[str]:
+    """Best records as a table of at most 80 columns; `--json` tells the rest."""
+    from ..report.text import latency, shortened
+    from .arrays import shape_text
+
+    table = [("op", "shapes", "latency", "trials", "target", "made")]
+    for row in rows:
+        shapes = shortened(" ".join(map(shape_text, row["shapes"])), 26)
+        speed, trials = latency(row["latency_ms"] / 1e3), str(row["trials"])
+        names = shortened(row["op"], 10), shortened(row["target"], 10)
+        table.append((names[0], shapes, speed, trials, names[1], row["created"][:10]))
+    return in_columns(table)
+
+
+def stats_lines(stats: dict[str, Any]) -> list[str]:
+    """Counts, then a table for each group that has rows."""
+    counts = [(name, str(value)) for name, value in stats.items() if not isinstance(value, list)]
+    lines = in_columns(counts)
+    for group in [value for value in stats.values() if isinstance(value, list) and value]:
+        cells = [
+            tuple(group[0]),
+            *(tuple(str(cell)[:16] for cell in row.values()) for row in group),
+        ]
+        lines += ["", *in_columns(cells)]
+    return lines

@@ -1,0 +1,82 @@
+"""What an option's text may be: durations, shares, shapes."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+SECONDS = (3600.0, 60.0, 1.0)  # of an hour, a minute, a second
+NUMBER = r"\d+(?:\.\d+)?"
+DURATION = re.compile(rf"(?:({NUMBER})h)?(?:({NUMBER})m)?(?:({NUMBER})s)?")
+
+Fail = click.BadParameter
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of "90s", "10m" or "1h30m"."""
+    match = DURATION.fullmatch(text.strip().lower())
+    if not match or not any(match.groups()):
+        raise Fail(f"{text!r} is not a duration; write it like 90s, 10m or 1h30m")
+    parts = zip(match.groups(), SECONDS, strict=True)
+    seconds = sum(float(number or 0) * unit for number, unit in parts)
+    if seconds <= 0:
+        raise Fail(f"{text!r} is no time at all; for a build without tuning use --trials 0")
+    return seconds
+
+
+def parse_share(text: str) -> float:
+    """The fraction that "0.01" and "1%" both mean."""
+    number, percent = text.strip(), text.strip().endswith("%")
+    try:
+        share = float(number.rstrip("%")) / (100 if percent else 1)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise Fail(f"{text!r} is not a share of the time; write a fraction like 0.01, or 1%")
+    return share
+
+
+def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
+    """The input and the shape of "data=1,3,224,224"."""
+    name, _, numbers = text.rpartition("=")
+    sizes = [size.strip() for size in numbers.split(",")]
+    if not name or not all(re.fullmatch(r"[0-9]+", size) and int(size) > 0 for size in sizes):
+        raise Fail(f"{text!r} is not an input's shape; write it like data=1,3,224,224")
+    return name, tuple(int(size) for size in sizes)
+
+
+class Duration(click.ParamType):
+    """A stretch of time, in seconds."""
+
+    name = "duration"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Defaults are numbers already."""
+        return value if isinstance(value, float) else parse_duration(str(value))
+
+
+class Share(click.ParamType):
+    """A part of a whole, 0 to 1."""
+
+    name = "share"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Defaults are numbers already."""
+        return value if isinstance(value, float) else parse_share(str(value))
+
+
+class InputShape(click.ParamType):
+    """An input's name and its static shape."""
+
+    name = "name=shape"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, tuple[int, ...]]:
+        """A pair stays a pair."""
+        return value if isinstance(value, tuple) else parse_shape(str(value))

@@ -1,0 +1,67 @@
+"""Is an output still what a build would make? Answered without TVM, in tenths of a second."""
+
+from __future__ import annotations
+
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import __version__
+from .artifact import previous
+from .model.digest import digest
+from .registry.keys import TaskKey, canonical_json, sha256
+from .registry.store import Registry
+
+if TYPE_CHECKING:
+    from .pipeline import Session
+
+
+def identity(model_digest: str, session: Session) -> str:
+    """SHA-256 over all that decides what a build makes, apart from the records.
+
+    The figures of the target that only feed estimates are not in it.
+    """
+    return sha256(
+        canonical_json(
+            {
+                "model": model_digest,
+                "target": session.target.fingerprint,
+                "input_shapes": {name: list(s) for name, s in session.input_shapes.items()},
+                "tool": __version__,
+                "tvm": metadata.version("apache-tvm"),
+            }
+        )
+    )
+
+
+def current_manifest(model: Path, output: Path, session: Session) -> dict[str, Any] | None:
+    """The output's manifest if a build would change nothing, else None.
+
+    Nothing would change if model, target, tool and output are those of the manifest, the
+    registry's best records are those that it names, and nothing is left that matters.
+    """
+    manifest = previous(output)
+    if manifest is None:
+        return None
+    external = [model.parent / name for name in manifest["model"]["external"]]
+    if not all(path.is_file() for path in external):
+        return None
+    if manifest["identity"] != identity(digest(model, external), session):
+        return None
+    return manifest if _same_records(manifest, session) else None
+
+
+def _same_records(manifest: dict[str, Any], session: Session) -> bool:
+    fingerprint, tvm = session.target.fingerprint, manifest["tvm"]
+    keys = {TaskKey(task["key"], fingerprint): task for task in manifest["tasks"]}
+    with Registry.open(session.registry, write=False) as registry:
+        best = registry.best(keys, tvm)
+        enough = registry.enough_for(keys, tvm)
+    budget = session.budget
+    for key, task in keys.items():
+        if (best[key].id if key in best else "default") != task["record"]:
+            return False
+        done = key in best and enough.get(key, -1) >= budget.per_task
+        if not done and task["impact"] >= budget.min_impact and budget.trials != 0:
+            return False
+    return True

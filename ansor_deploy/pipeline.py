@@ -1,0 +1,236 @@
+"""The way of a model through the tool, one function a command; nothing flows back upstream.
+
+    load -> canonicalize -> import -> tasks -> plan -> tune -> compile -> verify -> write
+
+Heavy modules are imported where they are used: an unchanged build needs none of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import artifact as files
+from .errors import DeviceError, UsageError
+from .plan import Budget, Plan, make_plan
+from .registry.store import Registry
+from .report import Report
+
+if TYPE_CHECKING:
+    from .model.prepare import Prepared
+    from .target import Target
+    from .verify import Verification
+
+
+@dataclass(frozen=True)
+class Session:
+    """What every command that touches a model needs to know.
+
+    registry: path of the SQLite file. input_shapes: static shapes for dynamic inputs.
+    search: name of the search ("metaschedule"). seed: of search and of verification inputs.
+    """
+
+    target: Target
+    registry: Path
+    budget: Budget = field(default_factory=Budget)
+    input_shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    search: str = "metaschedule"
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class TuneResult:
+    """What a tuning run did. latency_ms: the models' estimated latency under their records."""
+
+    tasks: int
+    hits: int
+    misses: int
+    skipped: int
+    trials: int
+    tune_seconds: float
+    latency_ms: float
+
+    def to_json(self) -> dict[str, Any]:
+        """As printed by `tune --json`."""
+        return dict(self.__dict__)
+
+
+@dataclass(frozen=True)
+class BuildResult:
+    """What a build made. manifest: as in the file beside the library.
+
+    up_to_date: it had nothing to do, and the figures are those of the build before.
+    """
+
+    artifact: Path
+    manifest: dict[str, Any]
+    tuned: TuneResult
+    up_to_date: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """As printed by `build --json`."""
+        return {
+            "artifact": str(self.artifact),
+            "manifest": str(files.manifest_path(self.artifact)),
+            "up_to_date": self.up_to_date,
+            **self.tuned.to_json(),
+            "latency_ms": self.manifest["speed"]["latency_ms"],
+            "untuned_ms": self.manifest["speed"]["untuned_ms"],
+            "verify": self.manifest["verify"],
+        }
+
+
+def build(model: Path, output: Path, session: Session, report: Report) -> BuildResult:
+    """Tune what is missing and matters, compile, verify, write `output` and its manifest.
+
+    ModelError, DeviceError, RegistryError, VerificationError or AnsorError where that cannot
+    be done; then nothing was written, and what was measured is in the registry.
+    """
+    from .current import current_manifest
+
+    if (manifest := current_manifest(model, output, session)) is not None:
+        return _unchanged(output, manifest)
+    from .assemble import assemble
+
+    _check_runs_here(session.target)
+    files.check_writable(output)
+    with _registry(session) as registry:
+        prepared = _prepare([model], session, registry, report)
+        planned = _plan(prepared, session, registry)
+        report.plan(planned)
+        tuned = _tune(planned, session, registry, report)
+        manifest = assemble(prepared[0], output, session, registry, tuned, report)
+    report.wrote([output, files.manifest_path(output)])
+    return BuildResult(output, manifest, tuned)
+
+
+def plan(models: list[Path], session: Session, report: Report) -> Plan:
+    """What `build` or `tune` of these models would do; writes nothing."""
+    from .model.prepare import prepare
+
+    prepared = [prepare(m, session.target, session.input_shapes, report) for m in models]
+    with Registry.open(session.registry, write=False) as registry:
+        return _plan(prepared, session, registry)
+
+
+def tune(models: list[Path], session: Session, report: Report) -> TuneResult:
+    """Fill the registry for these models without building."""
+    _check_runs_here(session.target)
+    with _registry(session) as registry:
+        planned = _plan(_prepare(models, session, registry, report), session, registry)
+        report.plan(planned)
+        return _tune(planned, session, registry, report)
+
+
+def verify(artifact: Path, model: Path, seed: int = 0) -> Verification:
+    """Compare an artifact's outputs with ONNX Runtime's on the model, on seeded inputs.
+
+    UsageError if the artifact was not built from a model with these inputs and outputs.
+    """
+    from .model.onnx_file import bind_shapes, load
+    from .runtime import load as load_artifact
+    from .verify import verify_model
+
+    library = load_artifact(artifact)
+    shapes = {info.name: info.shape for info in library.inputs}
+    proto = load(model).proto
+    _check_same_interface(artifact, model, library, proto)
+    return verify_model(library, bind_shapes(proto, shapes), seed)
+
+
+def bench(artifact: Path, seconds: float = 2.0) -> list[float]:
+    """Run times of an artifact on seeded inputs, in seconds, one entry a run."""
+    from .runtime import load
+    from .verify import seeded_inputs, timed
+
+    library = load(artifact)
+    inputs = seeded_inputs(library.inputs, seed=0, upper=2)
+    warm = timed(lambda: library(**inputs))
+    runs = max(3, int(seconds / max(warm, 1e-6)))
+    return [timed(lambda: library(**inputs)) for _ in range(min(runs, 100_000))]
+
+
+def _prepare(
+    models: list[Path], session: Session, registry: Registry, report: Report
+) -> list[Prepared]:
+    """The models, and what is known of them by now in the registry."""
+    from .model.prepare import prepare
+
+    prepared = [prepare(m, session.target, session.input_shapes, report) for m in models]
+    registry.add_target(session.target)
+    for model in prepared:
+        registry.add_workloads([task.workload for task in model.tasks])
+        weights = [(task.key, task.weight) for task in model.tasks]
+        registry.add_model(model.digest, model.path.name, weights)
+    return prepared
+
+
+def _plan(prepared: list[Prepared], session: Session, registry: Registry) -> Plan:
+    from ._tvm import VERSION
+    from .model.prepare import merge
+
+    names = [model.path.name for model in prepared]
+    return make_plan(names, merge(prepared), registry, session, VERSION)
+
+
+def _tune(planned: Plan, session: Session, registry: Registry, report: Report) -> TuneResult:
+    from ._tvm import VERSION
+    from .tuner import tune_plan
+
+    spent = tune_plan(planned, session, registry, report)
+    records = registry.best([row.task.key for row in planned.rows], VERSION)
+    latency = sum(
+        row.task.weight
+        * (records[row.task.key].latency if row.task.key in records else row.latency)
+        for row in planned.rows
+    )
+    return TuneResult(
+        tasks=len(planned.rows),
+        hits=planned.count("hit"),
+        misses=planned.count("miss"),
+        skipped=planned.count("skip"),
+        trials=spent.trials,
+        tune_seconds=round(spent.seconds, 3),
+        latency_ms=latency * 1e3,
+    )
+
+
+def _unchanged(output: Path, manifest: dict[str, Any]) -> BuildResult:
+    tasks = manifest["tasks"]
+    hits = sum(task["record"] != "default" for task in tasks)
+    latency = manifest["speed"]["latency_ms"]
+    tuned = TuneResult(len(tasks), hits, 0, len(tasks) - hits, 0, 0.0, latency)
+    return BuildResult(output, manifest, tuned, up_to_date=True)
+
+
+def _registry(session: Session) -> Registry:
+    return Registry.open(session.registry, write=True)
+
+
+def _check_runs_here(target: Target) -> None:
+    """DeviceError where this machine cannot measure or verify code of the target."""
+    from .host import detect_host
+
+    here = detect_host()
+    same = target.kind == "llvm" and target.triple.split("-")[0] == here["triple"].split("-")[0]
+    if same and target.vector_bytes <= here["vector_bytes"] and target.cores <= here["cores"]:
+        return
+    raise DeviceError(
+        f"target {target.name} ({target.kind} {target.cpu}, {target.cores} cores) cannot run on "
+        f"this machine ({here['cpu']}, {here['cores']} cores), and no device is given",
+        "build for this machine with --target host; `ansor-deploy plan` works for every target",
+    )
+
+
+def _check_same_interface(artifact: Path, model: Path, library: Any, proto: Any) -> None:
+    constants = {tensor.name for tensor in proto.graph.initializer}
+    takes = [value.name for value in proto.graph.input if value.name not in constants]
+    gives = [value.name for value in proto.graph.output]
+    if takes == [i.name for i in library.inputs] and gives == [o.name for o in library.outputs]:
+        return
+    raise UsageError(
+        f"{artifact} was not built from {model}: the model's inputs are {takes} and its outputs "
+        f"{gives}",
+        f"build it: ansor-deploy build {model} -o {artifact}",
+    )

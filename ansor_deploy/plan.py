@@ -1,0 +1,144 @@
+"""What a build would do, and cost, before it is done: tasks against the registry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .model.tasks import Task
+    from .pipeline import Session
+    from .registry.record import Record
+    from .registry.store import Registry
+
+# What a trial is taken to cost on a target that was never tuned.
+SECONDS_PER_TRIAL = 0.5
+
+Status = Literal["hit", "miss", "skip"]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a run may spend.
+
+    trials: measured candidates in all (None: no limit but `per_task`; 0: no tuning).
+    seconds: of tuning, wall clock (None: no limit). per_task: trials on one unique task.
+    min_impact: share of the end-to-end time below which a task is left untuned.
+    """
+
+    trials: int | None = None
+    seconds: float | None = None
+    per_task: int = 64
+    min_impact: float = 0.005
+
+
+# What `--effort` means: how far one task is searched, and which tasks are worth it at all.
+EFFORTS = {
+    "quick": Budget(per_task=16, min_impact=0.02),
+    "normal": Budget(),
+    "thorough": Budget(per_task=512, min_impact=0.0),
+}
+
+
+@dataclass(frozen=True)
+class PlanRow:
+    """One unique task: its standing in the registry and its share of the model's time.
+
+    latency: seconds of one run; measured where a record exists, else the roofline estimate.
+    impact: weight x latency as a share of the model's sum, 0 to 1. trials: planned for it.
+    """
+
+    task: Task
+    status: Status
+    latency: float
+    impact: float
+    trials: int
+    record: Record | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Every unique task of one or several models. seconds: what the tuning should take."""
+
+    models: tuple[str, ...]
+    target: str
+    rows: tuple[PlanRow, ...]
+    trials: int
+    seconds: float
+
+    def count(self, status: Status) -> int:
+        """How many tasks have this status."""
+        return sum(row.status == status for row in self.rows)
+
+    @property
+    def latency(self) -> float:
+        """Estimated end-to-end latency in seconds: sum of weight x latency."""
+        return sum(row.task.weight * row.latency for row in self.rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as one JSON object (latencies in milliseconds)."""
+        return {
+            "models": list(self.models),
+            "target": self.target,
+            "tasks": [_row_json(row) for row in self.rows],
+            "hits": self.count("hit"),
+            "misses": self.count("miss"),
+            "skipped": self.count("skip"),
+            "trials": self.trials,
+            "seconds": self.seconds,
+            "latency_ms": self.latency * 1e3,
+        }
+
+
+def make_plan(
+    models: Sequence[str], tasks: Sequence[Task], registry: Registry, session: Session, tvm: str
+) -> Plan:
+    """Hold unique tasks against the registry: what is there, what is missing, what matters.
+
+    A task is a hit if it has a record and its search came to an end under a budget like this
+    one; a miss if it matters and has none; and skipped if its share of the time is too small.
+    """
+    keys = [task.key for task in tasks]
+    records = registry.best(keys, tvm)
+    enough = registry.enough_for(keys, tvm)
+    spent = registry.trials(keys)
+    budget, target = session.budget, session.target
+    latency = {
+        task.key: records[task.key].latency if task.key in records else task.roofline(target)
+        for task in tasks
+    }
+    total = sum(task.weight * latency[task.key] for task in tasks) or 1.0
+    rows = []
+    for task in tasks:
+        record = records.get(task.key)
+        impact = task.weight * latency[task.key] / total
+        status: Status = "miss" if impact >= budget.min_impact else "skip"
+        if record and enough.get(task.key, -1) >= budget.per_task:
+            status = "hit"
+        left = max(1, budget.per_task - spent[task.key]) if status == "miss" else 0
+        rows.append(PlanRow(task, status, latency[task.key], impact, left, record))
+    rows.sort(key=lambda row: (-row.impact, row.task.key))
+    trials = _within(sum(row.trials for row in rows), budget.trials)
+    each = registry.seconds_per_trial(target.fingerprint) or SECONDS_PER_TRIAL
+    seconds = min(trials * each, budget.seconds if budget.seconds is not None else float("inf"))
+    return Plan(tuple(models), target.name, tuple(rows), trials, seconds)
+
+
+def _within(trials: int, limit: int | None) -> int:
+    return trials if limit is None else min(trials, limit)
+
+
+def _row_json(row: PlanRow) -> dict[str, Any]:
+    return {
+        "name": row.task.name,
+        "key": row.task.key.workload,
+        "op": row.task.workload.op,
+        "weight": row.task.weight,
+        "status": row.status,
+        "latency_ms": row.latency * 1e3,
+        "impact": row.impact,
+        "trials": row.trials,
+        "record": row.record.id if row.record else None,
+    }

@@ -1,0 +1,29 @@
+"""Which rendering fits the terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+from . import Report
+from .plain import PlainReport
+
+
+@contextmanager
+def report_on_stderr(plain: bool = False) -> Iterator[Report]:
+    """A live report where stderr is a capable terminal, else lines; the terminal is put back."""
+    if plain or not redraws():
+        yield PlainReport()
+        return
+    from .live import LiveReport  # imports rich
+
+    with closing(LiveReport()) as report:
+        yield report
+
+
+def redraws() -> bool:
+    """Whether a person watches on a terminal that can draw over itself."""
+    asked_plain = os.environ.get("NO_COLOR") or os.environ.get("CI")
+    return sys.stderr.isatty() and not asked_plain and os.environ.get("TERM") != "dumb"

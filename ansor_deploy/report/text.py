@@ -1,0 +1,144 @@
+"""Figures and tables as words: shared by every rendering of a report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..pipeline import TuneResult
+    from ..plan import Plan, PlanRow
+    from ..verify import Comparison, Verification
+
+    Cells = tuple[str, ...]
+
+WIDTH = 80
+HEADER = ("task", "op", "runs", "share", "latency", "status", "trials")
+WIDTHS = (24, 12, 4, 6, 8, 6, 6)  # 78 with the gaps: two are left for an indent
+LEFT = (True, True, False, False, False, True, False)
+
+
+def duration(seconds: float) -> str:
+    """Like "4.2 s", "3m 05s", "1h 02m"."""
+    if not math.isfinite(seconds):
+        return "unknown"
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60}m {whole % 60:02d}s"
+    return f"{whole // 3600}h {whole % 3600 // 60:02d}m"
+
+
+def latency(seconds: float) -> str:
+    """Like "12.3 us", "1.23 ms", "2.05 s"; "none" where nothing ran."""
+    if not math.isfinite(seconds):
+        return "none"
+    for unit, scale in (("us", 1e6), ("ms", 1e3)):
+        if seconds * scale < 999.5:
+            return f"{_three_digits(seconds * scale)} {unit}"
+    return f"{_three_digits(seconds)} s"
+
+
+def _three_digits(value: float) -> str:
+    digits = 2 if value < 9.995 else 1 if value < 99.95 else 0
+    return f"{value:.{digits}f}"
+
+
+def share(fraction: float) -> str:
+    """Like "12.3%"."""
+    return f"{fraction * 100:.1f}%"
+
+
+def count(number: int, noun: str) -> str:
+    """Like "1 task", "3 tasks"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def shortened(text: str, width: int) -> str:
+    """At most `width` characters; the end stays, since it is what tells two tasks apart."""
+    if len(text) <= width:
+        return text
+    head = (width - 2) // 2
+    return f"{text[:head]}..{text[len(text) - (width - 2 - head) :]}"
+
+
+def plan_cells(row: PlanRow) -> Cells:
+    """A plan's row as text; "~" marks an estimate."""
+    about = "" if row.record else "~"
+    return (
+        shortened(row.task.name, WIDTHS[0]),
+        shortened(row.task.workload.op, WIDTHS[1]),
+        f"x{row.task.weight}",
+        share(row.impact),
+        about + latency(row.latency),
+        row.status,
+        str(row.trials),
+    )
+
+
+def plan_rows(plan: Plan, limit: int | None = None) -> tuple[list[PlanRow], int]:
+    """The rows that matter most, first, and how many are left out."""
+    rows = sorted(plan.rows, key=lambda row: (-row.impact, row.task.name))
+    shown = rows[:limit]
+    return shown, len(rows) - len(shown)
+
+
+def plan_summary(plan: Plan) -> str:
+    """The plan in one sentence."""
+    parts = [f"{plan.count('hit')} reused", f"{plan.count('miss')} to tune"]
+    parts.append(f"{plan.count('skip')} skipped")
+    tasks = f"{count(len(plan.rows), 'task')} on {plan.target}: {', '.join(parts)}"
+    effort = f"{count(plan.trials, 'trial')}, about {duration(plan.seconds)}"
+    if not plan.trials:
+        effort = "nothing to measure"
+    return f"{tasks}; {effort}; now about {latency(plan.latency)} a run"
+
+
+def tune_summary(result: TuneResult) -> str:
+    """What a tuning run did, in one sentence."""
+    tasks = f"{count(result.tasks, 'task')}: {result.hits} reused, {result.misses} tuned"
+    spent = f"{count(result.trials, 'trial')} in {duration(result.tune_seconds)}"
+    now = f"now about {latency(result.latency_ms / 1e3)} a run"
+    return f"{tasks}, {result.skipped} skipped; {spent}; {now}"
+
+
+def plan_lines(plan: Plan, limit: int | None = None) -> list[str]:
+    """The plan as a table of at most 80 columns."""
+    shown, more = plan_rows(plan, limit)
+    lines = table_lines([HEADER, *map(plan_cells, shown)]) if shown else []
+    if more:
+        lines.append(f"and {more} more")
+    return lines
+
+
+def table_lines(rows: Iterable[Cells]) -> list[str]:
+    """The rows of a plan in columns."""
+    return ["  ".join(map(_padded, row, WIDTHS, LEFT)).rstrip() for row in rows]
+
+
+def _padded(cell: str, width: int, left: bool) -> str:
+    return cell.ljust(width) if left else cell.rjust(width)
+
+
+def verification_text(verification: Verification) -> str:
+    """Whether the numbers are right."""
+    verdict = "outputs agree with" if verification.ok else "OUTPUTS DIFFER from"
+    return (
+        f"{verdict} {verification.oracle}: largest error {verification.max_abs_err:.2g} absolute, "
+        f"{verification.max_rel_err:.2g} relative (seed {verification.seed})"
+    )
+
+
+def comparison_text(comparison: Comparison) -> str:
+    """Whether tuning was worth it."""
+    tuned, untuned = comparison.latency_ms, comparison.untuned_ms
+    times = f"{latency(tuned / 1e3)} a run beside {latency(untuned / 1e3)}"
+    if untuned >= tuned * 1.005:
+        return f"{untuned / tuned:.2f}x faster than untuned: {times}"
+    if tuned >= untuned * 1.005:
+        return f"{tuned / untuned:.2f}x slower than untuned: {times}"
+    return f"as fast as untuned: {times}"
