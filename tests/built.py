@@ -1,0 +1,70 @@
+"""Models and programs compiled and run in this process, for tests of what they compute."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import graphs
+import numpy as np
+import onnx
+import tvm
+from tvm import relax
+from tvm.runtime.vm import VirtualMachine
+
+from ansor_deploy import verify
+from ansor_deploy.compile import compile_model
+from ansor_deploy.model.canonicalize import canonicalize
+from ansor_deploy.model.importer import Imported, import_model
+from ansor_deploy.model.tasks import extract
+from ansor_deploy.project import shipped
+from ansor_deploy.target import Target, load_target
+
+HOST = load_target("host", [shipped("targets")])
+
+
+def with_vectors(size: int, registers: int = 16) -> Target:
+    """This host, scheduled for as if its vectors had so many bytes."""
+    return replace(HOST, name=f"host-{size}", vector_bytes=size, vector_registers=registers)
+
+
+def imported(proto: onnx.ModelProto, target: Target = HOST) -> Imported:
+    return import_model(canonicalize(proto), target)
+
+
+def executable(proto: onnx.ModelProto, target: Target = HOST) -> Any:
+    """The model under default schedules."""
+    model = imported(proto, target)
+    return compile_model(model, extract(model.mod, target), {}, target)
+
+
+def run(proto: onnx.ModelProto, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """The outputs of the model under default schedules."""
+    machine = VirtualMachine(executable(proto), tvm.cpu())
+    order = [value.name for value in proto.graph.input if value.name in feeds]
+    result = machine["main"](*(tvm.runtime.tensor(feeds[name]) for name in order))
+    several = isinstance(result, (list, tuple)) or type(result).__name__ == "Array"
+    return [tensor.numpy() for tensor in (result if several else [result])]
+
+
+def assert_like_oracle(proto: onnx.ModelProto) -> None:
+    """The library computes what ONNX Runtime computes, shapes and types included."""
+    feeds = graphs.random_feeds(proto)
+    for have, want in zip(run(proto, feeds), graphs.run(proto, feeds), strict=True):
+        assert (have.shape, have.dtype) == (want.shape, want.dtype)
+        ok, worst, _ = verify.compare(have, want)
+        assert ok, f"off by {worst}"
+
+
+def count_ops(proto: onnx.ModelProto, target: Target = HOST) -> dict[str, int]:
+    """How often main calls each fused function, by the function's name."""
+    found: dict[str, int] = {}
+
+    def visit(expr: Any) -> None:
+        if isinstance(expr, relax.Call) and getattr(expr.op, "name", "") == "relax.call_tir":
+            name = expr.args[0].name_hint
+            found[name] = found.get(name, 0) + 1
+
+    relax.analysis.post_order_visit(imported(proto, target).mod["main"], visit)
+    return found
