@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._tvm import relax
+from .transposed import SPATIAL, transposed_convolution
 
 if TYPE_CHECKING:
     from .layout import Walk
-
-SPATIAL = {3: "W", 4: "HW", 5: "DHW"}
 
 
 @dataclass
@@ -69,6 +68,15 @@ def _convolution(walk: Walk, call: Any) -> Value | None:
         out_dtype=attrs.out_dtype or None,
     )
     return Value(last=walk.emit(done))
+
+
+def _transposed(walk: Walk, call: Any) -> Value | None:
+    weight = walk.constant(call.args[1])
+    if weight is None or not call.attrs.data_layout.startswith("NC"):
+        return None
+    data, shape = walk.last(call.args[0]), _shape(call)
+    done = transposed_convolution(walk.emit, data, weight, call.attrs, shape)
+    return None if done is None else Value(last=done)
 
 
 def _pool(walk: Walk, call: Any) -> Value | None:
@@ -192,6 +200,7 @@ _POOLS = [f"{kind}_pool{n}d" for kind in ("max", "avg", "adaptive_avg") for n in
 
 RULES: dict[str, Rule] = {
     **{f"relax.nn.conv{n}d": _convolution for n in (1, 2, 3)},
+    **{f"relax.nn.conv{n}d_transpose": _transposed for n in (1, 2, 3)},
     **{f"relax.nn.{name}": _pool for name in _POOLS},
     **{f"relax.{name}": _elementwise for name in f"{_UNARY} {_BINARY} astype where".split()},
     **{f"relax.nn.{name}": _elementwise for name in _NN_UNARY.split()},
