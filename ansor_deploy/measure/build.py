@@ -79,8 +79,8 @@ class Builder:
             while queue or busy:
                 while queue and idle:
                     worker = idle.pop()
-                    self._submit(worker, jobs[queue[0]])
                     busy[worker] = queue.popleft()
+                    self._submit(worker, jobs[busy[worker]])
                 for worker in wait_any(list(busy)):
                     results[busy.pop(worker)] = _result(worker)
                     idle.append(worker)

@@ -94,8 +94,8 @@ class Worker:
         timeout: seconds, not counting the child's start. WorkerFailure where it raised, crashed
         or was killed at the deadline; AnsorError where the child cannot start at all.
         """
-        self.submit(function, payload, timeout)
         try:
+            self.submit(function, payload, timeout)
             wait([self.fileno()], max(0.0, self._deadline - time.monotonic()))
             return self.result()
         except WorkerFailure:
