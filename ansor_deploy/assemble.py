@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from . import __version__, artifact
 from ._tvm import VERSION
-from .compile import compile_model, export
+from .compile import check_space, compile_model, export
 from .current import identity
 from .errors import VerificationError
 from .registry.keys import TaskKey
 from .registry.record import Record
 from .runtime import Model
-from .verify import Comparison, Verification, compare_speed, seeded_inputs, verify_model
+from .verify import Comparison, Oracle, Verification, compare_speed, seeded_inputs, verify_model
 
 if TYPE_CHECKING:
     from .model.prepare import Prepared
@@ -27,6 +27,7 @@ Records = dict[TaskKey, Record]
 
 def assemble(
     model: Prepared,
+    oracle: Oracle,
     output: Path,
     session: Session,
     registry: Registry,
@@ -36,11 +37,12 @@ def assemble(
     """Write the library and its manifest, which is returned. VerificationError writes nothing."""
     records = registry.best([task.key for task in model.tasks], VERSION)
     report.stage("compile", f"{len(records)} of {len(model.tasks)} tasks with a record")
+    check_space(model.imported, output.parent)
     staged = artifact.stage(output, lambda path: _compile(model, records, session, path))
     try:
         manifest = _describe(model, records, session, tuned)
         library = Model(staged, manifest)
-        verification = _verify(library, model, session, report)
+        verification = _verify(library, model, oracle, session, report)
         comparison = _compare(library, model, records, session, report)
     except BaseException:
         artifact.discard(staged)
@@ -58,9 +60,11 @@ def _compile(model: Prepared, records: Records, session: Session, path: Path) ->
     export(built, path)
 
 
-def _verify(library: Model, model: Prepared, session: Session, report: Report) -> Verification:
+def _verify(
+    library: Model, model: Prepared, oracle: Oracle, session: Session, report: Report
+) -> Verification:
     report.stage("verify", "against ONNX Runtime on seeded inputs")
-    verification = verify_model(library, model.proto, session.seed)
+    verification = verify_model(library, oracle, session.seed)
     report.verified(verification)
     if not verification.ok:
         raise VerificationError(
@@ -83,6 +87,7 @@ def _compare(
         untuned = library
         if records:
             path = Path(folder) / "untuned.so"
+            check_space(model.imported, path.parent)
             _compile(model, {}, session, path)
             untuned = Model(path, library.manifest)
         comparison = compare_speed(lambda: library(**inputs), lambda: untuned(**inputs))

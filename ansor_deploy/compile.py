@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ._tvm import relax, tvm
-from .errors import AnsorError
+from ._tvm import relax, structural_walk, tvm
+from .errors import AnsorError, RegistryError
 from .model.importer import Imported, tvm_target
 from .model.tasks import Task
 from .registry.keys import TaskKey
@@ -15,6 +16,10 @@ from .registry.record import Record
 from .search.default import default_schedule
 from .search.trace import replay
 from .target import Target
+
+# Linking holds the weights as object file and as library; code and symbols come on top.
+COPIES = 3
+SPARE_BYTES = 16 << 20
 
 
 def compile_model(
@@ -32,7 +37,7 @@ def compile_model(
     for name, task in tasks.items():
         if task.key not in scheduled:
             scheduled[task.key] = schedule(task, records.get(task.key), target)
-        mod[mod.get_global_var(name)] = _named(scheduled[task.key], name)
+        mod[mod.get_global_var(name)] = _private(scheduled[task.key])
     with tvm_target(target), tvm.transform.PassContext(opt_level=3):
         packed = _pack_weights(mod)
         return relax.build(packed, tvm_target(target), relax_pipeline=_lower())
@@ -42,13 +47,37 @@ def schedule(task: Task, record: Record | None, target: Target) -> Any:
     """The task's scheduled PrimFunc."""
     if record is None:
         return default_schedule(task.mod, target).mod["main"]
-    return replay(task.mod, record.trace).mod["main"]
+    try:
+        return replay(task.mod, record.trace).mod["main"]
+    except (RuntimeError, ValueError) as error:  # a ScheduleError is a RuntimeError
+        raise RegistryError(
+            f"record {record.id[:12]} of task {task.name} does not replay on its program",
+            "tune into a new registry (--registry PATH), and report the record",
+        ) from error
+
+
+def check_space(model: Imported, folder: Path) -> None:
+    """AnsorError if a folder cannot hold the library and what linking it leaves meanwhile.
+
+    Asked before, because LLVM ends the process where a write of its own fails.
+    """
+    sizes: list[int] = []
+    structural_walk(
+        model.mod["main"], (tvm.ir.GenericConst, lambda c: sizes.append(c.value.numpy().nbytes))
+    )
+    needed = SPARE_BYTES + COPIES * sum(sizes)
+    if (free := shutil.disk_usage(folder).free) < needed:
+        raise AnsorError(
+            f"{folder}: {free / 1e6:.0f} MB free, and a build of this model may take "
+            f"{needed / 1e6:.0f} MB while it links",
+            "free some space, or give another place with -o/--output (or TMPDIR, if it is named)",
+        )
 
 
 def export(executable: Any, path: Path) -> None:
-    """Link the executable into a shared library at `path`."""
+    """Link the executable into a shared library at `path`; objects lie beside it meanwhile."""
     try:
-        executable.export_library(str(path))
+        executable.export_library(str(path), workspace_dir=str(path.parent))
     except FileNotFoundError as error:
         raise AnsorError(
             f"no C++ compiler to link the library with: {error}",
@@ -56,8 +85,9 @@ def export(executable: Any, path: Path) -> None:
         ) from error
 
 
-def _named(func: Any, name: str) -> Any:
-    return func.with_attr("global_symbol", name).with_attr("tirx.is_scheduled", True)
+def _private(func: Any) -> Any:
+    # A global symbol would keep the function as it was before its weights were packed alive.
+    return func.without_attr("global_symbol").with_attr("tirx.is_scheduled", True)
 
 
 def _pack_weights(mod: tvm.IRModule) -> tvm.IRModule:

@@ -92,15 +92,17 @@ def build(model: Path, output: Path, session: Session, report: Report) -> BuildR
     if (manifest := current_manifest(model, output, session)) is not None:
         return _unchanged(output, manifest)
     from .assemble import assemble
+    from .verify import Oracle
 
     _check_runs_here(session.target)
     files.check_writable(output)
     with _registry(session) as registry:
         prepared = _prepare([model], session, registry, report)
+        oracle = Oracle(prepared[0].proto)  # a model that it refuses is not worth the tuning
         planned = _plan(prepared, session, registry)
         report.plan(planned)
         tuned = _tune(planned, session, registry, report)
-        manifest = assemble(prepared[0], output, session, registry, tuned, report)
+        manifest = assemble(prepared[0], oracle, output, session, registry, tuned, report)
     report.wrote([output, files.manifest_path(output)])
     return BuildResult(output, manifest, tuned)
 
@@ -130,13 +132,13 @@ def verify(artifact: Path, model: Path, seed: int = 0) -> Verification:
     """
     from .model.onnx_file import bind_shapes, load
     from .runtime import load as load_artifact
-    from .verify import verify_model
+    from .verify import Oracle, verify_model
 
     library = load_artifact(artifact)
     shapes = {info.name: info.shape for info in library.inputs}
     proto = load(model).proto
     _check_same_interface(artifact, model, library, proto)
-    return verify_model(library, bind_shapes(proto, shapes), seed)
+    return verify_model(library, Oracle(bind_shapes(proto, shapes)), seed)
 
 
 def bench(artifact: Path, seconds: float = 2.0) -> list[float]:

@@ -115,10 +115,11 @@ def make_plan(
         record = records.get(task.key)
         impact = task.weight * latency[task.key] / total
         status: Status = "miss" if impact >= budget.min_impact else "skip"
-        if record and enough.get(task.key, -1) >= budget.per_task:
+        left = max(0, budget.per_task - spent[task.key])
+        if record and (enough.get(task.key, -1) >= budget.per_task or not left):
             status = "hit"
-        left = max(1, budget.per_task - spent[task.key]) if status == "miss" else 0
-        rows.append(PlanRow(task, status, latency[task.key], impact, left, record))
+        trials = left if status == "miss" else 0
+        rows.append(PlanRow(task, status, latency[task.key], impact, trials, record))
     rows.sort(key=lambda row: (-row.impact, row.task.key))
     trials = _within(sum(row.trials for row in rows), budget.trials)
     each = registry.seconds_per_trial(target.fingerprint) or SECONDS_PER_TRIAL

@@ -16,7 +16,7 @@ from tvm.runtime.vm import VirtualMachine
 from ansor_deploy import verify
 from ansor_deploy.compile import compile_model
 from ansor_deploy.model.canonicalize import canonicalize
-from ansor_deploy.model.importer import Imported, import_model
+from ansor_deploy.model.importer import Imported, import_model, tvm_target
 from ansor_deploy.model.tasks import extract
 from ansor_deploy.project import shipped
 from ansor_deploy.target import Target, load_target
@@ -68,3 +68,22 @@ def count_ops(proto: onnx.ModelProto, target: Target = HOST) -> dict[str, int]:
 
     relax.analysis.post_order_visit(imported(proto, target).mod["main"], visit)
     return found
+
+
+def kernel_outputs(mod: tvm.IRModule) -> list[np.ndarray]:
+    """What `main` leaves in its arguments, given seeded ones."""
+    library = tvm.compile(mod, target=tvm_target(HOST))
+    tensors = [tvm.runtime.tensor(array) for array in _arguments(mod)]
+    library["main"](*tensors)
+    return [tensor.numpy() for tensor in tensors]
+
+
+def _arguments(mod: tvm.IRModule) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    arrays = []
+    for buffer in mod["main"].params:
+        shape, dtype = [int(extent) for extent in buffer.shape], str(buffer.dtype)
+        integers = rng.integers(0, 2 if dtype == "bool" else 5, shape)
+        values = integers if "int" in dtype or dtype == "bool" else rng.standard_normal(shape)
+        arrays.append(np.asarray(values).astype(dtype))
+    return arrays

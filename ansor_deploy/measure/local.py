@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 LEAST_SECONDS = 5.0
 PLAIN_SECONDS = 60.0
+MOST_SECONDS = 600.0
 _PATIENCE = 60.0
 _ASSUMED_SLOWER = 20.0  # than the roofline, a candidate of a task without any result
 
@@ -200,7 +201,7 @@ class LocalMeasurer:
     def _deadline(self, task: Task, best: float) -> float:
         """Seconds until a run counts as hung: many times what is expected of it."""
         expected = best if math.isfinite(best) else _ASSUMED_SLOWER * task.roofline(self._target)
-        return max(LEAST_SECONDS, _PATIENCE * expected)
+        return min(max(LEAST_SECONDS, _PATIENCE * expected), MOST_SECONDS)
 
 
 def _kind(failure: WorkerFailure) -> str:

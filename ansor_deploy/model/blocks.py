@@ -24,6 +24,11 @@ def spatial_vars(block: Any) -> list[tirx.Var]:
     return [axis.var for axis in block.iter_vars if axis.iter_type == SPATIAL]
 
 
+def reduce_vars(block: Any) -> list[tirx.Var]:
+    """Its reducing axes, outermost first."""
+    return [axis.var for axis in block.iter_vars if axis.iter_type == REDUCE]
+
+
 def has_call(block: Any, *names: str) -> bool:
     """Whether its body calls one of these operators; any at all where none is named."""
     found: list[bool] = []
@@ -65,7 +70,7 @@ def operands(block: Any) -> list[tuple[Any, list[Any]]]:
 
 def is_contraction(block: Any) -> bool:
     """A reduction over products, each operand lacking an axis of the output (Ansor 4.1)."""
-    if not is_reduction(block):
+    if not is_reduction(block) or not _sums_products(block):
         return False
     wide = [axis.var for axis in block.iter_vars if int(axis.dom.extent) > 1]
     spatial = [var for var in spatial_vars(block) if any(var.same_as(w) for w in wide)]
@@ -75,6 +80,15 @@ def is_contraction(block: Any) -> bool:
         for _, indices in loads
     ]
     return len(loads) >= 2 and any(lacking)
+
+
+def _sums_products(block: Any) -> bool:
+    """Whether its body is out = out + a * b, whatever a and b are."""
+    added = getattr(block.body, "value", None)
+    term = added.b if isinstance(added, tirx.Add) else None
+    while isinstance(term, tirx.Cast):
+        term = term.value
+    return isinstance(term, tirx.Mul)
 
 
 def divisors(extent: int) -> list[int]:

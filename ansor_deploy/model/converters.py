@@ -71,7 +71,22 @@ class _Min(onnx_frontend.Min):
         return reduce(lambda a, b: bb.normalize(relax.op.minimum(a, b)), inputs)
 
 
-_OURS = {"Clip": _Clip, "Gather": _Gather, "Max": _Max, "Min": _Min}
+class _Pad(onnx_frontend.Pad):
+    """Pad with a constant as an operator: TVM lowers it at once, which stops layout conversion."""
+
+    @classmethod
+    def _lower_pad(cls, bb: Any, inputs: Any, attr: Any, params: Any, allowed_modes: Any) -> Any:
+        constant = attr.get("mode", b"constant") == b"constant"
+        if not constant or not str(inputs[0].ty.dtype).startswith("float"):
+            return super()._lower_pad(bb, inputs, attr, params, allowed_modes)
+        before, after, value = cls._parse_pads_and_axes(inputs, params)
+        if min(before + after) < 0:
+            return super()._lower_pad(bb, inputs, attr, params, allowed_modes)
+        widths = [width for pair in zip(before, after, strict=True) for width in pair]
+        return relax.op.nn.pad(inputs[0], widths, "constant", float(value))
+
+
+_OURS = {"Clip": _Clip, "Gather": _Gather, "Max": _Max, "Min": _Min, "Pad": _Pad}
 
 
 def converters() -> dict[str, Any]:

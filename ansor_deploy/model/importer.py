@@ -80,8 +80,21 @@ def _fuse(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
         t.FuseTIR(),
         t.DeadCodeElimination(),
         t.AttachAttrLayoutFreeBuffers(),
+        tvm.tirx.transform.prim_func_pass(lambda func, *_: _rooted(func), opt_level=0),
     ]
     return tvm.transform.Sequential(passes)(mod)
+
+
+def _rooted(func: tirx.PrimFunc) -> tirx.PrimFunc:
+    """The program below a root block, which TVM's hand-written ones (sorts, scans) lack.
+
+    Schedules, and the pass that splits off weight packing, expect one.
+    """
+    realize = func.body
+    if not isinstance(realize, tvm.s_tir.SBlockRealize) or realize.block.name_hint == "root":
+        return func
+    root = tvm.s_tir.SBlock([], [], [], "root", realize)
+    return func.with_body(tvm.s_tir.SBlockRealize([], True, root))
 
 
 def _convert(proto: onnx.ModelProto, shapes: dict[str, list[int]]) -> tvm.IRModule:

@@ -45,18 +45,14 @@ def extract(mod: tvm.IRModule, target: Target) -> dict[str, Task]:
 
     Functions with the same program share one Task, whose weight counts the calls of them all.
     """
-    from .._tvm import relax, tirx
+    from .._tvm import tirx
 
     calls = _count_calls(mod)
-    texts = {
-        gv.name_hint: func
+    canonical = {
+        gv.name_hint: _confirmed(func)
         for gv, func in mod.functions.items()
-        if isinstance(func, tirx.PrimFunc)
-        and calls[gv.name_hint]
-        # A reshape becomes a view of its input: there is nothing to schedule or to measure.
-        and not relax.analysis.has_reshape_pattern(func)
+        if isinstance(func, tirx.PrimFunc) and calls[gv.name_hint] and _has_choices(func)
     }
-    canonical = {name: _confirmed(func) for name, func in texts.items()}
     weights: Counter[str] = Counter()
     for name, (text, _) in canonical.items():
         weights[text] += calls[name]
@@ -65,6 +61,19 @@ def extract(mod: tvm.IRModule, target: Target) -> dict[str, Task]:
         if text not in made:
             made[text] = _task(name, text, program, weights[text], target)
     return {name: made[text] for name, (text, _) in canonical.items()}
+
+
+def _has_choices(func: Any) -> bool:
+    """Whether there is anything to schedule and to measure.
+
+    A reshape becomes a view of its input. Sorting and scans come as code that TVM wrote out by
+    hand, and scalars as single statements: blocks without axes, complete as they are.
+    """
+    from .._tvm import relax, structural_walk, tvm
+
+    axes: list[Any] = []
+    structural_walk(func.body, (tvm.s_tir.SBlock, lambda block: axes.extend(block.iter_vars)))
+    return bool(axes) and not relax.analysis.has_reshape_pattern(func)
 
 
 def _confirmed(func: Any) -> tuple[str, Any]:

@@ -30,7 +30,8 @@ def default_schedule(mod: tvm.IRModule, target: Target) -> Any:
         sch = tvm.s_tir.Schedule(mod, debug_mask="none")
         try:
             attempt(sch, target)
-        except tvm.s_tir.ScheduleError:
+        # ScheduleError, and what TVM's primitives raise where they did not think of a program.
+        except (RuntimeError, ValueError):
             continue
         return sch
     return tvm.s_tir.Schedule(mod, debug_mask="none")
@@ -89,11 +90,14 @@ def _is_epilogue(sch: Any, block: Any) -> bool:
 
 
 def _along_rows(block: Any) -> bool:
-    """Whether it reduces along the contiguous axis of the one buffer it reads."""
+    """Whether it reduces along the contiguous axis of every buffer that it reduces."""
     if b.is_contraction(block):
         return False
-    spatial = b.spatial_vars(block)
+    spatial, reduced = b.spatial_vars(block), b.reduce_vars(block)
     for _, indices in b.operands(block):
-        if indices and spatial and b.uses(indices[-1], spatial[-1]):
+        # Other operands hold one value a row, such as its maximum.
+        if not any(b.uses(index, var) for index in indices for var in reduced):
+            continue
+        if spatial and b.uses(indices[-1], spatial[-1]):
             return int(block.iter_vars[len(spatial) - 1].dom.extent) == 1
     return True

@@ -6,8 +6,11 @@ it needs of the registry is committed to it at the start.
 
 from __future__ import annotations
 
+import importlib
+import inspect
 from collections.abc import Sequence
 from typing import Any
+from unittest.mock import patch
 
 from .._tvm import meta_schedule as ms
 from .._tvm import tvm
@@ -48,18 +51,19 @@ class MetaScheduleSearch:
         if not self._started:
             self._start()
         candidates = self._strategy.generate_measure_candidates() or []
-        proposed = {traces.dump(c.sch.trace): c for c in candidates[:count]}
-        self._candidates = {t: c for t, c in proposed.items() if t not in self._seen}
+        proposed = {traces.dump(candidate.sch.trace): candidate for candidate in candidates}
+        fresh = [trace for trace in proposed if trace not in self._seen][:count]
+        self._candidates = {trace: proposed[trace] for trace in fresh}
         self._seen.update(self._candidates)
         return list(self._candidates)
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:
-        """Commit the outcomes to the database and retrain the cost model on them."""
+        """Commit the last proposals' outcomes to the database; retrain the cost model on them."""
         ours = [outcome for outcome in outcomes if outcome.trace in self._candidates]
         if ours:
             candidates = [self._candidates[outcome.trace] for outcome in ours]
             self._strategy.notify_runner_results(candidates, [_result(o) for o in ours])
-        self._learn([(outcome.trace, outcome.seconds) for outcome in outcomes])
+        self._learn([(outcome.trace, outcome.seconds) for outcome in ours])
 
     def _start(self) -> None:
         self._strategy.pre_tuning(
@@ -93,7 +97,29 @@ def _arguments(sch: Any) -> Any:
     return ms.arg_info.ArgInfo.from_entry_func(sch.mod, remove_preproc=True)
 
 
+def _frames() -> list[inspect.FrameInfo]:
+    """As `inspect.stack`, without reading the source around every frame."""
+    found, frame = [], inspect.currentframe()
+    while frame is not None:
+        code = frame.f_code
+        found.append(
+            inspect.FrameInfo(frame, code.co_filename, frame.f_lineno, code.co_name, None, None)
+        )
+        frame = frame.f_back
+    return found[1:]
+
+
+def _load_intrinsics() -> None:
+    """Import what every context imports: 497 programs, each parsed under a full `inspect.stack`.
+
+    Reading the sources of all those frames costs 15 s; the parser only looks for their variables.
+    """
+    with patch.object(inspect, "stack", _frames):
+        importlib.import_module("tvm.s_tir.tensor_intrin")
+
+
 def _context(task: Task, target: Target, seed: int) -> Any:
+    _load_intrinsics()
     return ms.TuneContext(
         mod=task.mod,
         target=tvm_target(target),

@@ -23,10 +23,14 @@ def dump(trace: Any) -> str:
 def replay(mod: tvm.IRModule, text: str) -> Any:
     """A schedule of the module with the trace applied.
 
-    ScheduleError where the trace does not fit the program; ValueError where it is no trace.
+    RuntimeError (a ScheduleError mostly) where the trace does not fit the program; ValueError
+    where it is no trace.
     """
+    steps = json.loads(text)
+    if not isinstance(steps, list) or not all(isinstance(part, list) for part in steps):
+        raise ValueError(f"a trace is a list of instructions and one of decisions: {text[:60]}")
     sch = tvm.s_tir.Schedule(mod, debug_mask="none")
-    tvm.s_tir.schedule.Trace.apply_json_to_schedule(_objects(json.loads(text)), sch)
+    tvm.s_tir.schedule.Trace.apply_json_to_schedule(_objects(steps), sch)
     return sch
 
 

@@ -266,6 +266,7 @@ def test_a_schedule_that_takes_for_ever_is_killed(measurer, monkeypatch):
 def test_without_a_reference_nothing_counts_as_measured(measurer, monkeypatch):
     monkeypatch.setattr(local, "LEAST_SECONDS", 0.5)
     monkeypatch.setattr(local, "PLAIN_SECONDS", 0.5)
+    monkeypatch.setattr(local, "MOST_SECONDS", 1.0)
     monkeypatch.setattr(measurer._builder, "_timeout", 2.0)
     task = task_of(ENDLESS)
     outcomes = measurer.measure(task, [dump(tvm.s_tir.Schedule(task.mod).trace)])

@@ -12,7 +12,7 @@ from ansor_deploy.model.importer import import_model
 from ansor_deploy.model.tasks import extract
 from ansor_deploy.project import shipped
 from ansor_deploy.target import load_target
-from ansor_deploy.verify import ask_oracle, compare
+from ansor_deploy.verify import Oracle, compare
 
 HOST = load_target("host", [shipped("targets")])
 
@@ -39,7 +39,7 @@ def run(proto):
     imported = import_model(canonicalize(proto), HOST)
     tasks = extract(imported.mod, HOST)
     machine = relax.VirtualMachine(compile_model(imported, tasks, {}, HOST), tvm.cpu())
-    feed, expected = ask_oracle(proto, imported.inputs, seed=0)
+    feed, expected = Oracle(proto).ask(imported.inputs, seed=0)
     actual = machine["main"](tvm.runtime.tensor(feed["x"])).numpy()
     return compare(actual, expected["y"])[0], tasks
 

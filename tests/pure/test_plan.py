@@ -1,0 +1,148 @@
+"""What a build would do: tasks held against the registry."""
+
+import pytest
+from registry_samples import TARGET, TVM, key, measurement, record, workload
+
+from ansor_deploy.model.tasks import Task
+from ansor_deploy.pipeline import Session
+from ansor_deploy.plan import EFFORTS, SECONDS_PER_TRIAL, Budget, make_plan
+from ansor_deploy.registry.record import SearchEnd
+from ansor_deploy.registry.store import Registry
+
+WHEN = "2026-01-31T12:00:00Z"
+
+
+@pytest.fixture
+def registry(tmp_path):
+    with Registry.open(tmp_path / "registry.db") as opened:
+        opened.add_target(TARGET)
+        opened.add_workloads([workload(number) for number in range(4)])
+        yield opened
+
+
+def task(number, weight=1):
+    return Task(f"task {number}", key(number), workload(number), weight, mod=None)
+
+
+def plan(registry, *tasks, budget=None):
+    session = Session(TARGET, registry.path, budget or Budget())
+    return make_plan(["model.onnx"], tasks, registry, session, TVM)
+
+
+def end(number, trials, enough_for=None):
+    enough = trials if enough_for is None else enough_for
+    return SearchEnd(key(number), TVM, "metaschedule", trials, "limit", enough, WHEN)
+
+
+def tuned(registry, number, seconds, trials=64):
+    registry.add_batch([], [record(key(number), seconds)])
+    registry.add_searches([end(number, trials)])
+
+
+def statuses(plan):
+    return {row.task.name: row.status for row in plan.rows}
+
+
+def test_an_unknown_task_is_a_miss(registry):
+    made = plan(registry, task(0))
+    assert statuses(made) == {"task 0": "miss"}
+    assert made.rows[0].trials == Budget().per_task
+
+
+def test_a_task_whose_search_has_ended_is_a_hit(registry):
+    tuned(registry, 0, 1e-3)
+    (row,) = plan(registry, task(0)).rows
+    assert (row.status, row.trials, row.latency) == ("hit", 0, 1e-3)
+    assert row.record is not None
+
+
+def test_a_search_under_a_smaller_budget_is_a_miss(registry):
+    tuned(registry, 0, 1e-3, trials=16)
+    assert statuses(plan(registry, task(0))) == {"task 0": "miss"}
+    assert statuses(plan(registry, task(0), budget=Budget(per_task=16))) == {"task 0": "hit"}
+
+
+def test_a_record_without_an_ended_search_is_a_miss_that_keeps_its_latency(registry):
+    registry.add_batch([], [record(key(0), 2e-3)])
+    (row,) = plan(registry, task(0)).rows
+    assert (row.status, row.latency) == ("miss", 2e-3)
+
+
+def test_an_ended_search_without_a_record_is_a_miss(registry):
+    registry.add_searches([end(0, 64)])
+    assert statuses(plan(registry, task(0))) == {"task 0": "miss"}
+
+
+def test_records_of_another_compiler_are_none(registry):
+    registry.add_batch([], [record(key(0), 1e-3, tvm="0.26.0")])
+    registry.add_searches([end(0, 64)])
+    assert plan(registry, task(0)).rows[0].record is None
+
+
+def test_a_task_that_does_not_matter_is_skipped(registry):
+    tuned(registry, 0, 1.0)
+    registry.add_batch([], [record(key(1), 1e-3)])
+    made = plan(registry, task(0), task(1))
+    assert statuses(made) == {"task 0": "hit", "task 1": "skip"}
+    assert made.trials == 0
+
+
+def test_its_weight_makes_it_matter(registry):
+    tuned(registry, 0, 1.0)
+    registry.add_batch([], [record(key(1), 1e-3)])
+    assert statuses(plan(registry, task(0), task(1, weight=100)))["task 1"] == "miss"
+
+
+def test_a_thorough_effort_skips_nothing(registry):
+    tuned(registry, 0, 1.0, trials=512)
+    registry.add_batch([], [record(key(1), 1e-6)])
+    made = plan(registry, task(0), task(1), budget=EFFORTS["thorough"])
+    assert statuses(made) == {"task 0": "hit", "task 1": "miss"}
+
+
+def test_impacts_are_shares_of_the_whole_and_rows_are_sorted_by_them(registry):
+    for number, seconds in enumerate((1.0, 3.0, 2.0)):
+        tuned(registry, number, seconds)
+    made = plan(registry, task(0, weight=3), task(1), task(2))
+    assert [row.impact for row in made.rows] == pytest.approx([3 / 8, 3 / 8, 2 / 8])
+    assert made.rows[-1].task.name == "task 2"
+    assert made.latency == pytest.approx(8.0)
+
+
+def test_without_a_record_the_roofline_stands_in(registry):
+    (row,) = plan(registry, task(0)).rows
+    assert row.latency == task(0).roofline(TARGET)
+    assert row.latency == pytest.approx(2e9 / 38.4e9)
+
+
+def test_trials_spent_before_are_not_spent_again(registry):
+    registry.add_batch([measurement(key(0)) for _ in range(10)], [])
+    assert plan(registry, task(0)).rows[0].trials == Budget().per_task - 10
+
+
+def test_the_budget_limits_the_trials_and_the_seconds(registry):
+    tasks = task(0), task(1)
+    free = plan(registry, *tasks)
+    assert (free.trials, free.seconds) == (128, 128 * SECONDS_PER_TRIAL)
+    assert plan(registry, *tasks, budget=Budget(trials=20)).trials == 20
+    assert plan(registry, *tasks, budget=Budget(trials=0)).seconds == 0
+    assert plan(registry, *tasks, budget=Budget(seconds=3.0)).seconds == 3.0
+
+
+def test_the_price_of_a_trial_is_learnt(registry):
+    registry.add_tuning(TARGET.fingerprint, "metaschedule", 10, 20.0, WHEN)
+    assert plan(registry, task(0)).seconds == pytest.approx(64 * 2.0)
+
+
+def test_the_json_tells_the_same(registry):
+    tuned(registry, 0, 1e-3)
+    told = plan(registry, task(0), task(1)).to_json()
+    assert (told["hits"], told["misses"], told["skipped"]) == (1, 1, 0)
+    by_name = {row["name"]: row for row in told["tasks"]}
+    assert by_name["task 0"]["latency_ms"] == pytest.approx(1.0)
+    assert by_name["task 1"]["record"] is None
+
+
+def test_no_task_is_a_plan_of_nothing(registry):
+    made = plan(registry)
+    assert (made.rows, made.trials, made.seconds, made.latency) == ((), 0, 0, 0)
