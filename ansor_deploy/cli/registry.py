@@ -14,7 +14,10 @@ from .output import in_columns, print_json
 
 
 @click.group(
-    "registry", epilog=examples("registry query --op conv2d --target rpi3", "registry stats")
+    "registry",
+    epilog=examples(
+        "registry query --op conv2d --target rpi3", "registry stats", "registry verify"
+    ),
 )
 def command() -> None:
     """Look into the registry of tuned schedules."""
@@ -83,6 +86,29 @@ def stats_command(registry: Path | None, as_json: bool) -> None:
         print_json(stats)
     else:
         click.echo("\n".join([str(path), *stats_lines(stats)]))
+
+
+@command.command("verify", epilog=examples("registry verify", "registry verify --registry old.db"))
+@registry_option
+@json_option
+def verify_command(registry: Path | None, as_json: bool) -> None:
+    """Read every page and every row, and say what is damaged (exit 8)."""
+    from ..errors import RegistryError
+    from ..project import Project
+    from ..registry.store import Registry
+
+    path = Project.find().registry_path(registry)
+    with Registry.open(path, write=False) as store:
+        found = store.verify()
+    if found:
+        raise RegistryError(
+            f"{path} is damaged: " + "; ".join(found),
+            "restore a copy of the file, or move it away: the next build makes a new one",
+        )
+    if as_json:
+        print_json({"ok": True})
+    else:
+        click.echo(f"{path} is whole")
 
 
 def record_lines(rows: list[dict[str, Any]]) -> list[str]:

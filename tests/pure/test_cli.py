@@ -309,3 +309,14 @@ def fill(path):
         store.add_target(target)
         store.add_workloads([workload])
         store.add_batch([], [Record(key, "[]", (2e-3,), {}, made)])
+
+
+def test_registry_verify_tells_a_whole_file_from_a_damaged_one(tmp_path):
+    path = tmp_path / "r.db"
+    Registry.open(path).close()
+    words = ["registry", "verify", "--registry", str(path)]
+    assert invoke(*words).exit_code == 0
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * 4096)
+    assert program(*words).returncode == 8

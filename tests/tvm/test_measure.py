@@ -1,16 +1,15 @@
 """Real kernels in real processes: what is right is timed, what is not becomes an outcome."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 import psutil
 import pytest
 import tvm
+from processes import wait_until_gone
 from tvm import te, topi
 
 from ansor_deploy.errors import AnsorError
@@ -18,7 +17,6 @@ from ansor_deploy.measure import local
 from ansor_deploy.measure.build import BuildJob
 from ansor_deploy.measure.local import LocalMeasurer
 from ansor_deploy.measure.signature import seeded_inputs, signature
-from ansor_deploy.measure.worker import Worker, WorkerFailure
 from ansor_deploy.model.canonical_text import canonical_text, parse
 from ansor_deploy.model.tasks import Task, _task
 from ansor_deploy.project import shipped
@@ -358,80 +356,5 @@ def test_workers_die_with_a_killed_parent(tmp_path):
     wait_until_gone(pids)
 
 
-def wait_until_gone(pids):
-    deadline = time.monotonic() + 5
-    while alive := [pid for pid in pids if is_running(pid)]:
-        assert time.monotonic() < deadline, f"still running: {alive}"
-        time.sleep(0.02)
-
-
-def is_running(pid):
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-@pytest.fixture(scope="module")
-def worker():
-    made = Worker()
-    made.start()
-    yield made
-    made.close()
-
-
-def test_a_worker_answers(worker):
-    assert worker.call("measure_child:echo", {"a": [1, 2.5, None]}, 5) == {"a": [1, 2.5, None]}
-
-
 def test_kernels_run_on_all_the_cores_of_the_target(measurer):
     assert measurer._runner.call("measure_child:threads", {}, 5) == TARGET.cores
-
-
-def test_a_raised_error_leaves_the_worker_alive(worker):
-    worker.call("measure_child:echo", {}, 5)
-    before = worker.pid
-    with pytest.raises(WorkerFailure) as caught:
-        worker.call("measure_child:complain", {}, 5)
-    assert (caught.value.kind, caught.value.message) == (
-        "raised",
-        "ValueError: first line | second line",
-    )
-    assert worker.call("measure_child:interrupt_itself", {}, 5) == "still here"
-    assert worker.pid == before
-
-
-def test_a_crash_names_the_signal_and_the_last_words(worker, capfd):
-    with pytest.raises(WorkerFailure) as caught:
-        worker.call("measure_child:crash", {"signal": int(signal.SIGABRT)}, 5)
-    assert (caught.value.kind, caught.value.message) == ("crash", "SIGABRT: last words")
-    with pytest.raises(WorkerFailure) as caught:
-        worker.call("measure_child:leave", {"status": 3}, 5)
-    assert (caught.value.kind, caught.value.message) == ("crash", "exit status 3")
-    assert worker.call("measure_child:echo", {}, 5) == {}
-    assert capfd.readouterr() == ("", "")
-
-
-def test_the_deadline_kills_the_whole_group(worker, tmp_path):
-    path = tmp_path / "pids"
-    with pytest.raises(WorkerFailure) as caught:
-        worker.call("measure_child:hang_with_a_child", {"path": str(path)}, 0.5)
-    assert (caught.value.kind, caught.value.message) == ("timeout", "killed after 0.5 s")
-    wait_until_gone(json.loads(path.read_text()))
-    assert worker.call("measure_child:echo", {}, 5) == {}
-
-
-def test_a_worker_that_died_between_calls_is_replaced(worker):
-    worker.call("measure_child:echo", {}, 5)
-    os.kill(worker.pid, signal.SIGKILL)
-    psutil.Process(worker.pid).wait(5)
-    assert worker.call("measure_child:echo", {"b": 1}, 5) == {"b": 1}
-
-
-def test_a_worker_that_cannot_start_says_why(monkeypatch, tmp_path):
-    (tmp_path / "tvm.py").write_text("raise ImportError('no such luck')")
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    broken = Worker()
-    with pytest.raises(AnsorError, match="no such luck"):
-        broken.call("measure_child:echo", {}, 5)
-    broken.close()
