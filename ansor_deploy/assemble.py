@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,9 @@ if TYPE_CHECKING:
 
 Records = dict[TaskKey, Record]
 
+# A tuned library so many times slower than the untuned one is not shipped; less is noise.
+SLOWER = 1.02
+
 
 def assemble(
     model: Prepared,
@@ -36,22 +38,25 @@ def assemble(
 ) -> dict[str, Any]:
     """Write the library and its manifest, which is returned. VerificationError writes nothing."""
     records = registry.best([task.key for task in model.tasks], VERSION)
+    manifest = _describe(model, records, session, tuned)
     report.stage("compile", f"{len(records)} of {len(model.tasks)} tasks with a record")
     check_space(model.imported, output.parent)
     staged = artifact.stage(output, lambda path: _compile(model, records, session, path))
     try:
-        manifest = _describe(model, records, session, tuned)
         library = Model(staged, manifest)
-        verification = _verify(library, model, oracle, session, report)
-        comparison = _compare(library, model, records, session, report)
+        manifest["verify"] = _verify(library, model, oracle, session, report).to_json()
+        untuned, comparison = _compare(library, model, records, session, report)
+        manifest["shipped"] = "tuned" if records else "untuned"
+        if comparison.latency_ms > SLOWER * comparison.untuned_ms:
+            report.warn("the records make this model slower here: the untuned library is shipped")
+            manifest["verify"] = _verify(untuned, model, oracle, session, report).to_json()
+            manifest["shipped"] = "untuned"
+            untuned.path.replace(staged)
+            comparison = Comparison(comparison.untuned_ms, comparison.untuned_ms)
+        manifest["speed"] = comparison.to_json()
     except BaseException:
         artifact.discard(staged)
         raise
-    manifest["verify"] = verification.to_json()
-    manifest["speed"] = {
-        "latency_ms": comparison.latency_ms,
-        "untuned_ms": comparison.untuned_ms,
-    }
     return artifact.commit(staged, output, manifest)
 
 
@@ -79,20 +84,18 @@ def _verify(
 
 def _compare(
     library: Model, model: Prepared, records: Records, session: Session, report: Report
-) -> Comparison:
-    """Time the library beside the same model with no record applied."""
+) -> tuple[Model, Comparison]:
+    """The same model with no record applied, and the two timed side by side."""
     report.stage("compare", "with the untuned build")
     inputs = seeded_inputs(library.inputs, session.seed, upper=2)
-    with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as folder:
-        untuned = library
-        if records:
-            path = Path(folder) / "untuned.so"
-            check_space(model.imported, path.parent)
-            _compile(model, {}, session, path)
-            untuned = Model(path, library.manifest)
-        comparison = compare_speed(lambda: library(**inputs), lambda: untuned(**inputs))
+    untuned = library
+    if records:
+        path = library.path.with_name("untuned.so")
+        _compile(model, {}, session, path)
+        untuned = Model(path, library.manifest)
+    comparison = compare_speed(lambda: library(**inputs), lambda: untuned(**inputs))
     report.compared(comparison)
-    return comparison
+    return untuned, comparison
 
 
 def _describe(

@@ -17,8 +17,9 @@ from .search.default import default_schedule
 from .search.trace import replay
 from .target import Target
 
-# Linking holds the weights as object file and as library; code and symbols come on top.
-COPIES = 3
+# Linking holds the weights as object file and as library, and the untuned library beside the
+# tuned one; code and symbols come on top.
+COPIES = 5
 SPARE_BYTES = 16 << 20
 
 

@@ -66,6 +66,10 @@ class Comparison:
     latency_ms: float
     untuned_ms: float
 
+    def to_json(self) -> dict[str, Any]:
+        """As in the manifest's `speed`."""
+        return asdict(self)
+
 
 class Oracle:
     """ONNX Runtime on a model; ModelError if it refuses the model.

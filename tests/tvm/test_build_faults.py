@@ -235,6 +235,15 @@ def test_a_library_that_computes_wrong_is_not_written(copied):
     assert untuned(copied, registry="empty.db").returncode == 0  # as the hint says
 
 
+def test_a_record_that_slows_the_model_down_is_not_shipped(folder):
+    onnx.save(dense(size=512), folder / "net.onnx")
+    words = ("build", "net.onnx", "-o", "net.so", "--registry", "r.db", "--trials")
+    answer(folder, *words, "1")
+    false_record(folder, dump(tvm.s_tir.Schedule(the_task(folder).mod).trace))
+    assert answer(folder, *words, "0")["verify"]["ok"]
+    assert json.loads((folder / "net.json").read_text())["shipped"] == "untuned"
+
+
 def test_a_record_that_does_not_fit_is_a_damaged_registry(copied):
     false_record(copied, '[[["GetSBlock",[],["nowhere","main"],["b0"]]],[]]')
     refused(untuned(copied), 8, "does not replay")
