@@ -54,9 +54,7 @@ def leave(run: Callable[[], int | None], words: list[str]) -> NoReturn:
         with terminable():
             code = run() or 0
             sys.stdout.flush()
-    except BrokenPipeError:
-        # Stdout's reader has left, as `| head` does: say nothing, at the last flush either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # stdout's reader has left, as `| head` does: say nothing
         code = 1
     except SystemExit:
         raise
@@ -64,7 +62,16 @@ def leave(run: Callable[[], int | None], words: list[str]) -> NoReturn:
         failure = describe(error, words)
         tell(failure, as_json="--json" in words)
         code = failure.exit_code
+    finish_stdout()
     sys.exit(code)
+
+
+def finish_stdout() -> None:
+    """What stdout could not take is dropped: the interpreter's own last flush would fail on it."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
