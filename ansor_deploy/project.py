@@ -54,6 +54,13 @@ class Project:
         own = [self.root / "targets"] if self.root else []
         return [*own, shipped("targets")]
 
+    def rule_files(self) -> list[Path]:
+        """The files of the project's `rules` folder, by name; none outside a project.
+
+        Only the marker makes a folder's rules count, because loading one runs its code.
+        """
+        return sorted((self.root / "rules").glob("*.py")) if self.root else []
+
 
 def shipped(name: str) -> Path:
     """Folder of the content shipped with the tool: "registry", "rules" or "targets".

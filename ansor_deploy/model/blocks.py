@@ -82,6 +82,27 @@ def is_contraction(block: Any) -> bool:
     return len(loads) >= 2 and any(lacking)
 
 
+def keeps_contiguous_axis(block: Any) -> bool:
+    """Whether an operand's contiguous axis is the result's, so that lanes are whole results."""
+    spatial = spatial_vars(block)
+    loads = operands(block)
+    return bool(spatial) and any(idx and uses(idx[-1], spatial[-1]) for _, idx in loads)
+
+
+def along_rows(block: Any) -> bool:
+    """Whether it reduces along the contiguous axis of every buffer that it reduces."""
+    if is_contraction(block):
+        return False
+    spatial, reduced = spatial_vars(block), reduce_vars(block)
+    for _, indices in operands(block):
+        # Other operands hold one value a row, such as its maximum.
+        if not any(uses(index, var) for index in indices for var in reduced):
+            continue
+        if spatial and uses(indices[-1], spatial[-1]):
+            return int(block.iter_vars[len(spatial) - 1].dom.extent) == 1
+    return is_reduction(block)
+
+
 def _sums_products(block: Any) -> bool:
     """Whether its body is out = out + a * b, whatever a and b are."""
     added = getattr(block.body, "value", None)

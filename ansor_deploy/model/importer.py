@@ -54,12 +54,20 @@ def import_model(proto: onnx.ModelProto, target: Target) -> Imported:
 
 def tvm_target(target: Target) -> tvm.target.Target:
     """The code generator's view of a target."""
-    described: dict[str, Any] = {"kind": target.kind, "mcpu": target.cpu}
-    if target.kind == "llvm":
-        described |= {"mtriple": target.triple, "num-cores": target.cores}
-        if target.features:
-            described["mattr"] = list(target.features)
-    return tvm.target.Target(described)
+    host: dict[str, Any] = {"kind": "llvm", "mcpu": target.cpu, "mtriple": target.triple}
+    host["num-cores"] = target.cores
+    if target.features:
+        host["mattr"] = list(target.features)
+    if target.gpu is None:
+        return tvm.target.Target(host)
+    device = {
+        "kind": target.kind,
+        "arch": target.gpu.arch,
+        "max_threads_per_block": target.gpu.max_threads_per_block,
+        "max_shared_memory_per_block": target.gpu.shared_bytes_per_block,
+        "thread_warp_size": target.gpu.warp_size,
+    }
+    return tvm.target.Target(device, host=host)
 
 
 def _fuse(mod: tvm.IRModule, target: Target) -> tvm.IRModule:

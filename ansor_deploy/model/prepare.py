@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,11 +52,14 @@ def prepare(
 
 
 def merge(models: list[Prepared]) -> list[Task]:
-    """The unique tasks of several models, each with the sum of its weights."""
-    merged: dict[TaskKey, Task] = {}
-    for model in models:
+    """The unique tasks of several models, each with its weights: in all, and a model."""
+    found: dict[TaskKey, Task] = {}
+    weights: dict[TaskKey, list[int]] = {}
+    for number, model in enumerate(models):
         for task in model.tasks:
-            known = merged.get(task.key)
-            weight = task.weight + (known.weight if known else 0)
-            merged[task.key] = Task(task.name, task.key, task.workload, weight, task.mod)
-    return list(merged.values())
+            found.setdefault(task.key, task)
+            weights.setdefault(task.key, [0] * len(models))[number] = task.weight
+    return [
+        replace(task, weight=sum(weights[key]), weights=tuple(weights[key]))
+        for key, task in found.items()
+    ]

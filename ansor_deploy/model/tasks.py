@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Task:
-    """One fused subgraph on one target. weight: times it runs in the model.
+    """One fused subgraph on one target. weight: times it runs in the model, or in all of them.
 
     mod: the canonical program, one function `main`; schedules are made for it and replay on it.
+    weights: times it runs in each of several models; empty for one model.
     """
 
     name: str
@@ -28,6 +29,12 @@ class Task:
     workload: Workload
     weight: int
     mod: Any = field(repr=False, compare=False)
+    weights: tuple[int, ...] = ()
+
+    @property
+    def per_model(self) -> tuple[int, ...]:
+        """Times it runs in each model, in their order; one entry for one model."""
+        return self.weights or (self.weight,)
 
     @property
     def flops(self) -> float:
@@ -86,6 +93,12 @@ def _confirmed(func: Any) -> tuple[str, Any]:
     if not structural_equal(program["main"], normalized(func)):
         raise RuntimeError(f"canonical text does not reproduce its program:\n{text}")
     return text, program
+
+
+def task_of(func: Any, name: str, target: Target, weight: int = 1) -> Task:
+    """The task of one function (`tirx.PrimFunc`), outside any model."""
+    text, program = _confirmed(func)
+    return _task(name, text, program, weight, target)
 
 
 def _task(name: str, text: str, program: Any, weight: int, target: Target) -> Task:

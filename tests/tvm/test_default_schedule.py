@@ -16,9 +16,9 @@ from ansor_deploy import compile as compiler
 from ansor_deploy import verify
 from ansor_deploy.model import blocks
 from ansor_deploy.model.tasks import extract
-from ansor_deploy.search import default
 from ansor_deploy.search.default import default_schedule
-from ansor_deploy.search.tile import choose_tile
+from ansor_deploy.search.micro_kernel import tiles
+from ansor_deploy.search.sketch import Sketch
 from ansor_deploy.search.trace import dump, replay
 
 TARGETS = [built.with_vectors(64, 32), built.with_vectors(32), built.with_vectors(16)]
@@ -79,16 +79,15 @@ def test_accumulators_fit_the_vector_registers(registers):
     sch = tvm.s_tir.Schedule(conv2d(14, 32, 64), debug_mask="none")
     contraction = next(b for b in blocks.blocks(sch) if blocks.is_contraction(sch.get(b)))
     target = built.with_vectors(16, registers)
-    rows, columns = choose_tile(sch.get(contraction), [1, 14, 14, 64], target)
-    assert 1 < prod(rows) * columns // 4 < registers
+    for tile in tiles(sch.get(contraction), target, [1] * 7):
+        assert 1 < prod(tile) // 4 < registers
 
 
 def test_a_program_that_nothing_fits_keeps_its_loops(monkeypatch):
     def refuse(sch, target):
         raise RuntimeError("an internal check of TVM")
 
-    for attempt in ("_whole", "_each_alone"):
-        monkeypatch.setattr(default, attempt, refuse)
+    monkeypatch.setattr(Sketch, "program", refuse)
     mod = pool("max", 2, 16)
     assert structural_equal(default_schedule(mod, TARGETS[0]).mod, mod)
 

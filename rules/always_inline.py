@@ -1,0 +1,25 @@
+"""Always inline: an elementwise stage disappears into its consumers.
+
+for i: b[i] = a[i] + 1
+for i: c[i] = b[i] * 2
+-->
+for i: c[i] = (a[i] + 1) * 2
+
+What is costly and read many times (padding, exponentials before a reduction) keeps its stage.
+"""
+
+from ansor_deploy.rule import ApplyAndSkipRest, Pass
+from ansor_deploy.search import loops as l
+
+NAME = "always-inline"
+KINDS = ("llvm", "cuda")
+
+
+def applies(state, block, target):
+    reason = l.keeps_stage(state.sch, state.block(block))
+    return Pass(reason) if reason else ApplyAndSkipRest()
+
+
+def apply(state, block, target):
+    state.sch.compute_inline(state.block(block))
+    return [state]
