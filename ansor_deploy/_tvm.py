@@ -39,7 +39,7 @@ check_pairing()
 import tvm  # noqa: E402
 from tvm import relax, tirx  # noqa: E402
 from tvm.s_tir import meta_schedule  # noqa: E402
-from tvm_ffi import structural_equal, structural_walk  # noqa: E402
+from tvm_ffi import structural_equal, structural_hash, structural_walk  # noqa: E402
 
 
 def __getattr__(name: str) -> Any:
@@ -58,6 +58,7 @@ __all__ = [
     "meta_schedule",
     "relax",
     "structural_equal",
+    "structural_hash",
     "structural_walk",
     "tirx",
     "tvm",

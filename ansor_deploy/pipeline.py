@@ -7,7 +7,8 @@ Heavy modules are imported where they are used: an unchanged build needs none of
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +17,13 @@ from .errors import DeviceError, UsageError
 from .plan import Budget, Plan, make_plan
 from .registry.store import Registry
 from .report import Report
+from .search.objectives import Latency, Objective
 
 if TYPE_CHECKING:
     from .model.prepare import Prepared
+    from .rule import Rule
+    from .search.explain import Explanation
+    from .search.scheduler import Round
     from .target import Target
     from .verify import Verification
 
@@ -28,20 +33,28 @@ class Session:
     """What every command that touches a model needs to know.
 
     registry: path of the SQLite file. input_shapes: static shapes for dynamic inputs.
-    search: name of the search ("metaschedule"). seed: of search and of verification inputs.
+    search: name of the search ("ansor" or "metaschedule"). seed: of the search and of the
+    inputs that are verified.
+    rules: files of derivation rules that are asked before the shipped ones.
+    objective: what tuning makes small, of all models together.
     """
 
     target: Target
     registry: Path
     budget: Budget = field(default_factory=Budget)
     input_shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    search: str = "metaschedule"
+    search: str = "ansor"
     seed: int = 0
+    rules: tuple[Path, ...] = ()
+    objective: Objective = field(default_factory=Latency)
 
 
 @dataclass(frozen=True)
 class TuneResult:
-    """What a tuning run did. latency_ms: the models' estimated latency under their records."""
+    """What a tuning run did. latency_ms: the models' estimated latency under their records.
+
+    latencies_ms: of each model, in their order. rounds: the scheduler's decisions, in order.
+    """
 
     tasks: int
     hits: int
@@ -50,10 +63,17 @@ class TuneResult:
     trials: int
     tune_seconds: float
     latency_ms: float
+    latencies_ms: tuple[float, ...] = ()
+    rounds: tuple[Round, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
+        """The figures, as they stand in a manifest and in `build --json`."""
+        details = ("latencies_ms", "rounds")
+        return {name: value for name, value in self.__dict__.items() if name not in details}
+
+    def with_rounds(self) -> dict[str, Any]:
         """As printed by `tune --json`."""
-        return dict(self.__dict__)
+        return {**self.to_json(), "rounds": [decision.to_json() for decision in self.rounds]}
 
 
 @dataclass(frozen=True)
@@ -114,6 +134,28 @@ def plan(models: list[Path], session: Session, report: Report) -> Plan:
     prepared = [prepare(m, session.target, session.input_shapes, report) for m in models]
     with Registry.open(session.registry, write=False) as registry:
         return _plan(prepared, session, registry)
+
+
+def explain(
+    model: Path,
+    number: int | None,
+    target: Target,
+    input_shapes: dict[str, tuple[int, ...]],
+    rules: Sequence[Rule],
+    report: Report,
+) -> tuple[int, list[Explanation]]:
+    """How many tasks a model has, and what the rules make of each, or only of task `number`."""
+    from .model.prepare import prepare
+    from .search.explain import explain as explain_task
+
+    tasks = prepare(model, target, input_shapes, report).tasks
+    if number is not None and number > len(tasks):
+        raise UsageError(
+            f"{model} has no task {number}: its tasks are 1 to {len(tasks)}",
+            "leave --task out to see them all",
+        )
+    wanted = range(1, len(tasks) + 1) if number is None else (number,)
+    return len(tasks), [explain_task(k, tasks[k - 1], target, rules) for k in wanted]
 
 
 def tune(models: list[Path], session: Session, report: Report) -> TuneResult:
@@ -182,11 +224,11 @@ def _tune(planned: Plan, session: Session, registry: Registry, report: Report) -
 
     spent = tune_plan(planned, session, registry, report)
     records = registry.best([row.task.key for row in planned.rows], VERSION)
-    latency = sum(
-        row.task.weight
-        * (records[row.task.key].latency if row.task.key in records else row.latency)
+    rows = [
+        replace(row, latency=records[row.task.key].latency) if row.task.key in records else row
         for row in planned.rows
-    )
+    ]
+    now = replace(planned, rows=tuple(rows))
     return TuneResult(
         tasks=len(planned.rows),
         hits=planned.count("hit"),
@@ -194,7 +236,9 @@ def _tune(planned: Plan, session: Session, registry: Registry, report: Report) -
         skipped=planned.count("skip"),
         trials=spent.trials,
         tune_seconds=round(spent.seconds, 3),
-        latency_ms=latency * 1e3,
+        latency_ms=now.latency * 1e3,
+        latencies_ms=tuple(latency * 1e3 for latency in now.latencies),
+        rounds=spent.rounds,
     )
 
 

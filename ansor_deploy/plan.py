@@ -77,6 +77,14 @@ class Plan:
         """Estimated end-to-end latency in seconds: sum of weight x latency."""
         return sum(row.task.weight * row.latency for row in self.rows)
 
+    @property
+    def latencies(self) -> tuple[float, ...]:
+        """Estimated latency of each model in seconds, in their order."""
+        return tuple(
+            sum(row.task.per_model[model] * row.latency for row in self.rows)
+            for model in range(len(self.models))
+        )
+
     def to_json(self) -> dict[str, Any]:
         """The plan as one JSON object (latencies in milliseconds)."""
         return {

@@ -14,9 +14,11 @@ from ._tvm import VERSION
 from .plan import PlanRow
 from .registry.record import Measurement, Provenance, Record, SearchEnd
 from .report import Progress, Report
+from .rule import rule_set, rule_set_digest
 from .search import Search, open_search
 from .search.default import default_schedule
-from .search.scheduler import Scheduler, Standing
+from .search.kit import SearchKit, open_kit
+from .search.scheduler import BATCH, Round, Scheduler, Standing
 from .search.trace import dump
 
 if TYPE_CHECKING:
@@ -26,17 +28,17 @@ if TYPE_CHECKING:
     from .plan import Plan
     from .registry.store import Registry
 
-BATCH = 16
 # Budgets above any that a user asks for: a search that stopped improving is enough for all.
 ALWAYS = 1 << 40
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """What a run spent."""
+    """What a run spent, batch by batch."""
 
     trials: int
     seconds: float
+    rounds: tuple[Round, ...] = ()
 
 
 def tune_plan(plan: Plan, session: Session, registry: Registry, report: Report) -> Tuned:
@@ -55,7 +57,8 @@ def tune_plan(plan: Plan, session: Session, registry: Registry, report: Report) 
             run.spend()
         finally:
             run.note_cost()
-    return Tuned(run.trials, time.monotonic() - run.began)
+            run.kit.model.save()
+    return Tuned(run.trials, time.monotonic() - run.began, tuple(run.rounds))
 
 
 class _Run:
@@ -80,10 +83,12 @@ class _Run:
             )
             for row in rows
         ]
-        tuned = {row.task.key for row in rows}
-        fixed = sum(r.task.weight * r.latency for r in plan.rows if r.task.key not in tuned)
-        self.scheduler = Scheduler(standings, session.budget, fixed)
+        self.scheduler = Scheduler(
+            standings, session.budget, _fixed(plan, rows), session.objective, session.seed
+        )
+        self.kit = _kit(session, registry, report)
         self.searches: dict[str, Search] = {}
+        self.rounds: list[Round] = []
         self.trials = self.failed = 0
         self.began = time.monotonic()
 
@@ -95,7 +100,9 @@ class _Run:
         self.scheduler.next()
         now = _now()
         looked_at = [s for s in self.scheduler.standings if s.history or s.measured]
-        self.registry.add_searches([self._end(standing, now) for standing in looked_at])
+        # What is good enough for one goal may not be for another: that search is not over.
+        over = [s for s in looked_at if s.ended != "goal"]
+        self.registry.add_searches([self._end(standing, now) for standing in over])
 
     def note_cost(self) -> None:
         """What the trials took, for the price of the next plan."""
@@ -129,6 +136,7 @@ class _Run:
         standing.observe(min(outcome.latency for outcome in outcomes), len(outcomes))
         self.trials += len(outcomes)
         self.failed += sum(bool(outcome.error) for outcome in outcomes)
+        self.rounds.append(self._round(standing, len(outcomes), why))
         self.report.progress(self._progress(standing, why))
 
     def _propose_safely(self, standing: Standing, count: int) -> list[str]:
@@ -147,9 +155,7 @@ class _Run:
             return [dump(default_schedule(task.mod, self.session.target).trace)]
         if workload not in self.searches:
             known = list(self.registry.measurements(task.key.target, task.key))
-            self.searches[workload] = open_search(
-                self.session.search, task, self.session.target, known, self.session.seed
-            )
+            self.searches[workload] = open_search(self.session.search, task, known, self.kit)
         return self.searches[workload].propose(count)
 
     def _keep(self, standing: Standing, outcomes: Sequence[Outcome]) -> None:
@@ -162,10 +168,20 @@ class _Run:
             device=platform.node(),
             seed=self.session.seed,
             created=_now(),
+            rules=rule_set_digest(self.kit.rules),
         )
-        key = standing.task.key
+        task, key = standing.task, standing.task.key
         measurements = [
-            Measurement(key, o.trace, o.seconds, o.error, o.message, provenance) for o in outcomes
+            Measurement(
+                key,
+                o.trace,
+                o.seconds,
+                o.error,
+                o.message,
+                provenance,
+                self.kit.features(task, o.trace),
+            )
+            for o in outcomes
         ]
         best = standing.best if standing.measured else float("inf")
         records = [
@@ -188,6 +204,16 @@ class _Run:
             created=now,
         )
 
+    def _round(self, standing: Standing, trials: int, why: str) -> Round:
+        return Round(
+            task=standing.task.name,
+            key=standing.task.key.workload,
+            trials=trials,
+            why=why,
+            best_ms=standing.best * 1e3,
+            end_to_end_ms=self.scheduler.end_to_end * 1e3,
+        )
+
     def _progress(self, standing: Standing, why: str) -> Progress:
         elapsed = time.monotonic() - self.began
         total = min(self.trials + self.scheduler.trials_left(), self.trials + self._left())
@@ -205,6 +231,19 @@ class _Run:
             left=left,
             why=why,
         )
+
+
+def _kit(session: Session, registry: Registry, report: Report) -> SearchKit:
+    rules = rule_set(session.rules, session.target.kind)
+    return open_kit(registry, session.target, rules, session.seed, report.warn)
+
+
+def _fixed(plan: Plan, tuned: Sequence[PlanRow]) -> list[float]:
+    """Seconds of each model in tasks that are not tuned."""
+    keys = {row.task.key for row in tuned}
+    rest = [row for row in plan.rows if row.task.key not in keys]
+    models = range(len(plan.models))
+    return [sum(row.task.per_model[model] * row.latency for row in rest) for model in models]
 
 
 def _now() -> str:

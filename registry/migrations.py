@@ -40,7 +40,8 @@ _TABLES = (
         error TEXT NOT NULL,        -- '' or a kind of error
         message TEXT NOT NULL,
         provenance TEXT NOT NULL,   -- JSON
-        trace BLOB NOT NULL         -- zlib
+        trace BLOB NOT NULL,        -- zlib
+        features BLOB               -- as search/features.py encodes them; NULL if unknown
     ) STRICT
     """,
     """

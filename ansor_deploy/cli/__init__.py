@@ -18,7 +18,10 @@ from .. import __version__
 from .errors import leave
 from .helptext import examples, verbatim
 
-COMMANDS = ("build", "plan", "tune", "run", "bench", "verify", "registry", "targets", "doctor")
+COMMANDS = (
+    *("build", "plan", "tune", "run", "bench", "verify"),
+    *("registry", "targets", "rules", "doctor"),
+)
 
 
 class CommandLine(click.Group):

@@ -34,6 +34,21 @@ registry_option = click.option(
     type=click.Path(dir_okay=False, path_type=Path),
     help="The registry's file.  [default: the project's, else the user's]",
 )
+rules_option = click.option(
+    "--rules",
+    type=existing_file,
+    multiple=True,
+    metavar="FILE",
+    help="A derivation rule to ask before the others. Repeatable.",
+)
+input_shape_option = click.option(
+    "--input-shape",
+    "input_shapes",
+    type=InputShape(),
+    multiple=True,
+    metavar="NAME=1,3,224,224",
+    help="Fix the shape of a dynamic input. Repeatable.",
+)
 seed_option = click.option(
     "--seed",
     type=click.IntRange(min=0),
@@ -48,19 +63,13 @@ def session_options(command: Command) -> Command:
 
     @target_option
     @registry_option
-    @click.option(
-        "--input-shape",
-        "input_shapes",
-        type=InputShape(),
-        multiple=True,
-        metavar="NAME=1,3,224,224",
-        help="Fix the shape of a dynamic input. Repeatable.",
-    )
+    @input_shape_option
+    @rules_option
     @click.option(
         "--search",
-        type=click.Choice(["metaschedule"]),
-        default="metaschedule",
-        help="How schedules are searched.  [default: metaschedule]",
+        type=click.Choice(["ansor", "metaschedule"]),
+        default="ansor",
+        help="How schedules are searched.  [default: ansor]",
     )
     @click.option(
         "--seed",
@@ -74,11 +83,12 @@ def session_options(command: Command) -> Command:
         target: str | None,
         registry: Path | None,
         input_shapes: tuple[tuple[str, tuple[int, ...]], ...],
+        rules: tuple[Path, ...],
         search: str,
         seed: int,
         **rest: Any,
     ) -> Any:
-        session = make_session(target, registry, dict(input_shapes), search, seed)
+        session = make_session(target, registry, dict(input_shapes), search, seed, rules)
         return command(session=session, **rest)
 
     return with_session
@@ -90,6 +100,7 @@ def make_session(
     input_shapes: dict[str, tuple[int, ...]],
     search: str,
     seed: int,
+    rules: tuple[Path, ...] = (),
 ) -> Session:
     """Options, and the project's settings where an option was not given."""
     from ..pipeline import Session
@@ -103,6 +114,7 @@ def make_session(
         input_shapes=input_shapes,
         search=search,
         seed=seed,
+        rules=(*rules, *project.rule_files()),
     )
 
 

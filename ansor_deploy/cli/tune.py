@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from ..errors import BudgetError
+from ..search.objectives import OBJECTIVES
 from .helptext import examples
+from .objective import chosen_objective, missed_goals
 from .options import budget_options, json_option, model_file, session_options
 from .output import print_json, stdout_kept_clean
+from .values import LatencyGoal
 
 if TYPE_CHECKING:
     from ..pipeline import Session
@@ -19,26 +24,59 @@ if TYPE_CHECKING:
     "tune",
     epilog=examples(
         "tune resnet18.onnx --time 1h",
-        "tune resnet18.onnx bert.onnx --trials 2000",
+        "tune resnet18.onnx bert.onnx --trials 2000 --objective speedup",
+        "tune resnet18.onnx bert.onnx --goal resnet18.onnx=5ms",
         "tune resnet18.onnx --effort thorough --min-impact 1%",
     ),
 )
 @click.argument("models", type=model_file, nargs=-1, required=True)
 @session_options
 @budget_options
+@click.option(
+    "--objective",
+    type=click.Choice(OBJECTIVES),
+    help="What of several models counts.  [default: latency, or goal where one is given]",
+)
+@click.option(
+    "--goal",
+    "goals",
+    type=LatencyGoal(),
+    multiple=True,
+    metavar="MODEL=5ms",
+    help="A latency that is good enough for a model. Repeatable.",
+)
 @json_option
-def command(models: tuple[Path, ...], session: Session, as_json: bool) -> None:
+@click.pass_context
+def command(
+    ctx: click.Context,
+    models: tuple[Path, ...],
+    session: Session,
+    objective: str | None,
+    goals: tuple[tuple[str, float], ...],
+    as_json: bool,
+) -> None:
     """Fill the registry for models, without building.
 
     Interrupt it at will: what was measured is kept, and the same command resumes.
+
+    Of several models, the objective "latency" makes the sum of their latencies small, "goal" only
+    what is above their goals, and "speedup" makes the geometric mean of their speed-ups large;
+    "early-stop" is as "latency", but leaves a task at the first batch that brings nothing. Exits
+    7 if a goal is missed.
     """
     from ..pipeline import tune
     from ..report.choose import report_on_stderr
     from ..report.text import tune_summary
 
+    chosen = chosen_objective(objective, goals, models)
     with stdout_kept_clean(), report_on_stderr(plain=as_json) as report:
-        result = tune(list(models), session, report)
+        result = tune(list(models), replace(session, objective=chosen), report)
+        missed = missed_goals(result, chosen, models)
+        for sentence in missed:
+            report.warn(sentence)
     if as_json:
-        print_json(result.to_json())
+        print_json(result.with_rounds())
     else:
         click.echo(tune_summary(result))
+    if missed:
+        ctx.exit(BudgetError.exit_code)

@@ -10,6 +10,9 @@ SECONDS = (3600.0, 60.0, 1.0)  # of an hour, a minute, a second
 NUMBER = r"\d+(?:\.\d+)?"
 DURATION = re.compile(rf"(?:({NUMBER})h)?(?:({NUMBER})m)?(?:({NUMBER})s)?")
 
+LATENCY = re.compile(rf"({NUMBER})(us|ms|s)")
+UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+
 Fail = click.BadParameter
 
 
@@ -46,6 +49,15 @@ def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
     return name, tuple(int(size) for size in sizes)
 
 
+def parse_goal(text: str) -> tuple[str, float]:
+    """The model and the seconds of "resnet18.onnx=5ms"."""
+    model, _, latency = text.rpartition("=")
+    match = LATENCY.fullmatch(latency.strip().lower())
+    if not model or not match or not float(match[1]):
+        raise Fail(f"{text!r} is not a model's latency; write it like net.onnx=5ms")
+    return model, float(match[1]) * UNITS[match[2]]
+
+
 class Duration(click.ParamType):
     """A stretch of time, in seconds."""
 
@@ -80,3 +92,15 @@ class InputShape(click.ParamType):
     ) -> tuple[str, tuple[int, ...]]:
         """A pair stays a pair."""
         return value if isinstance(value, tuple) else parse_shape(str(value))
+
+
+class LatencyGoal(click.ParamType):
+    """A model and the latency it should reach, in seconds."""
+
+    name = "model=latency"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, float]:
+        """A pair stays a pair."""
+        return value if isinstance(value, tuple) else parse_goal(str(value))

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+UNMEASURED = "unmeasured"  # a replay's answer about what was never recorded
+
 
 @dataclass(frozen=True)
 class Outcome:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from statistics import median
 from typing import Any
@@ -36,7 +36,10 @@ class Workload:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a measured program came from: never part of its identity."""
+    """Where a measured program came from: never part of its identity.
+
+    rules: digest of the set of rules that were asked; "" where none were.
+    """
 
     tool: str
     tvm: str
@@ -44,6 +47,7 @@ class Provenance:
     device: str
     seed: int
     created: str  # ISO 8601, UTC
+    rules: str = ""
 
     def __repr__(self) -> str:
         return f"Provenance({self.search} on {self.device}, tvm {self.tvm}, {self.created})"
@@ -55,6 +59,7 @@ class Measurement:
 
     trace: the schedule as canonical JSON text of a TVM trace.
     error: "" or a kind: "build", "load", "run", "timeout", "crash", "wrong-output".
+    features: of the program, as `ansor_deploy.search.features` encodes them; None if unknown.
     """
 
     key: TaskKey
@@ -63,6 +68,7 @@ class Measurement:
     error: str
     message: str
     provenance: Provenance
+    features: bytes | None = field(default=None, repr=False)
 
     @property
     def latency(self) -> float:
@@ -120,8 +126,8 @@ class Record:
 class SearchEnd:
     """A task's search came to its end, which an interrupted one did not.
 
-    reason: "limit", "no improvement", "impact" or "budget". enough_for: budgets of up to so many
-    trials a task have nothing left to do for it.
+    reason: "limit", "no improvement", "early stop", "impact", "exhausted" or "budget".
+    enough_for: budgets of up to so many trials a task have nothing left to do for it.
     """
 
     key: TaskKey

@@ -31,7 +31,7 @@ _CHUNK = 1000  # rows read at a time, so that no lock is held while they are loo
 # Only an equal key is passed over; a row that breaks another rule is a bug and is refused.
 _ADD_WORKLOAD = "INSERT INTO workloads VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _ADD_RECORD = "INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
-_ADD_MEASUREMENT = "INSERT INTO measurements VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)"
+_ADD_MEASUREMENT = "INSERT INTO measurements VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class Registry:
@@ -291,6 +291,7 @@ class Registry:
                 error=row["error"],
                 message=row["message"],
                 provenance=Provenance(**json.loads(row["provenance"])),
+                features=row["features"],
             )
 
     def _check_workload(self, row: dict[str, Any]) -> None:
@@ -328,6 +329,7 @@ def _measurement_row(measurement: Measurement) -> tuple[Any, ...]:
         measurement.message,
         canonical_json(asdict(measurement.provenance)),
         _packed(measurement.trace),
+        measurement.features,
     )
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ..measure.outcome import Outcome
     from ..model.tasks import Task
     from ..registry.record import Measurement
-    from ..target import Target
+    from .kit import SearchKit
 
 
 class Search(Protocol):
@@ -24,15 +24,17 @@ class Search(Protocol):
         """Learn what the last proposals came to."""
 
 
-SEARCHES = ("metaschedule",)
+SEARCHES = ("ansor", "metaschedule")
 
 
-def open_search(
-    name: str, task: Task, target: Target, known: Sequence[Measurement], seed: int
-) -> Search:
-    """The search called `name` for a task, started from what was measured before."""
-    if name != "metaschedule":
-        raise UsageError(f"no search is called {name}", f"there are: {', '.join(SEARCHES)}")
-    from .metaschedule import MetaScheduleSearch
+def open_search(name: str, task: Task, known: Sequence[Measurement], kit: SearchKit) -> Search:
+    """The search called `name` for a task, started from what was measured of it before."""
+    if name == "ansor":
+        from .ansor import AnsorSearch
 
-    return MetaScheduleSearch(task, target, known, seed)
+        return AnsorSearch(task, known, kit)
+    if name == "metaschedule":
+        from .metaschedule import MetaScheduleSearch
+
+        return MetaScheduleSearch(task, kit.target, known, kit.seed)
+    raise UsageError(f"no search is called {name}", f"there are: {', '.join(SEARCHES)}")

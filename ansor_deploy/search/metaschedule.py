@@ -21,11 +21,12 @@ from ..registry.record import Measurement
 from ..target import Target
 from . import trace as traces
 
-# A quarter of the stock population for a batch of 16 instead of 64 candidates; each evaluated
-# candidate costs 6 to 8 ms of C++.
-POPULATION = 128
-GENERATIONS = 3
-BATCH = 16
+# As MetaSchedule sets them itself: a round evolves 64 candidates, which are handed out in our
+# smaller batches, and is learnt from when the last of them was measured.
+POPULATION = 512
+GENERATIONS = 4
+UNMEASURED = 50
+ROUND = 64
 
 
 class MetaScheduleSearch:
@@ -36,9 +37,11 @@ class MetaScheduleSearch:
         self._context = _context(task, target, seed)
         self._database = ms.database.MemoryDatabase()
         self._workload = self._database.commit_workload(task.mod)
-        self._model = ms.cost_model.XGBModel(num_warmup_samples=BATCH)
+        self._model = ms.cost_model.XGBModel()
         self._strategy = self._context.search_strategy
+        self._queue: list[tuple[str, Any]] = []
         self._candidates: dict[str, Any] = {}
+        self._outcomes: list[Outcome] = []
         self._seen: set[str] = set()
         self._started = False
         # Programs of other searches may be packed already: its own layout rewriting, applied to
@@ -50,25 +53,38 @@ class MetaScheduleSearch:
         """Up to `count` traces not proposed before; empty when the space is exhausted."""
         if not self._started:
             self._start()
-        candidates = self._strategy.generate_measure_candidates() or []
-        proposed = {traces.dump(candidate.sch.trace): candidate for candidate in candidates}
-        fresh = [trace for trace in proposed if trace not in self._seen][:count]
-        self._candidates = {trace: proposed[trace] for trace in fresh}
-        self._seen.update(self._candidates)
-        return list(self._candidates)
+        if not self._queue:
+            self._end_round()
+            self._queue = self._next_round()
+        batch, self._queue = self._queue[:count], self._queue[count:]
+        self._candidates.update(batch)
+        return [trace for trace, _ in batch]
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:
-        """Commit the last proposals' outcomes to the database; retrain the cost model on them."""
-        ours = [outcome for outcome in outcomes if outcome.trace in self._candidates]
+        """Note outcomes; after a round's last they go to the database and the cost model."""
+        self._outcomes += [outcome for outcome in outcomes if outcome.trace in self._candidates]
+        if not self._queue:
+            self._end_round()
+
+    def _next_round(self) -> list[tuple[str, Any]]:
+        candidates = self._strategy.generate_measure_candidates() or []
+        proposed = {traces.dump(candidate.sch.trace): candidate for candidate in candidates}
+        fresh = [(trace, found) for trace, found in proposed.items() if trace not in self._seen]
+        self._seen.update(trace for trace, _ in fresh)
+        return fresh
+
+    def _end_round(self) -> None:
+        ours, self._outcomes = self._outcomes, []
         if ours:
             candidates = [self._candidates[outcome.trace] for outcome in ours]
             self._strategy.notify_runner_results(candidates, [_result(o) for o in ours])
         self._learn([(outcome.trace, outcome.seconds) for outcome in ours])
+        self._candidates = {}
 
     def _start(self) -> None:
         self._strategy.pre_tuning(
             max_trials=1 << 20,
-            num_trials_per_iter=BATCH,
+            num_trials_per_iter=ROUND,
             design_spaces=self._context.space_generator.generate_design_space(self._task.mod),
             database=self._database,
             cost_model=self._model,
@@ -126,7 +142,7 @@ def _context(task: Task, target: Target, seed: int) -> Any:
         space_generator="post-order-apply",
         search_strategy=ms.search_strategy.EvolutionarySearch(
             population_size=POPULATION,
-            init_min_unmeasured=BATCH * 2,
+            init_min_unmeasured=UNMEASURED,
             genetic_num_iters=GENERATIONS,
         ),
         task_name=task.name,

@@ -1,5 +1,7 @@
 """What a build would do: tasks held against the registry."""
 
+from dataclasses import replace
+
 import pytest
 from registry_samples import TARGET, TVM, key, measurement, record, workload
 
@@ -146,3 +148,13 @@ def test_the_json_tells_the_same(registry):
 def test_no_task_is_a_plan_of_nothing(registry):
     made = plan(registry)
     assert (made.rows, made.trials, made.seconds, made.latency) == ((), 0, 0, 0)
+
+
+def test_each_model_has_its_own_latency(registry):
+    for number, seconds in enumerate((1e-3, 4e-3)):
+        tuned(registry, number, seconds)
+    tasks = [replace(task(0, weight=3), weights=(1, 2)), replace(task(1), weights=(0, 1))]
+    session = Session(TARGET, registry.path, Budget())
+    made = make_plan(["a.onnx", "b.onnx"], tasks, registry, session, TVM)
+    assert made.latencies == pytest.approx((1e-3, 6e-3))
+    assert made.latency == pytest.approx(sum(made.latencies))

@@ -9,14 +9,23 @@ from registry_samples import key, workload
 
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.plan import Budget
-from ansor_deploy.search.scheduler import PATIENCE, Scheduler, Standing
+from ansor_deploy.search import scheduler as module
+from ansor_deploy.search.objectives import PATIENCE, EarlyStop, Goal, Speedup
+from ansor_deploy.search.scheduler import Scheduler, Standing
+
+
+@pytest.fixture(autouse=True)
+def _no_chance(monkeypatch):
+    monkeypatch.setattr(module, "EPSILON", 0.0)
+
 
 INFINITE = float("inf")
 WORN = Budget(per_task=1000, min_impact=0.0)
 
 
-def task(number, weight=1):
-    return Task(f"task {number}", key(number), workload(number), weight, mod=None)
+def task(number, weight=1, weights=(), family=None):
+    kind = replace(workload(number), family=family or f"family {number}")
+    return Task(f"task {number}", key(number), kind, weight, None, weights)
 
 
 def standings(*latencies, weights=None):
@@ -41,7 +50,7 @@ def test_it_needs_no_compiler():
 
 
 def test_every_task_is_looked_at_once_the_heaviest_first():
-    scheduler = Scheduler(standings(1.0, 5.0, 2.0, weights=[4, 1, 1]), WORN, fixed=0.0)
+    scheduler = Scheduler(standings(1.0, 5.0, 2.0, weights=[4, 1, 1]), WORN, fixed=[0.0])
     assert names(scheduler, 3) == ["task 1", "task 0", "task 2"]
 
 
@@ -51,12 +60,13 @@ def test_then_the_steepest_gradient_goes_first():
         slow.observe(best, 16)
     for best in (8.0, 7.9):
         quick.observe(best, 16)
+    scheduler = Scheduler([slow, quick], WORN, fixed=[0.0])
     # What it gained lately is little; what is left to gain is more, and counts four times.
-    assert quick.gradient > slow.gradient
+    assert scheduler.gradient(quick) > scheduler.gradient(slow)
     quick.observe(7.9, 16)
     quick.observe(0.5, 16)
-    chosen, why = Scheduler([slow, quick], WORN, fixed=0.0).next()
-    assert chosen.gradient == max(slow.gradient, quick.gradient)
+    chosen, why = scheduler.next()
+    assert scheduler.gradient(chosen) == max(map(scheduler.gradient, [slow, quick]))
     assert "steepest" in why
 
 
@@ -66,7 +76,7 @@ def test_a_task_that_gained_more_is_preferred_among_equals():
         gained.observe(best, 16)
     for best in (1.001, 1.0):
         stuck.observe(best, 16)
-    assert Scheduler([stuck, gained], WORN, fixed=0.0).next()[0] is gained
+    assert Scheduler([stuck, gained], WORN, fixed=[0.0]).next()[0] is gained
 
 
 def test_the_weight_multiplies_the_gradient():
@@ -74,7 +84,8 @@ def test_the_weight_multiplies_the_gradient():
     for each in (light, heavy):
         each.observe(2.0, 16)
         each.observe(1.5, 16)
-    assert heavy.gradient == pytest.approx(3 * light.gradient)
+    scheduler = Scheduler([light, heavy], WORN, fixed=[0.0])
+    assert scheduler.gradient(heavy) == pytest.approx(3 * scheduler.gradient(light))
 
 
 def test_the_gradient_never_rises_while_nothing_is_gained():
@@ -82,13 +93,13 @@ def test_the_gradient_never_rises_while_nothing_is_gained():
     gradients = []
     for _ in range(6):
         standing.observe(1.0, 16)
-        gradients.append(standing.gradient)
+        gradients.append(standing.gain())
     assert gradients == sorted(gradients, reverse=True)
 
 
 def test_a_task_ends_when_its_patience_is_spent():
     (standing,) = standings(1.0)
-    scheduler = Scheduler([standing], WORN, fixed=0.0)
+    scheduler = Scheduler([standing], WORN, fixed=[0.0])
     standing.observe(1.0, 1)
     for _ in range(PATIENCE):
         assert scheduler.next() is not None
@@ -107,7 +118,7 @@ def test_an_improvement_restores_the_patience():
 
 def test_a_task_ends_at_its_limit():
     (standing,) = standings(1.0)
-    scheduler = Scheduler([standing], Budget(per_task=32, min_impact=0.0), fixed=0.0)
+    scheduler = Scheduler([standing], Budget(per_task=32, min_impact=0.0), fixed=[0.0])
     standing.observe(1.0, 16)
     assert scheduler.next() is not None
     standing.observe(0.5, 16)
@@ -117,7 +128,7 @@ def test_a_task_ends_at_its_limit():
 
 def test_a_task_ends_when_it_no_longer_matters():
     (standing,) = standings(1.0)
-    scheduler = Scheduler([standing], Budget(per_task=64, min_impact=0.1), fixed=10.0)
+    scheduler = Scheduler([standing], Budget(per_task=64, min_impact=0.1), fixed=[10.0])
     assert scheduler.next() is not None
     standing.observe(0.5, 16)
     assert scheduler.next() is None
@@ -139,13 +150,13 @@ def test_a_known_record_is_not_forgotten_for_a_slower_one():
 
 
 def test_the_end_to_end_time_counts_what_is_not_tuned():
-    scheduler = Scheduler(standings(1.0, 2.0, weights=[3, 1]), WORN, fixed=0.5)
+    scheduler = Scheduler(standings(1.0, 2.0, weights=[3, 1]), WORN, fixed=[0.5])
     assert scheduler.end_to_end == pytest.approx(5.5)
 
 
 def test_the_trials_left_are_those_of_open_tasks():
     one, other = standings(1.0, 1.0)
-    scheduler = Scheduler([one, other], Budget(per_task=32), fixed=0.0)
+    scheduler = Scheduler([one, other], Budget(per_task=32), fixed=[0.0])
     one.observe(1.0, 10)
     assert scheduler.trials_left() == 54
     other.ended = "exhausted"
@@ -153,6 +164,129 @@ def test_the_trials_left_are_those_of_open_tasks():
 
 
 def test_every_run_comes_to_an_end():
-    scheduler = Scheduler(standings(1.0, 2.0, 3.0), Budget(per_task=1000), fixed=0.0)
+    scheduler = Scheduler(standings(1.0, 2.0, 3.0), Budget(per_task=1000), fixed=[0.0])
     assert len(names(scheduler, 3 * (1 + PATIENCE))) == 9
     assert scheduler.next() is None
+
+
+# The formula
+
+
+def test_the_past_is_averaged_over_the_window():
+    (standing,) = standings(1.0)
+    for best in (9.0, 8.0, 6.0, 3.0, 2.0):
+        standing.observe(best, 16)
+    # Three batches brought (8 - 2) / 3 each; the fifth part of 2 is what optimism expects.
+    assert standing.gain() == pytest.approx(0.2 * 2.0 + 0.8 * 2.0 / 5)
+
+
+def test_earlier_runs_count_as_batches():
+    fresh, resumed = Standing(task(0), 1.0), Standing(task(0), 1.0, trials=64, measured=True)
+    for each in (fresh, resumed):
+        each.observe(1.0, 16)
+    assert fresh.gain() == pytest.approx(0.8)
+    assert resumed.gain() == pytest.approx(0.8 / 5)
+
+
+def similar(slow_best):
+    """Two tasks of one family with as many FLOPs, at 1 s and at `slow_best` s, equally worn."""
+    pair = [Standing(task(n, family="same"), 1.0) for n in range(2)]
+    for standing, best in zip(pair, (1.0, slow_best), strict=True):
+        for _ in range(4):
+            standing.observe(best, 16)
+            standing.stale = 0
+    return Scheduler(pair, WORN, fixed=[0.0])
+
+
+def test_a_task_slower_than_its_like_has_more_to_gain():
+    scheduler = similar(10.0)
+    quick, slow = scheduler.standings
+    # From 10 s to twice the 1 s of its like, not only by the fourth part that time would take.
+    assert scheduler.gradient(slow) == pytest.approx(0.8 * (10.0 - 2.0))
+    assert scheduler.gradient(quick) == pytest.approx(0.8 * 0.25)
+    assert "like it" in scheduler.next()[1]
+
+
+def test_within_beta_of_its_like_nothing_changes():
+    scheduler = similar(2.0)
+    slow = scheduler.standings[1]
+    assert scheduler.gradient(slow) == pytest.approx(slow.gain())
+
+
+def test_an_estimate_is_no_example():
+    scheduler = similar(10.0)
+    quick, slow = scheduler.standings
+    quick.measured = False
+    assert scheduler.gradient(slow) == pytest.approx(slow.gain())
+
+
+def test_now_and_then_a_task_is_chosen_at_random(monkeypatch):
+    monkeypatch.setattr(module, "EPSILON", 0.3)
+
+    def choices(seed):
+        steep, flat = standings(100.0, 1.0)
+        for each in (steep, flat):
+            each.observe(each.best, 1)
+        scheduler = Scheduler([steep, flat], WORN, fixed=[0.0], seed=seed)
+        return [scheduler.next()[0].task.name for _ in range(50)]
+
+    assert {"task 0", "task 1"} == set(choices(0))
+    assert choices(0).count("task 0") > choices(0).count("task 1")
+    assert choices(0) == choices(0) != choices(1)
+
+
+# Objectives and several models
+
+
+def two_models(objective, latencies=(4.0, 1.0), fixed=(0.0, 0.0)):
+    """A task each of two models, after a first look."""
+    weights = [(1, 0), (0, 1)]
+    pair = [Standing(task(n, 1, w), 1.0) for n, w in enumerate(weights)]
+    for standing, best in zip(pair, latencies, strict=True):
+        standing.observe(best, 16)
+    return Scheduler(pair, WORN, fixed, objective)
+
+
+def test_each_model_has_its_own_latency():
+    scheduler = Scheduler(
+        [Standing(task(0, 5, (2, 3)), 1.0), Standing(task(1, 1, (0, 1)), 4.0)], WORN, [0.5, 0.25]
+    )
+    assert scheduler.latencies == (2.5, 7.25)
+    assert scheduler.end_to_end == pytest.approx(9.75)
+
+
+def test_speed_ups_count_the_same_for_slow_and_quick_models():
+    scheduler = two_models(Speedup())
+    slow, quick = map(scheduler.gradient, scheduler.standings)
+    assert slow == pytest.approx(quick)
+
+
+def test_a_task_whose_model_has_reached_its_goal_is_left():
+    scheduler = two_models(Goal((5.0, 0.5)))
+    chosen, _ = scheduler.next()
+    assert chosen.task.name == "task 1"
+    assert [s.ended for s in scheduler.standings] == ["goal", ""]
+
+
+def test_when_every_goal_is_reached_the_run_ends():
+    assert two_models(Goal((5.0, 1.0))).next() is None
+
+
+def test_a_goal_is_not_reached_on_estimates():
+    scheduler = Scheduler(standings(1.0, 1.0), WORN, [0.0], Goal((5.0,)))
+    assert scheduler.next()[1] == "first look"
+
+
+def test_early_stopping_leaves_a_task_at_its_first_stale_batch():
+    scheduler = two_models(EarlyStop())
+    for standing in scheduler.standings:
+        standing.observe(standing.best, 16)
+    assert scheduler.next() is None
+    assert {s.ended for s in scheduler.standings} == {"early stop"}
+
+
+def test_latency_is_more_patient():
+    scheduler = two_models(None)
+    for standing in scheduler.standings:
+        standing.observe(standing.best, 16)
+    assert scheduler.next() is not None

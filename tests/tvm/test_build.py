@@ -18,6 +18,7 @@ from graphs import LIGHT_FOLDER, before_softmax, model, node, randn, randomize_w
 import ansor_deploy
 from ansor_deploy import runtime
 from ansor_deploy.project import shipped
+from ansor_deploy.registry.store import Registry
 from ansor_deploy.target import load_target
 from ansor_deploy.verify import Oracle, compare
 
@@ -324,6 +325,9 @@ def test_tune_fills_the_registry_for_both_models(tmp_path):
     words = ("--registry", "r.db", "--effort", "quick", "--trials", "2")
     tuned = answer(tmp_path, "tune", "a.onnx", "b.onnx", *words)
     assert (tuned["tasks"], tuned["misses"], tuned["trials"]) == (2, 2, 2)
+    with Registry.open(tmp_path / "r.db", write=False) as registry:
+        host = load_target("host", [shipped("targets")])
+        assert all(one.features for one in registry.measurements(host.fingerprint))
     for name, tasks in (("a", 1), ("b", 2)):
         made = build(tmp_path, f"{name}.onnx", registry="r.db")
         assert (made["hits"], made["trials"]) == (tasks, 0)

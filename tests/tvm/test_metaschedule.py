@@ -15,6 +15,7 @@ from ansor_deploy.model.tasks import _task
 from ansor_deploy.registry.record import Measurement, Provenance
 from ansor_deploy.search import metaschedule, open_search
 from ansor_deploy.search.default import default_schedule
+from ansor_deploy.search.kit import SearchKit
 from ansor_deploy.search.trace import dump, replay
 
 SECONDS = (1e-3, 2e-3, 3e-3)
@@ -25,7 +26,8 @@ def _small_search():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(metaschedule, "POPULATION", 16)
         patch.setattr(metaschedule, "GENERATIONS", 1)
-        patch.setattr(metaschedule, "BATCH", 8)
+        patch.setattr(metaschedule, "ROUND", 8)
+        patch.setattr(metaschedule, "UNMEASURED", 8)
         yield
 
 
@@ -38,7 +40,7 @@ def task():
 @pytest.fixture(scope="module")
 def proposed(task):
     """A search without a past, its first two batches, and what was told of the first."""
-    search = open_search("metaschedule", task, HOST, [], seed=0)
+    search = open_search("metaschedule", task, [], SearchKit(HOST, (), seed=0))
     first = search.propose(8)
     search.observe([outcome(number, text) for number, text in enumerate(first)])
     return search, first, search.propose(8)
@@ -89,7 +91,7 @@ def test_the_cost_model_has_seen_the_outcomes(proposed):
 def test_what_was_measured_before_is_not_proposed_again(task, proposed):
     _, first, _ = proposed
     known = [measured(task, text, "metaschedule") for text in first]
-    search = open_search("metaschedule", task, HOST, known, seed=0)
+    search = open_search("metaschedule", task, known, SearchKit(HOST, (), seed=0))
     batch = search.propose(8)
     assert batch
     assert not set(first) & set(batch)
@@ -103,7 +105,7 @@ def test_a_default_schedule_among_the_known_does_no_harm(task, proposed):
         measured(task, first[0], "metaschedule"),
         measured(task, first[1], "metaschedule", error="crash"),
     ]
-    search = open_search("metaschedule", task, HOST, known, seed=1)
+    search = open_search("metaschedule", task, known, SearchKit(HOST, (), seed=1))
     batch = search.propose(8)
     assert batch
     assert default not in batch
@@ -114,11 +116,11 @@ def test_a_default_schedule_among_the_known_does_no_harm(task, proposed):
 
 def test_a_damaged_trace_among_the_known_is_passed_over(task):
     known = [measured(task, text, "metaschedule") for text in ("{}", "nonsense", "[[],[]]")]
-    assert open_search("metaschedule", task, HOST, known, seed=2).propose(2)
+    assert open_search("metaschedule", task, known, SearchKit(HOST, (), seed=2)).propose(2)
 
 
 def test_being_told_of_the_default_schedule_does_no_harm(task):
-    search = open_search("metaschedule", task, HOST, [], seed=3)
+    search = open_search("metaschedule", task, [], SearchKit(HOST, (), seed=3))
     search.observe([Outcome(dump(default_schedule(task.mod, HOST).trace), SECONDS)])
     batch = search.propose(4)
     assert batch
@@ -127,4 +129,4 @@ def test_being_told_of_the_default_schedule_does_no_harm(task):
 
 def test_a_search_that_is_not_there_is_a_usage_error(task):
     with pytest.raises(UsageError, match="no search is called"):
-        open_search("nonsense", task, HOST, [], seed=0)
+        open_search("nonsense", task, [], SearchKit(HOST, (), seed=0))

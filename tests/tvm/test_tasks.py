@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import built
 import numpy as np
@@ -17,6 +18,7 @@ from programs import PROGRAMS, conv2d, conv2d_clip, matmul, pool
 from tvm_ffi import structural_equal
 
 from ansor_deploy.model.canonical_text import canonical_text, normalized, parse
+from ansor_deploy.model.prepare import merge
 from ansor_deploy.model.tasks import _task, extract
 from ansor_deploy.search.default import default_schedule
 from ansor_deploy.search.trace import dump, replay
@@ -191,3 +193,12 @@ def test_flops_and_traffic_of_a_matmul():
 def test_a_table_counts_by_its_look_ups():
     looked_up = task_of(PROGRAMS["gather"]()).workload.bytes
     assert looked_up == 4 * (12 * 24) * 2 + 8 * 12
+
+
+def test_models_share_tasks_and_keep_their_weights():
+    shared, own = task_of(conv2d(8, 16, 32)), task_of(matmul(4, 8, 16))
+    models = [SimpleNamespace(tasks=[replace(shared, weight=3)])]
+    models.append(SimpleNamespace(tasks=[own, replace(shared, weight=2)]))
+    weights = {task.key: (task.weight, task.per_model) for task in merge(models)}
+    assert weights == {shared.key: (5, (3, 2)), own.key: (1, (0, 1))}
+    assert shared.per_model == (1,)

@@ -1,0 +1,58 @@
+"""Rules and their verdicts as lines of at most 80 columns."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from .text import WIDTH
+
+if TYPE_CHECKING:
+    from ..search.explain import Explanation, SketchTold
+
+
+def explanation_lines(found: Explanation, total: int) -> list[str]:
+    """One task: what it is, its sketches, and at each block what every rule said."""
+    task = found.task
+    shapes = " ".join(map(_extents, task.workload.shapes))
+    title = f"task {found.index} of {total}: {task.name} ({task.workload.op}), x{task.weight}"
+    lines = [*wrapped(title, "", "  "), *wrapped(shapes, "  ", "  ")]
+    lines += [line for fault in found.faults for line in wrapped(fault, "  warning: ", "    ")]
+    lines.append("  sketches, the default first:" if found.sketches else "  no sketch")
+    for number, sketch in enumerate(found.sketches, start=1):
+        lines += wrapped(_sketch(sketch), f"  {number:>4}  ", " " * 8)
+    lines += [line for misfit in found.misfits for line in wrapped(misfit, "     -  ", " " * 8)]
+    for block in found.blocks:
+        reduces = f", reduces {_extents(block.reduced)}" if block.reduced else ""
+        lines.append(f"  block {block.name} ({_extents(block.spatial)}{reduces}):")
+        lines += _verdicts(block.said)
+    return lines
+
+
+def _extents(sizes: Sequence[int]) -> str:
+    return "x".join(map(str, sizes)) or "scalar"
+
+
+def _sketch(sketch: SketchTold) -> str:
+    steps = ", ".join(f"{rule} at {block}" for block, rule in sketch.steps) or "as it stands"
+    if sketch.error:
+        return f"{steps}; its default program fails: {sketch.error}"
+    return f"{steps}; free choices: {len(sketch.choices)}"
+
+
+def _verdicts(said: Sequence[tuple[str, str]]) -> list[str]:
+    if not said:
+        return ["    (not asked: it was finished or gone before its turn)"]
+    width = max(len(rule) for rule, _ in said)
+    lines = []
+    for rule, text in said:
+        lines += wrapped(text, f"    {rule.ljust(width)}  ", " " * (width + 6))
+    return lines
+
+
+def wrapped(text: str, first: str, rest: str) -> list[str]:
+    """The text on lines of the width of a terminal, each with its indent."""
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
+    )

@@ -1,0 +1,84 @@
+"""Our own search: sketches from the rules, evolved under a learned cost model."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..measure.outcome import UNMEASURED
+from .evolution import Evolution, Measured, Member
+from .features import decode
+from .genome import recover
+from .sketch import derive
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..measure.outcome import Outcome
+    from ..model.tasks import Task
+    from ..registry.record import Measurement
+    from .kit import SearchKit
+
+# Programs of earlier runs that are taken up again, the fastest first; each takes some 10 ms.
+RECOVERED = 64
+
+
+class AnsorSearch:
+    """The search of one task. known: what was measured of it before, in this run or another.
+
+    The same seed proposes the same programs, given the same measurements.
+    """
+
+    def __init__(self, task: Task, known: Sequence[Measurement], kit: SearchKit) -> None:
+        self._task, self._kit = task, kit
+        derivation = derive(task.mod, kit.target, kit.rules)
+        self._sketches = derivation.sketches
+        for fault in derivation.faults:
+            kit.warn(f"{task.name}: {fault}")
+        # A later run goes on where this one was, instead of repeating it.
+        rng = random.Random(f"{kit.seed} {task.key.workload} {len(known)}")  # noqa: S311
+        self._evolution = Evolution(self._sketches, kit.extract, kit.model, rng)
+        self._measured: list[Measured] = []
+        self._pending: dict[str, Member] = {}
+        for measurement in known:
+            self._evolution.know(measurement.trace)
+        for measurement in sorted(known, key=lambda one: one.latency)[:RECOVERED]:
+            self._recover(measurement)
+        kit.model.update()
+
+    def propose(self, count: int) -> list[str]:
+        """Up to `count` traces not proposed before; empty when the space is exhausted."""
+        members = self._evolution.propose(count, self._measured)
+        for member in members:
+            self._evolution.know(member.trace)
+            self._pending[member.trace] = member
+            self._kit.remember(self._task, member.trace, member.features)
+        return [member.trace for member in members]
+
+    def observe(self, outcomes: Sequence[Outcome]) -> None:
+        """Learn what the last proposals came to; what was not proposed here teaches nothing."""
+        for outcome in outcomes:
+            member = self._pending.pop(outcome.trace, None)
+            if member is None or outcome.error == UNMEASURED:
+                continue
+            self._measured.append(Measured(member.genome, outcome.latency))
+            if member.features is not None:
+                self._learn(outcome.trace, outcome.latency, member.features)
+        self._kit.model.update()
+
+    def _recover(self, measurement: Measurement) -> None:
+        found = recover(self._sketches, measurement.trace)
+        if found is None:  # another search's, or of rules that have changed since
+            return
+        genome, candidate = found
+        self._evolution.know(measurement.trace, genome, candidate.sch)
+        self._measured.append(Measured(genome, measurement.latency))
+        features = decode(measurement.features) if measurement.features else None
+        if features is None:
+            (features,) = self._kit.extract([candidate.sch])
+        if features is not None:
+            self._learn(measurement.trace, measurement.latency, features)
+
+    def _learn(self, trace: str, latency: float, features: np.ndarray) -> None:
+        self._kit.model.add(self._task.key.workload, trace, latency, features)

@@ -1,0 +1,202 @@
+"""The cost model: ranks programs by what was measured of others (Ansor, section 5.2).
+
+A program's score is the sum of its statements' scores, each given by gradient-boosted trees. The
+label is y = best latency of the task / latency, in (0, 1], and 0 for a failure; the loss of a
+program is y (sum of scores - y)^2, so that the fast ones are told apart best.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .features import LENGTH
+
+# Weight of a failure, whose label is 0: enough to keep away from its like.
+LEAST_WEIGHT = 0.1
+# Programs before the first model, and the growth that is worth another.
+FIRST, SHARE, MOST = 16, 0.2, 64
+# The newest so many are learnt from, which bounds the time and the memory.
+MEMORY = 8192
+ROUNDS = 60
+_SEAL = 32  # bytes of a SHA-256
+_PARAMETERS = {
+    "max_depth": 6,
+    "eta": 0.2,
+    "gamma": 0.001,
+    "min_child_weight": 0,
+    "tree_method": "hist",
+    "max_bin": 64,
+    "base_score": 0.0,
+    "disable_default_eval_metric": 1,
+    # Its threads spin: on a busy machine two take ten times as long as one.
+    "nthread": 1,
+    "seed": 43,
+    "verbosity": 0,
+}
+
+
+@dataclass(frozen=True)
+class _Sample:
+    task: str
+    latency: float  # seconds; infinite for a failure
+    features: np.ndarray
+
+
+class CostModel:
+    """One model for all tasks of a target.
+
+    path: where it is kept between runs, in XGBoost's own format; None for nowhere.
+    warn: told of a kept model that cannot be read, which is then made anew.
+    """
+
+    def __init__(
+        self,
+        path: Path | None = None,
+        warn: Callable[[str], None] = lambda message: None,
+    ) -> None:
+        self._path, self._warn = path, warn
+        self._samples: dict[tuple[str, str], _Sample] = {}
+        self._booster: Any = None
+        self._learnt = 0
+        self._load()
+
+    @property
+    def trained(self) -> bool:
+        """Whether there is anything to predict with."""
+        return self._booster is not None
+
+    @property
+    def programs(self) -> int:
+        """How many programs it can learn from."""
+        return len(self._samples)
+
+    def add(self, task: str, trace: str, latency: float, features: np.ndarray) -> None:
+        """One measurement; what it knows already is replaced.
+
+        task: the workload's key. latency: seconds, infinite for a failure.
+        """
+        self._samples[task, trace] = _Sample(task, latency, features)
+
+    def update(self) -> bool:
+        """Learn anew if enough was added since the last time; whether that was done."""
+        count = len(self._samples)
+        if count < FIRST or (self.trained and abs(count - self._learnt) < self._worth):
+            return False
+        self._train(list(self._samples.values())[-MEMORY:])
+        self._learnt = count
+        return True
+
+    def predict(self, features: Sequence[np.ndarray]) -> np.ndarray:
+        """A score for each program, the higher the faster; only the order means anything."""
+        if not features or not self.trained:
+            return np.zeros(len(features))
+        data = self._matrix(np.concatenate(features))
+        return _sums(self._booster.predict(data, output_margin=True), _starts(features))
+
+    def save(self) -> None:
+        """Keep the model for the next run; one that cannot be written is only told of."""
+        if self._path is None or not self.trained:
+            return
+        self._booster.set_attr(programs=str(self._learnt))
+        draft = self._path.with_suffix(f".{os.getpid()}.tmp")
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            draft.write_bytes(_sealed(bytes(self._booster.save_raw("ubj"))))
+            draft.replace(self._path)
+        except OSError as error:
+            self._warn(f"{self._path}: the cost model is not kept: {error.strerror}")
+            with suppress(OSError):
+                draft.unlink()
+
+    @property
+    def _worth(self) -> int:
+        return min(MOST, max(1, int(self._learnt * SHARE)))
+
+    def _train(self, samples: Sequence[_Sample]) -> None:
+        import xgboost
+
+        labels = _labels(samples)
+        features = [sample.features for sample in samples]
+        data = self._matrix(np.concatenate(features))
+        loss = _loss(labels, features)
+        self._booster = xgboost.train(_PARAMETERS, data, ROUNDS, obj=loss)
+
+    @staticmethod
+    def _matrix(rows: np.ndarray) -> Any:
+        import xgboost
+
+        return xgboost.DMatrix(rows, nthread=1)
+
+    def _load(self) -> None:
+        if self._path is None or not self._path.exists():
+            return
+        import xgboost
+
+        try:
+            booster = xgboost.Booster(_PARAMETERS)
+            booster.load_model(bytearray(_unsealed(self._path.read_bytes())))
+            learnt = int(booster.attr("programs") or 0)
+            booster.predict(self._matrix(np.zeros((1, LENGTH))))
+        except (OSError, ValueError, xgboost.core.XGBoostError):
+            self._warn(f"{self._path}: the cost model is damaged; it is made anew")
+            return
+        self._booster, self._learnt = booster, learnt
+
+
+def _sealed(model: bytes) -> bytes:
+    """With its SHA-256 behind it: XGBoost's reader crashes the process on damaged bytes."""
+    return model + hashlib.sha256(model).digest()
+
+
+def _unsealed(data: bytes) -> bytes:
+    model, seal = data[:-_SEAL], data[-_SEAL:]
+    if hashlib.sha256(model).digest() != seal:
+        raise ValueError("the model is not as it was written")
+    return model
+
+
+def _labels(samples: Iterable[_Sample]) -> np.ndarray:
+    """Best latency of the task over the program's own; 0 for failures."""
+    samples = list(samples)
+    best: dict[str, float] = {}
+    for sample in samples:
+        best[sample.task] = min(sample.latency, best.get(sample.task, np.inf))
+    found = [s.latency < np.inf and best[s.task] / s.latency for s in samples]
+    return np.array(found, dtype=np.float64)
+
+
+def _loss(
+    labels: np.ndarray, features: Sequence[np.ndarray]
+) -> Callable[[np.ndarray, Any], tuple[np.ndarray, np.ndarray]]:
+    """Gradient and curvature of the weighted squared error of sums, a row a statement.
+
+    All statements of a program step at once: its curvature is that of the whole sum, so that
+    together they do not overshoot.
+    """
+    starts = _starts(features)
+    lengths = np.array([len(rows) for rows in features])
+    weights = np.maximum(labels, LEAST_WEIGHT)
+    curvature = np.repeat(weights * lengths, lengths)
+
+    def loss(scores: np.ndarray, data: Any) -> tuple[np.ndarray, np.ndarray]:
+        error = weights * (_sums(scores, starts) - labels)
+        return np.repeat(error, lengths), curvature
+
+    return loss
+
+
+def _starts(features: Sequence[np.ndarray]) -> np.ndarray:
+    """Index of each program's first row."""
+    return np.cumsum([0, *(len(rows) for rows in features[:-1])])
+
+
+def _sums(scores: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    return np.add.reduceat(scores.astype(np.float64), starts)

@@ -1,0 +1,41 @@
+"""Node-based crossover (Ansor, section 5.1): a child takes each node's decisions from one parent.
+
+A node is a block of the program: its decisions depend on one another far more than on those of
+other blocks, so they are inherited together. Where they do depend across blocks, the child asks
+other questions than its parents did; `is_merged` tells, and the child is given up.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from .state import Decision
+
+
+def crossover(
+    mother: Sequence[Decision], father: Sequence[Decision], rng: random.Random
+) -> tuple[Decision, ...] | None:
+    """The decisions of a child of two programs of one sketch; None where they cannot be merged.
+
+    That is where the parents were asked different questions, or have but one node.
+    """
+    if _questions(mother) != _questions(father):
+        return None
+    nodes = list(dict.fromkeys(decision.node for decision in mother))
+    if len(nodes) < 2:
+        return None
+    from_mother = set(rng.sample(nodes, rng.randrange(1, len(nodes))))
+    return tuple(
+        ours if ours.node in from_mother else theirs
+        for ours, theirs in zip(mother, father, strict=True)
+    )
+
+
+def is_merged(asked: Sequence[Decision], merged: Sequence[Decision]) -> bool:
+    """Whether a program that was made from merged decisions took just these."""
+    return tuple(asked) == tuple(merged)
+
+
+def _questions(decisions: Sequence[Decision]) -> list[tuple[str, str, int]]:
+    return [(decision.kind, decision.node, decision.size) for decision in decisions]

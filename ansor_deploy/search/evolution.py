@@ -1,0 +1,204 @@
+"""Evolution of one task's programs (Ansor, section 5), in two stages.
+
+Thousands of decisions are bred cheaply, ranked by what was measured of this task; a few for each
+trial become programs, whose features the cost model ranks. The best of them are measured, and
+a few at random, so that the model is told of more than it already believes.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from .._tvm import structural_hash
+from .cost_model import CostModel
+from .crossover import crossover
+from .features import Extractor
+from .genome import Genome, build, templates
+from .mutate import mutate, resample
+from .sketch import Sketch
+from .state import Random
+from .surrogate import ENOUGH, Surrogate
+from .trace import dump
+
+POOL = 384  # genomes bred at a time
+BREEDING = 3  # rounds of breeding before programs are made
+PROGRAMS = 4  # programs made for each that is measured
+GENERATIONS = 2  # in which they are made: the second are the children of the first
+FRESH = 0.25  # share of a pool that has no parents
+CROSSED = 0.2  # share of children with two parents
+SPARE = 256  # programs kept, unmeasured, from one batch to the next
+PARENTS = 32  # best measured that have children
+EPSILON = 0.05  # share of a batch that is picked at random
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A genome and its latency, seconds; infinite for a failure."""
+
+    genome: Genome
+    latency: float
+
+
+@dataclass(frozen=True)
+class Member:
+    """A genome's program: its trace, features (None if unknown), score (high is good)."""
+
+    genome: Genome
+    trace: str
+    features: np.ndarray | None = field(repr=False, compare=False)
+    score: float = 0.0
+
+
+class Evolution:
+    """Breeds programs of some sketches. Nothing that it is told is known comes out of it."""
+
+    def __init__(
+        self, sketches: Sequence[Sketch], extract: Extractor, model: CostModel, rng: random.Random
+    ) -> None:
+        self._sketches, self._extract, self._model, self._rng = sketches, extract, model, rng
+        self._templates = templates(sketches)
+        self._genomes: set[Genome] = set()
+        self._programs: set[int] = set()
+        self._traces: set[str] = set()
+        self._spare: list[Member] = []  # made and not measured yet: a later model may want them
+
+    def know(self, trace: str, genome: Genome | None = None, sch: Any = None) -> None:
+        """This program is not to be proposed any more."""
+        self._traces.add(trace)
+        if genome is not None:
+            self._genomes.add(genome)
+        if sch is not None:
+            self._programs.add(structural_hash(sch.mod))
+
+    def propose(self, count: int, measured: Sequence[Measured]) -> list[Member]:
+        """Up to `count` new programs, the most promising first; empty when there are no more."""
+        if not self._templates or count < 1:
+            return []
+        learnt = self._model.trained
+        surrogate, parents = _surrogate(measured), _best(measured)
+        wanted = max(1, count * PROGRAMS // GENERATIONS) if learnt else count
+        members = self._spare
+        for _ in range(GENERATIONS if learnt else 1):
+            members = self._scored(members, surrogate)
+            pool = self._bred([*parents, *_promising(members)], surrogate)
+            members += self._made(pool, wanted)
+        members = self._scored(members, surrogate)
+        greedy = count - round(count * EPSILON) if learnt else count
+        ranked = sorted(members, key=lambda member: -member.score)
+        chosen, rest = ranked[:greedy], ranked[greedy:]
+        lucky = set(self._rng.sample(range(len(rest)), min(len(rest), count - len(chosen))))
+        chosen += [member for at, member in enumerate(rest) if at in lucky]
+        self._spare = [member for at, member in enumerate(rest) if at not in lucky][:SPARE]
+        return chosen
+
+    def _bred(self, parents: Sequence[Genome], surrogate: Surrogate | None) -> list[Genome]:
+        """New genomes, the best first where there is a surrogate to tell."""
+        pool = self._brood(parents)
+        if surrogate is None:
+            return pool
+        for _ in range(BREEDING - 1):
+            elite = _ranked(pool, surrogate)[: POOL // 4]
+            pool = list(dict.fromkeys([*elite, *self._brood([*parents, *elite])]))
+        ranked = _ranked(pool, surrogate)
+        # Every tenth as it comes: what it has never seen, it cannot rank.
+        return _mixed(ranked, self._rng.sample(ranked, len(ranked) // 10))
+
+    def _brood(self, parents: Sequence[Genome]) -> list[Genome]:
+        """Distinct genomes that are not known: fresh ones and, of the parents, children."""
+        fresh = int(POOL * FRESH) if parents else POOL
+        found = [self._fresh() for _ in range(fresh)]
+        found += [self._child(parents) for _ in range(POOL - fresh)]
+        found = [genome for genome in dict.fromkeys(found) if genome not in self._genomes]
+        self._rng.shuffle(found)
+        return found
+
+    def _fresh(self) -> Genome:
+        template = self._rng.choice(self._templates)
+        return Genome(template.sketch, resample(template.decisions, self._rng))
+
+    def _child(self, parents: Sequence[Genome]) -> Genome:
+        """Of two parents of one sketch, or of one, changed. Earlier parents have more."""
+        mother = parents[int(len(parents) * self._rng.random() ** 2)]
+        if self._rng.random() < CROSSED:
+            father = self._rng.choice(parents)
+            same = father.sketch == mother.sketch
+            merged = same and crossover(mother.decisions, father.decisions, self._rng)
+            if merged:
+                return Genome(mother.sketch, merged, merged=True)
+        return Genome(mother.sketch, mutate(mother.decisions, self._rng))
+
+    def _made(self, pool: Sequence[Genome], wanted: int) -> list[Member]:
+        """Programs of the first genomes that can be built."""
+        made: list[tuple[Genome, Any]] = []
+        for genome in pool[: 2 * wanted]:
+            if len(made) == wanted:
+                break
+            made += self._program(genome)
+        features = self._extract([sch for _, sch in made])
+        members = [
+            Member(genome, dump(sch.trace), rows)
+            for (genome, sch), rows in zip(made, features, strict=True)
+        ]
+        return [member for member in members if member.trace not in self._traces]
+
+    def _program(self, genome: Genome) -> Iterable[tuple[Genome, Any]]:
+        """The genome's schedule, unless it fails or is of a program that is known."""
+        candidate = build(self._sketches, genome, Random(self._rng))
+        self._genomes.add(genome)
+        if candidate is None:
+            return ()
+        program = structural_hash(candidate.sch.mod)
+        if program in self._programs:
+            return ()
+        self._programs.add(program)
+        actual = Genome(genome.sketch, candidate.decisions)
+        self._genomes.add(actual)
+        return ((actual, candidate.sch),)
+
+    def _scored(self, members: Sequence[Member], surrogate: Surrogate | None) -> list[Member]:
+        """By the cost model and the surrogate, which err differently: the sum errs less.
+
+        The worst is what the cost model cannot be asked of.
+        """
+        known = iter(self._model.predict([m.features for m in members if m.features is not None]))
+        scores = np.array([-np.inf if m.features is None else next(known) for m in members])
+        if surrogate is not None:
+            scores = scores + surrogate.predict([member.genome for member in members])
+        return [replace(m, score=float(s)) for m, s in zip(members, scores, strict=True)]
+
+
+def _surrogate(measured: Sequence[Measured]) -> Surrogate | None:
+    best = min((one.latency for one in measured), default=np.inf)
+    if len(measured) < ENOUGH or best == np.inf:
+        return None
+    labels = [best / one.latency for one in measured]
+    return Surrogate([one.genome for one in measured], labels)
+
+
+def _best(measured: Sequence[Measured]) -> list[Genome]:
+    """The fastest, which have children."""
+    alive = [one for one in measured if one.latency < np.inf]
+    return [one.genome for one in sorted(alive, key=lambda one: one.latency)[:PARENTS]]
+
+
+def _promising(members: Sequence[Member]) -> list[Genome]:
+    ranked = sorted(members, key=lambda member: -member.score)
+    return [member.genome for member in ranked[: len(ranked) // 4]]
+
+
+def _ranked(pool: Sequence[Genome], surrogate: Surrogate) -> list[Genome]:
+    order = np.argsort(-surrogate.predict(pool), kind="stable")
+    return [pool[at] for at in order]
+
+
+def _mixed(ranked: Sequence[Genome], others: Sequence[Genome]) -> list[Genome]:
+    """After every nine of the ranked one of the others, each once."""
+    mixed: list[Genome] = []
+    for at, genome in enumerate(others):
+        mixed += [*ranked[9 * at : 9 * at + 9], genome]
+    return list(dict.fromkeys([*mixed, *ranked[9 * len(others) :]]))

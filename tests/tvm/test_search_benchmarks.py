@@ -1,0 +1,68 @@
+"""The arithmetic of the search benchmarks, on numbers that are known."""
+
+import json
+
+import ablation
+import cost_model
+import numpy as np
+import operators
+import pytest
+from peak import Peak
+
+CASES = [
+    operators.Case("C2D", 1.0, 4.0, 0.5, 3.0, 0.4, 0.5),
+    operators.Case("GMM", 2.0, 2.0, 1.0, 9.0, 0.4, 0.5),
+]
+
+
+def test_speed_ups_are_summed_up(tmp_path):
+    file = tmp_path / "operators.json"
+    operators.write(file, CASES, Peak(2, 512, 500.0, 40.0), 64)
+    found = json.loads(file.read_text())
+    assert [case["name"] for case in found["cases"]] == ["C2D", "GMM"]
+    assert found["geomean"] == pytest.approx(2.0)
+    assert found["worst"] == pytest.approx(1.0)
+
+
+def test_a_perfect_prediction_ranks_every_pair():
+    actual = np.array([0.1, 0.5, 1.0, 0.2])
+    groups = ["a", "a", "a", "b"]
+    assert cost_model.pairwise(actual * 2, actual, groups) == 1.0
+    assert cost_model.pairwise(-actual, actual, groups) == 0.0
+    assert cost_model.pairwise(actual, actual, ["a", "b", "c", "d"]) == 0.5
+
+
+def test_recall_counts_the_best_among_the_chosen():
+    actual, predicted = np.array([4.0, 3.0, 2.0, 1.0]), np.array([4.0, 1.0, 3.0, 2.0])
+    assert cost_model.recall(predicted, actual, 2) == 0.5
+    assert cost_model.recall(actual, actual) == 1.0
+
+
+def test_a_model_that_learns_is_better_than_guessing():
+    rng = np.random.default_rng(0)
+    programs = []
+    for number in range(200):
+        rows = rng.random((1, 164)).astype("float32")
+        latency = 1e-3 / (0.1 + rows[0, 3])
+        programs.append(cost_model.Program("task", str(number), latency, rows, 1e-3 / latency))
+    quality = cost_model.evaluate(programs, seed=0)
+    assert (quality.trained, quality.tested) == (160, 40)
+    assert quality.pairwise > 0.8
+
+
+def test_a_curve_is_read_at_the_last_batch():
+    curve = [(1, 5.0), (2, 4.0), (18, 2.0)]
+    assert [ablation._after(curve, trials) for trials in (2, 17, 18, 99)] == [4.0, 4.0, 2.0, 2.0]
+
+
+def test_variants_leave_out_rules_that_there_are():
+    every = {rule.name for rule in ablation.shipped_rules("llvm")}
+    for name, variant in ablation.VARIANTS.items():
+        assert bool(variant.without) == bool(every & set(variant.without)), name
+
+
+def test_variants_change_constants_that_there_are():
+    for variant in ablation.VARIANTS.values():
+        with ablation._changed(variant):
+            for name, value in variant.constants.items():
+                assert getattr(ablation.evolution, name) == value
