@@ -37,10 +37,11 @@ from ansor_deploy.rule import shipped_rules
 from ansor_deploy.search import evolution
 from ansor_deploy.search.ansor import AnsorSearch
 from ansor_deploy.search.cost_model import CostModel
-from ansor_deploy.search.default import default_schedule
 from ansor_deploy.search.kit import SearchKit
 from ansor_deploy.search.objectives import Latency
 from ansor_deploy.search.scheduler import BATCH, Scheduler, Standing
+from ansor_deploy.search.sketch import derive
+from ansor_deploy.search.state import Guess
 from ansor_deploy.search.trace import dump
 from ansor_deploy.target import Target
 
@@ -157,7 +158,7 @@ def _run(
         while spent < trials and (standing := _next(scheduler, variant)) is not None:
             task = standing.task
             if not standing.history:
-                traces = [dump(default_schedule(task.mod, target).trace)]
+                traces = [_guess(task, kit)]
             else:
                 traces = searches[task.key.workload].propose(min(BATCH, trials - spent))
             if not traces:
@@ -169,6 +170,12 @@ def _run(
             spent += len(outcomes)
             curve.append((spent, scheduler.end_to_end))
     return curve
+
+
+def _guess(task: Task, kit: SearchKit) -> str:
+    """What the variant's own rules think best: the default schedule, had it no others."""
+    sketch = derive(task.mod, kit.target, kit.rules).sketches[0]
+    return dump(sketch.program(Guess()).sch.trace)
 
 
 def _next(scheduler: Scheduler, variant: Variant) -> Standing | None:
