@@ -10,6 +10,7 @@ from ._tvm import VERSION
 from .compile import check_space, compile_model, export
 from .current import identity
 from .errors import VerificationError
+from .plan import impacts, latencies
 from .registry.keys import TaskKey
 from .registry.record import Record
 from .runtime import Model
@@ -121,20 +122,15 @@ def _describe(
 
 
 def _tasks(model: Prepared, records: Records, session: Session) -> list[dict[str, Any]]:
-    seconds = {
-        task.key: records[task.key].latency
-        if task.key in records
-        else task.roofline(session.target)
-        for task in model.tasks
-    }
-    total = sum(task.weight * seconds[task.key] for task in model.tasks) or 1.0
+    seconds = latencies(model.tasks, records, session.target)
+    impact = impacts(model.tasks, records, session.target)
     return [
         {
             "name": task.name,
             "op": task.workload.op,
             "key": task.key.workload,
             "weight": task.weight,
-            "impact": task.weight * seconds[task.key] / total,
+            "impact": impact[task.key],
             "latency_ms": seconds[task.key] * 1e3,
             "record": records[task.key].id if task.key in records else "default",
         }

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from .model.tasks import Task
     from .pipeline import Session
+    from .registry.keys import TaskKey
     from .registry.record import Record
     from .registry.store import Registry
+    from .target import Target
 
 # What a trial is taken to cost on a target that was never tuned.
 SECONDS_PER_TRIAL = 0.5
@@ -113,26 +115,49 @@ def make_plan(
     enough = registry.enough_for(keys, tvm)
     spent = registry.trials(keys)
     budget, target = session.budget, session.target
-    latency = {
-        task.key: records[task.key].latency if task.key in records else task.roofline(target)
-        for task in tasks
-    }
-    total = sum(task.weight * latency[task.key] for task in tasks) or 1.0
+    latency, impact = latencies(tasks, records, target), impacts(tasks, records, target)
     rows = []
     for task in tasks:
         record = records.get(task.key)
-        impact = task.weight * latency[task.key] / total
-        status: Status = "miss" if impact >= budget.min_impact else "skip"
+        status: Status = "miss" if impact[task.key] >= budget.min_impact else "skip"
         left = max(0, budget.per_task - spent[task.key])
         if record and (enough.get(task.key, -1) >= budget.per_task or not left):
             status = "hit"
         trials = left if status == "miss" else 0
-        rows.append(PlanRow(task, status, latency[task.key], impact, trials, record))
+        rows.append(PlanRow(task, status, latency[task.key], impact[task.key], trials, record))
     rows.sort(key=lambda row: (-row.impact, row.task.key))
     trials = _within(sum(row.trials for row in rows), budget.trials)
     each = registry.seconds_per_trial(target.fingerprint) or SECONDS_PER_TRIAL
     seconds = min(trials * each, budget.seconds if budget.seconds is not None else float("inf"))
     return Plan(tuple(models), target.name, tuple(rows), trials, seconds)
+
+
+def latencies(
+    tasks: Sequence[Task], records: Mapping[TaskKey, Record], target: Target
+) -> dict[TaskKey, float]:
+    """Seconds of one run of each task: as recorded, else by the roofline."""
+    return {
+        task.key: records[task.key].latency if task.key in records else task.roofline(target)
+        for task in tasks
+    }
+
+
+def impacts(
+    tasks: Sequence[Task], records: Mapping[TaskKey, Record], target: Target
+) -> dict[TaskKey, float]:
+    """Each task's share of the end-to-end time, 0 to 1.
+
+    A task without a record counts for no more than its share of the rooflines: else tuning the
+    others would make one matter that was skipped, and the next build of the model would tune.
+    """
+    share = _shares(tasks, latencies(tasks, records, target))
+    untuned = _shares(tasks, latencies(tasks, {}, target))
+    return {k: s if k in records else min(s, untuned[k]) for k, s in share.items()}
+
+
+def _shares(tasks: Sequence[Task], seconds: Mapping[TaskKey, float]) -> dict[TaskKey, float]:
+    total = sum(task.weight * seconds[task.key] for task in tasks) or 1.0
+    return {task.key: task.weight * seconds[task.key] / total for task in tasks}
 
 
 def _within(trials: int, limit: int | None) -> int:

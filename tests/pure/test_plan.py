@@ -89,6 +89,14 @@ def test_a_task_that_does_not_matter_is_skipped(registry):
     assert made.trials == 0
 
 
+def test_a_skipped_task_stays_skipped_when_the_others_are_faster_than_thought(registry):
+    budget = Budget(min_impact=0.4)
+    tasks = (task(0, weight=2), task(1))
+    assert statuses(plan(registry, *tasks, budget=budget)) == {"task 0": "miss", "task 1": "skip"}
+    tuned(registry, 0, task(0).roofline(TARGET) / 100)
+    assert statuses(plan(registry, *tasks, budget=budget)) == {"task 0": "hit", "task 1": "skip"}
+
+
 def test_its_weight_makes_it_matter(registry):
     tuned(registry, 0, 1.0)
     registry.add_batch([], [record(key(1), 1e-3)])
