@@ -270,8 +270,9 @@ def _check_runs_here(target: Target) -> None:
 
 
 def _check_same_interface(artifact: Path, model: Path, library: Any, proto: Any) -> None:
-    constants = {tensor.name for tensor in proto.graph.initializer}
-    takes = [value.name for value in proto.graph.input if value.name not in constants]
+    from .model.bind import model_inputs
+
+    takes = [value.name for value in model_inputs(proto)]
     gives = [value.name for value in proto.graph.output]
     if takes == [i.name for i in library.inputs] and gives == [o.name for o in library.outputs]:
         return

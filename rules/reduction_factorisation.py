@@ -13,6 +13,7 @@ import math
 from ansor_deploy.model import blocks as b
 from ansor_deploy.rule import ApplyAndSkipRest, Pass
 from ansor_deploy.search import loops as l
+from ansor_deploy.search.state import divisors
 
 NAME = "reduction-factorisation"
 KINDS = ("llvm",)
@@ -71,6 +72,6 @@ def _shares(sch, block, target):
     outer = l.extent(sch, sch.get_loops(block)[len(b.spatial_vars(node))])
     single = len(b.reduce_vars(node)) == 1
     most = outer // (2 * l.lanes(target)) if single else outer
-    even = [n for n in b.divisors(outer) if n % target.cores == 0 and n <= most]
+    even = [n for n in divisors(outer) if n % target.cores == 0 and n <= most]
     alone = _reduced(node) * _results(node) < WORTH_A_CORE * target.cores
     return [1, *even[:2]] if alone else even[:4] or [1]

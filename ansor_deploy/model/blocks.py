@@ -110,8 +110,3 @@ def _sums_products(block: Any) -> bool:
     while isinstance(term, tirx.Cast):
         term = term.value
     return isinstance(term, tirx.Mul)
-
-
-def divisors(extent: int) -> list[int]:
-    """All divisors, ascending."""
-    return [d for d in range(1, extent + 1) if extent % d == 0]

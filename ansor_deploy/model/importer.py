@@ -15,6 +15,7 @@ import onnx
 from .._tvm import onnx_frontend, relax, tirx, tvm
 from ..errors import ModelError
 from ..target import Target
+from .bind import model_inputs
 from .converters import converters, own_converters
 from .layout import channels_last
 
@@ -43,7 +44,7 @@ def import_model(proto: onnx.ModelProto, target: Target) -> Imported:
     ModelError names every operator that has no converter, or the node that failed.
     """
     _refuse_unsupported(proto)
-    inputs = tuple(_tensor(value) for value in _graph_inputs(proto))
+    inputs = tuple(_tensor(value) for value in model_inputs(proto))
     with own_converters(), warnings.catch_warnings(), redirect_stdout(StringIO()):
         warnings.simplefilter("ignore")
         mod = _convert(proto, {tensor.name: list(tensor.shape) for tensor in inputs})
@@ -147,11 +148,6 @@ def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
         for attribute in node.attribute:
             for subgraph in [attribute.g, *attribute.graphs]:
                 yield from _nodes(subgraph)
-
-
-def _graph_inputs(proto: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
-    constants = {tensor.name for tensor in proto.graph.initializer}
-    return [value for value in proto.graph.input if value.name not in constants]
 
 
 def _outputs(proto: onnx.ModelProto, result: Any) -> tuple[Tensor, ...]:

@@ -22,7 +22,7 @@ from .._tvm import structural_walk, tirx
 from ..model import blocks as b
 from ..target import Target
 from . import loops as l
-from .state import State
+from .state import State, divisors
 
 # Registers kept beside the accumulators and one step's vectors of the panel.
 SPARE_REGISTERS = 2
@@ -97,7 +97,7 @@ def tiles(node: Any, target: Target, steps: list[int]) -> list[tuple[int, ...]]:
     registers = target.vector_registers // 2 + SPARE_REGISTERS if few else target.vector_registers
     operands = _indexing_axes(node)
     scored = []
-    for columns in b.divisors(math.gcd(extents[-1], _group(node))):
+    for columns in divisors(math.gcd(extents[-1], _group(node))):
         width = math.gcd(columns, lanes)
         vectors = columns // width
         if vectors > MAX_VECTORS:
@@ -184,7 +184,7 @@ def _row_tiles(
         found = [
             [*tile[:axis], size, *tile[axis + 1 :]]
             for tile in found
-            for size in b.divisors(extents[axis])
+            for size in divisors(extents[axis])
             if math.prod(tile) * size <= limit and size % steps[axis] == 0
         ]
     return found

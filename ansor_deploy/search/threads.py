@@ -9,7 +9,7 @@ from .._tvm import tvm
 from ..model import blocks as b
 from ..target import GpuLimits, Target
 from . import loops as l
-from .state import State
+from .state import State, divisors
 
 # SSSRRSRS: blocks, virtual threads, threads, two serial levels; and the reductions around them.
 SPATIAL, REDUCING = 5, 3
@@ -93,7 +93,7 @@ def _guesses(extents: list[int], limits: GpuLimits) -> list[list[int]]:
     left, guesses = limits.max_threads_per_block // 4, []
     for extent in reversed(extents):
         inner = math.gcd(extent, 2)
-        threads = max(d for d in b.divisors(extent // inner) if d <= min(left, 16))
+        threads = max(d for d in divisors(extent // inner) if d <= min(left, 16))
         left //= threads
         guesses.append([extent // inner // threads, 1, threads, 1, inner])
     return guesses[::-1]
@@ -101,7 +101,7 @@ def _guesses(extents: list[int], limits: GpuLimits) -> list[list[int]]:
 
 def _reduced_guess(extent: int) -> list[int]:
     """Some eight terms of each reduction in shared memory at a time."""
-    step = max(d for d in b.divisors(extent) if d <= INNERMOST)
+    step = max(d for d in divisors(extent) if d <= INNERMOST)
     return [extent // step, 1, step]
 
 
