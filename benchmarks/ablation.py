@@ -1,34 +1,39 @@
 """What each part of the search is worth: the same search without it.
 
-    python benchmarks/ablation.py [--trials 64] [--seeds 3] [--only C1D,DEP,TBS]
-                                  [--variants full,...] [--json FILE]
+    python benchmarks/ablation.py [--network mobilenet_v2] [--tasks 10] [--trials 160]
+                                  [--seeds 3] [--variants full,...] [--json FILE]
 
-The chosen operators make a network, each of which counts by its latency. The numbers are the sum
-of the best latencies after so many trials in all, as the median of several seeds. Variants:
+The heaviest tasks of a network are tuned together. The numbers are the network's time in these
+tasks after so many trials in all, as the median of several seeds. Single timings of a search are
+lucky ones; therefore the schedules that any search held best at any of these moments are measured
+anew at the end, all in turns, and the numbers are of those. Variants:
 
     full               everything
-    round-robin        no task scheduler: the operators take turns
+    round-robin        no task scheduler: the tasks take turns
     random             no fine-tuning: random programs, as they come
     limited            no cache stages, multi-level tiles, fused rows nor factored reductions
     no-crossover       every child has one parent
+    cold               the cost model starts empty; in all others it knows another network
     no-register-tile   without the rule that keeps a tile of the output in vector registers
-    cold               the cost model starts empty; in all others it knows two other operators
+    no-register-tile-random, no-register-tile-no-crossover: both
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import random
 import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import searching
+import zoo
 from cost_model import Program, measured_programs
-from operators_te import OPERATORS
 
 from ansor_deploy.measure.local import LocalMeasurer
 from ansor_deploy.model.tasks import Task
@@ -45,9 +50,9 @@ from ansor_deploy.search.state import Guess
 from ansor_deploy.search.trace import dump
 from ansor_deploy.target import Target
 
-TASKS = ("C1D", "DEP", "TBS")
-WARM = ("GRP", "CAP")  # what a cost model that is not cold knows
-WARM_PROGRAMS = 32  # of each
+WARM_NETWORK = "squeezenet"  # what a cost model that is not cold knows of
+WARM_TASKS, WARM_PROGRAMS = 6, 24
+TURNS = 3  # measurements of each winner at the end
 ENDLESS = Latency(patience=1 << 30)
 
 
@@ -77,65 +82,125 @@ BEYOND_REGISTERS = (
     "reduction-factorisation",
     "row-fusion",
 )
+RANDOM = {"FRESH": 1.0, "ENOUGH": float("inf")}
 VARIANTS = {
     "full": Variant(),
     "round-robin": Variant(round_robin=True),
-    "random": Variant(constants={"FRESH": 1.0, "ENOUGH": float("inf")}, learns=False),
+    "random": Variant(constants=RANDOM, learns=False),
     "limited": Variant(without=BEYOND_REGISTERS),
     "no-crossover": Variant(constants={"CROSSED": 0.0}),
-    "no-register-tile": Variant(without=("register-tile",)),
     "cold": Variant(warm=False),
+    "no-register-tile": Variant(without=("register-tile",)),
+    "no-register-tile-random": Variant(("register-tile",), RANDOM, learns=False),
+    "no-register-tile-no-crossover": Variant(("register-tile",), {"CROSSED": 0.0}),
 }
 
 
 @dataclass(frozen=True)
+class Winners:
+    """What one search held best of each task after so many trials: traces by workload."""
+
+    trials: int
+    traces: dict[str, str]
+
+
+@dataclass(frozen=True)
 class Curve:
-    """Median over the seeds, in milliseconds, after so many trials."""
+    """Milliseconds after so many trials, the median over the seeds; and each seed's last."""
 
     variant: str
     trials: tuple[int, ...]
     best_ms: tuple[float, ...]
+    last_ms: tuple[float, ...]
 
     def __str__(self) -> str:
-        return f"{self.variant:18}" + "".join(f"{value:10.4f}" for value in self.best_ms)
+        medians = "".join(f"{value:9.4f}" for value in self.best_ms)
+        return f"{self.variant:30}{medians}   {min(self.last_ms):.4f}-{max(self.last_ms):.4f}"
 
 
 def main() -> None:
-    """Run every chosen variant with every seed; print as they come."""
-    parser = searching.options(__doc__, list(OPERATORS), TASKS, trials=64)
-    parser.add_argument("--seeds", type=int, default=3, help="default 3")
+    """Run every chosen variant with every seed, the variants in turns; print at the end."""
+    args = _arguments()
+    target = searching.host(args.threads)
+    grid = tuple(round(args.trials * part) for part in (0.25, 0.5, 1.0))
+    runs: dict[str, list[list[Winners]]] = {name: [] for name in args.variants}
+    with LocalMeasurer(target) as measurer:
+        tasks = searching.network_tasks(args.network, target, args.tasks)
+        known = _known(args, target, measurer)
+        for seed in range(args.seed, args.seed + args.seeds):
+            for name in args.variants:
+                run = _run(VARIANTS[name], tasks, target, measurer, known, args.trials, seed)
+                runs[name].append([_held(run, at) for at in grid])
+                searching.tell(f"{name}, seed {seed}: {run[-1].trials} trials")
+        seconds = _measured_again(tasks, runs, measurer)
+    print(f"{args.network}, ms after trials".ljust(30) + "".join(f"{at:9d}" for at in grid))
+    curves = [_curve(name, grid, runs[name], tasks, seconds) for name in args.variants]
+    for curve in curves:
+        print(curve)
+    if args.json:
+        found = {"tasks": [task.name for task in tasks], "curves": [asdict(c) for c in curves]}
+        args.json.write_text(json.dumps(found, indent=2) + "\n")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     names = list(VARIANTS)
+    parser.add_argument("--network", choices=list(zoo.NETWORKS), default="mobilenet_v2")
+    parser.add_argument("--tasks", type=int, default=10, help="the heaviest; default 10")
+    parser.add_argument("--trials", type=int, default=160, help="of all tasks; default 160")
+    parser.add_argument("--seeds", type=int, default=3, help="default 3")
+    parser.add_argument("--seed", type=int, default=0, help="the first; default 0")
     choice = searching.one_of(names)
     parser.add_argument("--variants", type=choice, default=names, help=",".join(names))
-    args = parser.parse_args()
-    target = searching.host(args.threads)
-    # From the first on, every operator has had its default schedule measured.
-    grid = (*range(len(args.only), args.trials, BATCH), args.trials)
-    curves: list[Curve] = []
-    with LocalMeasurer(target) as measurer:
-        tasks = [searching.operator_task(name, target) for name in args.only]
-        known = _known(args, target, measurer)
-        print(f"{'ms after trials':18}" + "".join(f"{trials:10d}" for trials in grid), flush=True)
-        for name in args.variants:
-            runs = []
-            for seed in range(args.seed, args.seed + args.seeds):
-                runs.append(_run(VARIANTS[name], tasks, target, measurer, known, args.trials, seed))
-                searching.tell(f"{name}, seed {seed}: {runs[-1][-1][1] * 1e3:.4f} ms")
-            best = tuple(statistics.median(_after(run, at) for run in runs) * 1e3 for at in grid)
-            curves.append(Curve(name, grid, best))
-            print(curves[-1], flush=True)
-            if args.json:
-                found = {"tasks": args.only, "curves": [asdict(curve) for curve in curves]}
-                args.json.write_text(json.dumps(found, indent=2) + "\n")
+    parser.add_argument("--threads", type=int, default=2, help="default 2")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers here")
+    return parser.parse_args()
 
 
 def _known(args: Any, target: Target, measurer: LocalMeasurer) -> list[Program]:
-    """Programs of other operators, for the cost models that are not cold."""
+    """Programs of another network, for the cost models that are not cold."""
     if not any(VARIANTS[name].warm and VARIANTS[name].learns for name in args.variants):
         return []
-    tasks = [searching.operator_task(name, target) for name in WARM]
+    tasks = searching.network_tasks(WARM_NETWORK, target, WARM_TASKS)
     rng = random.Random(args.seed)  # noqa: S311 - no secret
     return list(measured_programs(tasks, target, measurer, WARM_PROGRAMS, rng))
+
+
+def _measured_again(
+    tasks: Sequence[Task], runs: dict[str, list[list[Winners]]], measurer: LocalMeasurer
+) -> dict[tuple[str, str], float]:
+    """Seconds of every winner, by workload and trace; all of a task in turns."""
+    seconds = {}
+    held = [winners for found in runs.values() for run in found for winners in run]
+    for task in tasks:
+        key = task.key.workload
+        traces = list(dict.fromkeys(winners.traces[key] for winners in held))
+        times: dict[str, list[float]] = {trace: [] for trace in traces}
+        for _ in range(TURNS):
+            for outcome in measurer.measure(task, traces):
+                times[outcome.trace].append(outcome.latency)
+        seconds.update({(key, trace): statistics.median(times[trace]) for trace in traces})
+        searching.tell(f"{task.name}: {len(traces)} winners measured again")
+    return seconds
+
+
+def _curve(
+    name: str,
+    grid: tuple[int, ...],
+    runs: Sequence[Sequence[Winners]],
+    tasks: Sequence[Task],
+    seconds: dict[tuple[str, str], float],
+) -> Curve:
+    weights = {task.key.workload: task.weight for task in tasks}
+    times = [
+        [
+            1e3 * sum(weights[k] * seconds[k, trace] for k, trace in held.traces.items())
+            for held in run
+        ]
+        for run in runs
+    ]
+    medians = tuple(statistics.median(column) for column in zip(*times, strict=True))
+    return Curve(name, grid, medians, tuple(run[-1] for run in times))
 
 
 def _run(
@@ -146,14 +211,14 @@ def _run(
     known: Sequence[Program],
     trials: int,
     seed: int,
-) -> list[tuple[int, float]]:
-    """Trials spent and the sum of the best latencies, seconds, after each batch."""
+) -> list[Winners]:
+    """What was best of every task, after each batch once every task has been looked at."""
     kit = _kit(variant, target, known, seed)
     budget = Budget(per_task=1 << 30, min_impact=0.0)
     standings = [Standing(task, task.roofline(target)) for task in tasks]
     scheduler = Scheduler(standings, budget, [0.0], ENDLESS, seed)
     searches = {task.key.workload: AnsorSearch(task, [], kit) for task in tasks}
-    spent, curve = 0, []
+    spent, best, curve = 0, {}, []
     with _changed(variant):
         while spent < trials and (standing := _next(scheduler, variant)) is not None:
             task = standing.task
@@ -166,9 +231,13 @@ def _run(
                 continue
             outcomes = measurer.measure(task, traces, best=standing.best)
             searches[task.key.workload].observe(outcomes)
-            standing.observe(min(outcome.latency for outcome in outcomes), len(outcomes))
+            fastest = min(outcomes, key=lambda outcome: outcome.latency)
+            if fastest.latency < standing.best or not standing.measured:
+                best[task.key.workload] = fastest.trace
+            standing.observe(fastest.latency, len(outcomes))
             spent += len(outcomes)
-            curve.append((spent, scheduler.end_to_end))
+            if len(best) == len(tasks):
+                curve.append(Winners(spent, dict(best)))
     return curve
 
 
@@ -205,9 +274,9 @@ def _changed(variant: Variant) -> Iterator[None]:
         yield
 
 
-def _after(curve: Sequence[tuple[int, float]], trials: int) -> float:
-    """The sum after the last batch that ended by then."""
-    return [latency for spent, latency in curve if spent <= trials][-1]
+def _held(run: Sequence[Winners], trials: int) -> Winners:
+    """What was best when so many trials were spent."""
+    return [winners for winners in run if winners.trials <= trials][-1]
 
 
 if __name__ == "__main__":

@@ -14,21 +14,16 @@ import argparse
 import itertools
 import json
 import random
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import searching
-import zoo
 
 from ansor_deploy.measure.local import LocalMeasurer
-from ansor_deploy.model.prepare import prepare
 from ansor_deploy.model.tasks import Task
-from ansor_deploy.report.plain import QuietReport
 from ansor_deploy.rule import shipped_rules
 from ansor_deploy.search.cost_model import CostModel
 from ansor_deploy.search.features import Extractor
@@ -73,7 +68,7 @@ def main() -> None:
     """Measure, train, test; print beside the paper's."""
     args = _arguments()
     target = searching.host(args.threads)
-    tasks = _heaviest(target, args.tasks)
+    tasks = searching.network_tasks("resnet50", target, args.tasks)
     rng = random.Random(args.seed)  # noqa: S311 - no secret
     with LocalMeasurer(target) as measurer:
         programs = list(measured_programs(tasks, target, measurer, args.programs, rng))
@@ -132,14 +127,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers here")
     return parser.parse_args()
-
-
-def _heaviest(target: Target, count: int) -> list[Task]:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "resnet50.onnx"
-        onnx.save(zoo.resnet50(), path)
-        tasks = prepare(path, target, {}, QuietReport()).tasks
-    return sorted(tasks, key=lambda task: -task.weight * task.flops)[:count]
 
 
 def measured_programs(

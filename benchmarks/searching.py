@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import onnx
+import zoo
 from operators_te import OPERATORS
 from peak import Peak
 
@@ -20,9 +22,11 @@ from ansor_deploy import __version__
 from ansor_deploy._tvm import VERSION
 from ansor_deploy.measure.local import LocalMeasurer
 from ansor_deploy.measure.outcome import Outcome
+from ansor_deploy.model.prepare import prepare
 from ansor_deploy.model.tasks import Task, task_of
 from ansor_deploy.project import shipped
 from ansor_deploy.registry.record import Measurement, Provenance
+from ansor_deploy.report.plain import QuietReport
 from ansor_deploy.rule import shipped_rules
 from ansor_deploy.search import Search, open_search
 from ansor_deploy.search.default import default_schedule
@@ -112,6 +116,15 @@ def host(threads: int) -> Target:
 def operator_task(name: str, target: Target) -> Task:
     """The task of one of `operators_te.OPERATORS`."""
     return task_of(OPERATORS[name].function(), name, target)
+
+
+def network_tasks(name: str, target: Target, count: int) -> list[Task]:
+    """The tasks in which one of `zoo.NETWORKS` must spend most of its time, heaviest first."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{name}.onnx"
+        onnx.save(zoo.NETWORKS[name](), path)
+        tasks = prepare(path, target, {}, QuietReport()).tasks
+    return sorted(tasks, key=lambda task: -task.weight * task.roofline(target))[:count]
 
 
 def measured_peak() -> Peak:

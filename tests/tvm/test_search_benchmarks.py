@@ -50,9 +50,10 @@ def test_a_model_that_learns_is_better_than_guessing():
     assert quality.pairwise > 0.8
 
 
-def test_a_curve_is_read_at_the_last_batch():
-    curve = [(1, 5.0), (2, 4.0), (18, 2.0)]
-    assert [ablation._after(curve, trials) for trials in (2, 17, 18, 99)] == [4.0, 4.0, 2.0, 2.0]
+def test_what_was_best_is_read_at_the_last_batch():
+    run = [ablation.Winners(trials, {}) for trials in (1, 2, 18)]
+    held = [ablation._held(run, trials).trials for trials in (2, 17, 18, 99)]
+    assert held == [2, 2, 18, 18]
 
 
 def test_variants_leave_out_rules_that_there_are():
