@@ -1,0 +1,92 @@
+"""Where candidates run: this machine, or a board that is reached over the network."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any, Protocol
+
+from .worker import Worker
+
+
+class Site(Protocol):
+    """A place with a process that runs candidates and that can be killed alone.
+
+    name: for people. remote: builds on this machine do not disturb what runs there.
+    """
+
+    name: str
+    remote: bool
+
+    def start(self) -> None:
+        """Start the process in the background, unless it lives."""
+
+    def call(self, function: str, payload: dict[str, Any], timeout: float) -> Any:
+        """As `Worker.call`. DeviceLost where the site is at fault and not what ran on it."""
+
+    def put(self, path: Path) -> str:
+        """A copy of this machine's file; where it lies on the site."""
+
+    def get(self, place: str) -> bytes:
+        """What a file of the site contains."""
+
+    def drop(self, place: str) -> None:
+        """Remove a file of the site, if it is there."""
+
+    def scratch(self, name: str) -> str:
+        """A path for a file that the site's process writes."""
+
+    def restart(self) -> None:
+        """Kill the process, whatever it does, and start a fresh one in the background."""
+
+    def close(self) -> None:
+        """Kill the process and remove every file. May be called twice."""
+
+
+class LocalSite:
+    """This machine, with so many cores. Files are shared, not copied."""
+
+    remote = False
+
+    def __init__(self, cores: int) -> None:
+        self.name = "this machine"
+        self._folder = Path(tempfile.mkdtemp(prefix="ansor-deploy-site-"))
+        self._names = itertools.count()
+        # TVM takes half of the cores on x86 unless it is told, before its first parallel loop.
+        self._worker = Worker({"TVM_NUM_THREADS": str(cores)})
+
+    def start(self) -> None:
+        """Start the process in the background, unless it lives."""
+        self._worker.start()
+
+    def call(self, function: str, payload: dict[str, Any], timeout: float) -> Any:
+        """As `Worker.call`."""
+        return self._worker.call(function, payload, timeout)
+
+    def put(self, path: Path) -> str:
+        """The file itself."""
+        return str(path)
+
+    def get(self, place: str) -> bytes:
+        """What the file contains."""
+        return Path(place).read_bytes()
+
+    def drop(self, place: str) -> None:
+        """Remove the file, if it is there."""
+        Path(place).unlink(missing_ok=True)
+
+    def scratch(self, name: str) -> str:
+        """A path in a folder that goes with the site."""
+        return str(self._folder / f"{next(self._names)}-{name}")
+
+    def restart(self) -> None:
+        """Kill the process and start a fresh one in the background."""
+        self._worker.kill()
+        self._worker.start()
+
+    def close(self) -> None:
+        """Kill the process and remove its folder."""
+        self._worker.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
