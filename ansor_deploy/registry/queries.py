@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+# The index has all that the order needs, so that only the rows that are asked for are read.
+TOP = """
+    SELECT r.* FROM (
+        SELECT id, lost, latency FROM standings WHERE workload = ? AND target = ? AND tvm = ?
+        ORDER BY lost, latency, id LIMIT ?
+    ) AS best
+    CROSS JOIN records AS r ON r.id = best.id ORDER BY best.lost, best.latency, best.id
+"""
+
 SECONDS_PER_TRIAL = """
     SELECT total(seconds) AS seconds, total(trials) AS trials
     FROM tunings WHERE target = ? AND trials > 0

@@ -75,7 +75,7 @@ class Registry:
     # What is known
 
     def best(self, keys: Iterable[TaskKey], tvm: str) -> dict[TaskKey, Record]:
-        """The record with the smallest median latency of each key that has one.
+        """The best record of each key that has one: the fastest that no other has beaten.
 
         tvm: version that made the record; traces of other versions need not replay.
         """
@@ -83,12 +83,12 @@ class Registry:
         return {key: records[0] for key, records in found if records}
 
     def top(self, key: TaskKey, tvm: str, count: int) -> list[Record]:
-        """Up to `count` records of a key made with this version of TVM, the fastest first."""
-        rows = self._rows(
-            "SELECT * FROM records WHERE workload = ? AND target = ? AND tvm = ? "
-            "ORDER BY latency, id LIMIT ?",
-            (key.workload, key.target, tvm, count),
-        )
+        """Up to `count` records of a key made with this version of TVM, the best first.
+
+        Those that another one has beaten come behind all others; apart from that, the smallest
+        median latency is first.
+        """
+        rows = self._rows(queries.TOP, (key.workload, key.target, tvm, count))
         return [self._record(row) for row in rows]
 
     def trials(self, keys: Iterable[TaskKey]) -> dict[TaskKey, int]:
@@ -181,6 +181,24 @@ class Registry:
         with explained(self.path), transaction(self._connection):
             self._connection.executemany(_ADD_MEASUREMENT, measured)
             self._connection.executemany(_ADD_RECORD, recorded)
+
+    def add_contest(self, winner: Record, losers: Sequence[str]) -> None:
+        """Note that a record has beaten others in a comparison run by run, in one transaction.
+
+        winner: added if it is new; also the one that was there first, where they tied.
+        losers: ids of records. Whether one of them once beat the winner no longer counts.
+        """
+        with explained(self.path), transaction(self._connection):
+            run = self._connection.executemany
+            run(_ADD_RECORD, [_record_row(winner)])
+            run(
+                "DELETE FROM beaten WHERE loser = ? AND winner = ?",
+                [(winner.id, loser) for loser in losers],
+            )
+            run(
+                "INSERT INTO beaten VALUES (?, ?) ON CONFLICT DO NOTHING",
+                [(loser, winner.id) for loser in losers],
+            )
 
     def add_searches(self, ends: Sequence[SearchEnd]) -> None:
         """Note searches that came to their end."""

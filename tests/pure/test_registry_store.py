@@ -9,6 +9,7 @@ import pytest
 from registry_samples import TARGET, TVM, key, measurement, provenance, record, workload
 
 from ansor_deploy.errors import RegistryError
+from ansor_deploy.registry import queries
 from ansor_deploy.registry.connect import SCHEMA_VERSION, _load_migrations
 from ansor_deploy.registry.record import Measurement
 from ansor_deploy.registry.store import Registry
@@ -44,6 +45,48 @@ def test_top_is_in_order_of_latency(registry):
     registry.add_batch([], records)
     assert registry.top(KEYS[0], TVM, 2) == [records[1], records[2]]
     assert registry.top(KEYS[1], TVM, 2) == []
+
+
+def test_a_record_that_was_beaten_is_not_the_best(registry):
+    lucky, steady, slow = (record(KEYS[0], seconds) for seconds in (1e-3, 2e-3, 3e-3))
+    registry.add_batch([], [lucky, slow])
+    registry.add_contest(steady, [lucky.id])
+    assert registry.best(KEYS, TVM) == {KEYS[0]: steady}
+    assert registry.top(KEYS[0], TVM, 9) == [steady, slow, lucky]
+    (row,) = registry.query()
+    assert row["id"] == steady.id
+    assert registry.verify() == []
+
+
+def test_of_two_comparisons_of_the_same_records_the_later_counts(registry):
+    one, two, slow = (record(KEYS[0], seconds) for seconds in (1e-3, 2e-3, 3e-3))
+    registry.add_batch([], [one, two, slow])
+    registry.add_contest(two, [one.id, slow.id])
+    registry.add_contest(two, [one.id])  # which says nothing new
+    registry.add_contest(one, [two.id])
+    assert registry.top(KEYS[0], TVM, 9) == [one, two, slow]
+
+
+def test_the_fastest_is_the_best_where_each_was_beaten(registry):
+    ring = [record(KEYS[0], seconds) for seconds in (1e-3, 2e-3, 3e-3)]
+    registry.add_batch([], ring)
+    for loser, winner in zip(ring, [*ring[1:], ring[0]], strict=True):
+        registry.add_contest(winner, [loser.id])
+    assert registry.top(KEYS[0], TVM, 9) == ring
+    assert [row["id"] for row in registry.query()] == [ring[0].id]
+
+
+def test_being_beaten_under_another_tvm_does_not_count(registry):
+    here, newer = record(KEYS[0], 1e-3), record(KEYS[0], 2e-3, tvm="0.28.0")
+    registry.add_batch([], [here])
+    registry.add_contest(newer, [here.id])
+    assert registry.best(KEYS, TVM) == {KEYS[0]: here}
+
+
+def test_a_contest_is_added_whole_or_not_at_all(registry):
+    with pytest.raises(sqlite3.IntegrityError, match="FOREIGN KEY"):
+        registry.add_contest(record(KEYS[0], 1e-3), ["unknown"])
+    assert registry.best(KEYS, TVM) == {}
 
 
 def test_another_target_shares_nothing(registry):
@@ -223,13 +266,10 @@ def test_the_file_says_what_it_is(registry):
 
 
 def test_the_best_is_found_by_index_alone(registry):
-    plan = registry._rows(
-        "EXPLAIN QUERY PLAN SELECT * FROM records WHERE workload = 'a' AND target = 'b' "
-        "AND tvm = 'c' ORDER BY latency, id LIMIT 1"
-    )
-    assert [row["detail"].split(" (")[0] for row in plan] == [
-        "SEARCH records USING INDEX records_best"
-    ]
+    plan = registry._rows(f"EXPLAIN QUERY PLAN {queries.TOP}", ("a", "b", "c", 1))
+    steps = [row["detail"].split(" (")[0] for row in plan]
+    assert "SEARCH r USING COVERING INDEX records_best" in steps
+    assert not [step for step in steps if step.startswith("SCAN") and step != "SCAN best"]
 
 
 def test_opening_a_registry_loads_nothing_heavy(registry, path):
