@@ -36,6 +36,10 @@ class DeviceError(AnsorError):
     exit_code = 4
 
 
+class DeviceLost(DeviceError):  # noqa: N818 - the term: trying again may find it
+    """The board or the way to it went away: no fault of what ran there (exit 4)."""
+
+
 class MissingRecordError(AnsorError):
     """A frozen build lacks the record of a task (exit 5)."""
 

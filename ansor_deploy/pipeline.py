@@ -37,6 +37,7 @@ class Session:
     inputs that are verified.
     rules: files of derivation rules that are asked before the shipped ones.
     objective: what tuning makes small, of all models together.
+    farm: address of a Dask scheduler whose workers build the candidates; "" for this machine.
     """
 
     target: Target
@@ -47,6 +48,7 @@ class Session:
     seed: int = 0
     rules: tuple[Path, ...] = ()
     objective: Objective = field(default_factory=Latency)
+    farm: str = ""
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import platform
 import time
+from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from . import __version__
 from ._tvm import VERSION
+from .contest import settle
+from .errors import DeviceError
+from .measure.outcome import INFRASTRUCTURE
 from .plan import PlanRow
 from .registry.record import Measurement, Provenance, Record, SearchEnd
 from .report import Progress, Report
@@ -22,7 +27,7 @@ from .search.scheduler import BATCH, Round, Scheduler, Standing
 from .search.trace import dump
 
 if TYPE_CHECKING:
-    from .measure.local import LocalMeasurer
+    from .measure.measurer import Batch, Measurer
     from .measure.outcome import Outcome
     from .pipeline import Session
     from .plan import Plan
@@ -49,9 +54,8 @@ def tune_plan(plan: Plan, session: Session, registry: Registry, report: Report) 
     rows = [row for row in plan.rows if row.status == "miss"]
     if not rows or session.budget.trials == 0:
         return Tuned(0, 0.0)
-    from .measure.local import LocalMeasurer
-
-    with LocalMeasurer(session.target, session.seed) as measurer:
+    with ExitStack() as stack:
+        measurer = stack.enter_context(_measurer(session, report, stack))
         run = _Run(plan, rows, session, registry, report, measurer)
         try:
             run.spend()
@@ -59,6 +63,23 @@ def tune_plan(plan: Plan, session: Session, registry: Registry, report: Report) 
             run.note_cost()
             run.kit.model.save()
     return Tuned(run.trials, time.monotonic() - run.began, tuple(run.rounds))
+
+
+def _measurer(session: Session, report: Report, stack: ExitStack) -> Measurer:
+    from .measure.farm import open_farm
+    from .measure.measurer import Measurer
+
+    farm = stack.enter_context(open_farm(session.farm)) if session.farm else None
+    return Measurer(session.target, seed=session.seed, executor=farm, warn=report.warn)
+
+
+@dataclass(frozen=True)
+class _UnderWay:
+    """A batch that was sent to be measured. why: the scheduler's reason for its task."""
+
+    standing: Standing
+    why: str
+    submitted: tuple[Batch, Future[list[Outcome]]]
 
 
 class _Run:
@@ -69,7 +90,7 @@ class _Run:
         session: Session,
         registry: Registry,
         report: Report,
-        measurer: LocalMeasurer,
+        measurer: Measurer,
     ) -> None:
         self.session, self.registry, self.report = session, registry, report
         self.measurer = measurer
@@ -87,17 +108,22 @@ class _Run:
             standings, session.budget, _fixed(plan, rows), session.objective, session.seed
         )
         self.kit = _kit(session, registry, report)
+        self.before = {row.task.key: row.record for row in rows}
         self.searches: dict[str, Search] = {}
         self.rounds: list[Round] = []
-        self.trials = self.failed = 0
+        self.trials = self.failed = self.under_way = 0
         self.began = time.monotonic()
 
     def spend(self) -> None:
-        """Batch after batch; at the end, note which searches are over and why."""
-        while self._left() > 0 and (chosen := self.scheduler.next()) is not None:
-            standing, why = chosen
-            self._batch(standing, why)
-        self.scheduler.next()
+        """Batch after batch; at the end, settle the winners and note which searches are over."""
+        under_way: deque[_UnderWay] = deque()
+        while True:
+            while len(under_way) < self.measurer.depth and (batch := self._begin()) is not None:
+                under_way.append(batch)
+            if not under_way:
+                break
+            self._end_batch(under_way.popleft())
+        self._settle()
         now = _now()
         looked_at = [s for s in self.scheduler.standings if s.history or s.measured]
         # What is good enough for one goal may not be for another: that search is not over.
@@ -120,24 +146,52 @@ class _Run:
         budget = self.session.budget
         if budget.seconds is not None and time.monotonic() - self.began >= budget.seconds:
             return 0
-        return 1 << 30 if budget.trials is None else budget.trials - self.trials
+        spent = self.trials + self.under_way
+        return 1 << 30 if budget.trials is None else budget.trials - spent
 
-    def _batch(self, standing: Standing, why: str) -> None:
-        count = min(BATCH, self._left(), self.session.budget.per_task - standing.trials)
-        traces = self._propose_safely(standing, max(1, count))
-        if not traces:
+    def _begin(self) -> _UnderWay | None:
+        """The next batch on its way to a device; None where nothing is left, or not now."""
+        while (left := self._left()) > 0 and (chosen := self.scheduler.next()) is not None:
+            standing, why = chosen
+            count = min(BATCH, left, self.session.budget.per_task - standing.trials)
+            if traces := self._propose_safely(standing, max(1, count)):
+                submitted = self.measurer.submit(standing.task, traces, standing.best)
+                standing.busy = True
+                self.under_way += len(traces)
+                return _UnderWay(standing, why, submitted)
             standing.stale, standing.ended = 0, "exhausted"
             standing.history.append(standing.best)
-            return
-        outcomes = self.measurer.measure(standing.task, traces, best=standing.best)
-        self._keep(standing, outcomes)
+        return None
+
+    def _end_batch(self, batch: _UnderWay) -> None:
+        standing = batch.standing
+        outcomes = self.measurer.wait(batch.submitted)
+        self.under_way -= len(outcomes)
+        standing.busy = False
+        known = [outcome for outcome in outcomes if outcome.error != INFRASTRUCTURE]
+        if not known:
+            raise DeviceError(f"nothing can be built: {outcomes[0].message}", "see the farm's logs")
+        self._keep(standing, known)
         if standing.task.key.workload in self.searches:
-            self.searches[standing.task.key.workload].observe(outcomes)
-        standing.observe(min(outcome.latency for outcome in outcomes), len(outcomes))
-        self.trials += len(outcomes)
-        self.failed += sum(bool(outcome.error) for outcome in outcomes)
-        self.rounds.append(self._round(standing, len(outcomes), why))
-        self.report.progress(self._progress(standing, why))
+            self.searches[standing.task.key.workload].observe(known)
+        standing.observe(min(outcome.latency for outcome in known), len(known))
+        self.trials += len(known)
+        self.failed += sum(bool(outcome.error) for outcome in known)
+        self.rounds.append(self._round(standing, len(known), batch.why))
+        self.report.progress(self._progress(standing, batch.why))
+
+    def _settle(self) -> None:
+        """Let the best few of every task that was searched run against each other."""
+        searched = [s for s in self.scheduler.standings if len(s.history) > 1]
+        if searched:
+            self.report.stage("settle", f"the best few of {len(searched)} tasks in turns")
+        for standing in searched:
+            task = standing.task
+            default = dump(default_schedule(task.mod, self.session.target).trace)
+            before = self.before.get(task.key)
+            record = settle(task, before, default, self.measurer, self.registry, self._where())
+            if record is not None:
+                standing.best = record.latency
 
     def _propose_safely(self, standing: Standing, count: int) -> list[str]:
         """A search that fails costs its task the tuning, and no other task anything."""
@@ -161,15 +215,7 @@ class _Run:
     def _keep(self, standing: Standing, outcomes: Sequence[Outcome]) -> None:
         """All outcomes as measurements; those that are right and as good as any as records."""
         first = not standing.history and not standing.measured
-        provenance = Provenance(
-            tool=__version__,
-            tvm=VERSION,
-            search="default" if first else self.session.search,
-            device=platform.node(),
-            seed=self.session.seed,
-            created=_now(),
-            rules=rule_set_digest(self.kit.rules),
-        )
+        search = "default" if first else self.session.search
         task, key = standing.task, standing.task.key
         measurements = [
             Measurement(
@@ -178,18 +224,29 @@ class _Run:
                 o.seconds,
                 o.error,
                 o.message,
-                provenance,
+                self._where(search, o.device),
                 self.kit.features(task, o.trace),
             )
             for o in outcomes
         ]
         best = standing.best if standing.measured else float("inf")
         records = [
-            Record(key, o.trace, o.seconds, o.proof, provenance)
+            Record(key, o.trace, o.seconds, o.proof, self._where(search, o.device))
             for o in outcomes
             if not o.error and o.proof and o.latency < best
         ]
         self.registry.add_batch(measurements, records)
+
+    def _where(self, search: str = "", device: str = "") -> Provenance:
+        return Provenance(
+            tool=__version__,
+            tvm=VERSION,
+            search=search or self.session.search,
+            device=device,
+            seed=self.session.seed,
+            created=_now(),
+            rules=rule_set_digest(self.kit.rules),
+        )
 
     def _end(self, standing: Standing, now: str) -> SearchEnd:
         final = {"no improvement": ALWAYS, "exhausted": ALWAYS}

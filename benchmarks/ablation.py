@@ -35,7 +35,7 @@ import searching
 import zoo
 from cost_model import Program, measured_programs
 
-from ansor_deploy.measure.local import LocalMeasurer
+from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.plan import Budget
 from ansor_deploy.rule import shipped_rules
@@ -124,7 +124,7 @@ def main() -> None:
     target = searching.host(args.threads)
     grid = tuple(round(args.trials * part) for part in (0.25, 0.5, 1.0))
     runs: dict[str, list[list[Winners]]] = {name: [] for name in args.variants}
-    with LocalMeasurer(target) as measurer:
+    with Measurer(target) as measurer:
         tasks = searching.network_tasks(args.network, target, args.tasks)
         known = _known(args, target, measurer)
         for seed in range(args.seed, args.seed + args.seeds):
@@ -157,7 +157,7 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _known(args: Any, target: Target, measurer: LocalMeasurer) -> list[Program]:
+def _known(args: Any, target: Target, measurer: Measurer) -> list[Program]:
     """Programs of another network, for the cost models that are not cold."""
     if not any(VARIANTS[name].warm and VARIANTS[name].learns for name in args.variants):
         return []
@@ -167,7 +167,7 @@ def _known(args: Any, target: Target, measurer: LocalMeasurer) -> list[Program]:
 
 
 def _measured_again(
-    tasks: Sequence[Task], runs: dict[str, list[list[Winners]]], measurer: LocalMeasurer
+    tasks: Sequence[Task], runs: dict[str, list[list[Winners]]], measurer: Measurer
 ) -> dict[tuple[str, str], float]:
     """Seconds of every winner, by workload and trace; all of a task in turns."""
     seconds = {}
@@ -207,7 +207,7 @@ def _run(
     variant: Variant,
     tasks: Sequence[Task],
     target: Target,
-    measurer: LocalMeasurer,
+    measurer: Measurer,
     known: Sequence[Program],
     trials: int,
     seed: int,

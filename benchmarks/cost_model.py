@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import searching
 
-from ansor_deploy.measure.local import LocalMeasurer
+from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.rule import shipped_rules
 from ansor_deploy.search.cost_model import CostModel
@@ -70,7 +70,7 @@ def main() -> None:
     target = searching.host(args.threads)
     tasks = searching.network_tasks("resnet50", target, args.tasks)
     rng = random.Random(args.seed)  # noqa: S311 - no secret
-    with LocalMeasurer(target) as measurer:
+    with Measurer(target) as measurer:
         programs = list(measured_programs(tasks, target, measurer, args.programs, rng))
     found = evaluate(programs, args.seed)
     print(f"{'':12}" + "".join(f"{name:>10}" for name in asdict(found)))
@@ -130,7 +130,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def measured_programs(
-    tasks: Sequence[Task], target: Target, measurer: LocalMeasurer, count: int, rng: random.Random
+    tasks: Sequence[Task], target: Target, measurer: Measurer, count: int, rng: random.Random
 ) -> Iterator[Program]:
     """Distinct random programs of each task, without those that fail."""
     extract = Extractor(target)

@@ -23,7 +23,7 @@ import searching
 from operators_te import OPERATORS
 from peak import Peak
 
-from ansor_deploy.measure.local import LocalMeasurer
+from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.target import Target
 
@@ -68,7 +68,7 @@ def main() -> None:
     print(f"{target.cores} threads, {limits.gflops:.0f} GFLOP/s, {limits.gbytes:.0f} GB/s")
     print(HEADER, flush=True)
     cases: list[Case] = []
-    with LocalMeasurer(target) as measurer:
+    with Measurer(target) as measurer:
         _warm_up(target)
         for name in args.only:
             cases.append(_case(name, target, measurer, limits, args.trials, args.seed))
@@ -102,7 +102,7 @@ def limit(name: str, task: Task, limits: Peak) -> float:
 
 
 def _case(
-    name: str, target: Target, measurer: LocalMeasurer, limits: Peak, trials: int, seed: int
+    name: str, target: Target, measurer: Measurer, limits: Peak, trials: int, seed: int
 ) -> Case:
     task = searching.operator_task(name, target)
     runs = {}
@@ -141,7 +141,7 @@ def _finalists(run: searching.Run) -> list[str]:
 
 
 def interleaved(
-    task: Task, sides: Sequence[Sequence[str]], measurer: LocalMeasurer
+    task: Task, sides: Sequence[Sequence[str]], measurer: Measurer
 ) -> tuple[float, ...]:
     """The best median seconds of each side's schedules, all measured in turns."""
     traces = [trace for side in sides for trace in side]

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 import searching
 from operators_te import OPERATORS
 
-from ansor_deploy.measure.local import LocalMeasurer
+from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.target import Target
 
 TASKS = ("C1D", "C2D-fused", "DEP", "TBS")
@@ -49,7 +49,7 @@ def main() -> None:
     target = searching.host(args.threads)
     print(HEADER, flush=True)
     costs: list[Cost] = []
-    with LocalMeasurer(target) as measurer:
+    with Measurer(target) as measurer:
         for name in args.only:
             for search in args.search:
                 costs.append(_cost(name, search, target, measurer, args.trials, args.seed))
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def _cost(
-    name: str, search: str, target: Target, measurer: LocalMeasurer, trials: int, seed: int
+    name: str, search: str, target: Target, measurer: Measurer, trials: int, seed: int
 ) -> Cost:
     task, open_ = searching.operator_task(name, target), searching.opener(search)
     open_(task, target, [], seed)  # what is loaded once and for all is not counted

@@ -20,7 +20,7 @@ from peak import Peak
 
 from ansor_deploy import __version__
 from ansor_deploy._tvm import VERSION
-from ansor_deploy.measure.local import LocalMeasurer
+from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.measure.outcome import Outcome
 from ansor_deploy.model.prepare import prepare
 from ansor_deploy.model.tasks import Task, task_of
@@ -75,7 +75,7 @@ def search(
     open_: Opener,
     task: Task,
     target: Target,
-    measurer: LocalMeasurer,
+    measurer: Measurer,
     trials: int,
     seed: int,
     *,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .helptext import examples
-from .options import budget_options, json_option, model_file, session_options
+from .options import budget_options, json_option, model_file, place_options, session_options
 from .output import print_json, stdout_kept_clean
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 )
 @session_options
 @budget_options
+@place_options
 @json_option
 def command(model: Path, output: Path | None, session: Session, as_json: bool) -> None:
     """Tune, compile, verify and write a model's library.

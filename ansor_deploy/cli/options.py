@@ -154,6 +154,22 @@ def budget_options(command: Command) -> Command:
     return with_budget
 
 
+def place_options(command: Command) -> Command:
+    """Options that say where candidates are built and run, noted in the session."""
+
+    @click.option(
+        "--farm",
+        default="",
+        metavar="tcp://HOST:PORT",
+        help="Build candidates on this Dask cluster.  [default: on this machine]",
+    )
+    @wraps(command)
+    def with_places(session: Session, farm: str, **rest: Any) -> Any:
+        return command(session=replace(session, farm=farm), **rest)
+
+    return with_places
+
+
 def make_budget(
     effort: str, trials: int | None, seconds: float | None, min_impact: float | None
 ) -> Budget:

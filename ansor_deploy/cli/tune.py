@@ -12,7 +12,7 @@ from ..errors import BudgetError
 from ..search.objectives import OBJECTIVES
 from .helptext import examples
 from .objective import chosen_objective, missed_goals
-from .options import budget_options, json_option, model_file, session_options
+from .options import budget_options, json_option, model_file, place_options, session_options
 from .output import print_json, stdout_kept_clean
 from .values import LatencyGoal
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 @click.argument("models", type=model_file, nargs=-1, required=True)
 @session_options
 @budget_options
+@place_options
 @click.option(
     "--objective",
     type=click.Choice(OBJECTIVES),

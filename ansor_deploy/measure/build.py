@@ -1,22 +1,27 @@
-"""Candidates to libraries, in a pool of warm workers, each build with its own deadline."""
+"""Candidates to libraries, by an executor: this machine's warm workers, or a farm."""
 
 from __future__ import annotations
 
 import itertools
 import os
 import shutil
-from collections import deque
+import tempfile
+import threading
 from collections.abc import Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 from ..errors import AnsorError
 from ..target import Target
-from .worker import Worker, WorkerFailure, wait_any
+from .worker import Worker, WorkerFailure
 
 BUILD_SECONDS = 30.0
 _LINKERS = ("ld", "g++", "gcc", "clang++", "clang", "c++", "cc")  # as `codegen` and TVM find them
+_ENV = {"TVM_NUM_THREADS": "1"}  # of a build worker: there is one a core
+_this_thread = threading.local()
 
 
 @dataclass(frozen=True)
@@ -38,78 +43,154 @@ class Built:
 
 @dataclass(frozen=True)
 class BuildFailure:
-    """Why there is no library. error: "build", "timeout" or "crash"."""
+    """Why there is no library. error: "build", "link", "timeout", "crash", "infrastructure"."""
 
     error: str
     message: str
 
 
-class Builder:
-    """A pool of build workers, one a core unless said otherwise, writing into `folder`.
+class WarmThreads(ThreadPoolExecutor):
+    """Threads that each own a build worker: a child process that imports TVM once.
 
-    The workers start at once, in the background. timeout: seconds for one build.
+    The workers are started by the thread that calls `start`, in the background.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.workers = [Worker(_ENV) for _ in range(count)]
+        self._unowned: SimpleQueue[Worker] = SimpleQueue()
+        for worker in self.workers:
+            self._unowned.put(worker)
+        super().__init__(count, "ansor-deploy-build", self._adopt)
+
+    def start(self) -> None:
+        """Start every worker without waiting for any."""
+        for worker in self.workers:
+            worker.start()
+
+    def interrupt(self) -> None:
+        """End what is being built, now; the next job finds fresh workers."""
+        for worker in self.workers:
+            worker.interrupt()
+
+    def close(self) -> None:
+        """Kill every worker, whatever it does."""
+        self.shutdown(wait=False, cancel_futures=True)
+        self.interrupt()
+        self.shutdown(wait=True)
+        for worker in self.workers:
+            worker.close()
+
+    def _adopt(self) -> None:
+        _this_thread.worker = self._unowned.get()
+
+
+def build_candidate(payload: dict[str, Any], timeout: float) -> dict[str, Any]:
+    """In an executor's thread, here or on a farm: build in this thread's warm worker.
+
+    payload: as of `codegen.build`; without a "path", the library comes back as "library", its
+    bytes. The answer of a build that failed is {"error", "message"}.
+    """
+    if "path" in payload:
+        return _called(payload, timeout)
+    with tempfile.TemporaryDirectory(prefix="ansor-deploy-build-") as folder:
+        path = Path(folder) / "candidate.so"
+        made = _called({**payload, "path": str(path)}, timeout)
+        return made if "error" in made else {**made, "library": path.read_bytes()}
+
+
+class Builder:
+    """Builds candidates of one target into `folder`.
+
+    executor: of the `concurrent.futures` protocol; this machine's cores unless one is given,
+    which stays its owner's to shut down. timeout: seconds for one build.
     """
 
     def __init__(
-        self, target: Target, folder: Path, workers: int = 0, timeout: float = BUILD_SECONDS
+        self,
+        target: Target,
+        folder: Path,
+        executor: Executor | None = None,
+        timeout: float = BUILD_SECONDS,
     ) -> None:
         self._target = target.to_json()
         self._folder = folder
         self._timeout = timeout
         self._names = itertools.count()
-        count = workers or len(os.sched_getaffinity(0))
-        self._workers = [Worker({"TVM_NUM_THREADS": "1"}) for _ in range(count)]
+        self._here: WarmThreads | None = None
+        if executor is None:
+            executor = self._here = WarmThreads(len(os.sched_getaffinity(0)))
+        self._executor = executor
 
     def start(self) -> None:
-        """Start every worker without waiting for any. AnsorError where nothing can link."""
+        """Start the workers of this machine. AnsorError where nothing can link."""
+        if self._here is None:
+            return
         if not any(shutil.which(name) for name in _LINKERS):
             raise AnsorError(
                 "no linker to build candidates with: neither ld nor a C++ compiler is on the PATH",
                 "install one (Debian: apt-get install g++), then repeat the command",
             )
-        for worker in self._workers:
-            worker.start()
+        self._here.start()
 
-    def build(self, jobs: Sequence[BuildJob]) -> list[Built | BuildFailure]:
-        """A result a job, in the order of the jobs. AnsorError where no worker can start."""
-        results: list[Any] = [None] * len(jobs)
-        queue, idle = deque(range(len(jobs))), list(self._workers)
-        busy: dict[Worker, int] = {}
-        try:
-            while queue or busy:
-                while queue and idle:
-                    worker = idle.pop()
-                    busy[worker] = queue.popleft()
-                    self._submit(worker, jobs[busy[worker]])
-                for worker in wait_any(list(busy)):
-                    results[busy.pop(worker)] = _result(worker)
-                    idle.append(worker)
-        finally:  # interrupted: answers that may still come are nobody's
-            for worker in busy:
-                worker.kill()
-        return results
-
-    def close(self) -> None:
-        """Kill every worker, whatever it does."""
-        for worker in self._workers:
-            worker.close()
-
-    def _submit(self, worker: Worker, job: BuildJob) -> None:
-        path = self._folder / f"candidate-{next(self._names)}.so"
+    def submit(self, job: BuildJob) -> Future[dict[str, Any]]:
+        """Begin a build that `result` ends."""
         payload = {
             "text": job.text,
             "how": job.how,
             "trace": job.trace,
             "target": self._target,
-            "path": str(path),
         }
-        worker.submit("ansor_deploy.measure.codegen:build", payload, self._timeout)
+        if self._here is not None:
+            payload["path"] = str(self._path())
+        return self._executor.submit(build_candidate, payload, self._timeout)
+
+    def result(self, building: Future[dict[str, Any]]) -> Built | BuildFailure:
+        """What became of a build. AnsorError where no worker can start."""
+        try:
+            made = building.result()
+        except AnsorError:
+            raise
+        except Exception as error:  # noqa: BLE001 - an executor raises what it likes when it fails
+            return BuildFailure("infrastructure", f"{type(error).__name__}: {error}"[:600])
+        if "error" in made:
+            return BuildFailure(made["error"], f"building: {made['message']}")
+        if "library" in made:
+            path = self._path()
+            path.write_bytes(made["library"])
+            return Built(path, tuple(made["steps"]))
+        return Built(Path(made["path"]), tuple(made["steps"]))
+
+    def build(self, jobs: Sequence[BuildJob]) -> list[Built | BuildFailure]:
+        """A result a job, in the order of the jobs."""
+        building = [self.submit(job) for job in jobs]
+        return [self.result(one) for one in building]
+
+    def interrupt(self) -> None:
+        """End what is being built on this machine, now."""
+        if self._here is not None:
+            self._here.interrupt()
+
+    def close(self) -> None:
+        """Kill this machine's workers, whatever they do."""
+        if self._here is not None:
+            self._here.close()
+
+    def _path(self) -> Path:
+        return self._folder / f"candidate-{next(self._names)}.so"
 
 
-def _result(worker: Worker) -> Built | BuildFailure:
+def _called(payload: dict[str, Any], timeout: float) -> dict[str, Any]:
+    worker: Worker | None = getattr(_this_thread, "worker", None)
+    if worker is None:  # a farm's thread
+        worker = _this_thread.worker = Worker(_ENV)
     try:
-        made = worker.result()
+        made: dict[str, Any] = worker.call("ansor_deploy.measure.codegen:build", payload, timeout)
     except WorkerFailure as failure:
-        kind = "build" if failure.kind == "raised" else failure.kind
-        return BuildFailure(kind, f"building: {failure.message}")
-    return Built(Path(made["path"]), tuple(made["steps"]))
+        return {"error": _kind(failure), "message": failure.message}
+    return made
+
+
+def _kind(failure: WorkerFailure) -> str:
+    if failure.kind != "raised":
+        return failure.kind
+    return "link" if failure.message.startswith("LinkError") else "build"

@@ -7,15 +7,17 @@ from statistics import median
 from typing import Any
 
 UNMEASURED = "unmeasured"  # a replay's answer about what was never recorded
+INFRASTRUCTURE = "infrastructure"  # what builds or runs failed, and not the candidate
 
 
 @dataclass(frozen=True)
 class Outcome:
     """Times in seconds, or an error that is data.
 
-    error: "" or a kind: "build", "load", "run", "timeout", "crash", "wrong-output".
+    error: "" or a kind: "build", "link", "load", "run", "timeout", "crash", "wrong-output", or
+    "infrastructure", which says nothing of the candidate.
     proof: how the output was checked, {"oracle", "seed", "max_abs_err", "max_rel_err"}; None
-    where it never came to that.
+    where it never came to that. device: the name of the site that it ran on.
     """
 
     trace: str
@@ -23,6 +25,7 @@ class Outcome:
     error: str = ""
     message: str = ""
     proof: dict[str, Any] | None = None
+    device: str = ""
 
     @property
     def latency(self) -> float:

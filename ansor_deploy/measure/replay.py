@@ -27,7 +27,7 @@ _FIELDS = ("seconds", "error", "message")
 
 
 class ReplayMeasurer:
-    """Answers from recorded measurements. A context manager, as `LocalMeasurer` is.
+    """Answers from recorded measurements. A context manager, as `Measurer` is.
 
     recorded: a workload's key and an outcome, for each measurement; of several of one trace
     the last counts. otherwise: a model of the time, in seconds, of what was not recorded.

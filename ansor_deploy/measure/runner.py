@@ -29,8 +29,11 @@ _SLOW = 3.0
 _CLOSE = 1.3  # slower than that, no repeat makes it the best
 
 
+load = tvm.runtime.load_module
+
+
 @dataclass
-class _Bound:
+class Bound:
     """A loaded library whose `compute` is bound to its tensors, weights packed."""
 
     library: Any
@@ -38,6 +41,7 @@ class _Bound:
     outputs: list[Any]
 
     def __call__(self) -> None:
+        """Run once."""
         self.library["compute"](*self.arguments)
 
     def times(self, number: int, repeat: int) -> list[float]:
@@ -52,7 +56,7 @@ def reference(payload: dict[str, Any]) -> dict[str, Any]:
     Where most of what it computes from signed inputs is NaN, the inputs are made positive.
     """
     for positive in (False, True):
-        bound = _bind(tvm.runtime.load_module(payload["path"]), payload, positive)
+        bound = bind(load(payload["path"]), payload, positive)
         bound()
         outputs = [output.numpy() for output in bound.outputs]
         if not any(_mostly_nan(output) for output in outputs):
@@ -68,28 +72,34 @@ def run(payload: dict[str, Any]) -> dict[str, Any]:
 
     payload: "path", "steps", "signature", "seed", "expected" and "best" (seconds, or None).
     """
-    positive, expected = _expected(payload["expected"], json.dumps(payload["signature"]))
     try:
-        library = tvm.runtime.load_module(payload["path"])
+        library = load(payload["path"])
     except Exception as error:  # noqa: BLE001 - what the loader raises differs by what is wrong
-        return _outcome("load", describe(error))
-    bound = _bind(library, payload, positive)
-    first = _clock(bound)
+        return outcome("load", describe(error))
+    bound, found = verdict(library, payload)
+    if not found["error"]:
+        found["seconds"] = _measure(bound, payload["best"])
+    return found
+
+
+def verdict(library: Any, payload: dict[str, Any]) -> tuple[Bound, dict[str, Any]]:
+    """The library bound to its tensors, and whether what it computes is right."""
+    positive, expected = _expected(payload["expected"], json.dumps(payload["signature"]))
+    bound = bind(library, payload, positive)
+    bound()
     ok, worst, relative = _check(bound.outputs, expected, payload["signature"]["reduction"])
     errors = {"max_abs_err": worst, "max_rel_err": relative}
-    if not ok:
-        message = f"differs by {worst:.3g}, {relative:.3g} of the largest magnitude"
-        return _outcome("wrong-output", message, errors)
-    best = payload["best"]
-    return {**_outcome("", "", errors), "seconds": _measure(bound, first, best)}
+    if ok:
+        return bound, outcome("", "", errors)
+    message = f"differs by {worst:.3g}, {relative:.3g} of the largest magnitude"
+    return bound, outcome("wrong-output", message, errors)
 
 
-def _measure(bound: _Bound, first: float, best: float | None) -> list[float]:
+def _measure(bound: Bound, best: float | None) -> list[float]:
     """Repeats until they agree, or show that it cannot be the best; one where it is far slower."""
+    first = _clock(bound)  # the one before woke the threads and met cold caches
     if best is not None and first > _SLOW * best:
-        first = _clock(bound)  # the first run woke the threads and met cold caches
-        if first > _SLOW * best:
-            return [first]
+        return [first]
     (estimate,) = bound.times(1, 1) if first * 1e3 < MIN_REPEAT_MS else (first,)
     number = max(1, round(MIN_REPEAT_MS / 1e3 / max(estimate, 1e-7)))
     seconds: list[float] = []
@@ -112,7 +122,7 @@ def _clock(call: Callable[[], None]) -> float:
     return time.perf_counter() - started
 
 
-def _bind(library: Any, payload: dict[str, Any], positive: bool) -> _Bound:
+def bind(library: Any, payload: dict[str, Any], positive: bool) -> Bound:
     """Allocate and pack. Its outputs are poisoned."""
     spec = payload["signature"]
     inputs = _inputs(json.dumps(spec), payload["seed"], positive)
@@ -125,7 +135,7 @@ def _bind(library: Any, payload: dict[str, Any], positive: bool) -> _Bound:
         arguments = [places[kind][at] for kind, at in step["arguments"]]
         if step is not payload["steps"][-1]:
             library[step["function"]](*arguments)
-    return _Bound(library, arguments, [inputs[at] for at in spec["outputs"]])
+    return Bound(library, arguments, [inputs[at] for at in spec["outputs"]])
 
 
 @lru_cache(maxsize=1)
@@ -162,5 +172,6 @@ def _mostly_nan(output: np.ndarray) -> bool:
     return float(np.isnan(output.astype(np.float32)).mean()) > 0.5
 
 
-def _outcome(error: str, message: str, errors: dict[str, float] | None = None) -> dict[str, Any]:
+def outcome(error: str, message: str, errors: dict[str, float] | None = None) -> dict[str, Any]:
+    """The answer about a candidate, as yet without times."""
     return {"seconds": [], "error": error, "message": message, "errors": errors}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import platform
 import shutil
 import tempfile
 from pathlib import Path
@@ -33,13 +34,16 @@ class Site(Protocol):
         """What a file of the site contains."""
 
     def drop(self, place: str) -> None:
-        """Remove a file of the site, if it is there."""
+        """Remove what `put` or the site's process left at a path, if it is there."""
 
     def scratch(self, name: str) -> str:
         """A path for a file that the site's process writes."""
 
     def restart(self) -> None:
         """Kill the process, whatever it does, and start a fresh one in the background."""
+
+    def interrupt(self) -> None:
+        """End what runs, from another thread than the one that waits for it."""
 
     def close(self) -> None:
         """Kill the process and remove every file. May be called twice."""
@@ -51,7 +55,7 @@ class LocalSite:
     remote = False
 
     def __init__(self, cores: int) -> None:
-        self.name = "this machine"
+        self.name = platform.node()
         self._folder = Path(tempfile.mkdtemp(prefix="ansor-deploy-site-"))
         self._names = itertools.count()
         # TVM takes half of the cores on x86 unless it is told, before its first parallel loop.
@@ -74,8 +78,9 @@ class LocalSite:
         return Path(place).read_bytes()
 
     def drop(self, place: str) -> None:
-        """Remove the file, if it is there."""
-        Path(place).unlink(missing_ok=True)
+        """Remove a file that the process wrote; what was put is its owner's to remove."""
+        if Path(place).is_relative_to(self._folder):
+            Path(place).unlink(missing_ok=True)
 
     def scratch(self, name: str) -> str:
         """A path in a folder that goes with the site."""
@@ -85,6 +90,10 @@ class LocalSite:
         """Kill the process and start a fresh one in the background."""
         self._worker.kill()
         self._worker.start()
+
+    def interrupt(self) -> None:
+        """Kill the process: the thread that waits for it sees a crash."""
+        self._worker.interrupt()
 
     def close(self) -> None:
         """Kill the process and remove its folder."""

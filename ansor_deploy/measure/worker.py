@@ -17,8 +17,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from multiprocessing.connection import Connection, wait
+from collections.abc import Mapping
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -63,11 +63,6 @@ class Worker:
         """Process id of the child; 0 where there is none."""
         return self._process.pid if self._process else 0
 
-    @property
-    def deadline(self) -> float:
-        """When the call under way is given up, by `time.monotonic()`."""
-        return self._deadline
-
     def start(self) -> None:
         """Start the child unless it lives; it imports TVM while the parent goes on."""
         if self._process is not None and self._process.poll() is None:
@@ -96,7 +91,6 @@ class Worker:
         """
         try:
             self.submit(function, payload, timeout)
-            wait([self.fileno()], max(0.0, self._deadline - time.monotonic()))
             return self.result()
         except WorkerFailure:
             raise
@@ -114,10 +108,6 @@ class Worker:
         self._limit = timeout
         self._deadline = time.monotonic() + timeout
 
-    def finished(self) -> bool:
-        """Whether `result` would answer, or give up, at once."""
-        return self._link.poll(0) or time.monotonic() >= self._deadline
-
     def result(self) -> Any:
         """The answer to the call under way; raises as `call` does."""
         if not self._link.poll(max(0.0, self._deadline - time.monotonic())):
@@ -131,9 +121,12 @@ class Worker:
             raise WorkerFailure("raised", str(value))
         return value
 
-    def fileno(self) -> int:
-        """Of the connection: `multiprocessing.connection.wait` takes the worker itself."""
-        return self._link.fileno()
+    def interrupt(self) -> None:
+        """Kill the child from another thread than the caller's, who sees a crash."""
+        process = self._process
+        if process is not None and process.poll() is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
 
     def kill(self) -> None:
         """End the child and whatever it started, now. The next call starts a fresh one."""
@@ -182,15 +175,6 @@ class Worker:
         tail = os.pread(self._output, _TAIL_BYTES, max(0, size - _TAIL_BYTES))
         lines = tail.decode(errors="replace").strip().splitlines()[-5:]
         return ": ".join([_cause(status), *([" | ".join(lines)] if lines else [])])
-
-
-def wait_any(workers: Sequence[Worker]) -> list[Worker]:
-    """The busy workers that have finished, crashed or passed their deadline; at least one."""
-    while True:
-        if finished := [worker for worker in workers if worker.finished()]:
-            return finished
-        left = min(worker.deadline for worker in workers) - time.monotonic()
-        wait([worker.fileno() for worker in workers], max(0.0, left))
 
 
 def _append_only() -> int:

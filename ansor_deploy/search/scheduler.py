@@ -28,7 +28,7 @@ BATCH = 16  # trials, the unit in which the time spent on a task is counted
 class Standing:
     """A task in the course of a run. history: best latency in seconds after each batch.
 
-    trials: those of earlier runs included.
+    trials: those of earlier runs included. busy: a batch of it is being measured.
     """
 
     task: Task
@@ -37,6 +37,7 @@ class Standing:
     measured: bool = False
     stale: int = 0
     ended: str = ""
+    busy: bool = False
     history: list[float] = field(default_factory=list)
     earlier: int = field(init=False)  # batches of earlier runs
 
@@ -133,12 +134,12 @@ class Scheduler:
         return self.slope(standing) * standing.gain(self._fastest_like(standing))
 
     def next(self) -> tuple[Standing, str] | None:
-        """The task for the next batch and the reason; None when all have ended.
+        """The task for the next batch and the reason; None when all have ended or are busy.
 
         First every task once, the heaviest first; from then on by gradient.
         """
         self._end()
-        open_tasks = [s for s in self.standings if not s.ended]
+        open_tasks = [s for s in self.standings if not s.ended and not s.busy]
         fresh = [s for s in open_tasks if not s.history]
         if fresh:
             return max(fresh, key=lambda s: s.task.weight * s.best), "first look"
@@ -170,7 +171,7 @@ class Scheduler:
         total = self.end_to_end
         known = all(standing.measured or standing.history for standing in self.standings)
         for standing in self.standings:
-            if standing.ended:
+            if standing.ended or standing.busy:
                 continue
             # Before everything was measured, a goal may seem reached that is not.
             if known and self.slope(standing) == 0:

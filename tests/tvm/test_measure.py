@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import Future
 
 import psutil
 import pytest
@@ -13,9 +14,9 @@ from processes import wait_until_gone
 from tvm import te, topi
 
 from ansor_deploy.errors import AnsorError
-from ansor_deploy.measure import local
+from ansor_deploy.measure import site_runner
 from ansor_deploy.measure.build import BuildJob
-from ansor_deploy.measure.local import LocalMeasurer
+from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.measure.signature import seeded_inputs, signature
 from ansor_deploy.model.canonical_text import canonical_text, parse
 from ansor_deploy.model.tasks import Task, _task
@@ -125,7 +126,7 @@ def default_trace(task):
 
 @pytest.fixture(scope="module")
 def measurer():
-    with LocalMeasurer(TARGET) as made:
+    with Measurer(TARGET) as made:
         yield made
 
 
@@ -163,7 +164,7 @@ def test_another_schedule_agrees_within_the_tolerance(measurer):
 @pytest.mark.parametrize("program", [conv_relu, two_matmuls_with_packed_weights])
 def test_weights_are_packed_outside_the_timed_function(measurer, program):
     task = task_of(program())
-    (built,) = measurer._builder.build([BuildJob(task.workload.text, "default")])
+    (built,) = measurer.builder.build([BuildJob(task.workload.text, "default")])
     built.path.unlink()
     assert [step["function"] for step in built.steps] == ["pack_0", "compute"]
     assert any(kind == "made" for kind, _ in built.steps[-1]["arguments"])
@@ -198,10 +199,10 @@ def test_wrong_output_is_caught_and_not_timed(measurer):
 
 def test_the_plain_program_overrules_a_wrong_reference(measurer):
     task = task_of(te_with_extent(48))
-    (built,) = measurer._builder.build(
-        [BuildJob(task.workload.text, "trace", swapping_trace(task))]
-    )
-    measurer._references[task.workload.key] = measurer._reference(task, "default", built, 5.0)
+    (built,) = measurer.builder.build([BuildJob(task.workload.text, "trace", swapping_trace(task))])
+    wrong: Future = Future()
+    wrong.set_result({"path": str(built.path), "steps": built.steps})
+    measurer._oracles[task.workload.key, "default"] = wrong
     (outcome,) = measurer.measure(task, [default_trace(task)])
     assert outcome.error == ""
     assert outcome.proof["oracle"] == "plain"
@@ -214,9 +215,16 @@ def te_with_extent(extent):
 
 def test_a_library_that_cannot_be_loaded_is_a_load_error(measurer):
     task = task_of(doubling())
-    (built,) = measurer._builder.build([BuildJob(task.workload.text, "default")])
+    (built,) = measurer.builder.build([BuildJob(task.workload.text, "default")])
     built.path.write_bytes(b"no library")
-    assert measurer._outcome(task, built, best=1.0).error == "load"
+    assert runner_of(measurer).run(task, built, "", best=1.0).error == "load"
+
+
+def runner_of(measurer):
+    """The only site's, as long as nothing is measured."""
+    runner = measurer._free.get()
+    measurer._free.put(runner)
+    return runner
 
 
 def test_traces_that_do_not_fit_are_build_errors(measurer):
@@ -232,12 +240,13 @@ def in_place_of_doubling(measurer, text):
     """Run the program of a text as if it were a candidate of `doubling`."""
     task = task_of(doubling())
     assert measurer.measure(task, [default_trace(task)])[0].error == ""
-    (built,) = measurer._builder.build([BuildJob(text, "plain")])
-    return measurer._outcome(task, built, best=1e-6), measurer.measure(task, [default_trace(task)])
+    (built,) = measurer.builder.build([BuildJob(text, "plain")])
+    outcome = runner_of(measurer).run(task, built, "", best=1e-6)
+    return outcome, measurer.measure(task, [default_trace(task)])
 
 
 def test_a_hung_kernel_is_killed_and_the_next_runs(measurer, monkeypatch):
-    monkeypatch.setattr(local, "LEAST_SECONDS", 1.0)
+    monkeypatch.setattr(site_runner, "LEAST_SECONDS", 1.0)
     hung, (after,) = in_place_of_doubling(measurer, ENDLESS)
     assert (hung.error, hung.seconds) == ("timeout", ())
     assert "1 s" in hung.message
@@ -252,7 +261,7 @@ def test_a_crashing_kernel_is_an_outcome_and_the_next_runs(measurer):
 
 
 def test_a_schedule_that_takes_for_ever_is_killed(measurer, monkeypatch):
-    monkeypatch.setattr(local, "LEAST_SECONDS", 1.0)
+    monkeypatch.setattr(site_runner, "LEAST_SECONDS", 1.0)
     task = task_of(normalize(1 << 19))
     schedule = tvm.s_tir.Schedule(task.mod)
     total, divide = schedule.get_child_blocks(root(schedule))
@@ -262,10 +271,10 @@ def test_a_schedule_that_takes_for_ever_is_killed(measurer, monkeypatch):
 
 
 def test_without_a_reference_nothing_counts_as_measured(measurer, monkeypatch):
-    monkeypatch.setattr(local, "LEAST_SECONDS", 0.5)
-    monkeypatch.setattr(local, "PLAIN_SECONDS", 0.5)
-    monkeypatch.setattr(local, "MOST_SECONDS", 1.0)
-    monkeypatch.setattr(measurer._builder, "_timeout", 2.0)
+    monkeypatch.setattr(site_runner, "LEAST_SECONDS", 0.5)
+    monkeypatch.setattr(site_runner, "PLAIN_SECONDS", 0.5)
+    monkeypatch.setattr(site_runner, "MOST_SECONDS", 1.0)
+    monkeypatch.setattr(measurer.builder, "_timeout", 2.0)
     task = task_of(ENDLESS)
     outcomes = measurer.measure(task, [dump(tvm.s_tir.Schedule(task.mod).trace)])
     assert [outcome.error for outcome in outcomes] == ["timeout"]
@@ -290,7 +299,7 @@ def test_inputs_follow_from_the_seed():
 def test_a_machine_without_a_linker_is_one_error(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with pytest.raises(AnsorError, match="no linker"), LocalMeasurer(TARGET):
+    with pytest.raises(AnsorError, match="no linker"), Measurer(TARGET):
         pass
     assert list(tmp_path.iterdir()) == []
 
@@ -321,20 +330,22 @@ def test_nothing_is_left_after_an_exception(tmp_path, monkeypatch):
 
 
 def measure_and_be_interrupted(task, seen):
-    with LocalMeasurer(TARGET) as measurer:
+    with Measurer(TARGET) as measurer:
         assert measurer.measure(task, [default_trace(task)])[0].error == ""
-        seen += [worker.pid for worker in [measurer._runner, *measurer._builder._workers]]
+        seen += [
+            worker.pid for worker in [measurer.sites[0]._worker, *measurer.builder._here.workers]
+        ]
         assert all(psutil.pid_exists(pid) for pid in seen)
         raise KeyboardInterrupt
 
 
 ABANDONED = """
 import time
-from ansor_deploy.measure.local import LocalMeasurer
+from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.project import shipped
 from ansor_deploy.target import load_target
-measurer = LocalMeasurer(load_target("host", [shipped("targets")])).__enter__()
-workers = [measurer._runner, *measurer._builder._workers]
+measurer = Measurer(load_target("host", [shipped("targets")])).__enter__()
+workers = [measurer.sites[0]._worker, *measurer.builder._here.workers]
 print(*(worker.pid for worker in workers), flush=True)
 for worker in workers:
     worker.submit("time:sleep", 600, 600)
@@ -357,4 +368,4 @@ def test_workers_die_with_a_killed_parent(tmp_path):
 
 
 def test_kernels_run_on_all_the_cores_of_the_target(measurer):
-    assert measurer._runner.call("measure_child:threads", {}, 5) == TARGET.cores
+    assert measurer.sites[0].call("measure_child:threads", {}, 5) == TARGET.cores

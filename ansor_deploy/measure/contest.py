@@ -1,0 +1,72 @@
+"""In the run worker: several libraries of one task in turns, and a reference kernel's time.
+
+In turns, because a machine's speed changes between one minute and the next: what ran beside
+each other can be compared, what ran one after another need not be comparable.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any
+
+from .child import describe
+from .runner import Bound, bind, load, outcome, verdict
+
+TURNS = 9
+SLOT_SECONDS = 8e-3  # that one library runs in one turn
+PULSES = 5
+PULSE_SECONDS = 2e-3
+
+
+def contest(payload: dict[str, Any]) -> list[dict[str, Any]]:
+    """Check and time several libraries: for each {"seconds", "error", "message", "errors"}.
+
+    payload: "candidates" ({"path", "steps"} each), "signature", "seed" and "expected". The k-th
+    times of all were taken in the same turn.
+    """
+    checked = [_checked(payload, candidate) for candidate in payload["candidates"]]
+    right = [bound for bound, found in checked if bound is not None and not found["error"]]
+    times = iter(in_turns(right))
+    return [
+        found if bound is None or found["error"] else {**found, "seconds": next(times)}
+        for bound, found in checked
+    ]
+
+
+def in_turns(bound: list[Bound]) -> list[list[float]]:
+    """Seconds a run of each library in each turn."""
+    numbers = [max(1, round(SLOT_SECONDS / one.times(1, 1)[0])) for one in bound]
+    times: list[list[float]] = [[] for _ in bound]
+    for turn in range(TURNS):
+        order = range(len(bound)) if turn % 2 else reversed(range(len(bound)))
+        for at in order:
+            times[at] += bound[at].times(numbers[at], 1)
+    return times
+
+
+def pulse(payload: dict[str, Any]) -> float:
+    """Seconds of the reference kernel: the least of a few, each long enough to be timed.
+
+    payload: "path", "steps", "signature", "seed".
+    """
+    bound = _kernel(json.dumps(payload))
+    once = min(bound.times(1, 2))
+    return min([once, *bound.times(max(1, round(PULSE_SECONDS / once)), PULSES)])
+
+
+@lru_cache(maxsize=1)
+def _kernel(payload: str) -> Bound:
+    spec = json.loads(payload)
+    return bind(load(spec["path"]), spec, positive=False)
+
+
+def _checked(
+    payload: dict[str, Any], candidate: dict[str, Any]
+) -> tuple[Bound | None, dict[str, Any]]:
+    one = {**payload, **candidate}
+    try:
+        library = load(one["path"])
+    except Exception as error:  # noqa: BLE001 - what the loader raises differs by what is wrong
+        return None, outcome("load", describe(error))
+    return verdict(library, one)

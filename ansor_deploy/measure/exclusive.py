@@ -1,0 +1,37 @@
+"""One process at a time measures on this machine."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+# A name in Linux's abstract namespace: it goes with its holder, however that ends, and leaves no
+# file behind. All users of the machine share it, as they share its cores.
+_NAME = "\0ansor-deploy-measures-here"
+_POLL_SECONDS = 0.05
+
+
+@contextmanager
+def exclusive() -> Iterator[None]:
+    """Waits until no other process measures here; meanwhile none other does.
+
+    A system without such names goes without the exclusion.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as lock:
+        while not _taken(lock):
+            time.sleep(_POLL_SECONDS)
+        yield
+
+
+def _taken(lock: socket.socket) -> bool:
+    try:
+        with suppress(FileNotFoundError, PermissionError):
+            lock.bind(_NAME)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            return False
+        raise
+    return True

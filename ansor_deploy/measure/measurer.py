@@ -1,0 +1,359 @@
+"""Measure candidates: built here or on a farm, run on this machine or on boards."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from ..errors import DeviceError, DeviceLost
+from ..model.canonical_text import parse
+from ..target import Target
+from .build import Builder, BuildFailure, BuildJob, Built
+from .exclusive import exclusive
+from .health import DRIFT, TEXT, drift
+from .outcome import Outcome
+from .signature import signature
+from .site import LocalSite, Site
+from .site_runner import SiteRunner
+from .worker import WorkerFailure
+
+if TYPE_CHECKING:
+    from ..model.tasks import Task
+
+CHUNK = 8  # candidates between two looks at the reference kernel
+KEEP = 3  # libraries of a task's fastest, for the contest that ends its search
+# Seconds before each attempt to find a lost board again: a reboot takes a minute.
+RETURN_SECONDS = (0, 2, 5, 10, 20, 30, 60)
+
+
+@dataclass
+class Batch:
+    """Candidates of one task on their way. kept: those whose libraries stay after the batch."""
+
+    task: Task
+    traces: Sequence[str]
+    best: float
+    building: list[Future[dict[str, Any]]]
+    outcomes: list[Outcome] = field(default_factory=list)
+    stopped: bool = False
+
+    def stop(self) -> None:
+        """Take up no further candidate."""
+        self.stopped = True
+        for building in self.building:
+            building.cancel()
+
+
+class Stopped(Exception):  # noqa: N818 - no error: somebody wanted it
+    """A batch was told to stop."""
+
+
+class Measurer:
+    """Builds and runs candidates of one target. A context manager.
+
+    sites: where candidates run, each of them one at a time; this machine if none is given.
+    Where every site is remote, builds overlap runs; on this machine they never do.
+    executor: builds instead of this machine (see `build.Builder`). seed: of the inputs.
+    warn: is told what a person should know. unfit: is told of a site that fails the reference
+    kernel, and why; nothing runs there any more.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        sites: Sequence[Site] = (),
+        seed: int = 0,
+        executor: Executor | None = None,
+        warn: Callable[[str], None] = lambda _: None,
+        unfit: Callable[[str, str], None] = lambda name, why: None,
+    ) -> None:
+        self._target, self._seed = target, seed
+        self._warn, self._unfit = warn, unfit
+        self._folder = Path(tempfile.mkdtemp(prefix="ansor-deploy-measure-"))
+        self.builder = Builder(target, self._folder, executor)
+        self.sites = list(sites) or [LocalSite(target.cores)]
+        self._free: SimpleQueue[SiteRunner] = SimpleQueue()
+        for site in self.sites:
+            self._free.put(self._runner(site))
+        self._alive = len(self.sites)
+        self._threads = ThreadPoolExecutor(len(self.sites), "ansor-deploy-site")
+        self._lock = threading.Lock()
+        self._oracles: dict[tuple[str, str], Future[dict[str, Any]]] = {}
+        self._kept: dict[str, dict[str, tuple[float, Built]]] = {}
+        self._kernel_spec = signature(parse(TEXT))
+        self._told_of_drift = False
+        self.repeated = 0  # chunks measured again because a site's speed changed
+
+    def __enter__(self) -> Measurer:  # noqa: PYI034 - Self is newer than Python 3.10
+        try:
+            self.builder.start()
+            for site in self.sites:
+                site.start()
+            self._kernel = self.builder.submit(BuildJob(TEXT, "default"))
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Kill what builds and what runs, and remove every file. May be called twice."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self.builder.close()
+        for site in self.sites:
+            site.interrupt()
+        self._threads.shutdown(wait=True)
+        for site in self.sites:
+            site.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def depth(self) -> int:
+        """How many batches may be under way: one a site, and one that is built meanwhile."""
+        remote = all(site.remote for site in self.sites)
+        return len(self.sites) + 1 if remote else 1
+
+    def measure(self, task: Task, traces: Sequence[str], best: float = math.inf) -> list[Outcome]:
+        """An outcome a trace, in order; a failure is an outcome and never an exception.
+
+        best: seconds of the best candidate known; one that is clearly slower gets one repeat.
+        AnsorError where this machine cannot build at all; DeviceLost where no site is left.
+        """
+        return self.wait(self.submit(task, traces, best))
+
+    def submit(
+        self, task: Task, traces: Sequence[str], best: float = math.inf
+    ) -> tuple[Batch, Future[list[Outcome]]]:
+        """Begin what `wait` ends."""
+        self._library(task, "default")
+        text = task.workload.text
+        building = [self.builder.submit(BuildJob(text, "trace", trace)) for trace in traces]
+        batch = Batch(task, traces, best, building)
+        return batch, self._threads.submit(self._run, batch)
+
+    def wait(self, submitted: tuple[Batch, Future[list[Outcome]]]) -> list[Outcome]:
+        """The outcomes of a batch; raises as `measure`."""
+        batch, running = submitted
+        try:
+            return running.result()
+        except BaseException:  # interrupted, for one
+            self._abort(batch, running)
+            raise
+
+    def contest(self, task: Task, traces: Sequence[str], default: str) -> list[Outcome]:
+        """These schedules measured in turns, so that their times can be compared.
+
+        default: trace of the default schedule, whose library is there already.
+        """
+        kept = {t: built for t, (_, built) in self._kept.get(task.workload.key, {}).items()}
+        known: dict[str, Built | BuildFailure] = {default: self._oracle(task, "default"), **kept}
+        missing = [trace for trace in traces if trace not in known]
+        text = task.workload.text
+        made = self.builder.build([BuildJob(text, "trace", trace) for trace in missing])
+        known |= dict(zip(missing, made, strict=True))
+        libraries = [known[trace] for trace in traces]
+        return self._threads.submit(self._contest, task, traces, libraries).result()
+
+    def finalists(self, task: Task, within: float) -> list[str]:
+        """Traces of the fastest measured here, those within a share of the best, best first."""
+        kept = self._kept.get(task.workload.key, {})
+        ranked = sorted(kept, key=lambda trace: kept[trace][0])
+        return [t for t in ranked if kept[t][0] <= kept[ranked[0]][0] * (1 + within)]
+
+    # What follows runs in the threads, one a site
+
+    def _run(self, batch: Batch) -> list[Outcome]:
+        if not all(site.remote for site in self.sites):
+            wait(batch.building)  # a build beside a run would disturb it
+        built: dict[int, Built | BuildFailure] = {}
+        try:
+            while len(batch.outcomes) < len(batch.traces):
+                with self._site() as runner:
+                    self._run_on(runner, batch, built)
+        finally:
+            self._keep(batch, built)
+        return batch.outcomes
+
+    def _run_on(
+        self, runner: SiteRunner, batch: Batch, built: dict[int, Built | BuildFailure]
+    ) -> None:
+        """The rest of the batch on one site, a chunk after the other."""
+        while (start := len(batch.outcomes)) < len(batch.traces):
+            chunk = range(start, min(start + CHUNK, len(batch.traces)))
+            for at in chunk:
+                if batch.stopped:
+                    raise Stopped
+                if at not in built:
+                    built[at] = self.builder.result(batch.building[at])
+            batch.outcomes += self._steady(runner, batch, [built[at] for at in chunk], chunk)
+
+    def _steady(
+        self,
+        runner: SiteRunner,
+        batch: Batch,
+        built: Sequence[Built | BuildFailure],
+        chunk: range,
+    ) -> list[Outcome]:
+        """A chunk's outcomes; the better of two where the site's speed changed meanwhile."""
+        with _turn(runner.site):
+            before = self._pulse(runner)
+            outcomes = list(self._each(runner, batch, built, chunk))
+            changed = drift(before, self._pulse(runner))
+            if changed > DRIFT:
+                self._note_drift(runner.site, changed)
+                again = list(self._each(runner, batch, built, chunk))
+                # What disturbs a run makes it slower: the faster is nearer to the truth.
+                pairs = zip(outcomes, again, strict=True)
+                outcomes = [min(pair, key=lambda one: one.latency) for pair in pairs]
+        return outcomes
+
+    def _each(
+        self,
+        runner: SiteRunner,
+        batch: Batch,
+        built: Sequence[Built | BuildFailure],
+        chunk: range,
+    ) -> Iterator[Outcome]:
+        best = min([batch.best, *(outcome.latency for outcome in batch.outcomes)])
+        for at, library in zip(chunk, built, strict=True):
+            if batch.stopped:
+                raise Stopped
+            outcome = runner.run(batch.task, library, batch.traces[at], best)
+            best = min(best, outcome.latency)
+            yield outcome
+
+    def _contest(
+        self, task: Task, traces: Sequence[str], built: Sequence[Built | BuildFailure]
+    ) -> list[Outcome]:
+        while True:
+            with self._site() as runner, _turn(runner.site):
+                return runner.contest(task, built, traces)
+
+    def _pulse(self, runner: SiteRunner) -> float:
+        """Seconds of the reference kernel. DeviceError where the site cannot run it."""
+        kernel = self.builder.result(self._kernel)
+        if isinstance(kernel, BuildFailure):
+            raise DeviceError(
+                f"the reference kernel cannot be built for {self._target.name}: {kernel.message}",
+                "run `ansor-deploy doctor`",
+            )
+        try:
+            return runner.pulse(kernel, self._kernel_spec)
+        except WorkerFailure as failure:
+            raise Unfit(failure.message) from failure
+
+    @contextmanager
+    def _site(self) -> Iterator[SiteRunner]:
+        """A free site; one that is lost meanwhile is looked for again, and then given up."""
+        runner = self._next_free()
+        try:
+            yield runner
+        except DeviceLost as lost:
+            self._find_again(runner.site, lost)
+        except Unfit as reason:
+            self._give_up(runner.site, str(reason))
+        except BaseException:
+            self._free.put(runner)
+            raise
+        else:
+            self._free.put(runner)
+
+    def _next_free(self) -> SiteRunner:
+        while self._alive:
+            with suppress(Empty):
+                return self._free.get(timeout=1)
+        raise DeviceLost(
+            "no device is left to measure on",
+            "see `ansor-deploy devices doctor NAME`; what was measured is kept, and the same "
+            "command goes on from there",
+        )
+
+    def _find_again(self, site: Site, lost: DeviceLost) -> None:
+        self._warn(f"{site.name}: {lost.message}; looking for it again")
+        for seconds in RETURN_SECONDS:
+            time.sleep(seconds)
+            try:
+                site.start()
+            except DeviceError as error:
+                lost = DeviceLost(error.message, error.hint)
+                continue
+            self._free.put(self._runner(site))
+            return
+        self._give_up(site, lost.message)
+
+    def _give_up(self, site: Site, reason: str) -> None:
+        self._unfit(site.name, reason)
+        self._warn(f"{site.name}: {reason}; nothing is measured there any more")
+        with self._lock:
+            self._alive -= 1
+
+    def _note_drift(self, site: Site, changed: float) -> None:
+        self.repeated += 1
+        if not self._told_of_drift:
+            self._told_of_drift = True
+            self._warn(
+                f"{site.name}: its speed changed by {changed:.0%} while measuring; what it meets "
+                "is measured again (is other work running there?)"
+            )
+
+    def _runner(self, site: Site) -> SiteRunner:
+        return SiteRunner(site, self._target, self._seed, self._oracle)
+
+    def _oracle(self, task: Task, how: str) -> Built | BuildFailure:
+        return self.builder.result(self._library(task, how))
+
+    def _library(self, task: Task, how: str) -> Future[dict[str, Any]]:
+        """The task under the schedule "default" or "plain", built once."""
+        with self._lock:
+            key = (task.workload.key, how)
+            if key not in self._oracles:
+                self._oracles[key] = self.builder.submit(BuildJob(task.workload.text, how))
+            return self._oracles[key]
+
+    def _keep(self, batch: Batch, built: dict[int, Built | BuildFailure]) -> None:
+        """The libraries of the task's fastest; all others are removed."""
+        kept = self._kept.setdefault(batch.task.workload.key, {})
+        for at, library in built.items():
+            if isinstance(library, Built):
+                done = at < len(batch.outcomes)
+                latency = batch.outcomes[at].latency if done else math.inf
+                kept[batch.traces[at]] = (latency, library)
+        ranked = sorted(kept, key=lambda trace: kept[trace][0])
+        for trace in [t for t in ranked if math.isinf(kept[t][0])] + ranked[KEEP:]:
+            if trace in kept:
+                kept.pop(trace)[1].path.unlink(missing_ok=True)
+
+    def _abort(self, batch: Batch, running: Future[list[Outcome]]) -> None:
+        """Leave nothing of a batch behind, and everything ready for the next."""
+        batch.stop()
+        self.builder.interrupt()
+        for site in self.sites:
+            site.interrupt()
+        wait([running])
+
+
+class Unfit(Exception):  # noqa: N818 - the term
+    """A site does not run the reference kernel."""
+
+
+def _turn(site: Site) -> AbstractContextManager[None]:
+    """On this machine one process measures at a time; a board's agent serves one at a time."""
+    return nullcontext() if site.remote else exclusive()

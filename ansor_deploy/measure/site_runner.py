@@ -1,0 +1,215 @@
+"""Runs built candidates on one site, and holds what they compute against a reference."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..target import Target
+from .build import BuildFailure, Built
+from .outcome import Outcome
+from .signature import Signature, signature
+from .site import Site
+from .worker import WorkerFailure
+
+if TYPE_CHECKING:
+    from ..model.tasks import Task
+
+    Oracle = Callable[[Task, str], Built | BuildFailure]
+
+LEAST_SECONDS = 5.0
+PLAIN_SECONDS = 60.0
+MOST_SECONDS = 600.0
+_PATIENCE = 60.0
+_ASSUMED_SLOWER = 20.0  # than the roofline, a candidate of a task without any result
+_RUNNER = "ansor_deploy.measure.runner"
+_CONTEST = "ansor_deploy.measure.contest"
+
+
+@dataclass(frozen=True)
+class _Reference:
+    """Expected outputs of a task. oracle: "default" or "plain", the schedule they are of."""
+
+    oracle: str
+    place: str
+    failure: tuple[str, str] = ("", "")  # error and message, where there are no outputs
+
+
+class SiteRunner:
+    """Runs candidates of any task on a site, one at a time.
+
+    Times are of warm caches: the same tensors are used in every run, as in a benchmark loop,
+    and a kernel that follows others in a network may be slower. Every candidate's outputs are
+    compared with those of the default schedule before it is timed; on the first that differs,
+    the unscheduled program decides which of the two is wrong.
+
+    seed: of the inputs. oracle: gives a task's library under the schedule "default" or "plain".
+    DeviceLost comes out of every method when the site is at fault.
+    """
+
+    def __init__(self, site: Site, target: Target, seed: int, oracle: Oracle) -> None:
+        self.site = site
+        self._target, self._seed, self._oracle = target, seed, oracle
+        self._references: dict[str, _Reference] = {}
+        self._arbitrated: set[str] = set()
+        self._signatures: dict[str, Signature] = {}
+        self._kernel = ""  # where it lies on the site
+
+    def run(self, task: Task, built: Built | BuildFailure, trace: str, best: float) -> Outcome:
+        """What became of a candidate. best: seconds; one that is clearly slower runs once."""
+        if isinstance(built, BuildFailure):
+            return self._unbuilt(trace, built)
+        outcome = self._checked(task, built, trace, best)
+        if outcome.error == "wrong-output" and self._arbitrate(task):
+            outcome = self._checked(task, built, trace, best)
+        return outcome
+
+    def contest(
+        self, task: Task, built: Sequence[Built | BuildFailure], traces: Sequence[str]
+    ) -> list[Outcome]:
+        """The libraries timed in turns: an outcome each, whose times can be compared."""
+        reference = self._reference_of(task)
+        outcomes = {
+            trace: self._unbuilt(trace, one)
+            for trace, one in zip(traces, built, strict=True)
+            if isinstance(one, BuildFailure)
+        }
+        fit = [(t, b) for t, b in zip(traces, built, strict=True) if isinstance(b, Built)]
+        places = [self.site.put(one.path) for _, one in fit]
+        candidates = [
+            {"path": place, "steps": list(one.steps)}
+            for place, (_, one) in zip(places, fit, strict=True)
+        ]
+        payload = {**self._payload(task, reference.place), "candidates": candidates}
+        patience = self._deadline(task, math.inf) * len(fit)
+        try:
+            found = self.site.call(f"{_CONTEST}:contest", payload, patience)
+        except WorkerFailure as failure:  # which of them it was is not known
+            found = [_failed(failure)] * len(fit)
+        finally:
+            for place in places:
+                self.site.drop(place)
+        for (trace, _), one in zip(fit, found, strict=True):
+            outcomes[trace] = self._told(trace, one, reference.oracle)
+        return [outcomes[trace] for trace in traces]
+
+    def pulse(self, kernel: Built, spec: Signature) -> float:
+        """Seconds that the reference kernel takes now. WorkerFailure where it does not run."""
+        if not self._kernel:
+            self._kernel = self.site.put(kernel.path)
+        payload = {
+            "path": self._kernel,
+            "steps": list(kernel.steps),
+            "signature": spec.to_json(),
+            "seed": self._seed,
+        }
+        return float(self.site.call(f"{_CONTEST}:pulse", payload, LEAST_SECONDS * 6))
+
+    def _checked(self, task: Task, built: Built, trace: str, best: float) -> Outcome:
+        reference = self._reference_of(task)
+        if reference.failure[0]:
+            kind, message = reference.failure
+            message = f"no reference to check against: {message}"
+            return Outcome(trace, error=kind, message=message, device=self.site.name)
+        place = self.site.put(built.path)
+        payload = {
+            **self._payload(task, reference.place),
+            "path": place,
+            "steps": list(built.steps),
+            "best": best if math.isfinite(best) else None,
+        }
+        try:
+            found = self._run(payload, self._deadline(task, best))
+        except WorkerFailure as failure:
+            found = _failed(failure)
+        finally:
+            self.site.drop(place)
+        return self._told(trace, found, reference.oracle)
+
+    def _run(self, payload: dict[str, Any], timeout: float) -> dict[str, Any]:
+        """Run a candidate, twice if it crashes: the one before may have left a broken heap."""
+        function = f"{_RUNNER}:run"
+        try:
+            found: dict[str, Any] = self.site.call(function, payload, timeout)
+        except WorkerFailure as failure:
+            if failure.kind != "crash":
+                raise
+            found = self.site.call(function, payload, timeout)
+        finally:
+            self.site.start()  # in the background, where it had to be killed
+        if found["error"] == "wrong-output":  # who knows what else it wrote to
+            self.site.restart()
+        return found
+
+    def _unbuilt(self, trace: str, failure: BuildFailure) -> Outcome:
+        return Outcome(trace, (), failure.error, failure.message, device=self.site.name)
+
+    def _told(self, trace: str, found: dict[str, Any], oracle: str) -> Outcome:
+        proof = None
+        if found.get("errors") is not None:
+            proof = {"oracle": oracle, "seed": self._seed, **found["errors"]}
+        seconds = tuple(found["seconds"])
+        return Outcome(trace, seconds, found["error"], found["message"], proof, self.site.name)
+
+    def _reference_of(self, task: Task) -> _Reference:
+        """Of the default schedule; of the plain program where that one fails."""
+        key = task.workload.key
+        if key not in self._references:
+            reference = self._reference(task, "default", self._deadline(task, math.inf))
+            if reference.failure[0]:
+                reference = self._reference(task, "plain", PLAIN_SECONDS)
+            self._references[key] = reference
+        return self._references[key]
+
+    def _reference(self, task: Task, oracle: str, timeout: float) -> _Reference:
+        expected = self.site.scratch("expected.npz")
+        built = self._oracle(task, oracle)
+        if isinstance(built, BuildFailure):
+            return _Reference(oracle, expected, (built.error, built.message))
+        place = self.site.put(built.path)
+        payload = {**self._payload(task, expected), "path": place, "steps": list(built.steps)}
+        try:
+            self.site.call(f"{_RUNNER}:reference", payload, timeout)
+        except WorkerFailure as failure:
+            return _Reference(oracle, expected, (_kind(failure), failure.message))
+        finally:
+            self.site.drop(place)
+        return _Reference(oracle, expected)
+
+    def _arbitrate(self, task: Task) -> bool:
+        """Make the plain program's outputs the reference, once a task; whether that was done."""
+        key = task.workload.key
+        if key in self._arbitrated or self._references[key].oracle == "plain":
+            return False
+        self._arbitrated.add(key)
+        plain = self._reference(task, "plain", PLAIN_SECONDS)
+        if plain.failure[0]:  # it takes too long, or fails: the default schedule is believed
+            return False
+        self.site.drop(self._references[key].place)
+        self._references[key] = plain
+        return True
+
+    def _payload(self, task: Task, expected: str) -> dict[str, Any]:
+        key = task.workload.key
+        if key not in self._signatures:
+            self._signatures[key] = signature(task.mod)
+        return {
+            "signature": self._signatures[key].to_json(),
+            "seed": self._seed,
+            "expected": expected,
+        }
+
+    def _deadline(self, task: Task, best: float) -> float:
+        """Seconds until a run counts as hung: many times what is expected of it."""
+        expected = best if math.isfinite(best) else _ASSUMED_SLOWER * task.roofline(self._target)
+        return min(max(LEAST_SECONDS, _PATIENCE * expected), MOST_SECONDS)
+
+
+def _kind(failure: WorkerFailure) -> str:
+    return "run" if failure.kind == "raised" else failure.kind
+
+
+def _failed(failure: WorkerFailure) -> dict[str, Any]:
+    return {"seconds": [], "error": _kind(failure), "message": failure.message}

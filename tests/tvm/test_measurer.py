@@ -1,0 +1,164 @@
+"""Several sites, drift, contests: this machine's processes stand for boards."""
+
+import time
+
+import programs
+import pytest
+import tvm
+
+from ansor_deploy.errors import DeviceLost
+from ansor_deploy.measure import measurer as measuring
+from ansor_deploy.measure.measurer import Measurer
+from ansor_deploy.measure.site import LocalSite
+from ansor_deploy.model.tasks import task_of
+from ansor_deploy.project import shipped
+from ansor_deploy.search.default import default_schedule
+from ansor_deploy.search.trace import dump
+from ansor_deploy.target import load_target
+
+TARGET = load_target("host", [shipped("targets")])
+
+
+class Board(LocalSite):
+    """This machine under another name, whose connection can be cut."""
+
+    remote = True
+
+    def __init__(self, name):
+        super().__init__(1)
+        self.name, self.cut, self.answers, self.calls = name, False, True, []
+
+    def start(self):
+        if not self.answers:
+            raise DeviceLost(f"{self.name} is away")
+        self.cut = False
+        super().start()
+
+    def call(self, function, payload, timeout):
+        if self.cut:
+            raise DeviceLost(f"{self.name} is away")
+        self.calls.append((time.monotonic(), function.partition(":")[2]))
+        return super().call(function, payload, timeout)
+
+
+def conv():
+    return task_of(programs.conv2d(8, 16, 16)["main"], "conv2d", TARGET)
+
+
+def default_trace(task):
+    return dump(default_schedule(task.mod, TARGET).trace)
+
+
+def plain_trace(task):
+    return dump(tvm.s_tir.Schedule(task.mod).trace)
+
+
+@pytest.fixture
+def boards(monkeypatch):
+    monkeypatch.setattr(measuring, "RETURN_SECONDS", (0, 0.1))
+    return [Board("left"), Board("right")]
+
+
+def test_the_contest_takes_the_times_in_turns():
+    task = conv()
+    with Measurer(TARGET) as measurer:
+        default, plain = default_trace(task), plain_trace(task)
+        first, second, broken = measurer.contest(task, [plain, default, "no trace"], default)
+    assert len(first.seconds) == len(second.seconds) == 9
+    assert first.latency > second.latency
+    assert first.proof
+    assert second.proof
+    assert (broken.error, broken.seconds) == ("build", ())
+
+
+def test_the_fastest_stay_for_the_contest():
+    task = conv()
+    with Measurer(TARGET) as measurer:
+        default, plain = default_trace(task), plain_trace(task)
+        measurer.measure(task, [plain, default, "no trace"])
+        assert measurer.finalists(task, within=1e9) == [default, plain]
+        assert measurer.finalists(task, within=0.0) == [default]
+        kept = [library.path for _, library in measurer._kept[task.workload.key].values()]
+        assert all(path.exists() for path in kept)
+
+
+def test_a_change_of_speed_is_told_once_and_measured_again(monkeypatch):
+    told, pulses = [], iter([1.0, 2.0, 1.0, 1.0, 1.0, 1.5])
+    monkeypatch.setattr(Measurer, "_pulse", lambda *_: next(pulses))
+    task = conv()
+    with Measurer(TARGET, warn=told.append) as measurer:
+        for repeated in (1, 1, 2):
+            (outcome,) = measurer.measure(task, [default_trace(task)])
+            assert outcome.error == ""
+            assert measurer.repeated == repeated
+    (line,) = told
+    assert "speed changed by 100%" in line
+
+
+def test_batches_spread_over_the_boards(boards):
+    task, other = conv(), task_of(programs.softmax(16, 100)["main"], "softmax", TARGET)
+    with Measurer(TARGET, boards) as measurer:
+        assert measurer.depth == 3
+        submitted = [
+            measurer.submit(each, [default_trace(each), plain_trace(each)])
+            for each in (task, other, task, other)
+        ]
+        outcomes = [measurer.wait(one) for one in submitted]
+    assert all(one.error == "" for batch in outcomes for one in batch)
+    assert {one.device for batch in outcomes for one in batch} == {"left", "right"}
+
+
+def test_a_lost_board_is_looked_for_and_the_batch_goes_on(boards):
+    left, _ = boards
+    task, told = conv(), []
+    left.cut = True
+    with Measurer(TARGET, [left], warn=told.append) as measurer:
+        left.cut = True
+        outcomes = measurer.measure(task, [default_trace(task)] * 2)
+    assert [one.error for one in outcomes] == ["", ""]
+    assert "left: left is away" in told[0]
+
+
+def test_the_other_board_takes_over_from_one_that_stays_away(boards):
+    left, _ = boards
+    task, told = conv(), []
+    with Measurer(TARGET, boards, warn=told.append) as measurer:
+        left.cut, left.answers = True, False
+        submitted = [measurer.submit(task, [default_trace(task)]) for _ in range(3)]
+        outcomes = [measurer.wait(one)[0] for one in submitted]
+    assert {one.device for one in outcomes} == {"right"}
+    assert "nothing is measured there any more" in told[-1]
+
+
+def test_no_board_left_is_an_error_that_says_what_to_do(boards):
+    left, _ = boards
+    task = conv()
+    with Measurer(TARGET, [left]) as measurer:
+        left.cut, left.answers = True, False
+        with pytest.raises(DeviceLost, match="no device is left"):
+            measurer.measure(task, [default_trace(task)])
+
+
+def test_a_board_that_fails_the_reference_kernel_is_given_up(boards, monkeypatch):
+    left, _ = boards
+    unfit, task = [], conv()
+    monkeypatch.setattr(
+        left, "call", lambda *_: (_ for _ in ()).throw(measuring.WorkerFailure("crash", "SIGILL"))
+    )
+    with Measurer(TARGET, boards, unfit=lambda *told: unfit.append(told)) as measurer:
+        submitted = [measurer.submit(task, [default_trace(task)]) for _ in range(3)]
+        outcomes = [measurer.wait(one)[0] for one in submitted]
+    assert unfit == [("left", "SIGILL")]
+    assert {one.device for one in outcomes} == {"right"}
+
+
+def test_builds_for_a_board_overlap_its_runs(boards):
+    left, _ = boards
+    task = conv()
+    with Measurer(TARGET, [left]) as measurer:
+        measurer.measure(task, [default_trace(task)])
+        first = measurer.submit(task, [default_trace(task)] * 8)
+        second = measurer.submit(task, [default_trace(task)] * 2)
+        measurer.wait(first)
+        assert all(building.done() for building in second[0].building)
+        assert len(measurer.wait(second)) == 2
