@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -63,11 +62,6 @@ def stage(output: Path, export: Callable[[Path], None]) -> Path:
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise _cannot_write(output.parent, error) from error
-    except RuntimeError as error:
-        shutil.rmtree(folder, ignore_errors=True)
-        if (full := os.strerror(errno.ENOSPC)) in str(error):  # TVM's, in the linker's words
-            raise _cannot_write(output.parent, OSError(errno.ENOSPC, full)) from error
-        raise
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise

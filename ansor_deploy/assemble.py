@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from . import __version__, artifact
 from ._tvm import VERSION
-from .compile import check_space, compile_model, export
+from .compile import check_space, compile_model
 from .current import identity
 from .errors import VerificationError
+from .linker import export
 from .plan import impacts, latencies
 from .registry.keys import TaskKey
 from .registry.record import Record
@@ -30,40 +31,62 @@ SLOWER = 1.02
 
 def assemble(
     model: Prepared,
-    oracle: Oracle,
+    oracle: Oracle | None,
     output: Path,
     session: Session,
     registry: Registry,
     tuned: TuneResult,
     report: Report,
 ) -> dict[str, Any]:
-    """Write the library and its manifest, which is returned. VerificationError writes nothing."""
+    """Write the library and its manifest, which is returned. VerificationError writes nothing.
+
+    Without an oracle the library is not run: nothing here can run it.
+    """
     records = registry.best([task.key for task in model.tasks], VERSION)
     manifest = _describe(model, records, session, tuned)
     report.stage("compile", f"{len(records)} of {len(model.tasks)} tasks with a record")
     check_space(model.imported, output.parent)
     staged = artifact.stage(output, lambda path: _compile(model, records, session, path))
     try:
-        library = Model(staged, manifest)
-        manifest["verify"] = _verify(library, model, oracle, session, report).to_json()
-        untuned, comparison = _compare(library, model, records, session, report)
-        manifest["shipped"] = "tuned" if records else "untuned"
-        if comparison.latency_ms > SLOWER * comparison.untuned_ms:
-            report.warn("the records make this model slower here: the untuned library is shipped")
-            manifest["verify"] = _verify(untuned, model, oracle, session, report).to_json()
-            manifest["shipped"] = "untuned"
-            untuned.path.replace(staged)
-            comparison = Comparison(comparison.untuned_ms, comparison.untuned_ms)
-        manifest["speed"] = comparison.to_json()
+        if oracle is None:
+            report.stage("verify", "left out, as all that runs the library: nothing here can")
+        else:
+            manifest |= _try(Model(staged, manifest), oracle, model, records, session, report)
     except BaseException:
         artifact.discard(staged)
         raise
     return artifact.commit(staged, output, manifest)
 
 
+def _try(
+    library: Model,
+    oracle: Oracle,
+    model: Prepared,
+    records: Records,
+    session: Session,
+    report: Report,
+) -> dict[str, Any]:
+    """What the manifest says of the runs. The untuned library takes the place of a slower one."""
+    verified = _verify(library, model, oracle, session, report)
+    untuned, comparison = _compare(library, model, records, session, report)
+    shipped = "tuned" if records else "untuned"
+    if comparison.latency_ms > SLOWER * comparison.untuned_ms:
+        report.warn("the records make this model slower here: the untuned library is shipped")
+        verified = _verify(untuned, model, oracle, session, report)
+        shipped = "untuned"
+        untuned.path.replace(library.path)
+        comparison = Comparison(comparison.untuned_ms, comparison.untuned_ms)
+    return {
+        "ran_on": "host",
+        "verify": verified.to_json(),
+        "speed": comparison.to_json(),
+        "shipped": shipped,
+    }
+
+
 def _compile(model: Prepared, records: Records, session: Session, path: Path) -> None:
     built = compile_model(model.imported, model.by_function, records, session.target)
-    export(built, path)
+    export(built, path, session.target)
 
 
 def _verify(
@@ -117,6 +140,10 @@ def _describe(
         "outputs": [_tensor(tensor) for tensor in imported.outputs],
         "target": {**target.to_json(), "fingerprint": target.fingerprint},
         "tuning": tuned.to_json(),
+        "ran_on": None,  # as long as nothing was run
+        "verify": None,
+        "speed": None,
+        "shipped": "tuned" if records else "untuned",
         "tasks": _tasks(model, records, session),
     }
 

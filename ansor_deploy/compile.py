@@ -75,17 +75,6 @@ def check_space(model: Imported, folder: Path) -> None:
         )
 
 
-def export(executable: Any, path: Path) -> None:
-    """Link the executable into a shared library at `path`; objects lie beside it meanwhile."""
-    try:
-        executable.export_library(str(path), workspace_dir=str(path.parent))
-    except FileNotFoundError as error:
-        raise AnsorError(
-            f"no C++ compiler to link the library with: {error}",
-            "install one (Debian: apt-get install g++), then repeat the build",
-        ) from error
-
-
 def _private(func: Any) -> Any:
     # A global symbol would keep the function as it was before its weights were packed alive.
     return func.without_attr("global_symbol").with_attr("tirx.is_scheduled", True)

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from .errors import AnsorError
+from .linker import COMPILERS, cross_linker
 
 if TYPE_CHECKING:
     from .project import Project
 
 Level = Literal["ok", "warn", "FAIL"]
 
-COMPILERS = ("g++", "clang++", "c++", "gcc", "clang", "cc")
 PIN = "'apache-tvm==0.27.0.post1' 'apache-tvm-ffi>=0.1.14.post0,<0.1.15'"
 # tvm-ffi 0.1.15 and later kill the interpreter here with apache-tvm 0.27, hence a child process.
 PROBE = "import tvm; tvm.ir.save_json(tvm.tirx.IntImm('int32', 1))"
@@ -44,6 +44,7 @@ def diagnose(project: Project, registry: Path) -> Iterator[Check]:
     yield check_packages()
     yield check_tvm()
     yield check_compiler()
+    yield from check_cross_linkers()
     yield check_sqlite()
     yield check_host(project)
     yield check_registry(registry)
@@ -100,6 +101,27 @@ def check_compiler() -> Check:
     if chosen:
         return Check("linker", "FAIL", f"CXX={chosen} is not there", "correct or unset CXX")
     return Check("linker", "FAIL", "no C++ compiler", "apt install g++")
+
+
+def check_cross_linkers() -> list[Check]:
+    """What links for the architectures of the shipped targets that are not this machine's."""
+    from .host import architecture
+    from .project import shipped
+    from .target import list_targets, load_target
+
+    folders = [shipped("targets")]
+    targets = [load_target(name, folders) for name in list_targets(folders) if name != "host"]
+    names = {architecture(target.triple) for target in targets if target.kind == "llvm"}
+    return [check_cross_linker(name) for name in sorted(names - {architecture()})]
+
+
+def check_cross_linker(architecture: str) -> Check:
+    """Needed only to build for a machine of another kind."""
+    name = f"linker for {architecture}"
+    try:
+        return Check(name, "ok", " ".join(cross_linker(architecture)))
+    except AnsorError as error:
+        return Check(name, "warn", "none", error.hint)
 
 
 def check_sqlite() -> Check:

@@ -18,6 +18,10 @@ class AnsorError(Exception):
         self.hint = hint
 
 
+class LinkError(AnsorError):
+    """Object files could not be made a library: the linker's doing, not the program's."""
+
+
 class UsageError(AnsorError):
     """The command's words do not fit together (exit 2)."""
 

@@ -66,6 +66,12 @@ def detect_host(
     }
 
 
+def architecture(triple: str = "") -> str:
+    """The first part of an LLVM triple as Linux names it; "" asks for this machine's."""
+    name = triple.partition("-")[0] or os.uname().machine
+    return {"arm64": "aarch64", "amd64": "x86_64"}.get(name.lower(), name)
+
+
 def _cpuinfo(path: Path) -> dict[str, str]:
     """The first processor's block; reading on would make the kernel ask every core."""
     block: dict[str, str] = {}

@@ -91,36 +91,44 @@ class BuildResult:
     up_to_date: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """As printed by `build --json`."""
+        """As printed by `build --json`; where nothing was run, what a run would show is null."""
+        speed = self.manifest["speed"] or {"latency_ms": None, "untuned_ms": None}
         return {
             "artifact": str(self.artifact),
             "manifest": str(files.manifest_path(self.artifact)),
             "up_to_date": self.up_to_date,
             **self.tuned.to_json(),
-            "latency_ms": self.manifest["speed"]["latency_ms"],
-            "untuned_ms": self.manifest["speed"]["untuned_ms"],
+            "latency_ms": speed["latency_ms"],
+            "untuned_ms": speed["untuned_ms"],
             "verify": self.manifest["verify"],
+            "ran_on": self.manifest["ran_on"],
         }
 
 
 def build(model: Path, output: Path, session: Session, report: Report) -> BuildResult:
     """Tune what is missing and matters, compile, verify, write `output` and its manifest.
 
+    For a target whose code cannot run here, nothing is run: the records that there are, and
+    default schedules, make the library. The manifest says so.
     ModelError, DeviceError, RegistryError, VerificationError or AnsorError where that cannot
     be done; then nothing was written, and what was measured is in the registry.
     """
     from .current import current_manifest
 
-    if (manifest := current_manifest(model, output, session)) is not None:
+    if not (runs := _runs_here(session.target)):
+        session = _without_runs(session, report)
+    manifest = current_manifest(model, output, session)
+    if manifest is not None and (manifest.get("ran_on") or not runs):
         return _unchanged(output, manifest)
     from .assemble import assemble
     from .verify import Oracle
 
-    _check_runs_here(session.target)
     files.check_writable(output)
     with _registry(session) as registry:
         prepared = _prepare([model], session, registry, report)
-        oracle = Oracle(prepared[0].proto)  # a model that it refuses is not worth the tuning
+        oracle = (
+            Oracle(prepared[0].proto) if runs else None
+        )  # a model that it refuses is not worth the tuning
         planned = _plan(prepared, session, registry)
         report.plan(planned)
         tuned = _tune(planned, session, registry, report)
@@ -161,8 +169,12 @@ def explain(
 
 
 def tune(models: list[Path], session: Session, report: Report) -> TuneResult:
-    """Fill the registry for these models without building."""
-    _check_runs_here(session.target)
+    """Fill the registry for these models without building. DeviceError if none can run here."""
+    if not _runs_here(session.target):
+        raise DeviceError(
+            _cannot_run(session.target),
+            "name a device that can: --device NAME; `build` and `plan` need none",
+        )
     with _registry(session) as registry:
         planned = _plan(_prepare(models, session, registry, report), session, registry)
         report.plan(planned)
@@ -247,7 +259,7 @@ def _tune(planned: Plan, session: Session, registry: Registry, report: Report) -
 def _unchanged(output: Path, manifest: dict[str, Any]) -> BuildResult:
     tasks = manifest["tasks"]
     hits = sum(task["record"] != "default" for task in tasks)
-    latency = manifest["speed"]["latency_ms"]
+    latency = (manifest["speed"] or manifest["tuning"])["latency_ms"]
     tuned = TuneResult(len(tasks), hits, 0, len(tasks) - hits, 0, 0.0, latency)
     return BuildResult(output, manifest, tuned, up_to_date=True)
 
@@ -256,18 +268,33 @@ def _registry(session: Session) -> Registry:
     return Registry.open(session.registry, write=True)
 
 
-def _check_runs_here(target: Target) -> None:
-    """DeviceError where this machine cannot measure or verify code of the target."""
+def _runs_here(target: Target) -> bool:
+    """Whether this machine can measure and verify code of the target."""
+    from .host import architecture, detect_host
+
+    here = detect_host()
+    same = target.kind == "llvm" and architecture(target.triple) == architecture()
+    return same and target.vector_bytes <= here["vector_bytes"] and target.cores <= here["cores"]
+
+
+def _without_runs(session: Session, report: Report) -> Session:
+    """The session of a build that runs nothing. DeviceError where not even that can be built."""
+    if session.target.kind != "llvm":
+        raise DeviceError(
+            _cannot_run(session.target),
+            "build for a CPU, such as --target host; `ansor-deploy plan` works for every target",
+        )
+    report.warn(f"{_cannot_run(session.target)}: nothing is tuned, verified or timed")
+    return replace(session, budget=replace(session.budget, trials=0))
+
+
+def _cannot_run(target: Target) -> str:
     from .host import detect_host
 
     here = detect_host()
-    same = target.kind == "llvm" and target.triple.split("-")[0] == here["triple"].split("-")[0]
-    if same and target.vector_bytes <= here["vector_bytes"] and target.cores <= here["cores"]:
-        return
-    raise DeviceError(
+    return (
         f"target {target.name} ({target.kind} {target.cpu}, {target.cores} cores) cannot run on "
-        f"this machine ({here['cpu']}, {here['cores']} cores), and no device is given",
-        "build for this machine with --target host; `ansor-deploy plan` works for every target",
+        f"this machine ({here['cpu']}, {here['cores']} cores), and no device is given"
     )
 
 

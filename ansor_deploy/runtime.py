@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .artifact import read_manifest
-from .errors import AnsorError, UsageError
+from .errors import AnsorError, DeviceError, UsageError
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,24 @@ class Model:
 
 
 def load(path: str | Path) -> Model:
-    """Load a library with the manifest beside it; AnsorError if either is missing or damaged."""
+    """Load a library with the manifest beside it; AnsorError if either is missing or damaged.
+
+    DeviceError if it was built for another architecture than this machine's.
+    """
     path = Path(path)
-    return Model(path, read_manifest(path))
+    manifest = read_manifest(path)
+    _check_architecture(path, manifest["target"]["triple"])
+    return Model(path, manifest)
+
+
+def _check_architecture(path: Path, triple: str) -> None:
+    from .host import architecture
+
+    if architecture(triple) != architecture():
+        raise DeviceError(
+            f"{path} is built for {triple}, and this machine is {architecture()}",
+            "copy it and its manifest to a machine of that kind and run it there",
+        )
 
 
 def _info(entry: dict[str, Any]) -> TensorInfo:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import shutil
 import tempfile
 import threading
 from collections.abc import Sequence
@@ -14,12 +13,12 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from ..errors import AnsorError
+from .. import linker
+from ..errors import AnsorError, LinkError
 from ..target import Target
 from .worker import Worker, WorkerFailure
 
 BUILD_SECONDS = 30.0
-_LINKERS = ("ld", "g++", "gcc", "clang++", "clang", "c++", "cc")  # as `codegen` and TVM find them
 _ENV = {"TVM_NUM_THREADS": "1"}  # of a build worker: there is one a core
 _this_thread = threading.local()
 
@@ -112,7 +111,7 @@ class Builder:
         executor: Executor | None = None,
         timeout: float = BUILD_SECONDS,
     ) -> None:
-        self._target = target.to_json()
+        self._target = target
         self._folder = folder
         self._timeout = timeout
         self._names = itertools.count()
@@ -122,15 +121,10 @@ class Builder:
         self._executor = executor
 
     def start(self) -> None:
-        """Start the workers of this machine. AnsorError where nothing can link."""
-        if self._here is None:
-            return
-        if not any(shutil.which(name) for name in _LINKERS):
-            raise AnsorError(
-                "no linker to build candidates with: neither ld nor a C++ compiler is on the PATH",
-                "install one (Debian: apt-get install g++), then repeat the command",
-            )
-        self._here.start()
+        """Start the workers of this machine. AnsorError where nothing here can link."""
+        if self._here is not None:
+            linker.check(self._target)
+            self._here.start()
 
     def submit(self, job: BuildJob) -> Future[dict[str, Any]]:
         """Begin a build that `result` ends."""
@@ -138,7 +132,7 @@ class Builder:
             "text": job.text,
             "how": job.how,
             "trace": job.trace,
-            "target": self._target,
+            "target": self._target.to_json(),
         }
         if self._here is not None:
             payload["path"] = str(self._path())
@@ -193,4 +187,4 @@ def _called(payload: dict[str, Any], timeout: float) -> dict[str, Any]:
 def _kind(failure: WorkerFailure) -> str:
     if failure.kind != "raised":
         return failure.kind
-    return "link" if failure.message.startswith("LinkError") else "build"
+    return "link" if failure.message.startswith(f"{LinkError.__name__}:") else "build"

@@ -6,22 +6,18 @@
     compute(x, packed, out)                 what is timed
 
 As in a deployed library, a block that packs a constant is a function of its own. Machine code is
-generated once and linked by `ld` alone, in milliseconds; the compiler driver links what needs
-more than libc and libm.
+generated once, and `linker.py` links it in milliseconds.
 """
 
 from __future__ import annotations
 
-import ctypes
-import ctypes.util
 import json
-import shutil
-import subprocess
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from .._tvm import relax, structural_walk, tirx, tvm
+from ..linker import link_candidate
 from ..model.canonical_text import parse
 from ..model.importer import tvm_target
 from ..search.default import default_schedule
@@ -45,7 +41,7 @@ def build(payload: dict[str, Any]) -> dict[str, Any]:
     functions, steps = _split(_scheduled(mod, target, payload))
     with tvm_target(target), tvm.transform.PassContext(opt_level=3):
         library = tvm.compile(tvm.IRModule(functions), tvm_target(target)).mod
-    _link(library, Path(payload["path"]))
+    link_candidate(library, Path(payload["path"]), target)
     return {"path": payload["path"], "steps": steps}
 
 
@@ -150,29 +146,3 @@ def _step(function: str, arguments: list[Any], makes: list[Any]) -> dict[str, An
 
 def _named(func: tirx.PrimFunc, name: str) -> tirx.PrimFunc:
     return func.with_attr("global_symbol", name).with_attr("tirx.is_scheduled", True)
-
-
-def _link(library: Any, path: Path) -> None:
-    """Write the object and link it; the symbols of libm carry versions, as when deployed."""
-    ld, libm = shutil.which("ld"), _libm()
-    if library.imports or not ld or not libm:
-        library.export_library(str(path))
-        return
-    objects = path.with_suffix(".o")
-    library.write_to_file(str(objects), "o")
-    command = [ld, "-shared", "--no-undefined", "-o", str(path), str(objects), libm]
-    linked = subprocess.run(command, capture_output=True, check=False)
-    if linked.returncode != 0:  # a symbol of the compiler's own library, such as __extendhfsf2
-        tvm.support.cc.create_shared(str(path), [str(objects)])
-    objects.unlink()
-
-
-@lru_cache(maxsize=1)
-def _libm() -> str:
-    """The file that this process has mapped as libm; linker scripts of that name are not it."""
-    name = ctypes.util.find_library("m")
-    if not name:
-        return ""
-    ctypes.CDLL(name)
-    maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
-    return next((line.split()[-1] for line in maps if line.endswith(name)), "")

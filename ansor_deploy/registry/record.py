@@ -58,7 +58,7 @@ class Measurement:
     """One candidate's outcome: times in seconds, or an error that is data.
 
     trace: the schedule as canonical JSON text of a TVM trace.
-    error: "" or a kind: "build", "load", "run", "timeout", "crash", "wrong-output".
+    error: "" or a kind: "build", "link", "load", "run", "timeout", "crash", "wrong-output".
     features: of the program, as `ansor_deploy.search.features` encodes them; None if unknown.
     """
 
