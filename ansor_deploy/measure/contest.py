@@ -10,8 +10,7 @@ import json
 from functools import lru_cache
 from typing import Any
 
-from .child import describe
-from .runner import Bound, bind, load, outcome, verdict
+from .runner import Bound, bind, checked, load, recheck
 
 TURNS = 9
 SLOT_SECONDS = 8e-3  # that one library runs in one turn
@@ -25,13 +24,19 @@ def contest(payload: dict[str, Any]) -> list[dict[str, Any]]:
     payload: "candidates" ({"path", "steps"} each), "signature", "seed" and "expected". The k-th
     times of all were taken in the same turn.
     """
-    checked = [_checked(payload, candidate) for candidate in payload["candidates"]]
-    right = [bound for bound, found in checked if bound is not None and not found["error"]]
+    candidates = [{**payload, **candidate} for candidate in payload["candidates"]]
+    found = [checked(candidate) for candidate in candidates]
+    right = [bound for bound, verdict in found if bound is not None and not verdict["error"]]
     times = iter(in_turns(right))
-    return [
-        found if bound is None or found["error"] else {**found, "seconds": next(times)}
-        for bound, found in checked
-    ]
+    verdicts = []
+    for candidate, (bound, verdict) in zip(candidates, found, strict=True):
+        if bound is not None and not verdict["error"]:
+            seconds = next(times)
+            bound.times(1, 1)  # the tensors are everybody's: now they hold what this one makes
+            verdicts.append(recheck(bound, candidate, {**verdict, "seconds": seconds}))
+        else:
+            verdicts.append(verdict)
+    return verdicts
 
 
 def in_turns(bound: list[Bound]) -> list[list[float]]:
@@ -59,14 +64,3 @@ def pulse(payload: dict[str, Any]) -> float:
 def _kernel(payload: str) -> Bound:
     spec = json.loads(payload)
     return bind(load(spec["path"]), spec, positive=False)
-
-
-def _checked(
-    payload: dict[str, Any], candidate: dict[str, Any]
-) -> tuple[Bound | None, dict[str, Any]]:
-    one = {**payload, **candidate}
-    try:
-        library = load(one["path"])
-    except Exception as error:  # noqa: BLE001 - what the loader raises differs by what is wrong
-        return None, outcome("load", describe(error))
-    return verdict(library, one)

@@ -2,13 +2,15 @@
 
 Inputs and the expected outputs stay here for the task at hand. They are files for the worker
 that comes after this one, should a candidate take it down.
+
+The outputs are poisoned before every timing and compared again after the last: what was timed is
+what was right. Whatever a candidate only reads must be unchanged then, and the memory around it.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,6 +22,7 @@ import numpy as np
 from .._tvm import tvm
 from .check import compare
 from .child import describe
+from .fence import Fenced
 from .signature import Signature, numpy_dtype, poisoned, seeded_inputs
 
 MIN_REPEAT_MS = 15.0
@@ -34,20 +37,38 @@ load = tvm.runtime.load_module
 
 @dataclass
 class Bound:
-    """A loaded library whose `compute` is bound to its tensors, weights packed."""
+    """A loaded library whose `compute` is bound to its tensors, weights packed.
+
+    reads: what it may not change.
+    """
 
     library: Any
     arguments: list[Any]
-    outputs: list[Any]
+    reads: list[Fenced]
+    outputs: list[Fenced]
 
-    def __call__(self) -> None:
-        """Run once."""
+    def clock(self) -> float:
+        """Seconds of one run."""
+        self._poison()
+        started = time.perf_counter()
         self.library["compute"](*self.arguments)
+        return time.perf_counter() - started
 
     def times(self, number: int, repeat: int) -> list[float]:
         """Seconds a run, averaged over `number` runs, `repeat` times."""
+        self._poison()
         timer = self.library.time_evaluator("compute", tvm.cpu(), number=number, repeat=repeat)
         return [float(seconds) for seconds in timer(*self.arguments).results]
+
+    def trespass(self) -> str:
+        """What was written to beside the outputs, in words; "" if nothing was."""
+        if not all(read.intact() for read in self.reads):
+            return "writes to its inputs or beside them"
+        return "" if all(o.stands() for o in self.outputs) else "writes beside its outputs"
+
+    def _poison(self) -> None:
+        for output in self.outputs:
+            output.restore()
 
 
 def reference(payload: dict[str, Any]) -> dict[str, Any]:
@@ -57,8 +78,10 @@ def reference(payload: dict[str, Any]) -> dict[str, Any]:
     """
     for positive in (False, True):
         bound = bind(load(payload["path"]), payload, positive)
-        bound()
-        outputs = [output.numpy() for output in bound.outputs]
+        bound.clock()
+        if fault := bound.trespass():
+            raise ValueError(f"the program {fault}")
+        outputs = [output.tensor.numpy() for output in bound.outputs]
         if not any(_mostly_nan(output) for output in outputs):
             break
     raw = {f"o{at}": np.frombuffer(o.tobytes(), np.uint8) for at, o in enumerate(outputs)}
@@ -72,32 +95,38 @@ def run(payload: dict[str, Any]) -> dict[str, Any]:
 
     payload: "path", "steps", "signature", "seed", "expected" and "best" (seconds, or None).
     """
+    bound, found = checked(payload)
+    if bound is None or found["error"]:
+        return found
+    found["seconds"] = _measure(bound, payload["best"])
+    return recheck(bound, payload, found)
+
+
+def checked(payload: dict[str, Any]) -> tuple[Bound | None, dict[str, Any]]:
+    """The payload's library bound to its tensors, and whether its first run was right."""
+    positive, expected = _expected(payload["expected"], json.dumps(payload["signature"]))
     try:
         library = load(payload["path"])
     except Exception as error:  # noqa: BLE001 - what the loader raises differs by what is wrong
-        return outcome("load", describe(error))
-    bound, found = verdict(library, payload)
-    if not found["error"]:
-        found["seconds"] = _measure(bound, payload["best"])
-    return found
-
-
-def verdict(library: Any, payload: dict[str, Any]) -> tuple[Bound, dict[str, Any]]:
-    """The library bound to its tensors, and whether what it computes is right."""
-    positive, expected = _expected(payload["expected"], json.dumps(payload["signature"]))
+        return None, outcome("load", describe(error))
     bound = bind(library, payload, positive)
-    bound()
-    ok, worst, relative = _check(bound.outputs, expected, payload["signature"]["reduction"])
-    errors = {"max_abs_err": worst, "max_rel_err": relative}
-    if ok:
-        return bound, outcome("", "", errors)
-    message = f"differs by {worst:.3g}, {relative:.3g} of the largest magnitude"
-    return bound, outcome("wrong-output", message, errors)
+    bound.clock()
+    fault, errors = _check(bound, expected, payload["signature"]["reduction"])
+    return bound, outcome("wrong-output" if fault else "", fault, errors)
+
+
+def recheck(bound: Bound, payload: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """The outcome of what was timed: void, if it was not right any more at the end."""
+    _, expected = _expected(payload["expected"], json.dumps(payload["signature"]))
+    fault, errors = _check(bound, expected, payload["signature"]["reduction"])
+    if fault:
+        return outcome("wrong-output", f"right at first; repeated, it {fault}", errors)
+    return {**found, "errors": errors}
 
 
 def _measure(bound: Bound, best: float | None) -> list[float]:
     """Repeats until they agree, or show that it cannot be the best; one where it is far slower."""
-    first = _clock(bound)  # the one before woke the threads and met cold caches
+    first = bound.clock()  # the one before woke the threads and met cold caches
     if best is not None and first > _SLOW * best:
         return [first]
     (estimate,) = bound.times(1, 1) if first * 1e3 < MIN_REPEAT_MS else (first,)
@@ -116,32 +145,30 @@ def _spread(seconds: list[float]) -> float:
     return (middle[-1] - middle[0]) / median(seconds)
 
 
-def _clock(call: Callable[[], None]) -> float:
-    started = time.perf_counter()
-    call()
-    return time.perf_counter() - started
-
-
 def bind(library: Any, payload: dict[str, Any], positive: bool) -> Bound:
-    """Allocate and pack. Its outputs are poisoned."""
+    """Allocate tensors and pack weights; packed weights are poisoned before, as outputs are."""
     spec = payload["signature"]
     inputs = _inputs(json.dumps(spec), payload["seed"], positive)
-    for at in spec["outputs"]:
-        inputs[at].copyfrom(poisoned(tuple(spec["shapes"][at]), numpy_dtype(spec["dtypes"][at])))
-    made: list[Any] = []
+    for tensor in inputs:  # the candidate before may have failed halfway
+        tensor.restore()
+    made: list[Fenced] = []
     for step in payload["steps"]:
-        made += [tvm.runtime.empty(buffer["shape"], buffer["dtype"]) for buffer in step["makes"]]
+        made += [Fenced(poisoned(b["shape"], numpy_dtype(b["dtype"]))) for b in step["makes"]]
         places = {"task": inputs, "made": made}
-        arguments = [places[kind][at] for kind, at in step["arguments"]]
+        arguments = [places[kind][at].tensor for kind, at in step["arguments"]]
         if step is not payload["steps"][-1]:
             library[step["function"]](*arguments)
-    return Bound(library, arguments, [inputs[at] for at in spec["outputs"]])
+    for tensor in made:
+        tensor.keep()
+    read = [tensor for at, tensor in enumerate(inputs) if at not in spec["outputs"]]
+    outputs = [inputs[at] for at in spec["outputs"]]
+    return Bound(library, arguments, read + made, outputs)
 
 
 @lru_cache(maxsize=1)
-def _inputs(spec: str, seed: int, positive: bool) -> list[Any]:
+def _inputs(spec: str, seed: int, positive: bool) -> list[Fenced]:
     arrays = seeded_inputs(Signature.from_json(json.loads(spec)), seed, positive)
-    return [tvm.runtime.tensor(array) for array in arrays]
+    return [Fenced(array) for array in arrays]
 
 
 @lru_cache(maxsize=1)
@@ -156,14 +183,17 @@ def _expected(path: str, spec: str) -> tuple[bool, list[np.ndarray]]:
 
 
 def _check(
-    outputs: list[Any], expected: list[np.ndarray], reduction: int
-) -> tuple[bool, float, float]:
-    compared = [compare(o.numpy(), e, reduction) for o, e in zip(outputs, expected, strict=True)]
-    return (
-        all(ok for ok, _, _ in compared),
-        max(worst for _, worst, _ in compared),
-        max(relative for _, _, relative in compared),
-    )
+    bound: Bound, expected: list[np.ndarray], reduction: int
+) -> tuple[str, dict[str, float]]:
+    """What is wrong with the outputs, or was done beside them, in words; the largest errors."""
+    outputs = [output.tensor.numpy() for output in bound.outputs]
+    compared = [compare(o, e, reduction) for o, e in zip(outputs, expected, strict=True)]
+    worst = max(error for _, error, _ in compared)
+    relative = max(error for _, _, error in compared)
+    errors = {"max_abs_err": worst, "max_rel_err": relative}
+    if all(ok for ok, _, _ in compared):
+        return bound.trespass(), errors
+    return f"differs by {worst:.3g}, {relative:.3g} of the largest magnitude", errors
 
 
 def _mostly_nan(output: np.ndarray) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -89,7 +90,7 @@ def seeded_inputs(spec: Signature, seed: int, positive: bool = False) -> list[np
     return made
 
 
-def poisoned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+def poisoned(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
     """NaN, or bytes that no result consists of: an element left unwritten is seen."""
     if dtype == np.bool_ or np.issubdtype(dtype, np.integer):
         raw = np.full((*shape, dtype.itemsize), _POISON, np.uint8)

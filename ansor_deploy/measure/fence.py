@@ -1,0 +1,51 @@
+"""Tensors between fences, so that a kernel that leaves its own memory is seen.
+
+    | 64 KiB of 0xFF | tensor | 64 KiB of 0xFF |
+
+A write beyond the tensor breaks a fence. A read beyond it gives NaN (of integers, -1), which
+shows in the output wherever it counts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._tvm import tvm
+
+_BYTES = 1 << 16
+_FENCE = 0xFF
+
+
+class Fenced:
+    """A tensor on the CPU that holds an array, and that can tell whether it still does.
+
+    The memory is the runtime's own: NumPy asks for huge pages, which a deployed library has not.
+    """
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._image = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        size = self._image.size
+        whole = np.from_dlpack(tvm.runtime.empty((size + 2 * _BYTES,), "uint8"))
+        self._inside = whole[_BYTES : _BYTES + size]
+        self._fences = whole[:_BYTES], whole[_BYTES + size :]
+        flat = tvm.runtime.from_dlpack(self._inside)
+        self.tensor = flat._create_view(array.shape, str(array.dtype))  # noqa: SLF001
+        self.restore()
+
+    def restore(self) -> None:
+        """Write the array and the fences anew."""
+        self._inside[:] = self._image
+        for fence in self._fences:
+            fence.fill(_FENCE)
+
+    def keep(self) -> None:
+        """Take what the tensor holds now for the array."""
+        self._image = self._inside.copy()
+
+    def stands(self) -> bool:
+        """Whether nothing was written on either side of the tensor."""
+        return all(bool((fence == _FENCE).all()) for fence in self._fences)
+
+    def intact(self) -> bool:
+        """Whether nothing was written on either side, nor to the tensor."""
+        return self.stands() and np.array_equal(self._inside, self._image)
