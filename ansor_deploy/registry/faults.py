@@ -56,7 +56,7 @@ def decoding(path: Path, row: object) -> Iterator[None]:
     try:
         yield
     except (zlib.error, ValueError, KeyError, TypeError) as error:
-        raise damaged(path, f"row {row} cannot be read: {error}") from error
+        raise damaged(path, f"row {str(row)[:12]} cannot be read: {error}") from error
 
 
 def damaged(path: Path, what: str) -> RegistryError:

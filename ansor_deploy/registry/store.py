@@ -7,16 +7,21 @@ no compiler loaded to answer "is this tuned?".
 from __future__ import annotations
 
 import json
-import zlib
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ..errors import RegistryError
 from . import queries
 from .connect import BUSY_SECONDS, connect, transaction
-from .faults import damaged, decoding, explained
-from .keys import TaskKey, canonical_json, sha256
-from .record import Measurement, Provenance, Record, SearchEnd, Workload
+from .faults import decoding, explained
+from .keys import TaskKey, canonical_json
+from .rows import (
+    measurement_of,
+    measurement_row,
+    record_of,
+    record_row,
+    workload_of,
+    workload_row,
+)
 
 if TYPE_CHECKING:
     import sqlite3
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from ..target import Target
+    from .record import Measurement, Record, SearchEnd, Workload
 
 _CHUNK = 1000  # rows read at a time, so that no lock is held while they are looked at
 
@@ -171,13 +177,13 @@ class Registry:
 
     def add_workloads(self, workloads: Sequence[Workload]) -> None:
         """Make workloads known; those that are already known stay as they are."""
-        rows = [_workload_row(workload) for workload in workloads]
+        rows = [workload_row(workload) for workload in workloads]
         self._write(_ADD_WORKLOAD, rows)
 
     def add_batch(self, measurements: Sequence[Measurement], records: Sequence[Record]) -> None:
         """Add what a batch of trials left behind, in one transaction: all of it or nothing."""
-        measured = [_measurement_row(measurement) for measurement in measurements]
-        recorded = [_record_row(record) for record in records]
+        measured = [measurement_row(measurement) for measurement in measurements]
+        recorded = [record_row(record) for record in records]
         with explained(self.path), transaction(self._connection):
             self._connection.executemany(_ADD_MEASUREMENT, measured)
             self._connection.executemany(_ADD_RECORD, recorded)
@@ -190,7 +196,7 @@ class Registry:
         """
         with explained(self.path), transaction(self._connection):
             run = self._connection.executemany
-            run(_ADD_RECORD, [_record_row(winner)])
+            run(_ADD_RECORD, [record_row(winner)])
             run(
                 "DELETE FROM beaten WHERE loser = ? AND winner = ?",
                 [(winner.id, loser) for loser in losers],
@@ -273,7 +279,7 @@ class Registry:
     def _unreadable(self) -> Iterator[str]:
         """Rows that SQLite can read but that are not as they were written."""
         decoders = {
-            "workloads": self._check_workload,
+            "workloads": self._workload,
             "records": self._record,
             "measurements": self._measurement,
         }
@@ -289,81 +295,20 @@ class Registry:
 
     def _record(self, row: dict[str, Any]) -> Record:
         with decoding(self.path, row["id"]):
-            record = Record(
-                key=TaskKey(row["workload"], row["target"]),
-                trace=_unpacked(row["trace"]),
-                seconds=tuple(json.loads(row["seconds"])),
-                proof=json.loads(row["proof"]),
-                provenance=Provenance(**json.loads(row["provenance"])),
-            )
-        if record.id != row["id"]:  # a flipped bit that SQLite itself cannot notice
-            raise damaged(self.path, f"record {row['id'][:12]} is not as it was written")
-        return record
+            return record_of(row)
 
     def _measurement(self, row: dict[str, Any]) -> Measurement:
         with decoding(self.path, row["id"]):
-            return Measurement(
-                key=TaskKey(row["workload"], row["target"]),
-                trace=_unpacked(row["trace"]),
-                seconds=tuple(json.loads(row["seconds"])),
-                error=row["error"],
-                message=row["message"],
-                provenance=Provenance(**json.loads(row["provenance"])),
-                features=row["features"],
-            )
+            return measurement_of(row)
 
-    def _check_workload(self, row: dict[str, Any]) -> None:
+    def _workload(self, row: dict[str, Any]) -> Workload:
         with decoding(self.path, row["key"]):
-            text = _unpacked(row["text"])
-        if sha256(text) != row["key"]:
-            raise damaged(self.path, f"workload {row['key'][:12]} is not as it was written")
+            return workload_of(row)
 
     def _listed(self, row: dict[str, Any]) -> dict[str, Any]:
         with decoding(self.path, row["id"]):
             parsed = {name: json.loads(row[name]) for name in ("shapes", "dtypes")}
         return {**row, **parsed}
-
-
-def _workload_row(workload: Workload) -> tuple[Any, ...]:
-    return (
-        workload.key,
-        workload.op,
-        workload.name,
-        workload.family,
-        canonical_json(workload.shapes),
-        canonical_json(workload.dtypes),
-        float(workload.flops),
-        float(workload.bytes),
-        _packed(workload.text),
-    )
-
-
-def _measurement_row(measurement: Measurement) -> tuple[Any, ...]:
-    return (
-        measurement.key.workload,
-        measurement.key.target,
-        canonical_json(measurement.seconds),
-        measurement.error,
-        measurement.message,
-        canonical_json(asdict(measurement.provenance)),
-        _packed(measurement.trace),
-        measurement.features,
-    )
-
-
-def _record_row(record: Record) -> tuple[Any, ...]:
-    return (
-        record.id,
-        record.key.workload,
-        record.key.target,
-        record.provenance.tvm,
-        record.latency,
-        record.provenance.created,
-        canonical_json(record.seconds),
-        canonical_json(record.proof),
-        canonical_json(asdict(record.provenance)),
-        _packed(record.trace),
-    )
 
 
 def _complaint(decode: Callable[[dict[str, Any]], object], row: dict[str, Any]) -> str:
@@ -372,11 +317,3 @@ def _complaint(decode: Callable[[dict[str, Any]], object], row: dict[str, Any]) 
     except RegistryError as error:
         return error.message
     return ""
-
-
-def _packed(text: str) -> bytes:
-    return zlib.compress(text.encode())
-
-
-def _unpacked(blob: bytes) -> str:
-    return zlib.decompress(blob).decode()

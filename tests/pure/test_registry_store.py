@@ -4,13 +4,15 @@ import dataclasses
 import sqlite3
 import subprocess
 import sys
+import zlib
 
 import pytest
 from registry_samples import TARGET, TVM, key, measurement, provenance, record, workload
 
 from ansor_deploy.errors import RegistryError
-from ansor_deploy.registry import queries
+from ansor_deploy.registry import queries, rows
 from ansor_deploy.registry.connect import SCHEMA_VERSION, _load_migrations
+from ansor_deploy.registry.keys import sha256
 from ansor_deploy.registry.record import Measurement
 from ansor_deploy.registry.store import Registry
 
@@ -161,20 +163,20 @@ def test_query_lists_the_best_of_each_task(registry):
         ],
     )
     registry.add_model("ab" * 32, "resnet", [(KEYS[0], 3)])
-    rows = registry.query()
-    assert [row["op"] for row in rows] == ["conv2d", "matmul"]
-    assert rows[0]["latency_ms"] == pytest.approx(1.0)
-    assert rows[0]["shapes"] == [[1, 3, 224, 224], [64, 3, 7, 7]]
-    assert rows[0]["dtypes"] == ["float32", "float32"]
-    assert (rows[0]["trials"], rows[0]["target"], rows[0]["tvm"]) == (2, "board", TVM)
-    assert registry.query(op="matmul") == rows[1:]
-    assert registry.query(target="board") == rows
-    assert registry.query(target=TARGET.fingerprint[:8]) == rows
+    found = registry.query()
+    assert [row["op"] for row in found] == ["conv2d", "matmul"]
+    assert found[0]["latency_ms"] == pytest.approx(1.0)
+    assert found[0]["shapes"] == [[1, 3, 224, 224], [64, 3, 7, 7]]
+    assert found[0]["dtypes"] == ["float32", "float32"]
+    assert (found[0]["trials"], found[0]["target"], found[0]["tvm"]) == (2, "board", TVM)
+    assert registry.query(op="matmul") == found[1:]
+    assert registry.query(target="board") == found
+    assert registry.query(target=TARGET.fingerprint[:8]) == found
     assert registry.query(target="elsewhere") == []
-    assert registry.query(model="resnet") == registry.query(model="abab") == rows[:1]
-    assert registry.query(since="2026-02-01") == rows[:1]
+    assert registry.query(model="resnet") == registry.query(model="abab") == found[:1]
+    assert registry.query(since="2026-02-01") == found[:1]
     assert registry.query(op="matmul", model="resnet") == []
-    assert registry.query(limit=1) == rows[:1]
+    assert registry.query(limit=1) == found[:1]
 
 
 def test_the_newest_name_of_a_target_is_listed(registry):
@@ -270,6 +272,19 @@ def test_the_best_is_found_by_index_alone(registry):
     steps = [row["detail"].split(" (")[0] for row in plan]
     assert "SEARCH r USING COVERING INDEX records_best" in steps
     assert not [step for step in steps if step.startswith("SCAN") and step != "SCAN best"]
+
+
+def test_traces_lie_packed_with_a_dictionary_that_never_changes():
+    digest = "a02dd50a812fb520e932c4188b3289e6668e8790f661634744e3e1b17fb018b5"
+    assert sha256(rows._dictionary().decode()) == digest
+    trace = rows._dictionary()[:3000].decode()
+    blob = rows.packed(trace)
+    assert rows.unpacked(blob) == trace
+    assert len(blob) < len(zlib.compress(trace.encode())) / 3
+    assert rows.unpacked(zlib.compress(b"as schema 1 did")) == "as schema 1 did"
+    for broken in (blob[:-1], blob + b"x", blob[:-4] + b"abcd", b""):
+        with pytest.raises((zlib.error, ValueError)):
+            rows.unpacked(broken)
 
 
 def test_opening_a_registry_loads_nothing_heavy(registry, path):
