@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import random
 import sqlite3
 import sys
+import time
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +48,7 @@ def connect(path: Path, *, write: bool, busy_seconds: float = BUSY_SECONDS) -> s
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     """All or nothing; takes the write lock at once, so that two writers queue up."""
-    connection.execute("BEGIN IMMEDIATE")
+    _begin(connection)
     try:
         yield
         connection.execute("COMMIT")
@@ -54,6 +56,32 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         if connection.in_transaction:  # SQLite itself rolls back when the disk is full
             connection.execute("ROLLBACK")
         raise
+
+
+def _begin(connection: sqlite3.Connection) -> None:
+    """Take the write lock, waiting as long as the connection's busy timeout says.
+
+    SQLite's own waiting looks at the lock ten times a second. Where other writers commit without
+    pause, that meets a free moment too seldom; looking at random and often is fair to all.
+    """
+    (patience,) = connection.execute("PRAGMA busy_timeout").fetchone()  # milliseconds
+    deadline = time.monotonic() + patience / 1000
+    connection.execute("PRAGMA busy_timeout = 0")
+    try:
+        while not _began(connection, last=time.monotonic() > deadline):
+            time.sleep(random.uniform(0.001, 0.01))  # noqa: S311 - nothing is protected by it
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {patience}")
+
+
+def _began(connection: sqlite3.Connection, *, last: bool) -> bool:
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError as error:
+        if last or "locked" not in str(error):
+            raise
+        return False
+    return True
 
 
 def _prepare(path: Path) -> None:
@@ -69,12 +97,13 @@ def _prepare(path: Path) -> None:
 
 def _empty() -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:", isolation_level=None)
-    _migrate(connection)
+    with transaction(connection):
+        _migrate(connection)
     connection.execute("PRAGMA query_only = ON")
     return connection
 
 
-def _connect(path: Path, *, write: bool, busy_seconds: float) -> sqlite3.Connection:
+def _connect(path: Path, *, write: bool, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
     uri = f"{path.resolve().as_uri()}?mode={'rwc' if write else 'rw'}"
     connection = sqlite3.connect(uri, uri=True, timeout=busy_seconds, isolation_level=None)
     connection.execute("PRAGMA foreign_keys = ON")
@@ -98,7 +127,7 @@ def _check(connection: sqlite3.Connection, path: Path, *, write: bool) -> None:
             "Update ansor-deploy, or name another registry with --registry PATH.",
         )
     if version < SCHEMA_VERSION:
-        _update(connection, path, version, write=write, backup=tables > 0)
+        _update(connection, path, version, write=write)
     if write:
         # WAL is faster, but in SQLite before 3.51.3 two processes can corrupt it.
         connection.execute("PRAGMA journal_mode = DELETE")
@@ -115,35 +144,36 @@ def _header(connection: sqlite3.Connection) -> tuple[int, int, int]:
     return identity, version, tables
 
 
-def _update(
-    connection: sqlite3.Connection, path: Path, version: int, *, write: bool, backup: bool
-) -> None:
+def _update(connection: sqlite3.Connection, path: Path, version: int, *, write: bool) -> None:
     if not write:
         raise RegistryError(
             f"the registry {path} has schema {version}; this ansor-deploy needs {SCHEMA_VERSION}",
             "Update it with any command that writes to it, or read a writable copy of it.",
         )
-    if backup:
-        _back_up(connection, path.with_name(f"{path.name}.schema-{version}"))
-    _migrate(connection)
+    with transaction(connection):
+        # Another process may have migrated between our look at the version and this lock.
+        _, version, tables = _header(connection)
+        if version < SCHEMA_VERSION:
+            if tables:
+                _back_up(path, path.with_name(f"{path.name}.schema-{version}"))
+            _migrate(connection)
 
 
-def _back_up(connection: sqlite3.Connection, copy: Path) -> None:
-    unfinished = copy.with_name(f"{copy.name}.{os.getpid()}")
-    with closing(sqlite3.connect(unfinished)) as target:
-        connection.backup(target)
+def _back_up(path: Path, copy: Path) -> None:
+    """Copy the file as it was before the transaction that is under way."""
+    unfinished = copy.with_name(f"{copy.name}.unfinished")
+    unfinished.unlink(missing_ok=True)  # of a process that was killed: the lock is ours
+    with closing(_connect(path, write=False)) as source, closing(sqlite3.connect(unfinished)) as to:
+        source.backup(to)
     unfinished.replace(copy)
 
 
 def _migrate(connection: sqlite3.Connection) -> None:
-    """Bring the schema up to date, in one transaction that also names the file a registry."""
+    """Bring the schema up to date, and name the file a registry."""
     from sqlite_utils import Database
 
-    with transaction(connection):
-        # Another process may have migrated between our look at the version and this lock.
-        if _header(connection)[1] < SCHEMA_VERSION:
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            _load_migrations().apply(Database(connection, execute_plugins=False))
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    _load_migrations().apply(Database(connection, execute_plugins=False))
 
 
 def _load_migrations() -> Any:
