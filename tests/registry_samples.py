@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from ansor_deploy.registry.keys import TaskKey, sha256
+from ansor_deploy.registry.leases import Holder
 from ansor_deploy.registry.record import Measurement, Provenance, Record, Workload
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.target import Target
@@ -69,17 +70,38 @@ def write_batches(path: Path, count: int, size: int, seed: int) -> None:
             click.echo(batch)
 
 
-def hold_lock(path: Path, seconds: float) -> None:
+def hold_lock(path: Path) -> None:
     """Stay inside a write transaction."""
     with Registry.open(path) as registry:
         registry._connection.execute("BEGIN IMMEDIATE")
         click.echo("locked")
-        time.sleep(seconds)
+        time.sleep(60)
+
+
+def hold_leases(path: Path) -> None:
+    """Be granted three leases and keep them."""
+    with Registry.open(path) as registry:
+        click.echo(len(registry.lease([key(n) for n in range(3)], Holder.here())))
+        time.sleep(60)
+
+
+def lease_some(path: Path) -> None:
+    """Take what is free of ten tasks, and keep it until stdin ends."""
+    with Registry.open(path) as registry:
+        holder = Holder.here()
+        for number in range(10):
+            if registry.lease([key(number)], holder):
+                click.echo(number)
+        click.echo("done")
+        sys.stdin.read()
 
 
 if __name__ == "__main__":
     action, where, *numbers = sys.argv[1:]
-    if action == "hold":
-        hold_lock(Path(where), 60)
-    else:
-        write_batches(Path(where), *map(int, numbers))
+    actions = {
+        "hold": hold_lock,
+        "write": write_batches,
+        "lease": hold_leases,
+        "lease-some": lease_some,
+    }
+    actions[action](Path(where), *map(int, numbers))

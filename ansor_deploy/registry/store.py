@@ -14,6 +14,7 @@ from . import queries
 from .connect import BUSY_SECONDS, connect, transaction
 from .faults import decoding, explained
 from .keys import TaskKey, canonical_json
+from .leases import Holder, Leases
 from .rows import (
     measurement_of,
     measurement_row,
@@ -49,6 +50,7 @@ class Registry:
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self.path = path
         self._connection = connection
+        self._leases = Leases(connection)
 
     @classmethod
     def open(
@@ -254,6 +256,34 @@ class Registry:
         """Note what a tuning run took in wall-clock seconds, for `seconds_per_trial`."""
         row = (target, search, trials, float(seconds), created)
         self._write("INSERT INTO tunings VALUES (NULL, ?, ?, ?, ?, ?)", [row])
+
+    # Who is tuning what
+
+    def lease(self, keys: Sequence[TaskKey], holder: Holder) -> list[TaskKey]:
+        """Those of the keys that nobody else is tuning; nobody else gets them until released.
+
+        A lease also ends when its holder dies, so that asking again is all that waiting takes.
+        """
+        with explained(self.path):
+            return self._leases.grant(keys, holder)
+
+    def renew(self, holder: Holder) -> bool:
+        """Say that the holder is there; False if it was taken for dead and has lost its leases.
+
+        Only other machines and containers ask for it: after `leases.SILENCE` seconds without.
+        """
+        with explained(self.path):
+            return self._leases.renew(holder)
+
+    def release(self, holder: Holder, keys: Iterable[TaskKey] | None = None) -> None:
+        """Give back the leases on these keys, or all of the holder's."""
+        with explained(self.path):
+            self._leases.release(holder, keys)
+
+    def leaseholder(self, key: TaskKey) -> Holder | None:
+        """Who was last granted the lease on a key and has not released it."""
+        with explained(self.path):
+            return self._leases.holder(key)
 
     # How rows and nouns become each other
 

@@ -1,0 +1,162 @@
+"""Who is tuning what, so that of two builds which miss the same task one waits for the other.
+
+A lease is advice and protects no data: where it fails, a task is tuned twice. It ends when its
+holder releases it or dies, and no clock of another machine nor any wall clock is asked:
+
+- A holder of this boot and PID namespace is looked up in /proc. It is dead if there is no such
+  process, if only its exit status is left, or if the process of that number started at another
+  time. One that hangs or is stopped still holds its leases.
+- Any other holder (another machine, another container, a system without /proc) is known by its
+  `beat`, a counter that `renew` raises. It is dead once an observer has seen the same count for
+  `SILENCE` seconds of its own monotonic clock, which stands still while the machine sleeps.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import secrets
+import time
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .connect import transaction
+from .keys import TaskKey
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Sequence
+
+SILENCE = 300.0  # seconds; renew a few times as often
+
+_JOIN = """
+    INSERT INTO holders VALUES (?, ?, ?, ?, ?, ?, 0)
+    ON CONFLICT DO UPDATE SET beat = beat + 1
+"""
+_OWN = "SELECT 1 FROM leases WHERE workload = ? AND target = ? AND holder = ?"
+_HOLDER = """
+    SELECT h.token, h.host, h.boot, h.space, h.pid, h.started
+    FROM leases AS l JOIN holders AS h ON h.token = l.holder WHERE l.workload = ? AND l.target = ?
+"""
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A process that holds leases, as other processes can look it up.
+
+    token: random. host: for messages. boot: the kernel's boot id. space: the PID namespace.
+    started: clock ticks from boot to its start. boot and space are "" where Linux is not asked.
+    """
+
+    token: str
+    host: str
+    boot: str
+    space: str
+    pid: int
+    started: int
+
+    @classmethod
+    def here(cls) -> Holder:
+        """A new holder: this process."""
+        pid = os.getpid()
+        boot, space = _place()
+        found = _start_time(pid) if space else None
+        return cls(secrets.token_hex(8), platform.node(), boot, space, pid, found or 0)
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host}"
+
+
+class Leases:
+    """The leases of one registry, seen by one process."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._beats: dict[str, tuple[int, float]] = {}  # of a token: count, when it was first seen
+
+    def grant(self, keys: Sequence[TaskKey], holder: Holder) -> list[TaskKey]:
+        """Those of the keys that nobody else is tuning, now leased to the holder."""
+        with transaction(self._connection):
+            run = self._connection
+            dead = [
+                (other.token,) for other, beat in self._others(holder) if self._dead(other, beat)
+            ]
+            run.executemany("DELETE FROM holders WHERE token = ?", dead)  # and their leases
+            run.execute(_JOIN, astuple(holder))
+            rows = [(key.workload, key.target, holder.token) for key in keys]
+            run.executemany("INSERT INTO leases VALUES (?, ?, ?) ON CONFLICT DO NOTHING", rows)
+            return [key for key, row in zip(keys, rows, strict=True) if self._one(_OWN, row)]
+
+    def renew(self, holder: Holder) -> bool:
+        """Say that the holder is there; False if it was taken for dead and has no lease left."""
+        with transaction(self._connection):
+            update = "UPDATE holders SET beat = beat + 1 WHERE token = ?"
+            return self._connection.execute(update, (holder.token,)).rowcount > 0
+
+    def release(self, holder: Holder, keys: Iterable[TaskKey] | None) -> None:
+        """Give back the leases on the keys, or all."""
+        with transaction(self._connection):
+            run = self._connection
+            if keys is None:
+                run.execute("DELETE FROM holders WHERE token = ?", (holder.token,))
+                return
+            rows = [(key.workload, key.target, holder.token) for key in keys]
+            end = "DELETE FROM leases WHERE workload = ? AND target = ? AND holder = ?"
+            run.executemany(end, rows)
+
+    def holder(self, key: TaskKey) -> Holder | None:
+        """Who was granted the lease on a key."""
+        row = self._one(_HOLDER, (key.workload, key.target))
+        return Holder(*row) if row else None
+
+    def _others(self, holder: Holder) -> list[tuple[Holder, int]]:
+        sql = "SELECT * FROM holders WHERE token <> ?"
+        rows = self._connection.execute(sql, (holder.token,)).fetchall()
+        return [(Holder(*row[:-1]), row[-1]) for row in rows]
+
+    def _dead(self, other: Holder, beat: int) -> bool:
+        if other.space and (other.boot, other.space) == _place():
+            return not _runs(other.pid, other.started)
+        now = time.monotonic()
+        count, since = self._beats.get(other.token, (None, now))
+        if count != beat:
+            since = now
+        self._beats[other.token] = (beat, since)
+        return now - since > SILENCE
+
+    def _one(self, sql: str, values: Sequence[str]) -> Any:
+        return self._connection.execute(sql, values).fetchone()
+
+
+def _place() -> tuple[str, str]:
+    """Boot id and PID namespace of this process; both "" where /proc does not tell of them."""
+    proc = Path("/proc")
+    try:
+        if str((proc / "self").readlink()) != str(os.getpid()):
+            return "", ""  # another namespace's /proc: its process numbers mean others
+        boot = (proc / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return boot, str((proc / "self/ns/pid").readlink())
+    except OSError:
+        return "", ""
+
+
+def _runs(pid: int, started: int) -> bool:
+    """Whether the process that started then is still there."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # another user's; whether its start can be read depends on /proc
+        return _start_time(pid) in {started, None}
+    return _start_time(pid) == started
+
+
+def _start_time(pid: int) -> int | None:
+    """Clock ticks from boot to the start of a process; None if it is dead or cannot be seen."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    state, *rest = text.rpartition(")")[2].split()  # the name before it may hold anything
+    return None if state in "ZX" else int(rest[18])
