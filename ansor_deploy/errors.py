@@ -40,8 +40,8 @@ class DeviceError(AnsorError):
     exit_code = 4
 
 
-class DeviceLost(DeviceError):  # noqa: N818 - the term: trying again may find it
-    """The board or the way to it went away: no fault of what ran there (exit 4)."""
+class DeviceLost(DeviceError):  # noqa: N818 - an event, which trying again may mend
+    """The connection or the device went away (exit 4); trying again may help."""
 
 
 class MissingRecordError(AnsorError):

@@ -1,0 +1,265 @@
+"""The user's devices: what they are called, how they are reached, by which key they are known.
+
+Two small files in the user's configuration folder: `devices.json`, and `known_hosts`, in OpenSSH's
+format, with a device's name where OpenSSH has a host's: two boards behind two jump hosts may have
+one address. Both are replaced whole, under a lock, so that two processes lose nothing.
+"""
+
+from __future__ import annotations
+
+import difflib
+import fcntl
+import json
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from ..errors import AnsorError, UsageError
+from .known_hosts import Entry, HostKey, parse
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?")
+_IPV6 = re.compile(r"[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9._-]+)?")
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*\$?")
+_URL = re.compile(r"ssh://(?:(.*)@)?(\[[^]]*\]|[^:@/\[\]]*)(?::([^:@/]*))?/?")
+
+
+@dataclass(frozen=True)
+class Device:
+    """A machine reached over SSH.
+
+    user, port: "" and 0 leave them to ~/.ssh/config, then to the local user and 22. host: an
+    address, a name, or an alias of ~/.ssh/config. target: what the device is, by name or path.
+    identity: file of the private key, "" for the usual ones. jump: the host to go through, a
+    device's name or [user@]host[:port]; "" as ~/.ssh/config says.
+    """
+
+    name: str
+    user: str
+    host: str
+    port: int
+    target: str
+    identity: str = ""
+    jump: str = ""
+
+    @property
+    def url(self) -> str:
+        """As `devices add` takes it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"ssh://{self.user and self.user + '@'}{host}{f':{self.port}' if self.port else ''}"
+
+
+@dataclass(frozen=True)
+class Quarantine:
+    """Why a device takes no work for now. since: ISO 8601, UTC."""
+
+    reason: str
+    since: str
+
+
+class Inventory:
+    """The devices of one configuration folder. path: its `devices.json`, which may not exist yet.
+
+    AnsorError where the file is damaged, UsageError for a device that is not in it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.pins = path.with_name("known_hosts")
+
+    @classmethod
+    def find(cls) -> Inventory:
+        """The user's: in `$XDG_CONFIG_HOME/ansor-deploy`, by default `~/.config/ansor-deploy`.
+
+        UsageError where there is no home directory.
+        """
+        return cls(_config_home() / "ansor-deploy" / "devices.json")
+
+    def list(self) -> list[Device]:
+        """Every device, by name."""
+        return [device for _, device in sorted(self._read()[0].items())]
+
+    def get(self, name: str) -> Device:
+        """The device of that name."""
+        devices = self._read()[0]
+        if name in devices:
+            return devices[name]
+        close = difflib.get_close_matches(name, devices, n=1)
+        guess = f"Did you mean {close[0]!r}? " if close else ""
+        known = f"Known: {', '.join(sorted(devices)) or 'none'}. "
+        hint = f"{guess}{known}ansor-deploy devices add {name} ssh://USER@HOST --target TARGET"
+        raise UsageError(f"there is no device {name!r}", hint)
+
+    def has(self, name: str) -> bool:
+        """Whether there is a device of that name."""
+        return name in self._read()[0]
+
+    def add(self, device: Device) -> None:
+        """Keep a new device. UsageError where its name is taken or no name."""
+        check_name(device.name)
+
+        def change(devices: dict[str, Device], quarantines: dict[str, Quarantine]) -> None:
+            if device.name in devices:
+                hint = f"Choose another name, or: ansor-deploy devices remove {device.name}"
+                raise UsageError(f"there is a device {device.name!r} already", hint)
+            devices[device.name] = device
+
+        self._change(change)
+
+    def remove(self, name: str) -> None:
+        """Forget a device, its host key and its quarantine."""
+        self.get(name)
+
+        def change(devices: dict[str, Device], quarantines: dict[str, Quarantine]) -> None:
+            devices.pop(name, None)
+            quarantines.pop(name, None)
+
+        self._change(change)
+        self._pin(name, [])
+
+    def keys(self, name: str) -> Sequence[HostKey]:
+        """The host keys that `trust` pinned for a device."""
+        return [entry.key for entry in self._entries() if entry.names == name]
+
+    def trust(self, name: str, key: HostKey) -> None:
+        """Pin a host key for a device, in place of any other."""
+        self._pin(name, [Entry("", name, key)])
+
+    def quarantine(self, name: str, reason: str) -> None:
+        """Give a device no more work until `release`."""
+        self.get(name)
+        since = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        self._change(lambda _, quarantines: quarantines.update({name: Quarantine(reason, since)}))
+
+    def release(self, name: str) -> None:
+        """End a quarantine, if there is one."""
+        if self.reason(name):
+            self._change(lambda _, quarantines: quarantines.pop(name, None))
+
+    def reason(self, name: str) -> Quarantine | None:
+        """Why the device is in quarantine; None where it is not."""
+        return self._read()[1].get(name)
+
+    def _read(self) -> tuple[dict[str, Device], dict[str, Quarantine]]:
+        try:
+            text = self.path.read_text(encoding="utf-8")
+            data = json.loads(text)
+            devices = {name: Device(name, **value) for name, value in data["devices"].items()}
+            quarantines = {k: Quarantine(**value) for k, value in data["quarantine"].items()}
+            for device in devices.values():
+                _check(device)
+        except FileNotFoundError:
+            return {}, {}
+        except (ValueError, KeyError, TypeError, AttributeError, UsageError) as error:
+            raise AnsorError(
+                f"{self.path} is damaged: {error}",
+                "restore a copy of it, or move it away and add the devices again",
+            ) from error
+        return devices, quarantines
+
+    def _change(self, change: Callable[[dict[str, Device], dict[str, Quarantine]], Any]) -> None:
+        with self._locked():
+            devices, quarantines = self._read()
+            change(devices, quarantines)
+            data = {
+                "devices": {d.name: _without_name(d) for d in devices.values()},
+                "quarantine": {name: asdict(value) for name, value in quarantines.items()},
+            }
+            _replace(self.path, json.dumps(data, indent=1, sort_keys=True) + "\n")
+
+    def _entries(self) -> Sequence[Entry]:
+        try:
+            return [*parse(self.pins.read_text(encoding="utf-8", errors="replace"))]
+        except FileNotFoundError:
+            return []
+
+    def _pin(self, name: str, pins: Sequence[Entry]) -> None:
+        with self._locked():
+            entries = [entry for entry in self._entries() if entry.names != name]
+            text = "".join(entry.line() + "\n" for entry in [*entries, *pins])
+            _replace(self.pins, text)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """One writer at a time; the lock is a file of its own, because the others are replaced."""
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with self.path.with_name(".devices.lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def parse_url(name: str, url: str, target: str, identity: str = "", jump: str = "") -> Device:
+    """The device that ssh://[user@]host[:port] names; UsageError, without its secrets, if none."""
+    hint = "Write ssh://USER@HOST or ssh://USER@HOST:PORT; an IPv6 address in brackets."
+    found = _URL.fullmatch(url)
+    if not found:
+        raise UsageError("this is not an address of the form ssh://USER@HOST[:PORT]", hint)
+    user, host, port = (group or "" for group in found.groups())
+    if ":" in user:
+        hint = "Leave the password out: keys are used, from ssh-agent or a file (--identity)."
+        raise UsageError("an address holds no password", hint)
+    if port and not (port.isdecimal() and port.isascii() and 0 < int(port) < 65536):
+        raise UsageError(f"{port!r} is no port", "A port is a number from 1 to 65535.")
+    if "@" in url and not user:
+        raise UsageError("the address has no user before its @", hint)
+    bare = host[1:-1].replace("%25", "%") if host.startswith("[") else host
+    device = Device(name, user, bare, int(port or 0), target, identity, jump)
+    _check(device, bracketed=host.startswith("["))
+    return device
+
+
+def check_name(name: str) -> None:
+    """UsageError if a device cannot be called that."""
+    if not _NAME.fullmatch(name):
+        hint = "Use letters, digits, dots, dashes and underscores, at most 64, a letter first."
+        raise UsageError(f"a device cannot be called {name!r}", hint)
+
+
+def _check(device: Device, bracketed: bool = False) -> None:
+    check_name(device.name)
+    texts = (device.user, device.host, device.target, device.identity, device.jump)
+    if not all(isinstance(text, str) for text in texts) or type(device.port) is not int:
+        raise UsageError(f"{device.name}: a field has the wrong type")
+    if device.user and not _USER.fullmatch(device.user):
+        raise UsageError(f"{device.user!r} is no user's name", "Use letters, digits, . _ and -")
+    is_ipv6 = bool(_IPV6.fullmatch(device.host))
+    if not is_ipv6 and (bracketed or not _HOST.fullmatch(device.host)):
+        hint = "Give a name or an address; an IPv6 address in brackets: ssh://pi@[fe80::1%eth0]"
+        raise UsageError(f"{device.host!r} is no host", hint)
+
+
+def _without_name(device: Device) -> dict[str, Any]:
+    return {key: value for key, value in asdict(device).items() if key != "name"}
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file that only its owner may read, whole or not at all."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _config_home() -> Path:
+    named = Path(os.environ.get("XDG_CONFIG_HOME", ""))
+    if named.is_absolute():  # the XDG specification has relative paths ignored
+        return named
+    try:
+        return Path.home() / ".config"
+    except RuntimeError as error:
+        raise UsageError(
+            "there is no home directory to keep the devices in",
+            "Say where: XDG_CONFIG_HOME=/an/absolute/path",
+        ) from error
