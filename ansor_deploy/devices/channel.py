@@ -1,0 +1,223 @@
+"""Commands over one SSH connection, and the watch over it. Nothing here waits for ever.
+
+A connection is given up when it has been silent for `SILENT_SECONDS` although the other side was
+asked for a sign of life every `ASK_SECONDS`: a board that lost its power or its network closes no
+socket. Closing the transport wakes whoever waits on it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import paramiko
+
+from ..errors import DeviceError, DeviceLost
+from .connection import Ran
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .known_hosts import HostKey
+
+ASK_SECONDS = 5.0
+SILENT_SECONDS = 15
+_OPEN_SECONDS = 15.0
+_BLOCK = 1 << 15  # what one SSH packet takes
+_STDERR_BLOCKS = 8
+_GONE = (paramiko.SSHException, EOFError, OSError)
+
+
+class Line:
+    """A socket, or a channel through a jump host, that counts what it has heard."""
+
+    def __init__(self, sock: Any) -> None:
+        self._sock = sock
+        self.heard = 0
+
+    def recv(self, count: int) -> bytes:
+        """As a socket's."""
+        data: bytes = self._sock.recv(count)
+        self.heard += len(data)
+        return data
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sock, name)
+
+
+class SshStream:
+    """A started command: see `connection.Stream`."""
+
+    def __init__(self, channel: paramiko.Channel, name: str) -> None:
+        self._channel = channel
+        self._name = name
+        self._stderr: deque[bytes] = deque(maxlen=_STDERR_BLOCKS)
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+
+    def read(self, count: int, timeout: float) -> bytes:
+        """Up to `count` bytes of stdout; b"" at the end; TimeoutError where none came."""
+        self._channel.settimeout(timeout)
+        data: bytes = self._channel.recv(count)
+        if not data and not self._ended():
+            raise lost(self._name)
+        return data
+
+    def write(self, data: bytes, timeout: float) -> None:
+        """Give all of the data to stdin; DeviceLost where it is not taken in time."""
+        deadline = time.monotonic() + timeout
+        view = memoryview(data)
+        while view:
+            try:
+                self._channel.settimeout(max(0.001, deadline - time.monotonic()))
+                sent = self._channel.send(bytes(view[:_BLOCK]))
+            except TimeoutError as error:
+                raise lost(self._name, f"took no data for {timeout:.0f} s") from error
+            except _GONE as error:
+                raise lost(self._name) from error
+            if not sent:
+                raise lost(self._name)
+            view = view[sent:]
+
+    def complaint(self) -> str:
+        """The end of stderr so far."""
+        return b"".join(tuple(self._stderr)).decode(errors="replace")
+
+    def close(self) -> None:
+        """Close stdin and stdout; most programs then end."""
+        with suppress(*_GONE):
+            self._channel.close()
+
+    def finish(self, stdin: bytes, timeout: float) -> Ran:
+        """Give it all of stdin, take all of stdout, and wait for its end."""
+        deadline = time.monotonic() + timeout
+        # The command may write before it has read everything: both at once, or both would wait.
+        threading.Thread(target=self._feed, args=(stdin, timeout), daemon=True).start()
+        blocks = []
+        try:
+            while block := self.read(_BLOCK * 8, max(0.001, deadline - time.monotonic())):
+                blocks.append(block)
+            if not self._channel.status_event.wait(max(0.001, deadline - time.monotonic())):
+                raise TimeoutError  # noqa: TRY301 - the same end as that of the reads
+        except TimeoutError as error:
+            what = f"a command did not end within {timeout:.0f} s"
+            raise lost(self._name, what) from error
+        finally:
+            self.close()
+        self._listener.join(1)
+        return Ran(self._channel.exit_status, b"".join(blocks), self.complaint())
+
+    def _feed(self, stdin: bytes, timeout: float) -> None:
+        with suppress(DeviceLost, *_GONE):  # a command need not read its stdin to succeed
+            self.write(stdin, timeout)
+            self._channel.shutdown_write()
+
+    def _listen(self) -> None:
+        """Take stderr off the channel: what nobody reads would fill its window, stdout's too."""
+        with suppress(*_GONE):
+            while block := self._channel.recv_stderr(_BLOCK):
+                self._stderr.append(block)
+
+    def _ended(self) -> bool:
+        """Whether the command closed its stdout, rather than somebody the connection."""
+        return bool(self._channel.eof_received or self._channel.exit_status != -1)
+
+
+class SshConnection:
+    """An SSH connection that has proved who it is: see `connection.Connection`.
+
+    name: the device, for messages. under: the connection to the jump host that carries this one.
+    """
+
+    def __init__(
+        self,
+        transport: paramiko.Transport,
+        line: Line,
+        name: str,
+        host_key: HostKey,
+        under: SshConnection | None,
+    ) -> None:
+        self.name = name
+        self.host_key = host_key
+        self._transport = transport
+        self._under = under
+        self._closed = threading.Event()
+        for watch in (self._ask, self._heed):
+            threading.Thread(target=watch, args=(line,), daemon=True).start()
+
+    def run(self, command: str, stdin: bytes = b"", timeout: float = 30.0) -> Ran:
+        """Run a shell command to its end, within `timeout` seconds."""
+        return self._open(command).finish(stdin, timeout)
+
+    def open(self, command: str) -> SshStream:
+        """Start a shell command and talk to it."""
+        return self._open(command)
+
+    def tunnel(self, host: str, port: int, timeout: float) -> paramiko.Channel:
+        """A channel to a host that this one can reach; DeviceLost where it cannot."""
+        try:
+            return self._transport.open_channel(
+                "direct-tcpip", (host, port), ("127.0.0.1", 0), timeout=timeout
+            )
+        except _GONE as error:
+            what = f"no way on to {host}:{port}: {error}"
+            raise lost(self.name, what) from error
+
+    def close(self) -> None:
+        """Hang up, here and at the jump host."""
+        self._closed.set()
+        with suppress(*_GONE):
+            self._transport.close()
+        if self._under is not None:
+            self._under.close()
+
+    def _open(self, command: str) -> SshStream:
+        try:
+            channel = self._transport.open_session(timeout=_OPEN_SECONDS)
+            with _closing_late(channel, _OPEN_SECONDS):
+                channel.exec_command(command)
+        except _GONE as error:
+            if self._transport.is_active():
+                hint = "Its SSH server must allow sessions: see its log."
+                raise DeviceError(f"{self.name}: runs no command: {error}", hint) from error
+            raise lost(self.name) from error
+        return SshStream(channel, self.name)
+
+    def _ask(self, line: Line) -> None:
+        """Ask for a sign of life again and again; an answer of any kind is one."""
+        with suppress(*_GONE):
+            while self._transport.is_active() and not self._closed.wait(ASK_SECONDS):
+                self._transport.global_request("keepalive@openssh.com", wait=True)
+
+    def _heed(self, line: Line) -> None:
+        """Close the transport after too many silent seconds.
+
+        Seconds are counted, not measured: while this process is stopped, none passes.
+        """
+        silent, heard = 0, line.heard
+        while self._transport.is_active() and not self._closed.wait(1):
+            silent = silent + 1 if line.heard == heard else 0
+            heard = line.heard
+            if silent >= SILENT_SECONDS:
+                self._transport.close()
+
+
+def lost(name: str, what: str = "the connection was lost") -> DeviceLost:
+    """The error of a device that is no longer there."""
+    hint = f"Look at its power and network, then: ansor-deploy devices doctor {name}"
+    return DeviceLost(f"{name}: {what}", hint)
+
+
+@contextmanager
+def _closing_late(channel: paramiko.Channel, seconds: float) -> Iterator[None]:
+    """Close a channel whose request stays unanswered; paramiko itself would wait for ever."""
+    timer = threading.Timer(seconds, channel.close)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

@@ -1,0 +1,120 @@
+"""Prove who the user is, with the keys of ssh-agent and of files, in OpenSSH's order."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import paramiko
+
+from ..errors import DeviceError
+from .channel import lost
+from .known_hosts import parse_public
+from .ssh_config import Route
+
+AUTH_SECONDS = 20.0
+
+
+class Keys:
+    """The private keys that may open a route. locked: files passed over, being encrypted."""
+
+    def __init__(self, route: Route, agent: list[Any], name: str) -> None:
+        self.locked: list[Path] = []
+        self.offered: list[str] = []
+        self._route = route
+        self._agent = agent
+        self._name = name
+
+    def __iter__(self) -> Iterator[Any]:
+        """Those named first, then whatever else ssh-agent holds; each once."""
+        seen = set()
+        for key in self._candidates():
+            if key.asbytes() not in seen:
+                seen.add(key.asbytes())
+                self.offered.append(key.fingerprint)
+                yield key
+
+    def _candidates(self) -> Iterator[Any]:
+        for path in self._route.identities:
+            key = self._from_agent(path) or self._from_file(path)
+            if key is not None:
+                yield key
+        # An encrypted file does not tell its public half: it may be any that the agent holds.
+        if not self._route.only or self.locked:
+            yield from self._agent
+
+    def _from_agent(self, path: Path) -> Any:
+        """The agent's key of the public half that lies beside the file, or is the file."""
+        public = path if path.suffix == ".pub" else path.with_name(path.name + ".pub")
+        with suppress(OSError, UnicodeDecodeError):
+            blob = parse_public(public.read_text("utf-8"))
+            return next((key for key in self._agent if key.asbytes() == blob), None)
+        return None
+
+    def _from_file(self, path: Path) -> Any:
+        if path.suffix == ".pub":
+            return None
+        try:
+            return paramiko.PKey.from_path(path)
+        except FileNotFoundError as error:
+            if self._route.explicit:
+                hint = "Give the file of a private key: --identity ~/.ssh/id_ed25519"
+                raise DeviceError(f"{self._name}: there is no key {path}", hint) from error
+        except (TypeError, paramiko.PasswordRequiredException):
+            self.locked.append(path)
+        except (OSError, ValueError, paramiko.SSHException, paramiko.UnknownKeyType) as error:
+            if self._route.explicit:
+                reason = error.strerror if isinstance(error, OSError) else "no key of a known form"
+                hint = "Give the file of an Ed25519, ECDSA or RSA private key."
+                raise DeviceError(f"{self._name}: {path}: {reason}", hint) from error
+        return None
+
+
+def authenticate(transport: paramiko.Transport, route: Route, name: str) -> None:
+    """Log in. DeviceError where no key is accepted, DeviceLost where no answer comes."""
+    agent = _agent()
+    try:
+        keys = Keys(route, list(agent.get_keys()) if agent else [], name)
+        if not any(_accepted(transport, route, key, name) for key in keys):
+            raise _refused(keys, route, name)
+    finally:
+        if agent is not None:
+            agent.close()
+
+
+def _accepted(transport: paramiko.Transport, route: Route, key: Any, name: str) -> bool:
+    began = time.monotonic()
+    try:
+        transport.auth_publickey(route.user, key)
+    except paramiko.BadAuthenticationType as error:
+        allowed = ", ".join(error.allowed_types)
+        hint = "Allow PubkeyAuthentication in the board's sshd_config, and add your public key."
+        raise DeviceError(f"{name}: it takes no keys, only: {allowed}", hint) from error
+    except (paramiko.SSHException, EOFError, OSError) as error:
+        if time.monotonic() - began >= AUTH_SECONDS:
+            raise lost(name, f"no answer to the log-in in {AUTH_SECONDS:.0f} s") from error
+    return bool(transport.is_authenticated())
+
+
+def _refused(keys: Keys, route: Route, name: str) -> DeviceError:
+    who = f"{name}: {route.user}@{route.host} accepted none of the keys"
+    tried = f"{who}: {', '.join(keys.offered) or 'there are none'}"
+    if keys.locked:
+        files = ", ".join(map(str, keys.locked))
+        return DeviceError(
+            f"{tried}; encrypted, and not in ssh-agent: {files}",
+            f"Unlock it first: ssh-add {keys.locked[0]}",
+        )
+    hint = "Copy a public key there (ssh-copy-id), or name the right one with --identity."
+    return DeviceError(tried, hint)
+
+
+def _agent() -> paramiko.Agent | None:
+    """The user's ssh-agent; None where there is none, or it does not answer."""
+    try:
+        return paramiko.Agent()
+    except (paramiko.SSHException, OSError):
+        return None

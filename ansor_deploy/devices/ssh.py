@@ -1,0 +1,213 @@
+"""Connect to a device over SSH, and to nobody who merely says to be it.
+
+A host key counts if it is pinned for the device or, where none is, if the user's own
+~/.ssh/known_hosts has it; any other is refused before the user is named. No password is asked
+for, sent or kept: keys come from ssh-agent or from files.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import paramiko
+
+from ..errors import DeviceError
+from .channel import SILENT_SECONDS, Line, SshConnection, lost
+from .identity import AUTH_SECONDS, authenticate
+from .inventory import Device, Inventory, parse_url
+from .known_hosts import HostKey, is_revoked, keys_of, parse
+from .ssh_config import Route, resolve
+
+CONNECT_SECONDS = 10.0
+HANDSHAKE_SECONDS = 15.0
+_MOST_JUMPS = 8
+_SEND_BUFFER = 1 << 19  # what may wait in the kernel ahead of a sign of life
+# Authenticated ciphers first: one pass over the data instead of two.
+_CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")
+
+# Errors are raised; paramiko's log of them, tracebacks and all, would go to the user's terminal.
+logging.getLogger("paramiko").addHandler(logging.NullHandler())
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Whoever answered at a device's address, not yet known to be the device."""
+
+    transport: paramiko.Transport
+    line: Line
+    key: HostKey
+    route: Route
+    under: SshConnection | None
+
+    def close(self) -> None:
+        """Hang up."""
+        self.transport.close()
+        if self.under is not None:
+            self.under.close()
+
+
+def connect(device: Device, inventory: Inventory | None = None) -> SshConnection:
+    """A connection to the device, which has proved that it is the device.
+
+    DeviceLost where it cannot be reached, DeviceError where its key is not the one known or none
+    of the user's is accepted. inventory: whose pins count; by default the user's.
+    """
+    inventory = inventory or Inventory.find()
+    peer = _reach(device, inventory, resolve(device).jumps, ())
+    try:
+        verify(device, peer.key, inventory)
+        authenticate(peer.transport, peer.route, device.name)
+    except BaseException:
+        peer.close()
+        raise
+    return SshConnection(peer.transport, peer.line, device.name, peer.key, peer.under)
+
+
+def offered_key(device: Device, inventory: Inventory) -> HostKey:
+    """The key that whoever answers at the device's address shows; verified by nobody yet."""
+    with closing(_reach(device, inventory, resolve(device).jumps, ())) as peer:
+        return peer.key
+
+
+def known_keys(device: Device, inventory: Inventory) -> Sequence[HostKey]:
+    """The pinned keys of a device or, where there is none, those of ~/.ssh/known_hosts."""
+    return inventory.keys(device.name) or keys_of(parse(_user_file()), resolve(device).known_as)
+
+
+def verify(device: Device, key: HostKey, inventory: Inventory) -> None:
+    """DeviceError unless this is a key that the device is known by."""
+    if is_revoked(parse(_user_file()), resolve(device).known_as, key):
+        raise DeviceError(
+            f"{device.name}: its host key {key.fingerprint} is revoked in ~/.ssh/known_hosts",
+            "Do not connect. Ask whoever revoked it; give the board a new key.",
+        )
+    known = known_keys(device, inventory)
+    if not known:
+        raise DeviceError(
+            f"{device.name}: its host key is not known: {key.fingerprint} ({key.kind})",
+            f"Compare it with the board's own, then: ansor-deploy devices trust {device.name}",
+        )
+    if key not in known:
+        before = ", ".join(f"{k.fingerprint} ({k.kind})" for k in known)
+        raise DeviceError(
+            f"{device.name}: THE HOST KEY HAS CHANGED. Somebody may be between you and the board.\n"
+            f"  known:   {before}\n  offered: {key.fingerprint} ({key.kind})",
+            "Connect to it only if you know why, such as a new system on it: "
+            f"compare, then: ansor-deploy devices trust {device.name} --replace",
+        )
+
+
+def _reach(
+    device: Device, inventory: Inventory, jumps: tuple[str, ...], seen: tuple[str, ...]
+) -> Peer:
+    """Connect, through the jump hosts if any, as far as the exchange of keys."""
+    route = resolve(device)
+    under = _under(device, inventory, jumps, seen)
+    try:
+        if under is not None:
+            line = Line(under.tunnel(route.host, route.port, CONNECT_SECONDS))
+        else:
+            line = Line(_dial(device.name, route))
+        preferred = [key.kind for key in known_keys(device, inventory)]
+        transport = _shake_hands(device.name, line, preferred)
+    except BaseException:
+        if under is not None:
+            under.close()
+        raise
+    key = transport.get_remote_server_key()
+    return Peer(transport, line, HostKey(key.get_name(), key.asbytes()), route, under)
+
+
+def _under(
+    device: Device, inventory: Inventory, jumps: tuple[str, ...], seen: tuple[str, ...]
+) -> SshConnection | None:
+    """A verified connection to the last of the jump hosts, through those before it."""
+    if not jumps:
+        return None
+    *before, last = jumps
+    if last in seen or len(seen) == _MOST_JUMPS:
+        raise DeviceError(
+            f"{device.name}: its jump hosts lead in a circle: {' -> '.join((*seen, last))}",
+            "Correct ProxyJump in ~/.ssh/config, or --jump.",
+        )
+    host = _jump_host(last, inventory)
+    peer = _reach(host, inventory, tuple(before) or resolve(host).jumps, (*seen, last))
+    try:
+        _verify_jump(host, peer.key, inventory)
+        authenticate(peer.transport, peer.route, host.name)
+    except BaseException:
+        peer.close()
+        raise
+    return SshConnection(peer.transport, peer.line, host.name, peer.key, peer.under)
+
+
+def _jump_host(name: str, inventory: Inventory) -> Device:
+    """The device of that name, else a host under a name that none can have, nor its pins."""
+    for device in inventory.list():
+        if device.name == name:
+            return device
+    return replace(parse_url("jump", f"ssh://{name}", ""), name=f"jump host {name}")
+
+
+def _verify_jump(host: Device, key: HostKey, inventory: Inventory) -> None:
+    """As `verify`; a jump host that is no device is trusted where the user's ssh trusts it."""
+    try:
+        verify(host, key, inventory)
+    except DeviceError as error:
+        if inventory.has(host.name):
+            raise
+        hint = "Check it with ssh first; or add it as a device, and give --jump that name."
+        raise DeviceError(error.message, hint) from error
+
+
+def _dial(name: str, route: Route) -> socket.socket:
+    place = f"{route.host} port {route.port}"
+    try:
+        sock = socket.create_connection((route.host, route.port), timeout=CONNECT_SECONDS)
+    except socket.gaierror as error:
+        raise lost(name, f"no address of {route.host}: {error.strerror}") from error
+    except ConnectionRefusedError as error:
+        raise lost(name, f"nothing listens at {place}") from error
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise lost(name, f"{place} cannot be reached: {reason.lower()}") from error
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENT_SECONDS * 1000)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
+    return sock
+
+
+def _shake_hands(name: str, line: Line, preferred: list[str]) -> paramiko.Transport:
+    """Exchange keys. preferred: kinds of host key to ask for first."""
+    transport = paramiko.Transport(line)
+    transport.banner_timeout = transport.handshake_timeout = HANDSHAKE_SECONDS
+    transport.auth_timeout = AUTH_SECONDS
+    security = transport.get_security_options()
+    security.ciphers = (*_CIPHERS, *(c for c in security.ciphers if c not in _CIPHERS))
+    security.key_types = sorted(security.key_types, key=lambda kind: _plain(kind) not in preferred)
+    try:
+        transport.start_client(timeout=HANDSHAKE_SECONDS)
+        transport.get_remote_server_key()  # raises where the time ran out
+    except (paramiko.SSHException, EOFError, OSError) as error:
+        transport.close()
+        line.close()
+        what = f"whoever listens there does not speak SSH in {HANDSHAKE_SECONDS:.0f} s"
+        raise lost(name, f"{what}: {error}" if str(error) else what) from error
+    return transport
+
+
+def _plain(kind: str) -> str:
+    """RSA keys are of one kind, however they sign."""
+    return "ssh-rsa" if kind.startswith("rsa-sha2-") else kind
+
+
+def _user_file() -> str:
+    try:
+        return (Path.home() / ".ssh" / "known_hosts").read_text("utf-8", errors="replace")
+    except (OSError, RuntimeError):  # not there, or there is no home
+        return ""
