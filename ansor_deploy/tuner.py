@@ -1,68 +1,50 @@
-"""Spend the budget: scheduler -> search -> measure, every batch into the registry at once."""
+"""Tune what a plan misses, beside other processes that may be tuning the same."""
 
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import Future
 from contextlib import ExitStack
-from dataclasses import dataclass
-from datetime import datetime, timezone
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from . import __version__
 from ._tvm import VERSION
-from .contest import settle
-from .errors import DeviceError
-from .measure.outcome import INFRASTRUCTURE
-from .plan import PlanRow
-from .registry.record import Measurement, Provenance, Record, SearchEnd
-from .report import Progress, Report
-from .rule import rule_set, rule_set_digest
-from .search import Search, open_search
-from .search.default import default_schedule
-from .search.kit import SearchKit, open_kit
-from .search.scheduler import BATCH, Round, Scheduler, Standing
-from .search.trace import dump
+from .registry.leases import Holder
+from .tuning import Tuning
 
 if TYPE_CHECKING:
-    from .measure.measurer import Batch, Measurer
-    from .measure.outcome import Outcome
+    from .measure.measurer import Measurer
     from .pipeline import Session
-    from .plan import Plan
+    from .plan import Budget, Plan, PlanRow
     from .registry.store import Registry
+    from .report import Report
+    from .search.scheduler import Round
 
-# Budgets above any that a user asks for: a search that stopped improving is enough for all.
-ALWAYS = 1 << 40
+POLL_SECONDS = 1.0  # between two looks at a task that another process is tuning
 
 
 @dataclass(frozen=True)
 class Tuned:
     """What a run spent, batch by batch."""
 
-    trials: int
-    seconds: float
+    trials: int = 0
+    seconds: float = 0.0
     rounds: tuple[Round, ...] = ()
 
 
 def tune_plan(plan: Plan, session: Session, registry: Registry, report: Report) -> Tuned:
     """Tune the plan's misses until they have had enough or the budget ends.
 
-    Each batch is in the registry before the next begins: an interruption loses at most one.
+    What another process is tuning is left to it: the rest is tuned first, and then waited for.
     """
-    rows = [row for row in plan.rows if row.status == "miss"]
-    if not rows or session.budget.trials == 0:
-        return Tuned(0, 0.0)
+    missing = [row for row in plan.rows if row.status == "miss"]
+    if not missing or session.budget.trials == 0:
+        return Tuned()
     with ExitStack() as stack:
         measurer = stack.enter_context(_measurer(session, report, stack))
-        run = _Run(plan, rows, session, registry, report, measurer)
-        try:
-            run.spend()
-        finally:
-            run.note_cost()
-            run.kit.model.save()
-    return Tuned(run.trials, time.monotonic() - run.began, tuple(run.rounds))
+        holder = Holder.here()
+        stack.callback(registry.release, holder)
+        return _Turns(plan, session, registry, report, measurer, holder).take(missing)
 
 
 def _measurer(session: Session, report: Report, stack: ExitStack) -> Measurer:
@@ -73,235 +55,75 @@ def _measurer(session: Session, report: Report, stack: ExitStack) -> Measurer:
     return Measurer(session.target, seed=session.seed, executor=farm, warn=report.warn)
 
 
-@dataclass(frozen=True)
-class _UnderWay:
-    """A batch that was sent to be measured. why: the scheduler's reason for its task."""
+@dataclass
+class _Turns:
+    """The goes that a run takes at its tasks: at all that are free, until none is left."""
 
-    standing: Standing
-    why: str
-    submitted: tuple[Batch, Future[list[Outcome]]]
+    plan: Plan
+    session: Session
+    registry: Registry
+    report: Report
+    measurer: Measurer
+    holder: Holder
+    began: float = field(default_factory=time.monotonic)
+    trials: int = 0
+    rounds: list[Round] = field(default_factory=list)
 
+    def take(self, missing: Sequence[PlanRow]) -> Tuned:
+        waited = False
+        while missing and not self._spent():
+            granted = set(self.registry.lease([row.task.key for row in missing], self.holder))
+            mine = [row for row in missing if row.task.key in granted]
+            if mine := self._still_missed(mine):
+                self._tune(mine)
+            self.registry.release(self.holder, granted)
+            missing = [row for row in missing if row.task.key not in granted]
+            if missing and not granted:
+                if not waited:
+                    self._tell(missing)
+                waited = True
+                time.sleep(POLL_SECONDS)
+        return Tuned(self.trials, time.monotonic() - self.began, tuple(self.rounds))
 
-class _Run:
-    def __init__(
-        self,
-        plan: Plan,
-        rows: Sequence[PlanRow],
-        session: Session,
-        registry: Registry,
-        report: Report,
-        measurer: Measurer,
-    ) -> None:
-        self.session, self.registry, self.report = session, registry, report
-        self.measurer = measurer
-        spent = registry.trials([row.task.key for row in rows])
-        standings = [
-            Standing(
-                row.task,
-                best=row.latency,
-                trials=spent[row.task.key],
-                measured=row.record is not None,
-            )
-            for row in rows
-        ]
-        self.scheduler = Scheduler(
-            standings, session.budget, _fixed(plan, rows), session.objective, session.seed
+    def _tune(self, rows: Sequence[PlanRow]) -> None:
+        session = replace(self.session, budget=self._left())
+        tuning = Tuning(
+            self.plan, rows, session, self.registry, self.report, self.measurer, self.holder
         )
-        self.kit = _kit(session, registry, report)
-        self.before = {row.task.key: row.record for row in rows}
-        self.searches: dict[str, Search] = {}
-        self.rounds: list[Round] = []
-        self.trials = self.failed = self.under_way = 0
-        self.began = time.monotonic()
-
-    def spend(self) -> None:
-        """Batch after batch; at the end, settle the winners and note which searches are over."""
-        under_way: deque[_UnderWay] = deque()
-        while True:
-            while len(under_way) < self.measurer.depth and (batch := self._begin()) is not None:
-                under_way.append(batch)
-            if not under_way:
-                break
-            self._end_batch(under_way.popleft())
-        self._settle()
-        now = _now()
-        looked_at = [s for s in self.scheduler.standings if s.history or s.measured]
-        # What is good enough for one goal may not be for another: that search is not over.
-        over = [s for s in looked_at if s.ended != "goal"]
-        self.registry.add_searches([self._end(standing, now) for standing in over])
-
-    def note_cost(self) -> None:
-        """What the trials took, for the price of the next plan."""
-        if self.trials:
-            self.registry.add_tuning(
-                self.session.target.fingerprint,
-                self.session.search,
-                self.trials,
-                time.monotonic() - self.began,
-                _now(),
-            )
-
-    def _left(self) -> int:
-        """Trials that the budget still allows; 0 once its time is over."""
-        budget = self.session.budget
-        if budget.seconds is not None and time.monotonic() - self.began >= budget.seconds:
-            return 0
-        spent = self.trials + self.under_way
-        return 1 << 30 if budget.trials is None else budget.trials - spent
-
-    def _begin(self) -> _UnderWay | None:
-        """The next batch on its way to a device; None where nothing is left, or not now."""
-        while (left := self._left()) > 0 and (chosen := self.scheduler.next()) is not None:
-            standing, why = chosen
-            count = min(BATCH, left, self.session.budget.per_task - standing.trials)
-            if traces := self._propose_safely(standing, max(1, count)):
-                submitted = self.measurer.submit(standing.task, traces, standing.best)
-                standing.busy = True
-                self.under_way += len(traces)
-                return _UnderWay(standing, why, submitted)
-            standing.stale, standing.ended = 0, "exhausted"
-            standing.history.append(standing.best)
-        return None
-
-    def _end_batch(self, batch: _UnderWay) -> None:
-        standing = batch.standing
-        outcomes = self.measurer.wait(batch.submitted)
-        self.under_way -= len(outcomes)
-        standing.busy = False
-        known = [outcome for outcome in outcomes if outcome.error != INFRASTRUCTURE]
-        if not known:
-            raise DeviceError(f"nothing can be built: {outcomes[0].message}", "see the farm's logs")
-        self._keep(standing, known)
-        if standing.task.key.workload in self.searches:
-            self.searches[standing.task.key.workload].observe(known)
-        standing.observe(min(outcome.latency for outcome in known), len(known))
-        self.trials += len(known)
-        self.failed += sum(bool(outcome.error) for outcome in known)
-        self.rounds.append(self._round(standing, len(known), batch.why))
-        self.report.progress(self._progress(standing, batch.why))
-
-    def _settle(self) -> None:
-        """Let the best few of every task that was searched run against each other."""
-        searched = [s for s in self.scheduler.standings if len(s.history) > 1]
-        if searched:
-            self.report.stage("settle", f"the best few of {len(searched)} tasks in turns")
-        for standing in searched:
-            task = standing.task
-            default = dump(default_schedule(task.mod, self.session.target).trace)
-            before = self.before.get(task.key)
-            record = settle(task, before, default, self.measurer, self.registry, self._where())
-            if record is not None:
-                standing.best = record.latency
-
-    def _propose_safely(self, standing: Standing, count: int) -> list[str]:
-        """A search that fails costs its task the tuning, and no other task anything."""
         try:
-            return self._propose(standing, count)
-        except Exception as error:  # noqa: BLE001 - TVM raises whatever its C++ happened to check
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
-            self.report.warn(f"{standing.task.name}: the search failed: {reason}")
-            return []
+            tuning.spend()
+        finally:
+            self.trials += tuning.trials
+            self.rounds += tuning.rounds
+            tuning.note_cost()
+            tuning.kit.model.save()
 
-    def _propose(self, standing: Standing, count: int) -> list[str]:
-        """The default schedule first, alone: a cheap first look at every task."""
-        task, workload = standing.task, standing.task.key.workload
-        if not standing.measured and not standing.history:
-            return [dump(default_schedule(task.mod, self.session.target).trace)]
-        if workload not in self.searches:
-            known = list(self.registry.measurements(task.key.target, task.key))
-            self.searches[workload] = open_search(self.session.search, task, known, self.kit)
-        return self.searches[workload].propose(count)
-
-    def _keep(self, standing: Standing, outcomes: Sequence[Outcome]) -> None:
-        """All outcomes as measurements; those that are right and as good as any as records."""
-        first = not standing.history and not standing.measured
-        search = "default" if first else self.session.search
-        task, key = standing.task, standing.task.key
-        measurements = [
-            Measurement(
-                key,
-                o.trace,
-                o.seconds,
-                o.error,
-                o.message,
-                self._where(search, o.device),
-                self.kit.features(task, o.trace),
-            )
-            for o in outcomes
+    def _still_missed(self, rows: Sequence[PlanRow]) -> list[PlanRow]:
+        """Without those that another process has tuned meanwhile."""
+        keys = [row.task.key for row in rows]
+        records = self.registry.best(keys, VERSION)
+        enough = self.registry.enough_for(keys, VERSION)
+        wanted = self.session.budget.per_task
+        return [
+            row
+            for row in rows
+            if not (row.task.key in records and enough.get(row.task.key, -1) >= wanted)
         ]
-        best = standing.best if standing.measured else float("inf")
-        records = [
-            Record(key, o.trace, o.seconds, o.proof, self._where(search, o.device))
-            for o in outcomes
-            if not o.error and o.proof and o.latency < best
-        ]
-        self.registry.add_batch(measurements, records)
 
-    def _where(self, search: str = "", device: str = "") -> Provenance:
-        return Provenance(
-            tool=__version__,
-            tvm=VERSION,
-            search=search or self.session.search,
-            device=device,
-            seed=self.session.seed,
-            created=_now(),
-            rules=rule_set_digest(self.kit.rules),
-        )
+    def _left(self) -> Budget:
+        budget = self.session.budget
+        trials, seconds = budget.trials, budget.seconds
+        if trials is not None:
+            trials = max(0, trials - self.trials)
+        if seconds is not None:
+            seconds = max(0.0, seconds - (time.monotonic() - self.began))
+        return replace(budget, trials=trials, seconds=seconds)
 
-    def _end(self, standing: Standing, now: str) -> SearchEnd:
-        final = {"no improvement": ALWAYS, "exhausted": ALWAYS}
-        reason = standing.ended or "budget"
-        return SearchEnd(
-            key=standing.task.key,
-            tvm=VERSION,
-            search=self.session.search,
-            trials=standing.trials,
-            reason=reason,
-            enough_for=final.get(reason, self.session.budget.per_task),
-            created=now,
-        )
+    def _spent(self) -> bool:
+        left = self._left()
+        return left.trials == 0 or left.seconds == 0
 
-    def _round(self, standing: Standing, trials: int, why: str) -> Round:
-        return Round(
-            task=standing.task.name,
-            key=standing.task.key.workload,
-            trials=trials,
-            why=why,
-            best_ms=standing.best * 1e3,
-            end_to_end_ms=self.scheduler.end_to_end * 1e3,
-        )
-
-    def _progress(self, standing: Standing, why: str) -> Progress:
-        elapsed = time.monotonic() - self.began
-        total = min(self.trials + self.scheduler.trials_left(), self.trials + self._left())
-        left = elapsed / self.trials * max(0, total - self.trials)
-        if self.session.budget.seconds is not None:
-            left = min(left, max(0.0, self.session.budget.seconds - elapsed))
-        return Progress(
-            task=standing.task.name,
-            trials=self.trials,
-            total_trials=max(total, self.trials),
-            failed=self.failed,
-            best=standing.best,
-            end_to_end=self.scheduler.end_to_end,
-            elapsed=elapsed,
-            left=left,
-            why=why,
-        )
-
-
-def _kit(session: Session, registry: Registry, report: Report) -> SearchKit:
-    rules = rule_set(session.rules, session.target.kind)
-    return open_kit(registry, session.target, rules, session.seed, report.warn)
-
-
-def _fixed(plan: Plan, tuned: Sequence[PlanRow]) -> list[float]:
-    """Seconds of each model in tasks that are not tuned."""
-    keys = {row.task.key for row in tuned}
-    rest = [row for row in plan.rows if row.task.key not in keys]
-    models = range(len(plan.models))
-    return [sum(row.task.per_model[model] * row.latency for row in rest) for model in models]
-
-
-def _now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+    def _tell(self, missing: Sequence[PlanRow]) -> None:
+        other = self.registry.leaseholder(missing[0].task.key)
+        count = "1 task" if len(missing) == 1 else f"{len(missing)} tasks"
+        self.report.stage("wait", f"for {other or 'another process'}, which tunes {count}")

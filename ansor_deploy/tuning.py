@@ -1,0 +1,279 @@
+"""One go at some tasks: scheduler -> search -> measure, every batch into the registry at once."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from . import __version__
+from ._tvm import VERSION
+from .contest import settle
+from .errors import DeviceError
+from .measure.outcome import INFRASTRUCTURE
+from .plan import PlanRow
+from .registry.record import Measurement, Provenance, Record, SearchEnd
+from .report import Progress, Report
+from .rule import rule_set, rule_set_digest
+from .search import Search, open_search
+from .search.default import default_schedule
+from .search.kit import SearchKit, open_kit
+from .search.scheduler import BATCH, Round, Scheduler, Standing
+from .search.trace import dump
+
+if TYPE_CHECKING:
+    from .measure.measurer import Batch, Measurer
+    from .measure.outcome import Outcome
+    from .pipeline import Session
+    from .plan import Plan
+    from .registry.leases import Holder
+    from .registry.store import Registry
+
+# Budgets above any that a user asks for: a search that stopped improving is enough for all.
+ALWAYS = 1 << 40
+
+
+@dataclass(frozen=True)
+class _UnderWay:
+    """A batch that was sent to be measured. why: the scheduler's reason for its task."""
+
+    standing: Standing
+    why: str
+    submitted: tuple[Batch, Future[list[Outcome]]]
+
+
+class Tuning:
+    """Spends a session's budget on some rows of a plan, which nobody else is tuning.
+
+    Each batch is in the registry before the next is chosen: an interruption loses at most one.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        rows: Sequence[PlanRow],
+        session: Session,
+        registry: Registry,
+        report: Report,
+        measurer: Measurer,
+        holder: Holder,
+    ) -> None:
+        self.holder = holder
+        self.session, self.registry, self.report = session, registry, report
+        self.measurer = measurer
+        spent = registry.trials([row.task.key for row in rows])
+        standings = [
+            Standing(
+                row.task,
+                best=row.latency,
+                trials=spent[row.task.key],
+                measured=row.record is not None,
+            )
+            for row in rows
+        ]
+        self.scheduler = Scheduler(
+            standings, session.budget, _fixed(plan, rows), session.objective, session.seed
+        )
+        self.kit = _kit(session, registry, report)
+        self.before = {row.task.key: row.record for row in rows}
+        self.searches: dict[str, Search] = {}
+        self.rounds: list[Round] = []
+        self.trials = self.failed = self.under_way = 0
+        self.began = time.monotonic()
+
+    def spend(self) -> None:
+        """Batch after batch; at the end, settle the winners and note which searches are over."""
+        under_way: deque[_UnderWay] = deque()
+        while True:
+            while len(under_way) < self.measurer.depth and (batch := self._begin()) is not None:
+                under_way.append(batch)
+            if not under_way:
+                break
+            self._end_batch(under_way.popleft())
+        self._settle()
+        now = _now()
+        looked_at = [s for s in self.scheduler.standings if s.history or s.measured]
+        # What is good enough for one goal may not be for another: that search is not over.
+        over = [s for s in looked_at if s.ended != "goal"]
+        self.registry.add_searches([self._end(standing, now) for standing in over])
+
+    def note_cost(self) -> None:
+        """What the trials took, for the price of the next plan."""
+        if self.trials:
+            self.registry.add_tuning(
+                self.session.target.fingerprint,
+                self.session.search,
+                self.trials,
+                time.monotonic() - self.began,
+                _now(),
+            )
+
+    def _left(self) -> int:
+        """Trials that the budget still allows; 0 once its time is over."""
+        budget = self.session.budget
+        if budget.seconds is not None and time.monotonic() - self.began >= budget.seconds:
+            return 0
+        spent = self.trials + self.under_way
+        return 1 << 30 if budget.trials is None else budget.trials - spent
+
+    def _begin(self) -> _UnderWay | None:
+        """The next batch on its way to a device; None where nothing is left, or not now."""
+        while (left := self._left()) > 0 and (chosen := self.scheduler.next()) is not None:
+            standing, why = chosen
+            count = min(BATCH, left, self.session.budget.per_task - standing.trials)
+            if traces := self._propose_safely(standing, max(1, count)):
+                submitted = self.measurer.submit(standing.task, traces, standing.best)
+                standing.busy = True
+                self.under_way += len(traces)
+                return _UnderWay(standing, why, submitted)
+            standing.stale, standing.ended = 0, "exhausted"
+            standing.history.append(standing.best)
+        return None
+
+    def _end_batch(self, batch: _UnderWay) -> None:
+        standing = batch.standing
+        outcomes = self.measurer.wait(batch.submitted)
+        self.under_way -= len(outcomes)
+        standing.busy = False
+        known = [outcome for outcome in outcomes if outcome.error != INFRASTRUCTURE]
+        if not known:
+            raise DeviceError(f"nothing can be built: {outcomes[0].message}", "see the farm's logs")
+        self._keep(standing, known)
+        self.registry.renew(self.holder)
+        if standing.task.key.workload in self.searches:
+            self.searches[standing.task.key.workload].observe(known)
+        standing.observe(min(outcome.latency for outcome in known), len(known))
+        self.trials += len(known)
+        self.failed += sum(bool(outcome.error) for outcome in known)
+        self.rounds.append(self._round(standing, len(known), batch.why))
+        self.report.progress(self._progress(standing, batch.why))
+
+    def _settle(self) -> None:
+        """Let the best few of every task that was searched run against each other."""
+        searched = [s for s in self.scheduler.standings if len(s.history) > 1]
+        if searched:
+            self.report.stage("settle", f"the best few of {len(searched)} tasks in turns")
+        for standing in searched:
+            task = standing.task
+            default = dump(default_schedule(task.mod, self.session.target).trace)
+            before = self.before.get(task.key)
+            record = settle(task, before, default, self.measurer, self.registry, self._where())
+            if record is not None:
+                standing.best = record.latency
+
+    def _propose_safely(self, standing: Standing, count: int) -> list[str]:
+        """A search that fails costs its task the tuning, and no other task anything."""
+        try:
+            return self._propose(standing, count)
+        except Exception as error:  # noqa: BLE001 - TVM raises whatever its C++ happened to check
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
+            self.report.warn(f"{standing.task.name}: the search failed: {reason}")
+            return []
+
+    def _propose(self, standing: Standing, count: int) -> list[str]:
+        """The default schedule first, alone: a cheap first look at every task."""
+        task, workload = standing.task, standing.task.key.workload
+        if not standing.measured and not standing.history:
+            return [dump(default_schedule(task.mod, self.session.target).trace)]
+        if workload not in self.searches:
+            known = list(self.registry.measurements(task.key.target, task.key))
+            self.searches[workload] = open_search(self.session.search, task, known, self.kit)
+        return self.searches[workload].propose(count)
+
+    def _keep(self, standing: Standing, outcomes: Sequence[Outcome]) -> None:
+        """All outcomes as measurements; those that are right and as good as any as records."""
+        first = not standing.history and not standing.measured
+        search = "default" if first else self.session.search
+        task, key = standing.task, standing.task.key
+        measurements = [
+            Measurement(
+                key,
+                o.trace,
+                o.seconds,
+                o.error,
+                o.message,
+                self._where(search, o.device),
+                self.kit.features(task, o.trace),
+            )
+            for o in outcomes
+        ]
+        best = standing.best if standing.measured else float("inf")
+        records = [
+            Record(key, o.trace, o.seconds, o.proof, self._where(search, o.device))
+            for o in outcomes
+            if not o.error and o.proof and o.latency < best
+        ]
+        self.registry.add_batch(measurements, records)
+
+    def _where(self, search: str = "", device: str = "") -> Provenance:
+        return Provenance(
+            tool=__version__,
+            tvm=VERSION,
+            search=search or self.session.search,
+            device=device,
+            seed=self.session.seed,
+            created=_now(),
+            rules=rule_set_digest(self.kit.rules),
+        )
+
+    def _end(self, standing: Standing, now: str) -> SearchEnd:
+        final = {"no improvement": ALWAYS, "exhausted": ALWAYS}
+        reason = standing.ended or "budget"
+        return SearchEnd(
+            key=standing.task.key,
+            tvm=VERSION,
+            search=self.session.search,
+            trials=standing.trials,
+            reason=reason,
+            enough_for=final.get(reason, self.session.budget.per_task),
+            created=now,
+        )
+
+    def _round(self, standing: Standing, trials: int, why: str) -> Round:
+        return Round(
+            task=standing.task.name,
+            key=standing.task.key.workload,
+            trials=trials,
+            why=why,
+            best_ms=standing.best * 1e3,
+            end_to_end_ms=self.scheduler.end_to_end * 1e3,
+        )
+
+    def _progress(self, standing: Standing, why: str) -> Progress:
+        elapsed = time.monotonic() - self.began
+        total = min(self.trials + self.scheduler.trials_left(), self.trials + self._left())
+        left = elapsed / self.trials * max(0, total - self.trials)
+        if self.session.budget.seconds is not None:
+            left = min(left, max(0.0, self.session.budget.seconds - elapsed))
+        return Progress(
+            task=standing.task.name,
+            trials=self.trials,
+            total_trials=max(total, self.trials),
+            failed=self.failed,
+            best=standing.best,
+            end_to_end=self.scheduler.end_to_end,
+            elapsed=elapsed,
+            left=left,
+            why=why,
+        )
+
+
+def _kit(session: Session, registry: Registry, report: Report) -> SearchKit:
+    rules = rule_set(session.rules, session.target.kind)
+    return open_kit(registry, session.target, rules, session.seed, report.warn)
+
+
+def _fixed(plan: Plan, tuned: Sequence[PlanRow]) -> list[float]:
+    """Seconds of each model in tasks that are not tuned."""
+    keys = {row.task.key for row in tuned}
+    rest = [row for row in plan.rows if row.task.key not in keys]
+    models = range(len(plan.models))
+    return [sum(row.task.per_model[model] * row.latency for row in rest) for model in models]
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
