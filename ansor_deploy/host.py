@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,12 @@ def architecture(triple: str = "") -> str:
     """The first part of an LLVM triple as Linux names it; "" asks for this machine's."""
     name = triple.partition("-")[0] or os.uname().machine
     return {"arm64": "aarch64", "amd64": "x86_64"}.get(name.lower(), name)
+
+
+def kernel_flags(features: Iterable[str]) -> list[str]:
+    """The kernel's words for LLVM features, those of them that are known here."""
+    words = {feature: flag for flag, feature, *_ in (*_X86_EXTRAS, *_ARM_EXTRAS)}
+    return [words[feature] for feature in features if feature in words]
 
 
 def _cpuinfo(path: Path) -> dict[str, str]:

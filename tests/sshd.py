@@ -68,6 +68,10 @@ class Sshd:
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
+    def pid(self) -> int:
+        return int((self.folder / "pid").read_text())
+
+    @property
     def url(self) -> str:
         return f"ssh://{USER}@{self.address}:{self.port}"
 

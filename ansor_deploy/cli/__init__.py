@@ -20,7 +20,7 @@ from .helptext import examples, verbatim
 
 COMMANDS = (
     *("build", "plan", "tune", "run", "bench", "verify"),
-    *("registry", "targets", "rules", "doctor"),
+    *("registry", "targets", "devices", "rules", "doctor"),
 )
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from .helptext import examples
 from .options import json_option, registry_option
 from .output import print_json
+
+if TYPE_CHECKING:
+    from ..doctor import Check
 
 
 @click.command(
@@ -31,15 +36,20 @@ def command(ctx: click.Context, registry: Path | None, as_json: bool) -> None:
     from ..project import Project
 
     project = Project.find()
-    checks = []
-    for check in diagnose(project, project.registry_path(registry)):
-        checks.append(check)
+    if not print_checks(diagnose(project, project.registry_path(registry)), as_json):
+        ctx.exit(1)
+
+
+def print_checks(checks: Iterable[Check], as_json: bool) -> bool:
+    """Print each check as it is made, or all as JSON; whether none failed."""
+    made = []
+    for check in checks:
+        made.append(check)
         if not as_json:
             click.echo(f"{check.level:4}  {check.name}: {check.found}")
         if not as_json and check.remedy:
             click.echo(f"      remedy: {check.remedy}")
-    ok = all(check.level != "FAIL" for check in checks)
+    ok = all(check.level != "FAIL" for check in made)
     if as_json:
-        print_json({"ok": ok, "checks": [asdict(check) for check in checks]})
-    if not ok:
-        ctx.exit(1)
+        print_json({"ok": ok, "checks": [asdict(check) for check in made]})
+    return ok

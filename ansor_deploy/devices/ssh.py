@@ -81,11 +81,7 @@ def known_keys(device: Device, inventory: Inventory) -> Sequence[HostKey]:
 
 def verify(device: Device, key: HostKey, inventory: Inventory) -> None:
     """DeviceError unless this is a key that the device is known by."""
-    if is_revoked(parse(_user_file()), resolve(device).known_as, key):
-        raise DeviceError(
-            f"{device.name}: its host key {key.fingerprint} is revoked in ~/.ssh/known_hosts",
-            "Do not connect. Ask whoever revoked it; give the board a new key.",
-        )
+    refuse_revoked(device, key)
     known = known_keys(device, inventory)
     if not known:
         raise DeviceError(
@@ -99,6 +95,15 @@ def verify(device: Device, key: HostKey, inventory: Inventory) -> None:
             f"  known:   {before}\n  offered: {key.fingerprint} ({key.kind})",
             "Connect to it only if you know why, such as a new system on it: "
             f"compare, then: ansor-deploy devices trust {device.name} --replace",
+        )
+
+
+def refuse_revoked(device: Device, key: HostKey) -> None:
+    """DeviceError if ~/.ssh/known_hosts says that this key of the device is not to be accepted."""
+    if is_revoked(parse(_user_file()), resolve(device).known_as, key):
+        raise DeviceError(
+            f"{device.name}: its host key {key.fingerprint} is revoked in ~/.ssh/known_hosts",
+            "Do not connect. Ask whoever revoked it; give the board a new key.",
         )
 
 

@@ -1,0 +1,103 @@
+"""What a board knows about itself, as one JSON object on stdout.
+
+This file is not imported here but sent to the board's own python3, 3.7 or later: nothing beyond
+the standard library, and no newer syntax. What a board does not tell is null or empty.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import struct
+import subprocess
+import time
+from pathlib import Path
+
+SYSTEM = Path("/sys")
+FIRMWARE = SYSTEM / "devices/platform/soc/soc:firmware/get_throttled"
+CACHE = Path("~/.cache/ansor-deploy").expanduser()
+
+
+def text(path: Path) -> str:
+    """A small file's text, or "" where there is none."""
+    try:
+        return path.read_text(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def cpu_flags() -> list[str]:
+    """The instructions of the first processor, as the kernel calls them."""
+    for line in text(Path("/proc/cpuinfo")).splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() in ("flags", "Features"):
+            return value.split()
+    return []
+
+
+def temperatures() -> dict[str, float]:
+    """Degrees Celsius by sensor."""
+    found = {}
+    for zone in sorted((SYSTEM / "class/thermal").glob("thermal_zone*")):
+        value = text(zone / "temp")
+        if value.lstrip("-").isdigit():
+            found[text(zone / "type") or zone.name] = int(value) / 1000
+    return found
+
+
+def throttled() -> int | None:
+    """The Raspberry Pi's bits of what held it back; None on other boards."""
+    words = text(FIRMWARE)
+    if not words and shutil.which("vcgencmd"):
+        words = vcgencmd("get_throttled").partition("=")[2]
+    try:
+        return int(words, 16)
+    except ValueError:
+        return None
+
+
+def vcgencmd(question: str) -> str:
+    """What the Raspberry Pi's own tool answers, or ""."""
+    command = ["vcgencmd", question]
+    try:
+        process = subprocess.run(command, stdout=subprocess.PIPE, timeout=5, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return process.stdout.decode(errors="replace").strip()
+
+
+def memory_free() -> int | None:
+    """Bytes that programs may still have."""
+    for line in text(Path("/proc/meminfo")).splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return None
+
+
+def facts() -> dict[str, object]:
+    """Everything."""
+    cpus = SYSTEM / "devices/system/cpu"
+    home = Path.home()
+    governors = {text(path) for path in cpus.glob("cpu[0-9]*/cpufreq/scaling_governor")}
+    return {
+        "time": time.time(),
+        "machine": platform.machine(),
+        "bits": struct.calcsize("P") * 8,
+        "libc": platform.libc_ver(),
+        "python": platform.python_version(),
+        "cores": len(os.sched_getaffinity(0)),
+        "flags": cpu_flags(),
+        "governors": sorted(governors - {""}),
+        "temperatures": temperatures(),
+        "throttled": throttled(),
+        "memory": memory_free(),
+        "disk": shutil.disk_usage(str(home if home.exists() else "/")).free,
+        "load": os.getloadavg()[0],
+        "runtimes": sorted(path.name for path in CACHE.glob("*") if path.is_dir()),
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(facts()))  # noqa: T201

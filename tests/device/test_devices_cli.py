@@ -1,0 +1,189 @@
+"""`ansor-deploy devices` against a real sshd, as a user has it: processes and their exit codes."""
+
+import json
+import subprocess
+
+import pytest
+from cli_process import PROGRAM, answer, program, refused
+from sshd import USER, make_key
+
+UNKNOWN = "its host key is not known: "
+
+
+@pytest.fixture
+def devices(tmp_path):
+    """Run `ansor-deploy devices ...`."""
+
+    def run(*words, **options):
+        options.setdefault("stdin", subprocess.DEVNULL)
+        return program(tmp_path, "devices", *words, **options)
+
+    return run
+
+
+@pytest.fixture
+def added(sshd, devices):
+    """`added(name)`: a server that is a device of that name, its host key not yet trusted."""
+
+    def add(name="pi", *words, **options):
+        board = sshd(name, **options)
+        words = ("--identity", board.key, *words)
+        assert devices("add", name, board.url, "--target", "host", *words).returncode == 0
+        return board
+
+    return add
+
+
+def checks(devices, name, code=0):
+    result = devices("doctor", name, "--json")
+    assert result.returncode == code, result.stderr + result.stdout
+    return {check["name"]: check for check in json.loads(result.stdout)["checks"]}
+
+
+def test_a_board_from_add_to_remove(added, devices, home, tmp_path):
+    board = added("pi")
+    trusted = devices("trust", "pi", "--fingerprint", board.fingerprint)
+    assert trusted.returncode == 0, trusted.stderr
+    assert board.fingerprint in trusted.stderr
+    found = checks(devices, "pi")
+    assert found["host key"]["found"] == f"{board.fingerprint} (ssh-ed25519)"
+    well = {name for name, check in found.items() if check["level"] == "ok"}
+    assert {"reachable", "architecture", "word size", "libc", "python", "cpu features"} <= well
+    (row,) = answer(tmp_path, "devices", "list")["devices"]
+    assert (row["name"], row["url"], row["host_keys"]) == ("pi", board.url, [board.fingerprint])
+    assert "trusted" in devices("list").stdout
+    for name in ("devices.json", "known_hosts"):
+        assert (home / ".config" / "ansor-deploy" / name).stat().st_mode & 0o777 == 0o600
+    assert devices("remove", "pi").returncode == 0
+    assert answer(tmp_path, "devices", "list") == {"devices": []}
+    assert (
+        board.host_key.with_suffix(".pub").read_text().split()[1]
+        not in (home / ".config" / "ansor-deploy" / "known_hosts").read_text()
+    )
+    refused(devices("doctor", "pi"), 2, "there is no device 'pi'")
+
+
+def test_an_unknown_key_is_refused(added, devices):
+    board = added("pi")
+    found = checks(devices, "pi", code=4)
+    assert found["reachable"]["level"] == "FAIL"
+    assert UNKNOWN + board.fingerprint in found["reachable"]["found"]
+    assert "ansor-deploy devices trust pi" in found["reachable"]["remedy"]
+    assert "Accepted publickey" not in (board.folder / "log").read_text()
+
+
+def test_trust_without_a_terminal(added, devices, tmp_path):
+    board = added("pi")
+    result = devices("trust", "pi")
+    refused(result, 2, "there is no terminal", "--fingerprint")
+    assert board.fingerprint in result.stderr
+    wrong = "SHA256:" + "A" * 43
+    refused(devices("trust", "pi", "--fingerprint", wrong), 4, f"not {wrong}")
+    assert answer(tmp_path, "devices", "list")["devices"][0]["host_keys"] == []
+    assert devices("trust", "pi", "--yes").returncode == 0
+    again = devices("trust", "pi")
+    assert (again.returncode, "trusted already" in again.stderr) == (0, True)
+
+
+@pytest.mark.parametrize(("reply", "code"), [("y", 0), ("n", 4)])
+def test_trust_asks_at_a_terminal(added, tmp_path, reply, code):
+    board = added("pi")
+    command = [*PROGRAM, "devices", "trust", "pi"]
+    script = ["script", "-qec", subprocess.list2cmdline(command), "/dev/null"]
+    result = subprocess.run(
+        script, cwd=tmp_path, input=reply + "\n", capture_output=True, text=True, check=False
+    )
+    assert "Is this the board's own fingerprint? [y/N]" in result.stdout
+    assert board.fingerprint in result.stdout
+    assert result.returncode == code
+
+
+def test_a_changed_key_is_refused_loudly(added, devices):
+    board = added("pi")
+    before = board.fingerprint
+    assert devices("trust", "pi", "--yes").returncode == 0
+    board.new_host_key()
+    log = len((board.folder / "log").read_text())
+    found = checks(devices, "pi", code=4)["reachable"]["found"]
+    assert "THE HOST KEY HAS CHANGED" in found
+    assert before in found
+    assert board.fingerprint in found
+    assert "Accepted publickey" not in (board.folder / "log").read_text()[log:]
+    refused(devices("trust", "pi", "--yes"), 4, "HAS CHANGED", "trust pi --replace")
+    assert devices("trust", "pi", "--yes", "--replace").returncode == 0
+    checks(devices, "pi")
+
+
+def test_the_wrong_user_key(added, devices, tmp_path):
+    board = added("pi")
+    assert devices("trust", "pi", "--yes").returncode == 0
+    board.authorise(make_key(tmp_path / "other"))
+    found = checks(devices, "pi", code=4)["reachable"]
+    assert f"{USER}@127.0.0.1 accepted none of the keys: SHA256:" in found["found"]
+    assert "--identity" in found["remedy"]
+
+
+def test_a_quarantine_ends_when_the_board_is_well(added, devices, tmp_path):
+    from ansor_deploy.devices.inventory import Inventory
+
+    board = added("pi")
+    assert devices("trust", "pi", "--yes").returncode == 0
+    Inventory.find().quarantine("pi", "three crashes")
+    assert "in quarantine since" in devices("list").stdout
+    board.stop()
+    assert "nothing listens at" in checks(devices, "pi", code=4)["reachable"]["found"]
+    assert answer(tmp_path, "devices", "list")["devices"][0]["quarantine"]["reason"]
+    board.start()
+    assert "out of quarantine" in devices("doctor", "pi").stderr
+    assert answer(tmp_path, "devices", "list")["devices"][0]["quarantine"] is None
+
+
+def test_a_board_of_another_architecture(sshd, devices):
+    board = sshd()
+    words = ("--target", "cortex-a53", "--identity", board.key)
+    assert devices("add", "pi", board.url, *words).returncode == 0
+    assert devices("trust", "pi", "--yes").returncode == 0
+    found = checks(devices, "pi", code=4)["architecture"]
+    assert (found["level"], "a target for" in found["remedy"]) == ("FAIL", True)
+
+
+def test_a_board_without_python(added, devices):
+    added("pi", extra="SetEnv PATH=/nonexistent\n")
+    assert devices("trust", "pi", "--yes").returncode == 0
+    found = checks(devices, "pi", code=4)
+    assert found["python"]["found"] == "there is no python3"
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("pi@board", "of the form"),
+        ("http://pi@board", "of the form"),
+        ("ssh://pi@", "no host"),
+        ("ssh://@board", "no user"),
+        ("ssh://pi@board:0", "no port"),
+        ("ssh://pi@board:99999", "no port"),
+        ("ssh://pi@2001:db8::7", "of the form"),
+        ("ssh://pi@[2001:db8::7", "of the form"),
+        ("ssh://pi@[board]", "no host"),
+        ("ssh://-oProxyCommand=x@board", "no user's name"),
+        ("ssh://pi@-oProxyCommand=x", "no host"),
+        ("ssh://pi@board/home", "of the form"),
+    ],
+)
+def test_addresses_that_are_none(devices, url, says):
+    refused(devices("add", "pi", url, "--target", "host"), 2, says)
+
+
+def test_other_words_that_are_wrong(added, devices):
+    refused(devices("add", "../pi", "ssh://pi@board", "--target", "host"), 2, "cannot be called")
+    refused(devices("add", "pi", "ssh://pi@board", "--target", "hoost"), 2, "no target 'hoost'")
+    added("pi")
+    refused(devices("add", "pi", "ssh://pi@board", "--target", "host"), 2, "already")
+    refused(devices("remove", "pii"), 2, "Did you mean 'pi'")
+
+
+def test_a_password_in_an_address_is_not_repeated(devices):
+    result = devices("add", "pi", "ssh://pi:geheim@board", "--target", "host")
+    refused(result, 2, "no password")
+    assert "geheim" not in result.stdout + result.stderr
