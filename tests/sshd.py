@@ -54,12 +54,20 @@ def free_port() -> int:
 
 
 class Sshd:
-    """One server. `key` opens it; `extra` are more lines of sshd_config."""
+    """One server. `key` opens it; `extra` are more lines of sshd_config; `prefix` is the command
+    that runs it, such as one that enters a network namespace."""
 
-    def __init__(self, folder: Path, extra: str = "", address: str = "127.0.0.1") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        extra: str = "",
+        address: str = "127.0.0.1",
+        prefix: tuple[str, ...] = (),
+    ) -> None:
         self.folder = folder
         self.extra = extra
         self.address = address
+        self.prefix = prefix
         self.port = free_port()
         folder.mkdir()
         self.key = make_key(folder / "user_key")
@@ -73,7 +81,8 @@ class Sshd:
 
     @property
     def url(self) -> str:
-        return f"ssh://{USER}@{self.address}:{self.port}"
+        host = f"[{self.address}]" if ":" in self.address else self.address
+        return f"ssh://{USER}@{host}:{self.port}"
 
     @property
     def fingerprint(self) -> str:
@@ -83,14 +92,14 @@ class Sshd:
         lines = [key.with_name(key.name + ".pub").read_text() for key in keys]
         (self.folder / "authorized_keys").write_text("".join(lines))
 
-    def start(self, *prefix: str) -> Sshd:
+    def start(self) -> Sshd:
         config = self.folder / "sshd_config"
         text = CONFIG.format(address=self.address, port=self.port, folder=self.folder)
         config.write_text(text + self.extra)
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # where root's sshd locks itself in
         with (self.folder / "log").open("ab") as log:
-            command = [*prefix, str(SSHD), "-D", "-e", "-f", str(config)]
+            command = [*self.prefix, str(SSHD), "-D", "-e", "-f", str(config)]
             self._process = subprocess.Popen(command, stderr=log)
         self._await()
         return self

@@ -156,6 +156,8 @@ class Inventory:
                 _check(device)
         except FileNotFoundError:
             return {}, {}
+        except OSError as error:
+            raise _unusable(self.path, error) from error
         except (ValueError, KeyError, TypeError, AttributeError, UsageError) as error:
             raise AnsorError(
                 f"{self.path} is damaged: {error}",
@@ -178,6 +180,8 @@ class Inventory:
             return [*parse(self.pins.read_text(encoding="utf-8", errors="replace"))]
         except FileNotFoundError:
             return []
+        except OSError as error:
+            raise _unusable(self.pins, error) from error
 
     def _pin(self, name: str, pins: Sequence[Entry]) -> None:
         with self._locked():
@@ -188,10 +192,13 @@ class Inventory:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """One writer at a time; the lock is a file of its own, because the others are replaced."""
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with self.path.with_name(".devices.lock").open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with self.path.with_name(".devices.lock").open("a") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                yield
+        except OSError as error:
+            raise _unusable(self.path.parent, error) from error
 
 
 def parse_url(name: str, url: str, target: str, identity: str = "", jump: str = "") -> Device:
@@ -232,6 +239,11 @@ def _check(device: Device, bracketed: bool = False) -> None:
     if not is_ipv6 and (bracketed or not _HOST.fullmatch(device.host)):
         hint = "Give a name or an address; an IPv6 address in brackets: ssh://pi@[fe80::1%eth0]"
         raise UsageError(f"{device.host!r} is no host", hint)
+
+
+def _unusable(path: Path, error: OSError) -> AnsorError:
+    hint = "Check the permissions and the space there, or set XDG_CONFIG_HOME to another folder."
+    return AnsorError(f"{path} cannot be used: {(error.strerror or str(error)).lower()}", hint)
 
 
 def _without_name(device: Device) -> dict[str, Any]:
