@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shlex
 import sys
 import tempfile
@@ -15,6 +16,8 @@ from pathlib import Path
 from .. import __version__
 
 DISTRIBUTIONS = ("apache-tvm", "apache-tvm-ffi", "numpy", "onnx", "onnxruntime", "click", "rich")
+
+PASSWORD = re.compile(r"(://[^\s/@:]*:)[^\s/]*@")  # of an address
 
 
 def write_log(error: BaseException, words: list[str]) -> Path:
@@ -49,7 +52,7 @@ def log_text(error: BaseException, words: list[str]) -> str:
         "",
         "".join(traceback.format_exception(error)),
     ]
-    return "\n".join(lines)
+    return PASSWORD.sub(r"\1***@", "\n".join(lines))
 
 
 def version(distribution: str) -> str:

@@ -9,18 +9,17 @@ from pathlib import Path
 
 from ..doctor import GIB, Check, Level
 from ..errors import DeviceError
-from ..host import kernel_flags
+from ..host import architecture, kernel_flags
 from ..target import Target
 from .channel import SshConnection
 from .connection import Connection
 
 MIB = 2**20
-OLDEST_PYTHON = (3, 9)  # of the wheels that the runtime is made of
+OLDEST_PYTHON = (3, 10)  # of the wheels that the runtime is made of
 OLDEST_GLIBC = (2, 28)
 _HOT, _TOO_HOT = 70.0, 82.0  # degrees Celsius; a Raspberry Pi slows down from 80
 _SKEW_SECONDS = 60.0
 _PROBE_SECONDS = 30.0
-_ALIASES = {"arm64": "aarch64", "amd64": "x86_64", "armv7l": "arm", "armv6l": "arm"}
 _LEAST_FLAGS = {32: ("avx2", "fma"), 64: ("avx512f", "avx512bw", "avx512dq", "avx512vl")}
 # Bits of the Raspberry Pi's firmware: what holds it back now; 16 places up, what has since it
 # was switched on.
@@ -97,8 +96,8 @@ def without_python(
 
 def check_architecture(machine: str, target: Target) -> Check:
     """That its processor is of the target's kind."""
-    wanted = target.triple.partition("-")[0]
-    if _ALIASES.get(machine, machine) == _ALIASES.get(wanted, wanted):
+    wanted = architecture(target.triple)
+    if architecture(machine or "?") == wanted:
         return Check("architecture", "ok", machine)
     remedy = f"add the device with a target for {machine}; {target.name} is for {wanted}"
     return Check("architecture", "FAIL", machine, remedy)
@@ -106,7 +105,7 @@ def check_architecture(machine: str, target: Target) -> Check:
 
 def check_word_size(bits: str, target: Target) -> Check:
     """That programs are of 64 bits where the target's are: a kernel may run others, too."""
-    wanted = "64" if "64" in target.triple.partition("-")[0] else "32"
+    wanted = "64" if "64" in architecture(target.triple) else "32"
     if bits in (wanted, "?"):
         return Check("word size", "ok", f"{bits} bits")
     remedy = f"install a {wanted}-bit system: its kernel alone does not suffice"
@@ -144,7 +143,7 @@ def check_cores(cores: int, target: Target) -> Check:
 def check_features(flags: list[str], target: Target) -> Check:
     """That it has the instructions that code for the target will use."""
     if target.triple.startswith(("aarch64", "arm")):
-        least: tuple[str, ...] = ("asimd" if "64" in target.triple else "neon",)
+        least: tuple[str, ...] = ("asimd" if "64" in architecture(target.triple) else "neon",)
     else:
         least = _LEAST_FLAGS.get(target.vector_bytes, ())
     needed = [*least, *kernel_flags(target.features)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import shutil
 import struct
 import subprocess
@@ -18,6 +19,7 @@ from pathlib import Path
 SYSTEM = Path("/sys")
 FIRMWARE = SYSTEM / "devices/platform/soc/soc:firmware/get_throttled"
 CACHE = Path("~/.cache/ansor-deploy").expanduser()
+DIGEST = re.compile("[0-9a-f]{16,64}")
 
 
 def text(path: Path) -> str:
@@ -95,7 +97,7 @@ def facts() -> dict[str, object]:
         "memory": memory_free(),
         "disk": shutil.disk_usage(str(home if home.exists() else "/")).free,
         "load": os.getloadavg()[0],
-        "runtimes": sorted(path.name for path in CACHE.glob("*") if path.is_dir()),
+        "runtimes": sorted(path.name for path in CACHE.glob("*") if DIGEST.fullmatch(path.name)),
     }
 
 

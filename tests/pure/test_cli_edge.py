@@ -78,6 +78,15 @@ def test_a_bug_leaves_a_log(model, monkeypatch, tmp_path):
     assert all(word in text for word in ("Traceback", "apache-tvm ", "command: ansor-deploy build"))
 
 
+def test_a_log_has_no_password(model, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(pipeline, "build", lambda *_: raises(ZeroDivisionError("ssh://a:geheim@b")))
+    invoke("build", "net.onnx")
+    (log,) = (tmp_path / "state" / "ansor-deploy").glob("crash-*.log")
+    text = log.read_text("utf-8")
+    assert ("ssh://a:***@b" in text, "geheim" in text) == (True, False)
+
+
 def test_a_log_finds_a_place(model, monkeypatch, tmp_path):
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))

@@ -30,6 +30,8 @@ def test_every_package_is_listed():
 
 def test_every_import_is_declared():
     declared = {_name(text) for text in CONFIG["project"]["dependencies"]}
+    for extra in ("farm",):
+        declared |= {_name(text) for text in CONFIG["project"]["optional-dependencies"][extra]}
     distributions = packages_distributions()
     for path in [*(ROOT / "ansor_deploy").rglob("*.py"), *(ROOT / "rules").glob("*.py")]:
         for module in _imports(path) - sys.stdlib_module_names - {"ansor_deploy"}:
