@@ -24,7 +24,7 @@ from ansor_deploy.verify import Oracle, compare
 
 BUILD_KEYS = {
     *("artifact", "manifest", "up_to_date", "tasks", "hits", "misses", "skipped", "trials"),
-    *("tune_seconds", "latency_ms", "untuned_ms", "verify"),
+    *("tune_seconds", "latency_ms", "untuned_ms", "verify", "ran_on"),
 }
 VERIFY_KEYS = {"ok", "max_abs_err", "max_rel_err", "oracle", "seed"}
 BLOCKS = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 1, 2))

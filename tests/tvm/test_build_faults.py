@@ -116,7 +116,7 @@ def test_an_unknown_target_is_answered_with_its_neighbour(folder):
 
 def test_a_target_that_cannot_run_here(folder):
     before = everything(folder)
-    refused(build(folder, "--target", "rpi3"), 4, "rpi3", "--target host")
+    refused(build(folder, "--target", "v100"), 4, "v100", "--target host")
     assert everything(folder) == before
 
 
