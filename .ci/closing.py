@@ -19,9 +19,9 @@ def main(logs: list[Path]) -> None:
         found = [match for line in text.splitlines() if (match := CLOSING.fullmatch(line))]
         sys.stdout.write(f"{log.stem}: {found[-1][0] if found else 'no closing line'}\n")
         for number, what in re.findall(r"(\d+) (\w+)", found[-1][1] if found else "1 error"):
-            counts[what.replace("errors", "error")] += int(number)
+            counts[what.removesuffix("s")] += int(number)
         seconds += float(found[-1][2]) if found else 0.0
-    told = ", ".join(f"{number} {what}" for what, number in counts.items()) or "no tests ran"
+    told = ", ".join(f"{counts[what]} {what}" for what in sorted(counts)) or "no tests ran"
     sys.stdout.write(f" {told} in {seconds:.2f}s ".center(WIDTH, "=") + "\n")
 
 

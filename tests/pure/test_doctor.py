@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import pytest
@@ -64,6 +65,18 @@ def test_missing_packages(monkeypatch):
 def test_a_wrong_cxx(monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler")
     assert doctor.check_compiler().found == "CXX=no-such-compiler is not there"
+
+
+def test_linkers_for_other_architectures(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (check,) = doctor.check_cross_linkers()
+    name = check.name.removeprefix("linker for ")
+    if not find_spec("ziglang"):
+        assert (check.level, check.found) == ("warn", "none")
+        assert "pip install ziglang" in check.remedy
+    linker = tmp_path / f"{name}-linux-gnu-ld"
+    linker.touch(mode=0o755)
+    assert doctor.check_cross_linkers() == [doctor.Check(check.name, "ok", str(linker))]
 
 
 @pytest.mark.parametrize(("gib", "level"), [(2, "ok"), (0.5, "warn"), (0.01, "FAIL")])
