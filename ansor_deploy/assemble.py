@@ -117,7 +117,7 @@ def _compare(
         path = library.path.with_name("untuned.so")
         _compile(model, {}, session, path)
         untuned = Model(path, library.manifest)
-    comparison = compare_speed(lambda: library(**inputs), lambda: untuned(**inputs))
+    comparison = compare_speed(library, untuned, inputs)
     report.compared(comparison)
     return untuned, comparison
 

@@ -200,13 +200,13 @@ def verify(artifact: Path, model: Path, seed: int = 0) -> Verification:
 def bench(artifact: Path, seconds: float = 2.0) -> list[float]:
     """Run times of an artifact on seeded inputs, in seconds, one entry a run."""
     from .runtime import load
-    from .verify import seeded_inputs, timed
+    from .verify import seeded_inputs
 
     library = load(artifact)
     inputs = seeded_inputs(library.inputs, seed=0, upper=2)
-    warm = timed(lambda: library(**inputs))
+    (warm,) = library.times(inputs, 1)
     runs = max(3, int(seconds / max(warm, 1e-6)))
-    return [timed(lambda: library(**inputs)) for _ in range(min(runs, 100_000))]
+    return library.times(inputs, min(runs, 100_000))
 
 
 def _prepare(

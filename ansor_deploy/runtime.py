@@ -1,15 +1,22 @@
-"""Load and run a built library. Imports TVM's runtime and no compiler.
+"""Load and run a built library. Needs tvm_ffi and TVM's runtime library, and no compiler.
 
     >>> model = ansor_deploy.runtime.load("out/resnet50.so")
     >>> model(data=x)["prob"]
 
-With `TVM_USE_RUNTIME_LIB=1` in the environment not even the compiler's library is loaded.
+The package `tvm` is never imported, but only its library libtvm_runtime.so loaded: beside a
+compiler that is imported already, or is later, that is the same library, and not a second one.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
+import struct
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +24,10 @@ import numpy as np
 
 from .artifact import read_manifest
 from .errors import AnsorError, DeviceError, UsageError
+from .measure.tensors import numpy_dtype
+
+_CPU, _POOLED = 1, 2  # DLPack's device type; the VM's allocator that keeps its memory
+_LIBRARY = "libtvm_runtime.so"
 
 
 @dataclass(frozen=True)
@@ -34,33 +45,24 @@ class Model:
     def __init__(self, path: Path, manifest: dict[str, Any]) -> None:
         self.path = path
         self.manifest = manifest
-        self.inputs = [_info(entry) for entry in manifest["inputs"]]
-        self.outputs = [_info(entry) for entry in manifest["outputs"]]
-        self._tensor, self._main = _open(path, int(manifest["target"]["cores"]))
+        self.inputs, self.outputs = interface(manifest)
+        self._main = _open(path, int(manifest["target"]["cores"]))
 
     def __call__(self, **inputs: np.ndarray) -> dict[str, np.ndarray]:
         """Run once. Arrays must have the shapes and dtypes of `inputs`; UsageError if not."""
-        self.check(inputs)
-        arguments = [self._tensor(inputs[info.name]) for info in self.inputs]
-        result = self._main(*arguments)
-        results = [result] if len(self.outputs) == 1 and hasattr(result, "numpy") else list(result)
-        return {info.name: value.numpy() for info, value in zip(self.outputs, results, strict=True)}
+        check_inputs(self.path, self.inputs, inputs)
+        result = self._main(*(tensor(inputs[info.name]) for info in self.inputs))
+        results = [result] if isinstance(result, ffi().Tensor) else list(result)
+        return {info.name: array(value) for info, value in zip(self.outputs, results, strict=True)}
 
-    def check(self, inputs: dict[str, np.ndarray]) -> None:
-        """UsageError naming every input that is missing, unknown, or of the wrong type."""
-        wanted = {info.name: info for info in self.inputs}
-        faults = [f"{name}: no such input" for name in inputs if name not in wanted]
-        for name, info in wanted.items():
-            given = inputs.get(name)
-            if given is None:
-                faults.append(f"{name}: missing")
-            elif given.shape != info.shape or str(given.dtype) != info.dtype:
-                faults.append(f"{name}: {given.dtype}{list(given.shape)} given")
-        if faults:
-            takes = ", ".join(f"{i.name}: {i.dtype}{list(i.shape)}" for i in self.inputs)
-            raise UsageError(
-                f"inputs of {self.path} do not fit: {'; '.join(faults)}", f"it takes {takes}"
-            )
+    def times(self, inputs: dict[str, np.ndarray], runs: int) -> list[float]:
+        """Seconds of each of so many runs, inputs and outputs copied, by the wall clock."""
+        seconds = []
+        for _ in range(runs):
+            began = time.perf_counter()
+            self(**inputs)
+            seconds.append(time.perf_counter() - began)
+        return seconds
 
 
 def load(path: str | Path) -> Model:
@@ -84,29 +86,127 @@ def _check_architecture(path: Path, triple: str) -> None:
         )
 
 
+def interface(manifest: dict[str, Any]) -> tuple[list[TensorInfo], list[TensorInfo]]:
+    """(inputs, outputs) as a manifest tells them, in the order of the library's arguments."""
+    inputs, outputs = ([_info(one) for one in manifest[key]] for key in ("inputs", "outputs"))
+    return inputs, outputs
+
+
+def check_inputs(path: Path, wanted: Sequence[TensorInfo], inputs: dict[str, np.ndarray]) -> None:
+    """UsageError naming every input that is missing, unknown, or of the wrong type."""
+    names = {info.name for info in wanted}
+    faults = [f"{name}: no such input" for name in inputs if name not in names]
+    for info in wanted:
+        given = inputs.get(info.name)
+        if given is None:
+            faults.append(f"{info.name}: missing")
+        elif given.shape != info.shape or str(given.dtype) != info.dtype:
+            faults.append(f"{info.name}: {given.dtype}{list(given.shape)} given")
+    if faults:
+        takes = ", ".join(f"{i.name}: {i.dtype}{list(i.shape)}" for i in wanted)
+        raise UsageError(f"inputs of {path} do not fit: {'; '.join(faults)}", f"it takes {takes}")
+
+
+@lru_cache(maxsize=1)
+def ffi() -> Any:
+    """The module tvm_ffi, the runtime's functions among its global ones."""
+    import tvm_ffi
+
+    if tvm_ffi.get_global_func("runtime.config_threadpool", allow_missing=True) is None:
+        ctypes.CDLL(str(library()), ctypes.RTLD_GLOBAL)
+    return tvm_ffi
+
+
+def library() -> Path:
+    """Where TVM's runtime library lies: in the package `tvm`, which is found, not imported."""
+    spec = find_spec("tvm")
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        if (path := Path(folder, "lib", _LIBRARY)).is_file():
+            return path
+    raise AnsorError(
+        f"TVM's runtime ({_LIBRARY}) is not installed for this Python",
+        "run: pip install 'apache-tvm==0.27.0.post1'",
+    )
+
+
+def load_module(path: str | Path) -> Any:
+    """A shared library that TVM made; OSError or RuntimeError where it cannot be loaded.
+
+    It stays in the process: what it returned may outlive the last reference to it.
+    """
+    return ffi().load_module(os.path.realpath(path))
+
+
+def tensor(values: np.ndarray) -> Any:
+    """A tensor in memory that is aligned as kernels expect it, with a copy of the values."""
+    made = empty(values.shape, str(values.dtype))
+    fill(made, values)
+    return made
+
+
+def empty(shape: Sequence[int], dtype: str) -> Any:
+    """A tensor whose elements have any value."""
+    lib = ffi()
+    alloc = lib.get_global_func("runtime.TVMTensorAllocWithScope")
+    return alloc(lib.Shape([int(n) for n in shape]), lib.dtype(dtype), lib.device("cpu", 0), None)
+
+
+def view(memory: np.ndarray, shape: Sequence[int], dtype: str) -> Any:
+    """A tensor in the memory of an array of bytes."""
+    lib = ffi()
+    make = lib.get_global_func("runtime.TVMTensorCreateView")
+    return make(lib.from_dlpack(memory), lib.Shape([int(n) for n in shape]), lib.dtype(dtype), 0)
+
+
+def fill(target: Any, values: np.ndarray) -> None:
+    """Copy an array of the tensor's shape and type into it."""
+    flat = np.ascontiguousarray(values)
+    copy = ffi().get_global_func("runtime.TVMTensorCopyFromBytes")
+    copy(target, flat.ctypes.data_as(ctypes.c_void_p), flat.nbytes)
+
+
+def array(source: Any) -> np.ndarray:
+    """A copy of a tensor."""
+    made = np.empty(tuple(source.shape), numpy_dtype(str(source.dtype)))
+    copy = ffi().get_global_func("runtime.TVMTensorCopyToBytes")
+    copy(source, made.ctypes.data_as(ctypes.c_void_p), made.nbytes)
+    return made
+
+
+def times(
+    module: Any, function: str, arguments: Sequence[Any], number: int, repeat: int
+) -> list[float]:
+    """Seconds a call, averaged over `number` calls, `repeat` times; one call before is not timed.
+
+    The runtime's own loop and clock: no Python between the calls.
+    """
+    make = ffi().get_global_func("runtime.RPCTimeEvaluator")
+    # Whatever it offers beyond that is off: no least duration, no pauses, no flushed caches.
+    timer = make(module, function, _CPU, 0, number, repeat, 0, 100, 0, 1, 0, "")
+    return list(struct.unpack(f"@{repeat}d", timer(*arguments)))
+
+
 def _info(entry: dict[str, Any]) -> TensorInfo:
     return TensorInfo(entry["name"], tuple(entry["shape"]), entry["dtype"])
 
 
-def _open(path: Path, cores: int) -> tuple[Any, Any]:
-    """(array to tensor, main function). The pool is as wide as the target has cores.
+def _open(path: Path, cores: int) -> Any:
+    """The main function of a library. The pool is as wide as the target has cores.
 
     TVM by itself takes half of the processors of an x86 machine for hyper-threads.
     """
     width = max(1, min(cores, len(os.sched_getaffinity(0))))
     os.environ["TVM_NUM_THREADS"] = str(width)
-    import tvm.runtime
-    from tvm.runtime.vm import VirtualMachine
-
     processors = [str(cpu) for cpu in sorted(os.sched_getaffinity(0))[:width]]
     # -3: the threads share these processors; pinning one each starves them beside other work.
-    tvm.get_global_func("runtime.config_threadpool")(-3, width, processors)
+    ffi().get_global_func("runtime.config_threadpool")(-3, width, processors)
     try:
-        machine = VirtualMachine(tvm.runtime.load_module(str(path)), tvm.runtime.cpu())
-    except (OSError, RuntimeError) as error:
+        machine = load_module(path)["vm_load_executable"]()
+        machine["vm_initialization"](_CPU, 0, _POOLED)
+    except (OSError, RuntimeError, AttributeError) as error:
         reason = str(error).strip().splitlines()[-1]
         raise AnsorError(
             f"{path}: cannot be loaded: {reason}",
             "it may be built for another machine: see `target` in its manifest",
         ) from error
-    return tvm.runtime.tensor, machine["main"]
+    return machine["main"]

@@ -16,10 +16,9 @@ NaN must meet NaN, and an infinity the same infinity.
 from __future__ import annotations
 
 import statistics
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from .errors import ModelError
 if TYPE_CHECKING:
     import onnx
 
-    from .runtime import Model, TensorInfo
+    from .runtime import TensorInfo
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -39,6 +38,18 @@ _FLOAT = {
     "bfloat16": (1e-2, 1e-2),
 }
 _STEP = ("int8", "uint8")
+
+
+class Library(Protocol):
+    """A library where it runs: a `runtime.Model` here, or a `devices.model.RemoteModel`."""
+
+    inputs: list[TensorInfo]
+
+    def __call__(self, **inputs: np.ndarray) -> dict[str, np.ndarray]:
+        """The outputs by name."""
+
+    def times(self, inputs: dict[str, np.ndarray], runs: int) -> list[float]:
+        """Seconds of each of so many runs, one after the other."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +121,7 @@ class Oracle:
         raise _refused("cannot run", failure) from failure
 
 
-def verify_model(model: Model, oracle: Oracle, seed: int) -> Verification:
+def verify_model(model: Library, oracle: Oracle, seed: int) -> Verification:
     """Run the library and the oracle on the same seeded inputs and compare every output."""
     inputs, expected = oracle.ask(model.inputs, seed)
     actual = model(**inputs)
@@ -179,19 +190,12 @@ def _compare_exact(actual: np.ndarray, expected: np.ndarray) -> tuple[bool, floa
     return bool(ok), float(error.max()), float(error.max()) / scale
 
 
-def compare_speed(tuned: Callable[[], Any], untuned: Callable[[], Any]) -> Comparison:
+def compare_speed(tuned: Library, untuned: Library, inputs: dict[str, np.ndarray]) -> Comparison:
     """Interleaved blocks of runs, so that a drift of the machine's speed meets both alike."""
     times: tuple[list[float], list[float]] = ([], [])
-    once = max(timed(tuned), timed(untuned))
+    once = max(*tuned.times(inputs, 1), *untuned.times(inputs, 1))
     block = max(1, min(10, int(0.05 / once)))
     for _ in range(7 if once < 1.0 else 3):
-        for run, taken in zip((tuned, untuned), times, strict=True):
-            taken.extend(timed(run) for _ in range(block))
+        for model, taken in zip((tuned, untuned), times, strict=True):
+            taken.extend(model.times(inputs, block))
     return Comparison(*(statistics.median(taken) * 1e3 for taken in times))
-
-
-def timed(run: Callable[[], Any]) -> float:
-    """Wall-clock seconds of one call."""
-    began = time.perf_counter()
-    run()
-    return time.perf_counter() - began

@@ -40,6 +40,6 @@ def interrupt_itself(payload):
 
 
 def threads(payload):
-    import tvm
+    from ansor_deploy.runtime import ffi
 
-    return tvm.get_global_func("runtime.NumThreads")()
+    return ffi().get_global_func("runtime.NumThreads")()

@@ -16,7 +16,7 @@ from typing import Any
 from .. import linker
 from ..errors import AnsorError, LinkError
 from ..target import Target
-from .worker import Worker, WorkerFailure
+from .worker import BUILDS, Worker, WorkerFailure
 
 BUILD_SECONDS = 30.0
 _ENV = {"TVM_NUM_THREADS": "1"}  # of a build worker: there is one a core
@@ -55,7 +55,7 @@ class WarmThreads(ThreadPoolExecutor):
     """
 
     def __init__(self, count: int) -> None:
-        self.workers = [Worker(_ENV) for _ in range(count)]
+        self.workers = [Worker(_ENV, BUILDS) for _ in range(count)]
         self._unowned: SimpleQueue[Worker] = SimpleQueue()
         for worker in self.workers:
             self._unowned.put(worker)
@@ -176,7 +176,7 @@ class Builder:
 def _called(payload: dict[str, Any], timeout: float) -> dict[str, Any]:
     worker: Worker | None = getattr(_this_thread, "worker", None)
     if worker is None:  # a farm's thread
-        worker = _this_thread.worker = Worker(_ENV)
+        worker = _this_thread.worker = Worker(_ENV, BUILDS)
     try:
         made: dict[str, Any] = worker.call("ansor_deploy.measure.codegen:build", payload, timeout)
     except WorkerFailure as failure:

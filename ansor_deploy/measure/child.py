@@ -1,4 +1,4 @@
-"""The child's side of a worker: import TVM once, then answer calls until the parent is gone."""
+"""The child's side of a worker: import what it needs, answer calls until the parent is gone."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _PR_SET_PDEATHSIG = 1
 _MESSAGE_CHARS = 600
 
 
-def serve(descriptor: int, parent: int) -> None:
+def serve(descriptor: int, parent: int, preload: str) -> None:
     """Answer calls on the socket until its other end closes. Never returns."""
     _tie_to(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent alone decides what Ctrl-C means
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash here is data: no core files
-    from .. import _tvm  # noqa: F401 - the second that this takes passes before the first call
+    importlib.import_module(preload)  # the second that this may take passes before the first call
 
     connection = Connection(descriptor)
     connection.send_bytes(b"ready")

@@ -10,7 +10,8 @@ import json
 from functools import lru_cache
 from typing import Any
 
-from .runner import Bound, bind, checked, load, recheck
+from .. import runtime
+from .runner import Bound, bind, checked, recheck
 
 TURNS = 9
 SLOT_SECONDS = 8e-3  # that one library runs in one turn
@@ -63,4 +64,4 @@ def pulse(payload: dict[str, Any]) -> float:
 @lru_cache(maxsize=1)
 def _kernel(payload: str) -> Bound:
     spec = json.loads(payload)
-    return bind(load(spec["path"]), spec, positive=False)
+    return bind(runtime.load_module(spec["path"]), spec, positive=False)

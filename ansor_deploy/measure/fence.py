@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._tvm import tvm
+from .. import runtime
 
 _BYTES = 1 << 16
 _FENCE = 0xFF
@@ -25,11 +25,10 @@ class Fenced:
     def __init__(self, array: np.ndarray) -> None:
         self._image = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         size = self._image.size
-        whole = np.from_dlpack(tvm.runtime.empty((size + 2 * _BYTES,), "uint8"))
+        whole = np.from_dlpack(runtime.empty((size + 2 * _BYTES,), "uint8"))
         self._inside = whole[_BYTES : _BYTES + size]
         self._fences = whole[:_BYTES], whole[_BYTES + size :]
-        flat = tvm.runtime.from_dlpack(self._inside)
-        self.tensor = flat._create_view(array.shape, str(array.dtype))  # noqa: SLF001
+        self.tensor = runtime.view(self._inside, array.shape, str(array.dtype))
         self.restore()
 
     def restore(self) -> None:

@@ -1,4 +1,4 @@
-"""In the run worker: load a library, check what it computes, and time it.
+"""In the run worker: load a library, check what it computes, and time it. No compiler.
 
 Inputs and the expected outputs stay here for the task at hand. They are files for the worker
 that comes after this one, should a candidate take it down.
@@ -19,20 +19,19 @@ from typing import Any
 
 import numpy as np
 
-from .._tvm import tvm
+from .. import runtime
 from .check import compare
 from .child import describe
 from .fence import Fenced
-from .signature import Signature, numpy_dtype, poisoned, seeded_inputs
+from .tensors import Signature, numpy_dtype, poisoned, seeded_inputs
+
+runtime.ffi()  # here, so that a worker has it before its first call
 
 MIN_REPEAT_MS = 15.0
 REPEATS = (3, 3, 4)  # until settled
 _SPREAD = 0.03
 _SLOW = 3.0
 _CLOSE = 1.3  # slower than that, no repeat makes it the best
-
-
-load = tvm.runtime.load_module
 
 
 @dataclass
@@ -57,8 +56,7 @@ class Bound:
     def times(self, number: int, repeat: int) -> list[float]:
         """Seconds a run, averaged over `number` runs, `repeat` times."""
         self._poison()
-        timer = self.library.time_evaluator("compute", tvm.cpu(), number=number, repeat=repeat)
-        return [float(seconds) for seconds in timer(*self.arguments).results]
+        return runtime.times(self.library, "compute", self.arguments, number, repeat)
 
     def trespass(self) -> str:
         """What was written to beside the outputs, in words; "" if nothing was."""
@@ -77,11 +75,11 @@ def reference(payload: dict[str, Any]) -> dict[str, Any]:
     Where most of what it computes from signed inputs is NaN, the inputs are made positive.
     """
     for positive in (False, True):
-        bound = bind(load(payload["path"]), payload, positive)
+        bound = bind(runtime.load_module(payload["path"]), payload, positive)
         bound.clock()
         if fault := bound.trespass():
             raise ValueError(f"the program {fault}")
-        outputs = [output.tensor.numpy() for output in bound.outputs]
+        outputs = [runtime.array(output.tensor) for output in bound.outputs]
         if not any(_mostly_nan(output) for output in outputs):
             break
     raw = {f"o{at}": np.frombuffer(o.tobytes(), np.uint8) for at, o in enumerate(outputs)}
@@ -106,7 +104,7 @@ def checked(payload: dict[str, Any]) -> tuple[Bound | None, dict[str, Any]]:
     """The payload's library bound to its tensors, and whether its first run was right."""
     positive, expected = _expected(payload["expected"], json.dumps(payload["signature"]))
     try:
-        library = load(payload["path"])
+        library = runtime.load_module(payload["path"])
     except Exception as error:  # noqa: BLE001 - what the loader raises differs by what is wrong
         return None, outcome("load", describe(error))
     bound = bind(library, payload, positive)
@@ -186,7 +184,7 @@ def _check(
     bound: Bound, expected: list[np.ndarray], reduction: int
 ) -> tuple[str, dict[str, float]]:
     """What is wrong with the outputs, or was done beside them, in words; the largest errors."""
-    outputs = [output.tensor.numpy() for output in bound.outputs]
+    outputs = [runtime.array(output.tensor) for output in bound.outputs]
     compared = [compare(o, e, reduction) for o, e in zip(outputs, expected, strict=True)]
     worst = max(error for _, error, _ in compared)
     relative = max(error for _, _, error in compared)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from ..target import Target
 from .build import BuildFailure, Built
 from .outcome import Outcome
-from .signature import Signature, signature
+from .signature import signature
 from .site import Site
+from .tensors import Signature
 from .worker import WorkerFailure
 
 if TYPE_CHECKING:

@@ -28,8 +28,10 @@ from ..errors import AnsorError
 # packages, and nothing in the folder that the user happens to be in.
 _BOOT = (
     "import sys; sys.path[:] = {path!r}; "
-    "from ansor_deploy.measure.child import serve; serve({fd}, {parent})"
+    "from ansor_deploy.measure.child import serve; serve({fd}, {parent}, {preload!r})"
 )
+RUNS = "ansor_deploy.measure.runner"  # loads TVM's runtime
+BUILDS = "ansor_deploy.measure.codegen"  # loads its compiler
 _START_SECONDS = 120.0
 _MAX_REPLY_BYTES = 1 << 24
 _TAIL_BYTES = 2000
@@ -48,10 +50,12 @@ class Worker:
     """One child process, started in the background by `start` and again after it was killed.
 
     env: variables that the child has beyond the parent's, such as TVM_NUM_THREADS.
+    preload: the module that the child imports as it starts.
     """
 
-    def __init__(self, env: Mapping[str, str] | None = None) -> None:
+    def __init__(self, env: Mapping[str, str] | None = None, preload: str = RUNS) -> None:
         self._env = dict(env or {})
+        self._preload = preload
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         self._ready = False
@@ -64,16 +68,19 @@ class Worker:
         return self._process.pid if self._process else 0
 
     def start(self) -> None:
-        """Start the child unless it lives; it imports TVM while the parent goes on."""
+        """Start the child unless it lives; it imports its modules while the parent goes on."""
         if self._process is not None and self._process.poll() is None:
             return
         self.kill()
         ours, theirs = socket.socketpair()
         with theirs:
             path = [str(Path(entry).resolve()) for entry in sys.path if entry]
-            boot = _BOOT.format(path=path, fd=theirs.fileno(), parent=os.getpid())
+            boot = _BOOT.format(
+                path=path, fd=theirs.fileno(), parent=os.getpid(), preload=self._preload
+            )
+            alone = ["-I", "-S"] if sys.flags.no_site else []  # as the parent is
             self._process = subprocess.Popen(
-                [sys.executable, "-c", boot],
+                [sys.executable, *alone, "-c", boot],
                 stdin=subprocess.DEVNULL,
                 stdout=self._output,
                 stderr=self._output,

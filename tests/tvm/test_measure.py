@@ -17,7 +17,8 @@ from ansor_deploy.errors import AnsorError
 from ansor_deploy.measure import site_runner
 from ansor_deploy.measure.build import BuildJob
 from ansor_deploy.measure.measurer import Measurer
-from ansor_deploy.measure.signature import seeded_inputs, signature
+from ansor_deploy.measure.signature import signature
+from ansor_deploy.measure.tensors import seeded_inputs
 from ansor_deploy.model.canonical_text import canonical_text, parse
 from ansor_deploy.model.tasks import Task, _task
 from ansor_deploy.project import shipped

@@ -10,7 +10,7 @@ import pytest
 from processes import wait_until_gone
 
 from ansor_deploy.errors import AnsorError
-from ansor_deploy.measure.worker import Worker, WorkerFailure
+from ansor_deploy.measure.worker import BUILDS, Worker, WorkerFailure
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_a_worker_that_died_between_calls_is_replaced(worker):
 def test_a_worker_that_cannot_start_says_why(monkeypatch, tmp_path):
     (tmp_path / "tvm.py").write_text("raise ImportError('no such luck')")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    broken = Worker()
+    broken = Worker(preload=BUILDS)
     with pytest.raises(AnsorError, match="no such luck"):
         broken.call("measure_child:echo", {}, 5)
     broken.close()
