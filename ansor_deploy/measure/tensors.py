@@ -1,10 +1,11 @@
 """The tensors of a task's function: what it is called with, and what seeded inputs suit it.
 
-NumPy only: a board needs this without a compiler.
+And tensors as bytes, for the way to a board and back. NumPy only: a board has no compiler.
 """
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -83,3 +84,20 @@ def numpy_dtype(name: str) -> np.dtype:
         import ml_dtypes
 
         return np.dtype(getattr(ml_dtypes, name))
+
+
+def to_bytes(arrays: Sequence[np.ndarray]) -> bytes:
+    """Arrays in NumPy's format; their types and shapes are the reader's to know."""
+    file = io.BytesIO()
+    np.savez(file, *(np.frombuffer(one.tobytes(), np.uint8) for one in arrays))
+    return file.getvalue()
+
+
+def from_bytes(data: bytes, kinds: Sequence[tuple[tuple[int, ...], str]]) -> list[np.ndarray]:
+    """The arrays of `to_bytes`, given the shape and type of each."""
+    with np.load(io.BytesIO(data), allow_pickle=False) as file:
+        raw = [file[f"arr_{at}"] for at in range(len(kinds))]
+    return [
+        one.view(numpy_dtype(dtype)).reshape(shape)
+        for one, (shape, dtype) in zip(raw, kinds, strict=True)
+    ]

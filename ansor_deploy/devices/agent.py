@@ -1,0 +1,213 @@
+"""What runs on a board: it takes frames from stdin, lets a worker run candidates, and answers.
+
+Standard library only, beside our own worker. The agent serves one host at a time: the next one
+waits, and is told so. It ends when stdin does, or when nothing came for a while, and takes the
+worker, whatever that does, and its folder along. It opens no port.
+
+Requests, {"id", "do", ...}, each answered once with {"id", "ok"} or {"id", "error", "message"}:
+
+    ping                                alive? answered at once, whatever else is under way
+    call      function payload timeout  as `Worker.call`; errors: "raised", "timeout", "crash"
+    append    name, data                append to a file of the session's folder
+    read      place offset              up to a chunk of a file; empty at its end
+    drop      place                     remove a file, if it is there
+    restart                             kill the worker and start a fresh one
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import platform
+import queue
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from ..errors import AnsorError
+from ..measure.worker import Worker, WorkerFailure
+from .frames import CHUNK, MARK, FrameError, Unpacker, pack
+
+_SESSION = "session-"
+_TELL_SECONDS = 5.0
+
+
+def main(folder: str, cores: int, silence: float) -> None:
+    """Serve the host at the other end of stdin and stdout; never returns.
+
+    folder: where the sessions' folders lie. silence: seconds without a byte from the host after
+    which it is believed to be gone.
+    """
+    source, sink = os.dup(0), os.dup(1)  # not inherited by what is started from here
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)  # whatever prints, prints to the log and never into a frame
+    _Agent(Path(folder), cores, silence, source, sink).serve()
+
+
+class _Agent:
+    def __init__(self, folder: Path, cores: int, silence: float, source: int, sink: int) -> None:
+        self._folder = folder
+        self._silence = silence
+        self._source, self._sink = source, sink
+        self._writing = threading.Lock()
+        self._heard = time.monotonic()
+        self._requests: queue.Queue[tuple[dict[str, Any], bytes]] = queue.Queue()
+        self._session: Path | None = None
+        self._worker = Worker({"TVM_NUM_THREADS": str(cores)})
+
+    def serve(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda *_: self._end())
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+        for loop in (self._listen, self._watch):
+            threading.Thread(target=loop, daemon=True).start()
+        try:
+            self._send(MARK)
+            with _board_lock() as lock:
+                self._take(lock)
+                self._open_session()
+                while True:
+                    self._answer(*self._requests.get())
+        finally:
+            self._end()
+
+    def _listen(self) -> None:
+        """Read frames until the host is gone; pings are answered from here."""
+        unpacker = Unpacker()
+        with contextlib.suppress(OSError, FrameError):
+            while data := os.read(self._source, CHUNK):
+                self._heard = time.monotonic()
+                for message, blob in unpacker.feed(data):
+                    if message.get("do") == "ping":
+                        self._send(pack({"id": message["id"], "ok": None}))
+                    else:
+                        self._requests.put((message, blob))
+        self._end()
+
+    def _watch(self) -> None:
+        while time.monotonic() < self._heard + self._silence:
+            time.sleep(min(1.0, self._silence / 4))
+        self._end()
+
+    def _take(self, lock: int) -> None:
+        """Wait for the agent that has the board, and tell the host of it."""
+        told = -_TELL_SECONDS
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= told + _TELL_SECONDS:
+                    told = time.monotonic()
+                    holder = os.pread(lock, 200, 0).decode(errors="replace")
+                    self._send(pack({"waiting": holder}))
+                time.sleep(0.1)
+        client = os.environ.get("SSH_CLIENT", "").partition(" ")[0] or "the board itself"
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"process {os.getpid()}, started from {client}".encode(), 0)
+
+    def _open_session(self) -> None:
+        """A folder of our own. Others of this user are of agents that were killed."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for left in self._folder.glob(f"{_SESSION}*"):
+            shutil.rmtree(left, ignore_errors=True)
+        self._session = Path(tempfile.mkdtemp(prefix=_SESSION, dir=self._folder)).resolve()
+        self._worker.start()
+        self._send(pack({"hello": _facts(self._session)}))
+
+    def _answer(self, message: dict[str, Any], blob: bytes) -> None:
+        number = message["id"]
+        try:
+            value, data = self._do(message, blob)
+            self._send(pack({"id": number, "ok": value}, data))
+        except WorkerFailure as failure:
+            self._fail(number, failure.kind, failure.message)
+        except AnsorError as error:  # the worker cannot start
+            self._fail(number, "board", error.message)
+        except (OSError, KeyError, TypeError, ValueError) as error:
+            self._fail(number, "board", str(error))
+
+    def _do(self, message: dict[str, Any], blob: bytes) -> tuple[Any, bytes]:
+        do = message["do"]
+        if do == "call":
+            try:
+                words = (message["function"], message["payload"], message["timeout"])
+                return self._worker.call(*words), b""
+            finally:
+                self._worker.start()  # in the background, where it had to be killed
+        if do == "append":
+            with self._inside(message["name"]).open("ab") as file:
+                file.write(blob)
+            return None, b""
+        if do == "read":
+            with self._inside(message["place"]).open("rb") as file:
+                file.seek(message["offset"])
+                return None, file.read(CHUNK)
+        if do == "drop":
+            self._inside(message["place"]).unlink(missing_ok=True)
+            return None, b""
+        if do == "restart":
+            self._worker.kill()
+            self._worker.start()
+            return None, b""
+        raise ValueError(f"no such request: {do}")
+
+    def _inside(self, name: str) -> Path:
+        """A file of the session's folder, by its name or its path; ValueError for any other."""
+        path = Path(self._session or "", name).resolve()
+        if path.parent != self._session:
+            raise ValueError(f"{name} is outside of the session's folder")
+        return path
+
+    def _fail(self, number: int, kind: str, message: str) -> None:
+        self._send(pack({"id": number, "error": kind, "message": message}))
+
+    def _send(self, data: bytes) -> None:
+        try:
+            with self._writing:
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(self._sink, view) :]
+        except OSError:
+            self._end()
+
+    def _end(self) -> None:
+        """Take everything along, from whichever thread; the worker may be in a call."""
+        if pid := self._worker.pid:
+            with contextlib.suppress(OSError):
+                os.killpg(pid, signal.SIGKILL)
+        if self._session is not None:
+            shutil.rmtree(self._session, ignore_errors=True)
+        os._exit(0)
+
+
+@contextlib.contextmanager
+def _board_lock() -> Any:
+    """A descriptor of the file that stands for the board, whoever of its users made it."""
+    path = Path(tempfile.gettempdir(), "ansor-deploy.lock")
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags)
+    except FileNotFoundError:
+        descriptor = os.open(path, flags | os.O_CREAT, 0o666)
+        os.fchmod(descriptor, 0o666)  # whatever the umask: other users must be able to wait
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _facts(session: Path) -> dict[str, Any]:
+    return {
+        "session": str(session),
+        "pid": os.getpid(),
+        "arch": platform.machine(),
+        "python": platform.python_version(),
+        "cores": len(os.sched_getaffinity(0)),
+        "boot": Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip(),
+    }

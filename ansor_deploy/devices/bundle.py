@@ -1,0 +1,132 @@
+"""What a board needs to run candidates, in one archive whose digest is its name.
+
+TVM's runtime, NumPy and a few modules of our own; no compiler, no tests, no headers. The packages
+are this machine's own where the board has the same kind of Python, and pinned wheels elsewhere.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import platform
+import re
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path, PurePosixPath
+
+from .wheels import ARCHES, cache_folder, present
+
+_PACKAGES = ("apache-tvm", "apache-tvm-ffi", "ml_dtypes", "numpy", "typing_extensions")
+_OWN = (
+    "__init__.py",
+    "artifact.py",
+    "errors.py",
+    "runtime.py",
+    "devices/__init__.py",
+    "devices/agent.py",
+    "devices/frames.py",
+    "devices/served.py",
+    "measure/__init__.py",
+    "measure/check.py",
+    "measure/child.py",
+    "measure/runner.py",
+    "measure/tensors.py",
+    "measure/worker.py",
+)
+_TOPS = ("ml_dtypes", "numpy", "numpy.libs", "tvm_ffi", "typing_extensions.py")
+_RUNTIME = "tvm/lib/libtvm_runtime.so"  # all of `tvm`: there is no package to import
+_PORTABLE = re.compile(r"^Tag: .*(manylinux|-any$)", re.MULTILINE)
+_NOT_NEEDED = re.compile(
+    r"(^|/)(tests|__pycache__|include|_examples)/"
+    r"|^numpy/(f2py|distutils)/"
+    r"|^tvm_ffi/(3rdparty|cython|share|src|stub|testing)/"
+    r"|_tests\.[^/]*\.so$|\.(a|pyi|pxd|pyx|h|txt|cmake)$"
+)
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """digest: SHA-256 of the tar archive, in hex."""
+
+    archive: bytes
+    digest: str
+
+    def packed(self) -> bytes:
+        """The archive, as it is sent: compressed."""
+        return gzip.compress(self.archive, compresslevel=6, mtime=0)
+
+
+@lru_cache(maxsize=4)
+def make_bundle(name: str, arch: str, python: str, wheels: Path | None = None) -> Bundle:
+    """For a board called `name`, with a Python such as "3.11". DeviceError where a wheel lacks.
+
+    wheels: the folder that `fetch_wheels` filled; the user's cache by default.
+    """
+    files = dict(_own())
+    if (here := _here(arch, python)) is not None:
+        files |= here
+    else:
+        for wheel in present(arch, python, wheels or cache_folder(), name):
+            files |= _of_wheel(wheel)
+    archive = _tar(files)
+    return Bundle(archive, hashlib.sha256(archive).hexdigest())
+
+
+def is_like_here(arch: str, python: str) -> bool:
+    """Whether a board needs no wheels, because this machine's packages run on it."""
+    return _here(arch, python) is not None
+
+
+def _here(arch: str, python: str) -> dict[str, bytes] | None:
+    """This machine's packages, where they are such as run on any Linux of the board's kind."""
+    same = python == f"{sys.version_info[0]}.{sys.version_info[1]}"
+    if not same or arch not in ARCHES or platform.machine() != arch:
+        return None
+    files: dict[str, bytes] = {}
+    for package in _PACKAGES:
+        found = metadata.distribution(package)
+        if not re.search(
+            r"^Tag: .*(manylinux|-any$)", found.read_text("WHEEL") or "", re.MULTILINE
+        ):
+            return None  # built on this machine, against libraries that a board may lack
+        for path in found.files or ():
+            if _wanted(path):
+                files[str(path)] = Path(str(path.locate())).read_bytes()
+    return files
+
+
+def _of_wheel(path: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(path) as file:
+        names = [name for name in file.namelist() if _wanted(PurePosixPath(name))]
+        return {name: file.read(name) for name in names}
+
+
+def _wanted(path: PurePosixPath) -> bool:
+    name = str(path)
+    if name == _RUNTIME:
+        return True
+    return path.parts[0] in _TOPS and not _NOT_NEEDED.search(name) and not name.endswith("/")
+
+
+def _own() -> Iterator[tuple[str, bytes]]:
+    root = Path(__file__).resolve().parents[1]
+    for name in _OWN:
+        yield f"ansor_deploy/{name}", (root / name).read_bytes()
+
+
+def _tar(files: dict[str, bytes]) -> bytes:
+    """The same bytes for the same files: sorted, without times and owners."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w", format=tarfile.GNU_FORMAT) as archive:
+        for name in sorted(files):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(files[name])
+            entry.mode = 0o644
+            archive.addfile(entry, io.BytesIO(files[name]))
+    return stream.getvalue()

@@ -1,0 +1,136 @@
+"""The host's end of the stream to an agent: requests and answers, and whether it still lives."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import DeviceError, DeviceLost
+from .connection import Stream
+from .frames import FrameError, Unpacker, pack
+
+PING_SECONDS = 5.0
+SILENCE_SECONDS = 60.0  # without a byte, the other side is believed to be gone
+_HINT = "see to the board's power and network, then repeat the command"
+
+
+class Link:
+    """Asks an agent, one question at a time; any thread may. name: of the board, for messages.
+
+    Every failure is a DeviceLost, after which the link is of no more use.
+    """
+
+    def __init__(self, name: str, stream: Stream, ping: float = PING_SECONDS) -> None:
+        self._name = name
+        self._stream = stream
+        self._ping = ping
+        self._asking, self._writing = threading.Lock(), threading.Lock()
+        self._numbers = itertools.count(1)
+        self._arrived: queue.Queue[tuple[dict[str, Any], bytes] | None] = queue.Queue()
+        self._lost = ""
+        self._ended = threading.Event()
+        self._unpacker = Unpacker(marked=True)
+        for loop in (self._listen, self._keep_alive):
+            threading.Thread(target=loop, daemon=True).start()
+
+    def greeting(self, timeout: float, waiting: Callable[[str], None]) -> dict[str, Any]:
+        """What the agent tells of itself once the board is ours.
+
+        waiting: told who has the board, as long as that is another. DeviceError where it is after
+        `timeout` seconds, which do not count the agent's start.
+        """
+        deadline = time.monotonic() + timeout
+        holder = ""
+        while True:
+            try:
+                message, _ = self._next(max(deadline - time.monotonic(), 0.0))
+            except queue.Empty:
+                why = f"{self._name} is in use by {holder}" if holder else "its agent is silent"
+                self.close()
+                raise DeviceError(
+                    f"{why}: nothing else in {timeout:.0f} s", "wait for it to end, or stop it"
+                ) from None
+            if "hello" in message:
+                return dict(message["hello"])
+            holder = str(message.get("waiting", ""))
+            waiting(holder)
+
+    def ask(
+        self, do: str, limit: float, data: bytes = b"", **words: Any
+    ) -> tuple[dict[str, Any], bytes]:
+        """The agent's answer within `limit` seconds: an object with "ok" or "error", and bytes."""
+        with self._asking:
+            number = next(self._numbers)
+            self._write(pack({"id": number, "do": do, **words}, data))
+            deadline = time.monotonic() + limit
+            while True:
+                try:
+                    message, blob = self._next(max(deadline - time.monotonic(), 0.0))
+                except queue.Empty:
+                    raise self._lose(f"no answer in {limit:.0f} s") from None
+                if message.get("id") == number:  # and not that of a call that was interrupted
+                    return message, blob
+
+    def close(self) -> None:
+        """Hang up: the agent ends. From any thread, and more than once."""
+        self._lose("the connection was closed")
+
+    def _next(self, timeout: float) -> tuple[dict[str, Any], bytes]:
+        if self._lost:
+            raise self._error()
+        if (frame := self._arrived.get(timeout=timeout)) is None:
+            self._arrived.put(None)  # for whoever asks next
+            raise self._error()
+        return frame
+
+    def _write(self, data: bytes) -> None:
+        if self._lost:
+            raise self._error()
+        try:
+            with self._writing:
+                self._stream.write(data, SILENCE_SECONDS)
+        except (OSError, DeviceLost) as error:
+            raise self._lose(_words(error)) from error
+
+    def _listen(self) -> None:
+        try:
+            while data := self._stream.read(1 << 16, SILENCE_SECONDS):
+                for frame in self._unpacker.feed(data):
+                    if frame[0].get("id") != 0:
+                        self._arrived.put(frame)
+            self._ended.wait(0.2)  # its last words may come a moment later
+            self._lose("its agent ended" + self._last_words())
+        except TimeoutError:
+            self._lose(f"not a byte in {SILENCE_SECONDS:.0f} s")
+        except (OSError, FrameError, DeviceLost) as error:
+            self._lose(_words(error))
+
+    def _last_words(self) -> str:
+        said = (self._stream.complaint().strip() or self._unpacker.noise).splitlines()
+        return f": {' | '.join(said[-3:])}" if said else ""
+
+    def _keep_alive(self) -> None:
+        with contextlib.suppress(DeviceLost):  # which whoever asks is told
+            while not self._ended.wait(self._ping):
+                self._write(pack({"id": 0, "do": "ping"}))
+
+    def _lose(self, reason: str) -> DeviceLost:
+        """The first reason counts: what follows is its consequence."""
+        if not self._lost:
+            self._lost = reason
+            self._ended.set()
+            self._arrived.put(None)
+            self._stream.close()
+        return self._error()
+
+    def _error(self) -> DeviceLost:
+        return DeviceLost(f"{self._name} is lost: {self._lost}", _HINT)
+
+
+def _words(error: Exception) -> str:
+    return error.message if isinstance(error, DeviceLost) else str(error)

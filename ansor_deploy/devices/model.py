@@ -1,0 +1,88 @@
+"""A built artifact on a board: called and timed there as `runtime.Model` is here."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..artifact import read_manifest
+from ..errors import AnsorError
+from ..measure.site import Site
+from ..measure.tensors import from_bytes, to_bytes
+from ..measure.worker import WorkerFailure
+from ..runtime import check_inputs, interface
+
+RUN_SECONDS = 600.0  # for the runs of one call
+_SERVED = "ansor_deploy.devices.served"
+_TOLD = ("inputs", "outputs", "target")
+
+
+class RemoteModel:
+    """A library that was sent to a site. Its inputs stay there for as long as they are the same.
+
+    AnsorError where the library fails there, DeviceLost where the site does.
+    """
+
+    def __init__(self, site: Site, path: Path, manifest: dict[str, Any]) -> None:
+        self.path = path
+        self.manifest = manifest
+        self.inputs, self.outputs = interface(manifest)
+        self._site = site
+        self._told = {key: manifest[key] for key in _TOLD}
+        self._place = site.put(path)
+        self._sent = ("", "")  # digest of the inputs, and where they lie
+
+    def __call__(self, **inputs: np.ndarray) -> dict[str, np.ndarray]:
+        """Run once. Arrays must have the shapes and dtypes of `inputs`; UsageError if not."""
+        place = self._site.scratch("outputs")
+        self._call("run", inputs, outputs=place)
+        data = self._site.get(place)
+        self._site.drop(place)
+        kinds = [(info.shape, info.dtype) for info in self.outputs]
+        arrays = from_bytes(data, kinds)
+        return {info.name: one for info, one in zip(self.outputs, arrays, strict=True)}
+
+    def times(self, inputs: dict[str, np.ndarray], runs: int) -> list[float]:
+        """Seconds of each of so many runs, one after the other, by the site's clock."""
+        return [float(seconds) for seconds in self._call("times", inputs, runs=runs)]
+
+    def close(self) -> None:
+        """Remove its files from the site."""
+        for place in (self._place, self._sent[1]):
+            if place:
+                self._site.drop(place)
+
+    def _call(self, function: str, inputs: dict[str, np.ndarray], **words: Any) -> Any:
+        check_inputs(self.path, self.inputs, inputs)
+        payload = {
+            "path": self._place,
+            "manifest": self._told,
+            "inputs": self._send(to_bytes([inputs[info.name] for info in self.inputs])),
+        }
+        try:
+            return self._site.call(f"{_SERVED}:{function}", {**payload, **words}, RUN_SECONDS)
+        except WorkerFailure as failure:
+            raise AnsorError(
+                f"{self.path} does not run on {self._site.name}: {failure.message}",
+                "was it built for that device's target? see `target` in its manifest",
+            ) from failure
+
+    def _send(self, data: bytes) -> str:
+        digest = hashlib.sha256(data).hexdigest()
+        if digest != self._sent[0]:
+            if self._sent[1]:
+                self._site.drop(self._sent[1])
+            with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as folder:
+                path = Path(folder, "inputs")
+                path.write_bytes(data)
+                self._sent = (digest, self._site.put(path))
+        return self._sent[1]
+
+
+def load(site: Site, path: Path) -> RemoteModel:
+    """Send a library with the manifest beside it; AnsorError if either is missing or damaged."""
+    return RemoteModel(site, path, read_manifest(path))

@@ -1,0 +1,73 @@
+"""Sent as text to a board's Python: a bundle from stdin into its folder, whole or not at all.
+
+    python3 -c TEXT CACHE DIGEST < bundle.tar.gz
+
+DIGEST: SHA-256 of the tar archive, and the name of the folder. Ends with a status other than
+zero, and the reason on stderr, where that folder cannot be made.
+"""
+
+import fcntl
+import gzip
+import hashlib
+import os
+import shutil
+import sys
+import tarfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+LEFT = ".upload-"
+
+
+class Hashed:
+    """A stream that is read once, and its digest."""
+
+    def __init__(self, stream: gzip.GzipFile) -> None:
+        self.stream = stream
+        self.digest = hashlib.sha256()
+
+    def read(self, count: int) -> bytes:
+        """The next bytes."""
+        data = self.stream.read(count)
+        self.digest.update(data)
+        return data
+
+
+def unpack(cache: Path, digest: str) -> None:
+    """Into a temporary folder that is renamed when its digest is known to be right."""
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "upload.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for left in cache.glob(f"{LEFT}*"):  # of an upload that was torn
+            shutil.rmtree(left)
+        if (cache / digest).is_dir():
+            return
+        made = cache / (LEFT + digest)
+        try:
+            fill(made, digest)
+            os.sync()  # the name must not survive a power cut that the files do not
+            made.rename(cache / digest)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+
+
+def fill(folder: Path, digest: str) -> None:
+    """Extract stdin there; OSError where it is not what it should be."""
+    stream: Any = Hashed(gzip.GzipFile(fileobj=sys.stdin.buffer))
+    careful: Any = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+    with tarfile.open(fileobj=stream, mode="r|") as archive:
+        archive.extractall(folder, **careful)  # noqa: S202 - made by our own host
+    while stream.read(1 << 20):
+        pass
+    if stream.digest.hexdigest() != digest:
+        raise OSError("the bundle was damaged on its way")
+
+
+try:
+    unpack(Path(sys.argv[1]), sys.argv[2])
+except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
+    sys.exit(str(error))
+finally:
+    while sys.stdin.buffer.read(1 << 20):  # who writes must not be cut off, but hear the reason
+        pass

@@ -1,0 +1,128 @@
+"""The packages that a board gets, pinned by digest, as wheels in a folder of this machine.
+
+`wheels.sha256` is a list as `sha256sum` writes it, for 64-bit ARM and x86, and four Pythons.
+Only a set-up step downloads; everything else takes what is there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import DeviceError
+
+ARCHES = ("aarch64", "x86_64")
+_PINS = Path(__file__).with_name("wheels.sha256")
+_SECONDS = 1800.0
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A file of a package index, and its SHA-256."""
+
+    file: str
+    sha256: str
+
+    @property
+    def requirement(self) -> str:
+        """A line of a requirements file, with the digest."""
+        name, version, *_ = self.file.split("-")
+        return f"{name}=={version} --hash=sha256:{self.sha256}"
+
+    @property
+    def platforms(self) -> list[str]:
+        """Tags of the systems that it is for."""
+        return self.file.removesuffix(".whl").split("-")[-1].split(".")
+
+    def fits(self, arch: str, python: str) -> bool:
+        """Whether a Python such as "3.11" on that architecture takes it."""
+        tag = self.file.split("-")[2]
+        machine = all(p == "any" or p.endswith(f"_{arch}") for p in self.platforms)
+        return machine and tag in ("py3", f"cp{python.replace('.', '')}")
+
+
+def cache_folder() -> Path:
+    """Where the wheels lie unless said otherwise."""
+    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(home).expanduser() / "ansor-deploy" / "wheels"
+
+
+def pinned(arch: str, python: str) -> list[Wheel]:
+    """The wheels of a board; DeviceError where there are none for its kind."""
+    pairs = (line.split() for line in _PINS.read_text(encoding="utf-8").splitlines())
+    every = [Wheel(file, digest) for digest, file in pairs]
+    if arch not in ARCHES:
+        raise DeviceError(
+            f"TVM's runtime is not published for {arch}, but for {' and '.join(ARCHES)} only",
+            "run a 64-bit system on the board, if its processor has 64 bits",
+        )
+    wheels = [wheel for wheel in every if wheel.fits(arch, python)]
+    pythons = sorted({w.file.split("-")[2] for w in every} - {"py3"}, key=lambda tag: int(tag[2:]))
+    if f"cp{python.replace('.', '')}" not in pythons:
+        known = ", ".join(f"3.{tag[3:]}" for tag in pythons)
+        raise DeviceError(
+            f"the board's Python is {python}, and the runtime is pinned for {known}",
+            "install one of these as `python3` on the board",
+        )
+    return wheels
+
+
+def fetch_wheels(arch: str, python: str, folder: Path) -> list[Path]:
+    """Download what is missing, by pip, into the folder; DeviceError where that fails."""
+    wheels = pinned(arch, python)
+    missing = [wheel for wheel in wheels if not _is_whole(folder / wheel.file, wheel)]
+    if missing:
+        folder.mkdir(parents=True, exist_ok=True)
+        _download(missing, python, folder)
+    return [folder / wheel.file for wheel in wheels]
+
+
+def present(arch: str, python: str, folder: Path, name: str) -> list[Path]:
+    """The wheels of a board called `name`; DeviceError where one is missing or damaged."""
+    wheels = pinned(arch, python)
+    for wheel in wheels:
+        if not _is_whole(folder / wheel.file, wheel):
+            what = "damaged" if (folder / wheel.file).exists() else "missing"
+            raise DeviceError(
+                f"{folder / wheel.file} is {what}: {name} ({arch}, Python {python}) needs it",
+                f"run: ansor-deploy devices install {name}",
+            )
+    return [folder / wheel.file for wheel in wheels]
+
+
+def _is_whole(path: Path, wheel: Wheel) -> bool:
+    return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == wheel.sha256
+
+
+def _download(wheels: Sequence[Wheel], python: str, folder: Path) -> None:
+    """Let pip check the digests; nothing that a package contains is run."""
+    platforms = sorted({tag for wheel in wheels for tag in wheel.platforms} - {"any"})
+    with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as file:
+        file.write("".join(f"{wheel.requirement}\n" for wheel in wheels))
+        file.flush()
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+        command += ["--disable-pip-version-check", "--no-input", "--require-hashes"]
+        command += ["--only-binary=:all:", "--implementation", "cp", "--python-version", python]
+        command += [word for tag in platforms for word in ("--platform", tag)]
+        command += ["--dest", str(folder), "--requirement", file.name]
+        try:
+            ran = subprocess.run(
+                command, capture_output=True, text=True, timeout=_SECONDS, check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            raise _not_fetched(f"no end after {_SECONDS:.0f} s") from error
+    if ran.returncode != 0:
+        raise _not_fetched((ran.stderr.strip().splitlines() or ["no reason given"])[-1])
+
+
+def _not_fetched(reason: str) -> DeviceError:
+    return DeviceError(
+        f"the board's packages could not be downloaded: {reason}",
+        "pip must reach a package index: see `pip config list`, then repeat the command",
+    )
