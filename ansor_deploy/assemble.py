@@ -14,14 +14,15 @@ from .linker import export
 from .plan import impacts, latencies
 from .registry.keys import TaskKey
 from .registry.record import Record
-from .runtime import Model
 from .verify import Comparison, Oracle, Verification, compare_speed, seeded_inputs, verify_model
 
 if TYPE_CHECKING:
     from .model.prepare import Prepared
     from .pipeline import Session, TuneResult
+    from .places import Place
     from .registry.store import Registry
     from .report import Report
+    from .verify import Library
 
 Records = dict[TaskKey, Record]
 
@@ -32,6 +33,7 @@ SLOWER = 1.02
 def assemble(
     model: Prepared,
     oracle: Oracle | None,
+    place: Place | None,
     output: Path,
     session: Session,
     registry: Registry,
@@ -40,7 +42,7 @@ def assemble(
 ) -> dict[str, Any]:
     """Write the library and its manifest, which is returned. VerificationError writes nothing.
 
-    Without an oracle the library is not run: nothing here can run it.
+    Without a place the library is not run, and no oracle is asked.
     """
     records = registry.best([task.key for task in model.tasks], VERSION)
     manifest = _describe(model, records, session, tuned)
@@ -48,10 +50,11 @@ def assemble(
     check_space(model.imported, output.parent)
     staged = artifact.stage(output, lambda path: _compile(model, records, session, path))
     try:
-        if oracle is None:
+        if place is None or oracle is None:
             report.stage("verify", "left out, as all that runs the library: nothing here can")
         else:
-            manifest |= _try(Model(staged, manifest), oracle, model, records, session, report)
+            library = place.load(staged, manifest)
+            manifest |= _try(library, place, oracle, model, records, session, report)
     except BaseException:
         artifact.discard(staged)
         raise
@@ -59,7 +62,8 @@ def assemble(
 
 
 def _try(
-    library: Model,
+    library: Library,
+    place: Place,
     oracle: Oracle,
     model: Prepared,
     records: Records,
@@ -68,7 +72,7 @@ def _try(
 ) -> dict[str, Any]:
     """What the manifest says of the runs. The untuned library takes the place of a slower one."""
     verified = _verify(library, model, oracle, session, report)
-    untuned, comparison = _compare(library, model, records, session, report)
+    untuned, comparison = _compare(library, place, model, records, session, report)
     shipped = "tuned" if records else "untuned"
     if comparison.latency_ms > SLOWER * comparison.untuned_ms:
         report.warn("the records make this model slower here: the untuned library is shipped")
@@ -77,7 +81,7 @@ def _try(
         untuned.path.replace(library.path)
         comparison = Comparison(comparison.untuned_ms, comparison.untuned_ms)
     return {
-        "ran_on": "host",
+        "ran_on": place.name,
         "verify": verified.to_json(),
         "speed": comparison.to_json(),
         "shipped": shipped,
@@ -90,7 +94,7 @@ def _compile(model: Prepared, records: Records, session: Session, path: Path) ->
 
 
 def _verify(
-    library: Model, model: Prepared, oracle: Oracle, session: Session, report: Report
+    library: Library, model: Prepared, oracle: Oracle, session: Session, report: Report
 ) -> Verification:
     report.stage("verify", "against ONNX Runtime on seeded inputs")
     verification = verify_model(library, oracle, session.seed)
@@ -107,8 +111,13 @@ def _verify(
 
 
 def _compare(
-    library: Model, model: Prepared, records: Records, session: Session, report: Report
-) -> tuple[Model, Comparison]:
+    library: Library,
+    place: Place,
+    model: Prepared,
+    records: Records,
+    session: Session,
+    report: Report,
+) -> tuple[Library, Comparison]:
     """The same model with no record applied, and the two timed side by side."""
     report.stage("compare", "with the untuned build")
     inputs = seeded_inputs(library.inputs, session.seed, upper=2)
@@ -116,7 +125,7 @@ def _compare(
     if records:
         path = library.path.with_name("untuned.so")
         _compile(model, {}, session, path)
-        untuned = Model(path, library.manifest)
+        untuned = place.load(path, library.manifest)
     comparison = compare_speed(library, untuned, inputs)
     report.compared(comparison)
     return untuned, comparison

@@ -7,13 +7,15 @@ Heavy modules are imported where they are used: an unchanged build needs none of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import artifact as files
 from .errors import DeviceError, UsageError
+from .places import Place, cannot_run, check_buildable, open_place, runs_here
 from .plan import Budget, Plan, make_plan
 from .registry.store import Registry
 from .report import Report
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from .search.explain import Explanation
     from .search.scheduler import Round
     from .target import Target
-    from .verify import Verification
+    from .verify import Library, Verification
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class Session:
     rules: files of derivation rules that are asked before the shipped ones.
     objective: what tuning makes small, of all models together.
     farm: address of a Dask scheduler whose workers build the candidates; "" for this machine.
+    devices: names of those that run the code; none for this machine.
     """
 
     target: Target
@@ -49,6 +52,7 @@ class Session:
     rules: tuple[Path, ...] = ()
     objective: Objective = field(default_factory=Latency)
     farm: str = ""
+    devices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -115,24 +119,23 @@ def build(model: Path, output: Path, session: Session, report: Report) -> BuildR
     """
     from .current import current_manifest
 
-    if not (runs := _runs_here(session.target)):
+    if not (runs := bool(session.devices) or runs_here(session.target)):
         session = _without_runs(session, report)
     manifest = current_manifest(model, output, session)
-    if manifest is not None and (manifest.get("ran_on") or not runs):
+    if manifest is not None and (manifest["ran_on"] or not runs):
         return _unchanged(output, manifest)
     from .assemble import assemble
     from .verify import Oracle
 
     files.check_writable(output)
-    with _registry(session) as registry:
+    with open_place(session, report) as place, _registry(session) as registry:
         prepared = _prepare([model], session, registry, report)
-        oracle = (
-            Oracle(prepared[0].proto) if runs else None
-        )  # a model that it refuses is not worth the tuning
+        # A model that the oracle refuses is not worth the tuning.
+        oracle = Oracle(prepared[0].proto) if place else None
         planned = _plan(prepared, session, registry)
         report.plan(planned)
-        tuned = _tune(planned, session, registry, report)
-        manifest = assemble(prepared[0], oracle, output, session, registry, tuned, report)
+        tuned = _tune(planned, session, registry, report, place)
+        manifest = assemble(prepared[0], oracle, place, output, session, registry, tuned, report)
     report.wrote([output, files.manifest_path(output)])
     return BuildResult(output, manifest, tuned)
 
@@ -169,44 +172,66 @@ def explain(
 
 
 def tune(models: list[Path], session: Session, report: Report) -> TuneResult:
-    """Fill the registry for these models without building. DeviceError if none can run here."""
-    if not _runs_here(session.target):
-        raise DeviceError(
-            _cannot_run(session.target),
-            "name a device that can: --device NAME; `build` and `plan` need none",
-        )
-    with _registry(session) as registry:
-        planned = _plan(_prepare(models, session, registry, report), session, registry)
-        report.plan(planned)
-        return _tune(planned, session, registry, report)
+    """Fill the registry for these models without building. DeviceError if nothing can run them."""
+    with open_place(session, report) as place:
+        if place is None:
+            raise DeviceError(
+                cannot_run(session.target),
+                "name a device that can: --device NAME; `build` and `plan` need none",
+            )
+        with _registry(session) as registry:
+            planned = _plan(_prepare(models, session, registry, report), session, registry)
+            report.plan(planned)
+            return _tune(planned, session, registry, report, place)
 
 
-def verify(artifact: Path, model: Path, seed: int = 0) -> Verification:
+@contextmanager
+def opened(artifact: Path, device: str, report: Report) -> Iterator[Library]:
+    """A built library, ready to be called on a device, or on this machine without one."""
+    from .target import Target
+
+    if not device:
+        from .runtime import load
+
+        yield load(artifact)
+        return
+    from .devices.model import load as load_there
+    from .devices.site import open_device
+
+    built_for = dict(files.read_manifest(artifact)["target"])
+    built_for.pop("fingerprint", None)
+    with closing(open_device(device, Target.from_json(built_for), report)) as site:
+        yield load_there(site, artifact)
+
+
+def verify(artifact: Path, model: Path, seed: int, device: str, report: Report) -> Verification:
     """Compare an artifact's outputs with ONNX Runtime's on the model, on seeded inputs.
 
+    device: that runs the artifact; "" for this machine.
     UsageError if the artifact was not built from a model with these inputs and outputs.
     """
     from .model.onnx_file import bind_shapes, load
-    from .runtime import load as load_artifact
     from .verify import Oracle, verify_model
 
-    library = load_artifact(artifact)
-    shapes = {info.name: info.shape for info in library.inputs}
-    proto = load(model).proto
-    _check_same_interface(artifact, model, library, proto)
-    return verify_model(library, Oracle(bind_shapes(proto, shapes)), seed)
+    with opened(artifact, device, report) as library:
+        shapes = {info.name: info.shape for info in library.inputs}
+        proto = load(model).proto
+        _check_same_interface(artifact, model, library, proto)
+        return verify_model(library, Oracle(bind_shapes(proto, shapes)), seed)
 
 
-def bench(artifact: Path, seconds: float = 2.0) -> list[float]:
-    """Run times of an artifact on seeded inputs, in seconds, one entry a run."""
-    from .runtime import load
+def bench(artifact: Path, seconds: float, device: str, report: Report) -> list[float]:
+    """Run times of an artifact on seeded inputs, in seconds, one entry a run.
+
+    device: that runs the artifact; "" for this machine.
+    """
     from .verify import seeded_inputs
 
-    library = load(artifact)
-    inputs = seeded_inputs(library.inputs, seed=0, upper=2)
-    (warm,) = library.times(inputs, 1)
-    runs = max(3, int(seconds / max(warm, 1e-6)))
-    return library.times(inputs, min(runs, 100_000))
+    with opened(artifact, device, report) as library:
+        inputs = seeded_inputs(library.inputs, seed=0, upper=2)
+        (warm,) = library.times(inputs, 1)
+        runs = max(3, int(seconds / max(warm, 1e-6)))
+        return library.times(inputs, min(runs, 100_000))
 
 
 def _prepare(
@@ -232,11 +257,13 @@ def _plan(prepared: list[Prepared], session: Session, registry: Registry) -> Pla
     return make_plan(names, merge(prepared), registry, session, VERSION)
 
 
-def _tune(planned: Plan, session: Session, registry: Registry, report: Report) -> TuneResult:
+def _tune(
+    planned: Plan, session: Session, registry: Registry, report: Report, place: Place | None
+) -> TuneResult:
     from ._tvm import VERSION
-    from .tuner import tune_plan
+    from .tuner import Tuned, tune_plan
 
-    spent = tune_plan(planned, session, registry, report)
+    spent = tune_plan(planned, session, registry, report, place) if place else Tuned()
     records = registry.best([row.task.key for row in planned.rows], VERSION)
     rows = [
         replace(row, latency=records[row.task.key].latency) if row.task.key in records else row
@@ -268,34 +295,11 @@ def _registry(session: Session) -> Registry:
     return Registry.open(session.registry, write=True)
 
 
-def _runs_here(target: Target) -> bool:
-    """Whether this machine can measure and verify code of the target."""
-    from .host import architecture, detect_host
-
-    here = detect_host()
-    same = target.kind == "llvm" and architecture(target.triple) == architecture()
-    return same and target.vector_bytes <= here["vector_bytes"] and target.cores <= here["cores"]
-
-
 def _without_runs(session: Session, report: Report) -> Session:
     """The session of a build that runs nothing. DeviceError where not even that can be built."""
-    if session.target.kind != "llvm":
-        raise DeviceError(
-            _cannot_run(session.target),
-            "build for a CPU, such as --target host; `ansor-deploy plan` works for every target",
-        )
-    report.warn(f"{_cannot_run(session.target)}: nothing is tuned, verified or timed")
+    check_buildable(session.target)
+    report.warn(f"{cannot_run(session.target)}: nothing is tuned, verified or timed")
     return replace(session, budget=replace(session.budget, trials=0))
-
-
-def _cannot_run(target: Target) -> str:
-    from .host import detect_host
-
-    here = detect_host()
-    return (
-        f"target {target.name} ({target.kind} {target.cpu}, {target.cores} cores) cannot run on "
-        f"this machine ({here['cpu']}, {here['cores']} cores), and no device is given"
-    )
 
 
 def _check_same_interface(artifact: Path, model: Path, library: Any, proto: Any) -> None:

@@ -15,6 +15,7 @@ from .tuning import Tuning
 if TYPE_CHECKING:
     from .measure.measurer import Measurer
     from .pipeline import Session
+    from .places import Place
     from .plan import Budget, Plan, PlanRow
     from .registry.store import Registry
     from .report import Report
@@ -32,7 +33,9 @@ class Tuned:
     rounds: tuple[Round, ...] = ()
 
 
-def tune_plan(plan: Plan, session: Session, registry: Registry, report: Report) -> Tuned:
+def tune_plan(
+    plan: Plan, session: Session, registry: Registry, report: Report, place: Place
+) -> Tuned:
     """Tune the plan's misses until they have had enough or the budget ends.
 
     What another process is tuning is left to it: the rest is tuned first, and then waited for.
@@ -41,18 +44,20 @@ def tune_plan(plan: Plan, session: Session, registry: Registry, report: Report) 
     if not missing or session.budget.trials == 0:
         return Tuned()
     with ExitStack() as stack:
-        measurer = stack.enter_context(_measurer(session, report, stack))
+        measurer = stack.enter_context(_measurer(session, report, place, stack))
         holder = Holder.here()
         stack.callback(registry.release, holder)
         return _Turns(plan, session, registry, report, measurer, holder).take(missing)
 
 
-def _measurer(session: Session, report: Report, stack: ExitStack) -> Measurer:
+def _measurer(session: Session, report: Report, place: Place, stack: ExitStack) -> Measurer:
     from .measure.farm import open_farm
     from .measure.measurer import Measurer
 
     farm = stack.enter_context(open_farm(session.farm)) if session.farm else None
-    return Measurer(session.target, seed=session.seed, executor=farm, warn=report.warn)
+    return Measurer(
+        session.target, place.sites, session.seed, farm, warn=report.warn, unfit=place.unfit
+    )
 
 
 @dataclass

@@ -25,6 +25,8 @@ import numpy as np
 from .errors import ModelError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import onnx
 
     from .runtime import TensorInfo
@@ -43,7 +45,10 @@ _STEP = ("int8", "uint8")
 class Library(Protocol):
     """A library where it runs: a `runtime.Model` here, or a `devices.model.RemoteModel`."""
 
+    path: Path
+    manifest: dict[str, Any]
     inputs: list[TensorInfo]
+    outputs: list[TensorInfo]
 
     def __call__(self, **inputs: np.ndarray) -> dict[str, np.ndarray]:
         """The outputs by name."""

@@ -1,4 +1,4 @@
-"""`ansor-deploy bench`: how fast a library is on this machine."""
+"""`ansor-deploy bench`: how fast a library is."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ from statistics import median, quantiles
 import click
 
 from .helptext import examples
-from .options import artifact_file, json_option
+from .options import artifact_file, device_option, json_option
 from .output import print_json, stdout_kept_clean
 from .values import Duration
 
 
-@click.command("bench", epilog=examples("bench resnet18.so", "bench resnet18.so --time 30s --json"))
+@click.command(
+    "bench",
+    epilog=examples(
+        "bench resnet18.so", "bench resnet18.so --time 30s --json", "bench resnet18.so --device pi"
+    ),
+)
 @click.argument("artifact", type=artifact_file)
 @click.option(
     "--time",
@@ -23,17 +28,19 @@ from .values import Duration
     metavar="10s",
     help="How long to run it.  [default: 2s]",
 )
+@device_option
 @json_option
-def command(artifact: Path, seconds: float, as_json: bool) -> None:
-    """Time a library on this machine.
+def command(artifact: Path, seconds: float, device: str, as_json: bool) -> None:
+    """Time a library on this machine or on a device.
 
     Prints the median, the 10th and the 90th percentile of runs on seeded inputs.
     """
     from ..pipeline import bench
+    from ..report.choose import report_on_stderr
     from ..report.text import latency
 
-    with stdout_kept_clean():
-        times = bench(artifact, seconds)
+    with stdout_kept_clean(), report_on_stderr(plain=as_json) as report:
+        times = bench(artifact, seconds, device, report)
     figures = statistics(times)
     if as_json:
         print_json(figures)

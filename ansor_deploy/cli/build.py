@@ -22,6 +22,8 @@ if TYPE_CHECKING:
         "build resnet18.onnx -o out/resnet18.so --time 10m",
         "build bert.onnx --input-shape ids=1,128 --effort thorough",
         "build resnet18.onnx --trials 0 --json",
+        "build resnet18.onnx --target rpi3",
+        "build resnet18.onnx --device pi --time 1h",
     ),
 )
 @click.argument("model", type=model_file)

@@ -16,6 +16,7 @@ from .values import Duration, InputShape, Share
 if TYPE_CHECKING:
     from ..pipeline import Session
     from ..plan import Budget
+    from ..target import Target
 
     Command = Callable[..., Any]
 
@@ -48,6 +49,9 @@ input_shape_option = click.option(
     multiple=True,
     metavar="NAME=1,3,224,224",
     help="Fix the shape of a dynamic input. Repeatable.",
+)
+device_option = click.option(
+    "--device", default="", metavar="NAME", help="Run it on this device.  [default: this machine]"
 )
 seed_option = click.option(
     "--seed",
@@ -158,16 +162,35 @@ def place_options(command: Command) -> Command:
     """Options that say where candidates are built and run, noted in the session."""
 
     @click.option(
+        "--device",
+        "devices",
+        multiple=True,
+        metavar="NAME",
+        help="Run candidates, and the model, on a device that `devices list` names. Repeatable.",
+    )
+    @click.option(
         "--farm",
         default="",
         metavar="tcp://HOST:PORT",
         help="Build candidates on this Dask cluster.  [default: on this machine]",
     )
     @wraps(command)
-    def with_places(session: Session, farm: str, **rest: Any) -> Any:
-        return command(session=replace(session, farm=farm), **rest)
+    def with_places(session: Session, devices: tuple[str, ...], farm: str, **rest: Any) -> Any:
+        devices = tuple(dict.fromkeys(devices))
+        if devices and click.get_current_context().params["target"] is None:
+            session = replace(session, target=target_of(devices[0]))
+        return command(session=replace(session, devices=devices, farm=farm), **rest)
 
     return with_places
+
+
+def target_of(device: str) -> Target:
+    """What a device of the user's inventory is; UsageError where there is no such device."""
+    from ..devices.inventory import Inventory
+    from ..project import Project
+    from ..target import load_target
+
+    return load_target(Inventory.find().get(device).target, Project.find().target_path())
 
 
 def make_budget(

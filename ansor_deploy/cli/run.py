@@ -10,7 +10,7 @@ import click
 from ..errors import UsageError
 from .arrays import read_inputs, shape_text, write_directory, write_npz
 from .helptext import examples
-from .options import artifact_file, json_option
+from .options import artifact_file, device_option, json_option
 from .output import print_json, stdout_kept_clean
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         "run resnet18.so --input data=image.npy",
         "run resnet18.so --input data=image.npy -o out.npz",
         "run bert.so --input inputs.npz --output-dir outputs",
+        "run resnet18.so --input data=image.npy --device pi",
     ),
 )
 @click.argument("artifact", type=artifact_file)
@@ -44,24 +45,30 @@ if TYPE_CHECKING:
     type=click.Path(file_okay=False, path_type=Path),
     help="Write each output to a .npy file here.",
 )
+@device_option
 @json_option
 def command(
     artifact: Path,
     inputs: tuple[str, ...],
     output: Path | None,
     output_dir: Path | None,
+    device: str,
     as_json: bool,
 ) -> None:
     """Run a library on arrays from files.
 
     Without an output option, prints what the outputs look like.
     """
-    from ..runtime import load
+    from ..pipeline import opened
+    from ..report.choose import report_on_stderr
 
     if output and output_dir:
         raise UsageError("--output and --output-dir exclude each other", "give one of them")
-    with stdout_kept_clean():
-        model = load(artifact)
+    with (
+        stdout_kept_clean(),
+        report_on_stderr(plain=as_json) as report,
+        opened(artifact, device, report) as model,
+    ):
         outputs = model(**read_inputs(inputs, model.inputs))
     paths = write(outputs, output, output_dir)
     summaries = [summary(name, array) for name, array in outputs.items()]

@@ -62,7 +62,8 @@ class Stopped(Exception):  # noqa: N818 - no error: somebody wanted it
 class Measurer:
     """Builds and runs candidates of one target. A context manager.
 
-    sites: where candidates run, each of them one at a time; this machine if none is given.
+    sites: where candidates run, each of them one at a time; this machine if none is given. They
+    stay their owner's to close.
     Where every site is remote, builds overlap runs; on this machine they never do.
     executor: builds instead of this machine (see `build.Builder`). seed: of the inputs.
     warn: is told what a person should know. unfit: is told of a site that fails the reference
@@ -82,12 +83,14 @@ class Measurer:
         self._warn, self._unfit = warn, unfit
         self._folder = Path(tempfile.mkdtemp(prefix="ansor-deploy-measure-"))
         self.builder = Builder(target, self._folder, executor)
-        self.sites = list(sites) or [LocalSite(target.cores)]
+        self._own = [] if sites else [LocalSite(target.cores)]
+        self.sites: list[Site] = [*sites, *self._own]
         self._free: SimpleQueue[SiteRunner] = SimpleQueue()
         for site in self.sites:
             self._free.put(self._runner(site))
         self._alive = len(self.sites)
         self._threads = ThreadPoolExecutor(len(self.sites), "ansor-deploy-site")
+        self._jobs: set[Future[list[Outcome]]] = set()
         self._lock = threading.Lock()
         self._oracles: dict[tuple[str, str], Future[dict[str, Any]]] = {}
         self._kept: dict[str, dict[str, tuple[float, Built]]] = {}
@@ -115,13 +118,16 @@ class Measurer:
         self.close()
 
     def close(self) -> None:
-        """Kill what builds and what runs, and remove every file. May be called twice."""
+        """Kill what builds and what runs, and remove every file. May be called twice.
+
+        The sites that were given stay open, unless something still runs there.
+        """
         self._threads.shutdown(wait=False, cancel_futures=True)
         self.builder.close()
-        for site in self.sites:
+        for site in self.sites if self._jobs else self._own:
             site.interrupt()
         self._threads.shutdown(wait=True)
-        for site in self.sites:
+        for site in self._own:
             site.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -147,7 +153,7 @@ class Measurer:
         text = task.workload.text
         building = [self.builder.submit(BuildJob(text, "trace", trace)) for trace in traces]
         batch = Batch(task, traces, best, building)
-        return batch, self._threads.submit(self._run, batch)
+        return batch, self._begin(self._run, batch)
 
     def wait(self, submitted: tuple[Batch, Future[list[Outcome]]]) -> list[Outcome]:
         """The outcomes of a batch; raises as `measure`."""
@@ -170,13 +176,19 @@ class Measurer:
         made = self.builder.build([BuildJob(text, "trace", trace) for trace in missing])
         known |= dict(zip(missing, made, strict=True))
         libraries = [known[trace] for trace in traces]
-        return self._threads.submit(self._contest, task, traces, libraries).result()
+        return self._begin(self._contest, task, traces, libraries).result()
 
     def finalists(self, task: Task, within: float) -> list[str]:
         """Traces of the fastest measured here, those within a share of the best, best first."""
         kept = self._kept.get(task.workload.key, {})
         ranked = sorted(kept, key=lambda trace: kept[trace][0])
         return [t for t in ranked if kept[t][0] <= kept[ranked[0]][0] * (1 + within)]
+
+    def _begin(self, job: Callable[..., list[Outcome]], *words: Any) -> Future[list[Outcome]]:
+        running = self._threads.submit(job, *words)
+        self._jobs.add(running)
+        running.add_done_callback(self._jobs.discard)
+        return running
 
     # What follows runs in the threads, one a site
 
