@@ -21,7 +21,7 @@ from processes import is_running, wait_until_gone
 from tvm import te
 
 from ansor_deploy import verify
-from ansor_deploy.compile import export
+from ansor_deploy.linker import export
 from ansor_deploy.devices import remote
 from ansor_deploy.devices.model import RemoteModel
 from ansor_deploy.devices.remote import open_site
@@ -377,7 +377,7 @@ def library(tmp_path_factory):
         {"x": (4, 32)},
         constants={"w": graphs.randn(0, 32, 16)},
     )
-    export(executable(proto), path)
+    export(executable(proto), path, HOST)
     tensors = {"x": [4, 32], "y": [4, 16]}
     entries = {n: [{"name": n, "shape": s, "dtype": "float32"}] for n, s in tensors.items()}
     manifest = {"inputs": entries["x"], "outputs": entries["y"], "target": HOST.to_json()}

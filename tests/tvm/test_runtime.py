@@ -10,7 +10,7 @@ import pytest
 from built import HOST, executable
 
 from ansor_deploy import runtime
-from ansor_deploy.compile import export
+from ansor_deploy.linker import export
 from ansor_deploy.errors import AnsorError
 
 RUN = """
@@ -37,7 +37,7 @@ COMPILER = "from ansor_deploy._tvm import tvm; tvm.ir.save_json(tvm.tirx.IntImm(
 def library(tmp_path_factory):
     """(path of a small library, what its manifest must tell of it)."""
     path = tmp_path_factory.mktemp("library") / "relu.so"
-    export(executable(graphs.model([graphs.node("Relu", "x", "y")], {"x": (4, 8)})), path)
+    export(executable(graphs.model([graphs.node("Relu", "x", "y")], {"x": (4, 8)})), path, HOST)
     tensor = {"shape": [4, 8], "dtype": "float32"}
     manifest = {
         "inputs": [{"name": "x", **tensor}],
