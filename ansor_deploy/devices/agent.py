@@ -31,7 +31,7 @@ from typing import Any
 
 from ..errors import AnsorError
 from ..measure.worker import Worker, WorkerFailure
-from .frames import CHUNK, MARK, FrameError, Unpacker, pack
+from .frames import CHUNK, MARK, Unpacker, pack
 
 _SESSION = "session-"
 _TELL_SECONDS = 5.0
@@ -79,12 +79,12 @@ class _Agent:
     def _listen(self) -> None:
         """Read frames until the host is gone; pings are answered from here."""
         unpacker = Unpacker()
-        with contextlib.suppress(OSError, FrameError):
+        with contextlib.suppress(OSError, ValueError):
             while data := os.read(self._source, CHUNK):
                 self._heard = time.monotonic()
                 for message, blob in unpacker.feed(data):
                     if message.get("do") == "ping":
-                        self._send(pack({"id": message["id"], "ok": None}))
+                        self._send(pack({"id": message.get("id"), "ok": None}))
                     else:
                         self._requests.put((message, blob))
         self._end()

@@ -103,15 +103,15 @@ def _here(arch: str, python: str) -> dict[str, bytes] | None:
 
 def _of_wheel(path: Path) -> dict[str, bytes]:
     with zipfile.ZipFile(path) as file:
-        names = [name for name in file.namelist() if _wanted(PurePosixPath(name))]
-        return {name: file.read(name) for name in names}
+        files = [entry.filename for entry in file.infolist() if not entry.is_dir()]
+        return {name: file.read(name) for name in files if _wanted(PurePosixPath(name))}
 
 
 def _wanted(path: PurePosixPath) -> bool:
     name = str(path)
     if name == _RUNTIME:
         return True
-    return path.parts[0] in _TOPS and not _NOT_NEEDED.search(name) and not name.endswith("/")
+    return path.parts[0] in _TOPS and not _NOT_NEEDED.search(name)
 
 
 def _own() -> Iterator[tuple[str, bytes]]:

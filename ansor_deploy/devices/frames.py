@@ -42,7 +42,7 @@ class Unpacker:
         return self._buffer.decode(errors="replace").strip() if self._awaits_mark else ""
 
     def feed(self, data: bytes) -> list[tuple[dict[str, Any], bytes]]:
-        """The frames that these bytes complete; FrameError where they cannot be any."""
+        """The frames that these bytes complete; ValueError where they cannot be any."""
         self._buffer += data
         if self._awaits_mark:
             at = self._buffer.find(MARK)

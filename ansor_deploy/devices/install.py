@@ -88,7 +88,7 @@ def _check(name: str, facts: dict[str, Any]) -> None:
             "runtime is not published",
             "run a 64-bit system on the board, if its processor has 64 bits",
         )
-    if facts["implementation"] != "cpython":
+    if facts["implementation"] not in ("cpython", "cpythonm"):  # m: before 3.8, told elsewhere
         raise DeviceError(
             f"{name}: its python3 is {facts['implementation']}, and not plain CPython",
             "install CPython as `python3` on the board",

@@ -12,9 +12,10 @@ from typing import Any
 
 from ..errors import DeviceError, DeviceLost
 from .connection import Stream
-from .frames import FrameError, Unpacker, pack
+from .frames import Unpacker, pack
 
 PING_SECONDS = 5.0
+START_SECONDS = 120.0  # of Python on a slow board
 SILENCE_SECONDS = 60.0  # without a byte, the other side is believed to be gone
 _HINT = "see to the board's power and network, then repeat the command"
 
@@ -38,26 +39,29 @@ class Link:
         for loop in (self._listen, self._keep_alive):
             threading.Thread(target=loop, daemon=True).start()
 
-    def greeting(self, timeout: float, waiting: Callable[[str], None]) -> dict[str, Any]:
+    def greeting(self, patience: float, waiting: Callable[[str], None]) -> dict[str, Any]:
         """What the agent tells of itself once the board is ours.
 
-        waiting: told who has the board, as long as that is another. DeviceError where it is after
-        `timeout` seconds, which do not count the agent's start.
+        waiting: told who has the board, as long as that is another; DeviceError where it still
+        does after `patience` seconds.
         """
-        deadline = time.monotonic() + timeout
-        holder = ""
+        deadline, holder = time.monotonic() + START_SECONDS, ""
         while True:
             try:
                 message, _ = self._next(max(deadline - time.monotonic(), 0.0))
             except queue.Empty:
-                why = f"{self._name} is in use by {holder}" if holder else "its agent is silent"
+                if not holder:
+                    raise self._lose(f"no agent in {START_SECONDS:.0f} s") from None
                 self.close()
                 raise DeviceError(
-                    f"{why}: nothing else in {timeout:.0f} s", "wait for it to end, or stop it"
+                    f"{self._name} is in use by {holder}, {patience:.0f} s after the first try",
+                    "wait for that to end, or stop it on the board",
                 ) from None
             if "hello" in message:
                 return dict(message["hello"])
-            holder = str(message.get("waiting", ""))
+            if not holder:
+                deadline = time.monotonic() + patience
+            holder = str(message["waiting"])
             waiting(holder)
 
     def ask(
@@ -107,7 +111,7 @@ class Link:
             self._lose("its agent ended" + self._last_words())
         except TimeoutError:
             self._lose(f"not a byte in {SILENCE_SECONDS:.0f} s")
-        except (OSError, FrameError, DeviceLost) as error:
+        except (OSError, ValueError, DeviceLost) as error:
             self._lose(_words(error))
 
     def _last_words(self) -> str:

@@ -286,7 +286,7 @@ class Torn(LocalConnection):
         )
         process.stdin.write(stdin[: len(stdin) // 2])
         process.stdin.flush()
-        wait_for(lambda: list(Path(self.env["HOME"]).glob(".cache/ansor-deploy/.upload-*/numpy")))
+        wait_for(lambda: list(Path(self.env["HOME"]).glob(".cache/ansor-deploy/.upload-*/*")))
         process.kill()
         process.communicate()
         raise DeviceLost("the cable was cut")
