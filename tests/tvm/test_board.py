@@ -21,11 +21,11 @@ from processes import is_running, wait_until_gone
 from tvm import te
 
 from ansor_deploy import verify
-from ansor_deploy.linker import export
 from ansor_deploy.devices import remote
 from ansor_deploy.devices.model import RemoteModel
 from ansor_deploy.devices.remote import open_site
 from ansor_deploy.errors import AnsorError, DeviceError, DeviceLost, UsageError
+from ansor_deploy.linker import export
 from ansor_deploy.measure import codegen
 from ansor_deploy.measure.signature import signature
 from ansor_deploy.measure.worker import WorkerFailure

@@ -10,8 +10,8 @@ import pytest
 from built import HOST, executable
 
 from ansor_deploy import runtime
-from ansor_deploy.linker import export
 from ansor_deploy.errors import AnsorError
+from ansor_deploy.linker import export
 
 RUN = """
 import json, sys
