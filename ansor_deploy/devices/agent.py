@@ -113,6 +113,7 @@ class _Agent:
 
     def _open_session(self) -> None:
         """A folder of our own. Others of this user are of agents that were killed."""
+        os.utime(Path(__file__).parents[2])  # the bundle is in use: see `unpack.by_last_use`
         self._folder.mkdir(parents=True, exist_ok=True)
         for left in self._folder.glob(f"{_SESSION}*"):
             shutil.rmtree(left, ignore_errors=True)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 LEFT = ".upload-"
+KEPT = 3  # of the bundles that were used last: hosts may differ in their versions
 
 
 class Hashed:
@@ -50,6 +51,14 @@ def unpack(cache: Path, digest: str) -> None:
             made.rename(cache / digest)
         finally:
             shutil.rmtree(made, ignore_errors=True)
+        for old in by_last_use(cache)[KEPT:]:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def by_last_use(cache: Path) -> list[Path]:
+    """The bundles, the last first; an agent touches the folder that it runs from."""
+    bundles = [path for path in cache.iterdir() if len(path.name) == 64]
+    return sorted(bundles, key=lambda path: path.stat().st_mtime, reverse=True)
 
 
 def fill(folder: Path, digest: str) -> None:

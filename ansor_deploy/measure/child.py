@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib
 import json
@@ -10,6 +11,7 @@ import resource
 import signal
 import sys
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from ..errors import AnsorError
@@ -23,6 +25,8 @@ def serve(descriptor: int, parent: int, preload: str) -> None:
     _tie_to(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent alone decides what Ctrl-C means
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash here is data: no core files
+    with contextlib.suppress(OSError):  # where memory runs out, the candidate goes first
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     importlib.import_module(preload)  # the second that this may take passes before the first call
 
     connection = Connection(descriptor)

@@ -169,6 +169,13 @@ def test_the_board_runs_what_the_bundle_has_and_no_compiler(site, board):
     assert child.cmdline()[1:3] == ["-I", "-S"]
 
 
+def test_where_memory_runs_out_the_candidate_goes_first(site):
+    (child,) = psutil.Process(site.info["pid"]).children()
+    pids = (site.info["pid"], child.pid)
+    scores = [int(Path(f"/proc/{pid}/oom_score_adj").read_text()) for pid in pids]
+    assert scores[0] < scores[1] == 1000
+
+
 def _mapped(pid):
     lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
     return {line.split(maxsplit=5)[5] for line in lines if len(line.split(maxsplit=5)) == 6}
@@ -252,6 +259,24 @@ def test_an_agent_that_hears_nothing_ends(opened, monkeypatch):
     wait_until_gone([site.info["pid"]])
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_an_agent_that_is_asked_to_end_takes_all_along(opened, board, number):
+    site = opened()
+    pids = [site.info["pid"], *(c.pid for c in psutil.Process(site.info["pid"]).children())]
+    os.kill(site.info["pid"], number)
+    wait_until_gone(pids)
+    assert board.sessions() == []
+    with pytest.raises(DeviceLost, match="testboard is lost"):
+        site.restart()
+
+
+@pytest.mark.parametrize("data", [b"\xff" * 64, b"\0\0\0\1\0\0\0\0{", b"\0\0\0\2\0\0\0\0{}"])
+def test_an_agent_that_hears_nonsense_ends(opened, data):
+    site = opened()
+    site._link._stream.write(data, 5)
+    wait_until_gone([site.info["pid"]])
+
+
 def test_a_second_host_waits_for_its_turn(opened):
     first, told = opened(), []
 
@@ -315,6 +340,20 @@ def test_a_torn_upload_is_made_again(tmp_path):
     assert connection.streams[0].reap() == 0
     (whole,) = digests(board)
     assert left == f".upload-{whole}"
+
+
+def test_bundles_of_old_versions_are_removed(tmp_path):
+    board = LocalBoard(tmp_path)
+    for age, name in enumerate("abcd", start=1):
+        old = board.cache / (name * 64)
+        old.mkdir(parents=True)
+        os.utime(old, (time.time() - age * 86400,) * 2)
+    connection = board.connect()
+    open_site("testboard", lambda: connection, HOST.cores).close()
+    connection.streams[0].reap()
+    whole = [name for name in digests(board) if len(set(name)) > 1]
+    assert sorted(digests(board)) == sorted(["a" * 64, "b" * 64, *whole])
+    assert len(whole) == 1
 
 
 class Damaging(LocalConnection):
