@@ -35,6 +35,7 @@ _OWN = (
     "measure/__init__.py",
     "measure/check.py",
     "measure/child.py",
+    "measure/fence.py",
     "measure/runner.py",
     "measure/tensors.py",
     "measure/worker.py",
