@@ -27,6 +27,7 @@ _OWN = (
     "__init__.py",
     "artifact.py",
     "errors.py",
+    "host.py",
     "runtime.py",
     "devices/__init__.py",
     "devices/agent.py",
