@@ -1,0 +1,154 @@
+"""Candidates built here run on an emulated Cortex-A53 behind SSH, and cost nothing but themselves."""
+
+import os
+import signal
+import time
+from functools import partial
+from pathlib import Path
+
+import arm64
+import graphs
+import numpy as np
+import pytest
+from built import executable
+from tvm import te
+
+from ansor_deploy import verify
+from ansor_deploy.devices.inventory import Inventory, parse_url
+from ansor_deploy.devices.known_hosts import parse
+from ansor_deploy.devices.model import RemoteModel
+from ansor_deploy.devices.remote import open_site
+from ansor_deploy.devices.ssh import connect
+from ansor_deploy.devices.wheels import fetch_wheels
+from ansor_deploy.errors import DeviceError, DeviceLost
+from ansor_deploy.linker import export
+from ansor_deploy.measure import codegen
+from ansor_deploy.measure.signature import signature
+from ansor_deploy.measure.worker import WorkerFailure
+from ansor_deploy.model.canonical_text import canonical_text, parse as parse_program
+from ansor_deploy.project import shipped
+from ansor_deploy.target import load_target
+
+RPI3 = load_target("rpi3", [shipped("targets")])
+RUN = "ansor_deploy.measure.runner:run"
+REFERENCE = "ansor_deploy.measure.runner:reference"
+CALM, HASTY = 120.0, 3.0  # seconds
+
+
+@pytest.fixture(scope="module")
+def wheels():
+    """What `devices install` fetches, kept from run to run."""
+    folder = arm64.cache() / "wheels"
+    fetch_wheels("aarch64", "3.11", folder)
+    return folder
+
+
+@pytest.fixture
+def connected(board):
+    """A function that connects to the board, whose key is trusted."""
+    inventory = Inventory.find()
+    inventory.add(parse_url("pi", board.sshd.url, "rpi3", str(board.sshd.key)))
+    public = board.sshd.host_key.with_name("host_key.pub").read_text()
+    (entry,) = parse(f"pi {public}")
+    inventory.trust("pi", entry.key)
+    return partial(connect, inventory.get("pi"), inventory)
+
+
+@pytest.fixture
+def site(board, connected, wheels):
+    made = open_site("pi", connected, 2, wheels)
+    yield made
+    made.close()
+    assert_idle(board)
+
+
+def assert_idle(board):
+    """Neither agent nor candidate is left, and no file of theirs."""
+    deadline = time.monotonic() + 20
+    while board.processes() or list((board.root / "root/.cache/ansor-deploy").glob("session-*")):
+        assert time.monotonic() < deadline, board.processes()
+        time.sleep(0.1)
+
+
+def candidate(folder, factor, rows=32):
+    """A product times a factor, as a payload for the runner; row by row far off where rows is 0."""
+    a, b = te.placeholder((32, 64), name="a"), te.placeholder((64, 48), name="b")
+    k = te.reduce_axis((0, 64), name="k")
+    c = te.compute((32, 48), lambda i, j: te.sum(a[i, k] * b[k, j] * factor, axis=k), name="c")
+    text = canonical_text(te.create_prim_func([a, b, c]))
+    payload = {"text": text, "how": "default", "target": RPI3.to_json()}
+    built = codegen.build({**payload, "path": str(folder / f"times-{factor}.so")})
+    return {**built, "signature": signature(parse_program(text)).to_json(), "seed": 0, "best": None}
+
+
+def sent(site, payload, expected):
+    return {**payload, "path": site.put(Path(payload["path"])), "expected": expected}
+
+
+def test_candidates_are_checked_and_timed_on_the_board(site, tmp_path):
+    right, wrong = (candidate(tmp_path, factor) for factor in (2, 3))
+    expected = site.scratch("expected")
+    site.call(REFERENCE, sent(site, right, expected), CALM)
+    found = site.call(RUN, sent(site, right, expected), CALM)
+    assert (found["error"], found["errors"]["max_abs_err"]) == ("", 0)
+    assert min(found["seconds"]) > 0
+    assert site.call(RUN, sent(site, wrong, expected), CALM)["error"] == "wrong-output"
+    assert (site.info["arch"], site.info["python"][:5]) == ("aarch64", "3.11.")
+
+
+def test_a_crash_and_a_hang_cost_the_worker_alone(site):
+    for function, kind in (("os:_exit", "raised"), ("time:sleep", "raised")):
+        with pytest.raises(WorkerFailure) as caught:
+            site.call(function, {}, CALM)
+        assert caught.value.kind == kind
+    threads = partial(site.call, "ansor_deploy.devices.served:threads", {}, CALM)
+    assert threads() == 2
+
+
+def test_a_model_on_the_board_agrees_with_numpy(site, tmp_path):
+    weight = graphs.randn(0, 32, 16)
+    net = [graphs.node("MatMul", "x w", "h"), graphs.node("Relu", "h", "y")]
+    proto = graphs.model(net, {"x": (4, 32)}, constants={"w": weight})
+    export(executable(proto, RPI3), tmp_path / "net.so", RPI3)
+    tensors = {"x": [4, 32], "y": [4, 16]}
+    entries = {n: [{"name": n, "shape": s, "dtype": "float32"}] for n, s in tensors.items()}
+    told = {"inputs": entries["x"], "outputs": entries["y"], "target": RPI3.to_json()}
+    model = RemoteModel(site, tmp_path / "net.so", told)
+    inputs = verify.seeded_inputs(model.inputs, 0)
+    expected = np.maximum(inputs["x"] @ weight, 0)
+    np.testing.assert_allclose(model(**inputs)["y"], expected, rtol=1e-5, atol=1e-5)
+    assert min(model.times(inputs, 3)) > 0
+
+
+def test_an_agent_that_is_killed_is_a_lost_device(board, connected, wheels):
+    site = open_site("pi", connected, 2, wheels)
+    for pid in board.processes():
+        os.kill(pid, signal.SIGKILL)
+    with pytest.raises(DeviceLost, match="pi is lost"):
+        site.call("ansor_deploy.devices.served:threads", {}, CALM)
+    site.close()
+    open_site("pi", connected, 2, wheels).close()
+    assert_idle(board)
+
+
+def test_a_lost_connection_ends_the_agent(board, connected, wheels):
+    connections = []
+
+    def connecting():
+        connections.append(connected())
+        return connections[-1]
+
+    site = open_site("pi", connecting, 2, wheels)
+    assert board.processes()
+    connections[0].close()
+    with pytest.raises(DeviceLost):
+        site.call("ansor_deploy.devices.served:threads", {}, CALM)
+    site.close()
+    assert_idle(board)
+
+
+def test_wheels_that_were_not_fetched_are_asked_for(board, connected, tmp_path):
+    with pytest.raises(DeviceError, match="is missing: pi") as caught:
+        open_site("pi", connected, 2, tmp_path)
+    assert caught.value.hint == "run: ansor-deploy devices install pi"
+    assert_idle(board)
