@@ -92,15 +92,15 @@ def trust_command(name: str, replace: bool, fingerprint: str, yes: bool) -> None
     device = inventory.get(name)
     key = offered_key(device, inventory)
     click.echo(f"{name} ({device.url}) shows {key.fingerprint} ({key.kind})", err=True)
-    if key in inventory.keys(name):
-        click.echo(f"{name} is trusted already", err=True)
-        return
     if fingerprint and fingerprint != key.fingerprint:
         raise DeviceError(
             f"{name}: its host key is {key.fingerprint}, not {fingerprint}",
             "Do not connect: whoever answers there is not the board that you mean.",
         )
     refuse_revoked(device, key)
+    if key in inventory.keys(name):
+        click.echo(f"{name} is trusted already", err=True)
+        return
     if known_keys(device, inventory) and not replace:
         verify(device, key, inventory)
     if not (fingerprint or yes):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 ASK_SECONDS = 5.0
 SILENT_SECONDS = 15
 _OPEN_SECONDS = 15.0
+_TICK_SECONDS = 0.1  # how late a time-out may be noticed; data is noticed at once
 _BLOCK = 1 << 15  # what one SSH packet takes
 _STDERR_BLOCKS = 8
 _GONE = (paramiko.SSHException, EOFError, OSError)
@@ -54,17 +55,25 @@ class SshStream:
     def __init__(self, channel: paramiko.Channel, name: str) -> None:
         self._channel = channel
         self._name = name
+        # One for both directions: a reader and a writer would set each other's.
+        channel.settimeout(_TICK_SECONDS)
         self._stderr: deque[bytes] = deque(maxlen=_STDERR_BLOCKS)
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 
     def read(self, count: int, timeout: float) -> bytes:
         """Up to `count` bytes of stdout; b"" at the end; TimeoutError where none came."""
-        self._channel.settimeout(timeout)
-        data: bytes = self._channel.recv(count)
-        if not data and not self._ended():
-            raise lost(self._name)
-        return data
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                data: bytes = self._channel.recv(count)
+            except TimeoutError:
+                if time.monotonic() >= deadline:
+                    raise
+                continue
+            if not data and not self._ended():
+                raise lost(self._name)
+            return data
 
     def write(self, data: bytes, timeout: float) -> None:
         """Give all of the data to stdin; DeviceLost where it is not taken in time."""
@@ -72,10 +81,11 @@ class SshStream:
         view = memoryview(data)
         while view:
             try:
-                self._channel.settimeout(max(0.001, deadline - time.monotonic()))
                 sent = self._channel.send(bytes(view[:_BLOCK]))
             except TimeoutError as error:
-                raise lost(self._name, f"took no data for {timeout:.0f} s") from error
+                if time.monotonic() >= deadline:
+                    raise lost(self._name, f"took no data for {timeout:.0f} s") from error
+                continue
             except _GONE as error:
                 raise lost(self._name) from error
             if not sent:
@@ -117,9 +127,14 @@ class SshStream:
 
     def _listen(self) -> None:
         """Take stderr off the channel: what nobody reads would fill its window, stdout's too."""
-        with suppress(*_GONE):
-            while block := self._channel.recv_stderr(_BLOCK):
-                self._stderr.append(block)
+        while True:
+            try:
+                block = self._channel.recv_stderr(_BLOCK)
+            except TimeoutError:
+                continue
+            if not block:
+                return
+            self._stderr.append(block)
 
     def _ended(self) -> bool:
         """Whether the command closed its stdout, rather than somebody the connection."""
@@ -179,10 +194,12 @@ class SshConnection:
             channel = self._transport.open_session(timeout=_OPEN_SECONDS)
             with _closing_late(channel, _OPEN_SECONDS):
                 channel.exec_command(command)
+        except paramiko.ChannelException as error:
+            hint = "Its SSH server must allow sessions, several at once: see its log."
+            raise DeviceError(f"{self.name}: allows no session: {error.text}", hint) from error
         except _GONE as error:
             if self._transport.is_active():
-                hint = "Its SSH server must allow sessions: see its log."
-                raise DeviceError(f"{self.name}: runs no command: {error}", hint) from error
+                raise lost(self.name, "it does not start a command") from error
             raise lost(self.name) from error
         return SshStream(channel, self.name)
 

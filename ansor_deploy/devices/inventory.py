@@ -15,7 +15,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -221,6 +221,14 @@ def parse_url(name: str, url: str, target: str, identity: str = "", jump: str = 
     return device
 
 
+def parse_jump(host: str) -> Device:
+    """The device that [user@]host[:port] stands for, under a name that none can have, nor its pins.
+
+    UsageError, without its secrets, if it is none.
+    """
+    return replace(parse_url("jump", f"ssh://{host}", ""), name=f"jump host {host}")
+
+
 def check_name(name: str) -> None:
     """UsageError if a device cannot be called that."""
     if not _NAME.fullmatch(name):
@@ -239,6 +247,8 @@ def _check(device: Device, bracketed: bool = False) -> None:
     if not is_ipv6 and (bracketed or not _HOST.fullmatch(device.host)):
         hint = "Give a name or an address; an IPv6 address in brackets: ssh://pi@[fe80::1%eth0]"
         raise UsageError(f"{device.host!r} is no host", hint)
+    for jump in filter(None, device.jump.split(",")):
+        parse_jump(jump)
 
 
 def _unusable(path: Path, error: OSError) -> AnsorError:

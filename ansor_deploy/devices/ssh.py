@@ -11,17 +11,16 @@ import logging
 import socket
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 
 import paramiko
 
 from ..errors import DeviceError
 from .channel import SILENT_SECONDS, Line, SshConnection, lost
 from .identity import AUTH_SECONDS, authenticate
-from .inventory import Device, Inventory, parse_url
+from .inventory import Device, Inventory, parse_jump
 from .known_hosts import HostKey, is_revoked, keys_of, parse
-from .ssh_config import Route, resolve
+from .ssh_config import Route, resolve, ssh_folder
 
 CONNECT_SECONDS = 10.0
 HANDSHAKE_SECONDS = 15.0
@@ -152,11 +151,11 @@ def _under(
 
 
 def _jump_host(name: str, inventory: Inventory) -> Device:
-    """The device of that name, else a host under a name that none can have, nor its pins."""
+    """The device of that name, else the host itself."""
     for device in inventory.list():
         if device.name == name:
             return device
-    return replace(parse_url("jump", f"ssh://{name}", ""), name=f"jump host {name}")
+    return parse_jump(name)
 
 
 def _verify_jump(host: Device, key: HostKey, inventory: Inventory) -> None:
@@ -213,6 +212,6 @@ def _plain(kind: str) -> str:
 
 def _user_file() -> str:
     try:
-        return (Path.home() / ".ssh" / "known_hosts").read_text("utf-8", errors="replace")
-    except (OSError, RuntimeError):  # not there, or there is no home
+        return (ssh_folder() / "known_hosts").read_text("utf-8", errors="replace")
+    except OSError:  # not there: nobody is known
         return ""

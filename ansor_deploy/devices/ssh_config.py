@@ -49,12 +49,11 @@ def resolve(device: Device) -> Route:
         raise UsageError(f"~/.ssh/config: Port {port} of {device.host}", "A port is a number.")
     jump = device.jump or options.get("proxyjump", "none")
     named = [device.identity] if device.identity else options.get("identityfile", [])
-    folder = Path.home() / ".ssh"
-    usual = [folder / name for name in USUAL_IDENTITIES]
+    usual = [ssh_folder() / name for name in USUAL_IDENTITIES]
     return Route(
         host=host,
         port=int(port),
-        user=device.user or options.get("user", "") or getpass.getuser(),
+        user=device.user or options.get("user", "") or _local_user(),
         identities=tuple(Path(name).expanduser() for name in named) or tuple(usual),
         explicit=bool(device.identity),
         only=bool(device.identity) or options.get("identitiesonly", "no").lower() == "yes",
@@ -63,16 +62,32 @@ def resolve(device: Device) -> Route:
     )
 
 
+def ssh_folder() -> Path:
+    """~/.ssh; a folder that is not there for a user without a home."""
+    try:
+        return Path.home() / ".ssh"
+    except RuntimeError:
+        return Path("/nonexistent")
+
+
+def _local_user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError) as error:
+        hint = "Say who: ssh://USER@HOST"
+        raise UsageError("this user has no name to log in with", hint) from error
+
+
 def _options(host: str) -> dict[str, Any]:
     import paramiko
 
-    path = Path.home() / ".ssh" / "config"
+    path = ssh_folder() / "config"
     try:
         text = "\n".join(_lines(path, "Host *", 0))
         options: dict[str, Any] = paramiko.SSHConfig.from_text(text).lookup(host)
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, KeyError, paramiko.SSHException) as error:
+    except (OSError, RuntimeError, ValueError, KeyError, paramiko.SSHException) as error:
         raise UsageError(
             f"{path}: {error}", "Correct the file; ssh -G HOST reads it too."
         ) from error
@@ -90,7 +105,7 @@ def _lines(path: Path, section: str, depth: int) -> list[str]:
             found.append(line)
             continue
         for name in rest.split():
-            pattern = Path.home() / ".ssh" / Path(name.strip('"')).expanduser()
+            pattern = ssh_folder() / Path(name.strip('"')).expanduser()
             for file in sorted(Path("/").glob(str(pattern)[1:])):
                 found += [*_lines(file, section, depth + 1), section]
     return found

@@ -81,6 +81,7 @@ def test_trust_without_a_terminal(added, devices, tmp_path):
     refused(devices("trust", "pi", "--fingerprint", wrong), 4, f"not {wrong}")
     assert answer(tmp_path, "devices", "list")["devices"][0]["host_keys"] == []
     assert devices("trust", "pi", "--yes").returncode == 0
+    refused(devices("trust", "pi", "--fingerprint", wrong), 4, f"not {wrong}")
     again = devices("trust", "pi")
     assert (again.returncode, "trusted already" in again.stderr) == (0, True)
 
@@ -183,7 +184,16 @@ def test_other_words_that_are_wrong(added, devices):
     refused(devices("remove", "pii"), 2, "Did you mean 'pi'")
 
 
-def test_a_password_in_an_address_is_not_repeated(devices):
-    result = devices("add", "pi", "ssh://pi:geheim@board", "--target", "host")
-    refused(result, 2, "no password")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["ssh://pi:geheim@board"],
+        ["ssh://pi:geheim@board:x:y"],
+        ["ssh://pi@board", "--jump", "gate,me:geheim@other"],
+    ],
+)
+def test_a_password_in_an_address_is_neither_kept_nor_repeated(devices, words, home):
+    result = devices("add", "pi", *words, "--target", "host")
+    refused(result, 2)
     assert "geheim" not in result.stdout + result.stderr
+    assert not (home / ".config").exists()

@@ -85,6 +85,25 @@ def test_a_stream(connected):
         assert stream.complaint() == "note\n"
 
 
+def test_a_reader_and_a_writer_keep_their_own_time(connected):
+    with closing(connected[1].open("cat >/dev/null; echo end")) as stream:
+        writer = threading.Thread(target=stream.write, args=(bytes(16 << 20), 60))
+        writer.start()
+        with pytest.raises(TimeoutError):
+            stream.read(100, timeout=0.2)
+        writer.join()
+        stream._channel.shutdown_write()
+        assert stream.read(100, timeout=30) == b"end\n"
+
+
+def test_no_more_sessions(sshd, device):
+    board = sshd(extra="MaxSessions 1\n")
+    with closing(ssh.connect(device(board))) as connection, closing(connection.open("cat")):
+        with pytest.raises(DeviceError, match="allows no session") as refused:
+            connection.run("true")
+        assert not isinstance(refused.value, DeviceLost)
+
+
 def test_the_end_of_a_stream(connected):
     with closing(connected[1].open("echo last words; exit 1")) as stream:
         assert stream.read(100, timeout=5) == b"last words\n"
