@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -151,6 +152,36 @@ def doctor_command(ctx: click.Context, name: str, as_json: bool) -> None:
     if inventory.reason(name):
         inventory.release(name)
         click.echo(f"{name} is out of quarantine", err=True)
+
+
+@command.command("install", epilog=examples("devices install pi"))
+@click.argument("name")
+def install_command(name: str) -> None:
+    """Put what runs candidates on a board, under ~/.cache/ansor-deploy there.
+
+    Where its kind of machine or its Python is not this one's, packages for it are downloaded here
+    first, by pip. What is there already stays.
+    """
+    from ..devices.bundle import is_like_here
+    from ..devices.install import look_at
+    from ..devices.inventory import Inventory
+    from ..devices.remote import open_site
+    from ..devices.ssh import connect
+    from ..devices.wheels import cache_folder, fetch_wheels
+    from ..project import Project
+    from ..target import load_target
+
+    inventory = Inventory.find()
+    device = inventory.get(name)
+    target = load_target(device.target, Project.find().target_path())
+    with closing(connect(device, inventory)) as connection:
+        board = look_at(name, connection)
+    if not is_like_here(board.arch, board.python):
+        click.echo(f"fetching packages for {board.arch}, Python {board.python}", err=True)
+        fetch_wheels(board.arch, board.python, cache_folder())
+    click.echo(f"installing them on {name}", err=True)
+    open_site(name, partial(connect, device, inventory), target.cores).close()
+    click.echo(f"{name} has the runtime; next: ansor-deploy devices doctor {name}", err=True)
 
 
 @command.command("remove", epilog=examples("devices remove pi"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -13,9 +14,9 @@ from ..host import architecture, kernel_flags
 from ..target import Target
 from .channel import SshConnection
 from .connection import Connection
+from .wheels import pinned
 
 MIB = 2**20
-OLDEST_PYTHON = (3, 10)  # of the wheels that the runtime is made of
 OLDEST_GLIBC = (2, 28)
 _HOT, _TOO_HOT = 70.0, 82.0  # degrees Celsius; a Raspberry Pi slows down from 80
 _SKEW_SECONDS = 60.0
@@ -68,7 +69,7 @@ def examine(connection: Connection, target: Target, name: str) -> Iterator[Check
     yield check_architecture(facts["machine"], target)
     yield check_word_size(str(facts["bits"]), target)
     yield check_glibc(*facts["libc"])
-    yield check_python(facts["python"])
+    yield check_python(facts["python"], facts["machine"])
     yield check_cores(facts["cores"], target)
     yield check_features(facts["flags"], target)
     yield check_governor(facts["governors"])
@@ -123,12 +124,17 @@ def check_glibc(name: str, version: str) -> Check:
     return Check("libc", "FAIL", f"glibc {version}", f"upgrade the system: glibc {oldest} or later")
 
 
-def check_python(version: str) -> Check:
-    """That the runtime's wheels are for its Python."""
-    if numbers(version) >= OLDEST_PYTHON:
+def check_python(version: str, machine: str) -> Check:
+    """That the runtime is to be had for its Python: as wheels, or from this very machine's."""
+    short = ".".join(version.split(".")[:2])
+    ours = short == ".".join(platform.python_version_tuple()[:2])
+    if ours and machine == platform.machine():
         return Check("python", "ok", version)
-    oldest = ".".join(map(str, OLDEST_PYTHON))
-    return Check("python", "FAIL", version, f"install Python {oldest} or later as python3")
+    try:
+        pinned(machine, short)
+    except DeviceError as error:
+        return Check("python", "FAIL", f"{version}: {error.message}", error.hint)
+    return Check("python", "ok", version)
 
 
 def check_cores(cores: int, target: Target) -> Check:

@@ -2,11 +2,17 @@
 
 import json
 import subprocess
+import sys
 
 import pytest
 from cli_process import PROGRAM, answer, program, refused
 from sshd import USER, make_key
 
+# What an ssh session finds, whichever environment the tests run in.
+PYTHON_THERE = [
+    *("/usr/bin/env", "-i", "PATH=/usr/local/bin:/usr/bin:/bin", "python3", "-c"),
+    "import sys; print(*sys.version_info[:2])",
+]
 UNKNOWN = "its host key is not known: "
 
 
@@ -137,6 +143,24 @@ def test_a_quarantine_ends_when_the_board_is_well(added, devices, tmp_path):
     board.start()
     assert "out of quarantine" in devices("doctor", "pi").stderr
     assert answer(tmp_path, "devices", "list")["devices"][0]["quarantine"] is None
+
+
+def test_the_runtime_is_installed_once(added, devices, tmp_path):
+    """Over the real thing: wheels are needed for no board of this machine's own kind."""
+    there = subprocess.run(PYTHON_THERE, capture_output=True, text=True, check=True).stdout
+    if there.split() != [str(part) for part in sys.version_info[:2]]:
+        pytest.skip(f"the python3 of this machine's ssh sessions is another one: {there}")
+    board_home = tmp_path / "board-home"
+    board_home.mkdir()
+    added("pi", extra=f"SetEnv HOME={board_home}\n")
+    assert devices("trust", "pi", "--yes").returncode == 0
+    assert checks(devices, "pi")["runtime"]["found"] == "not installed"
+    for _ in range(2):
+        result = devices("install", "pi")
+        assert result.returncode == 0, result.stderr
+    assert checks(devices, "pi")["runtime"]["level"] == "ok"
+    cache = board_home / ".cache" / "ansor-deploy"
+    assert len([path for path in cache.iterdir() if path.is_dir() and len(path.name) == 64]) == 1
 
 
 def test_a_board_of_another_architecture(sshd, devices):
