@@ -19,6 +19,8 @@ from pathlib import Path
 SYSTEM = Path("/sys")
 FIRMWARE = SYSTEM / "devices/platform/soc/soc:firmware/get_throttled"
 CACHE = Path("~/.cache/ansor-deploy").expanduser()
+AT_HWCAP = 16
+HWCAPS = {"asimd": 1, "asimdhp": 10, "asimddp": 20}  # of <asm/hwcap.h>
 DIGEST = re.compile("[0-9a-f]{16,64}")
 
 
@@ -37,6 +39,20 @@ def cpu_flags() -> list[str]:
         if key.strip() in ("flags", "Features"):
             return value.split()
     return []
+
+
+def hwcaps() -> list[str]:
+    """What the kernel tells a 64-bit ARM program: under emulation /proc/cpuinfo is another's."""
+    if platform.machine() != "aarch64":
+        return []
+    try:
+        import ctypes
+    except ImportError:  # Debian's python3-minimal
+        return []
+    getauxval = ctypes.CDLL(None).getauxval
+    getauxval.restype = ctypes.c_ulong
+    bits = getauxval(AT_HWCAP)
+    return [flag for flag, place in HWCAPS.items() if bits >> place & 1]
 
 
 def temperatures() -> dict[str, float]:
@@ -90,7 +106,7 @@ def facts() -> dict[str, object]:
         "libc": platform.libc_ver(),
         "python": platform.python_version(),
         "cores": len(os.sched_getaffinity(0)),
-        "flags": cpu_flags(),
+        "flags": cpu_flags() + hwcaps(),
         "governors": sorted(governors - {""}),
         "temperatures": temperatures(),
         "throttled": throttled(),

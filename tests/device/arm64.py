@@ -119,9 +119,10 @@ class Board:
         layer.mkdir()
         enter = folder / "enter"
         enter.write_text(_ENTER.format(cpu=CPU, root=layer / "root"))
-        self.sshd = Sshd(folder / "sshd", extra=f"ForceCommand exec /bin/sh {enter}\n")
         variables = f'set -e; base="{base}"; layer="{layer}"'
-        self.sshd.start(*_private(variables + _EMULATED + _LAYERED))
+        inside = tuple(_private(variables + _EMULATED + _LAYERED))
+        force = f"ForceCommand exec /bin/sh {enter}\n"
+        self.sshd = Sshd(folder / "sshd", extra=force, prefix=inside).start()
         pid = (folder / "sshd" / "pid").read_text().strip()
         self.root = Path(f"/proc/{pid}/root{layer}/root")
 

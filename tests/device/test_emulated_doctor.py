@@ -1,0 +1,25 @@
+"""The doctor on an emulated Cortex-A53: another architecture, and a Python that is not ours."""
+
+import json
+
+from cli_process import program
+
+TARGET = 'extends = "cortex-a53"\ncores = 1\n'
+
+
+def test_an_emulated_board_is_fit(board, tmp_path):
+    (tmp_path / "board.toml").write_text(TARGET)
+    words = ("--target", "board.toml", "--identity", board.sshd.key)
+    for command in (("add", "pi", board.sshd.url, *words), ("trust", "pi", "--yes")):
+        assert program(tmp_path, "devices", *command).returncode == 0
+    result = program(tmp_path, "devices", "doctor", "pi", "--json")
+    assert result.returncode == 0, result.stdout
+    found = {check["name"]: check for check in json.loads(result.stdout)["checks"]}
+    for name, says in (
+        ("architecture", "aarch64"),
+        ("word size", "64 bits"),
+        ("libc", "glibc 2.36"),
+        ("python", "3.11."),
+        ("cpu features", "asimd"),
+    ):
+        assert (found[name]["level"], says in found[name]["found"]) == ("ok", True), found[name]
