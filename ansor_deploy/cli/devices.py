@@ -37,7 +37,7 @@ def command() -> None:
     "add",
     epilog=examples(
         "devices add pi ssh://pi@192.0.2.7 --target rpi3",
-        "devices add lab ssh://me@[2001:db8::7]:2222 --target cortex-a53 --jump gate",
+        "devices add lab ssh://[2001:db8::7]:2222 --target ./lab.toml",
     ),
 )
 @click.argument("name")
@@ -72,7 +72,7 @@ def add_command(name: str, url: str, target: str, identity: Path | None, jump: s
     "trust",
     epilog=examples(
         "devices trust pi",
-        "devices trust pi --fingerprint SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+        'devices trust pi --fingerprint "$(cat pi.fingerprint)"',
         "devices trust pi --replace",
     ),
 )

@@ -1,8 +1,13 @@
 """A user of their own for each test, servers to reach, and an emulated board."""
 
+from contextlib import closing
+
 import arm64
 import pytest
 from sshd import sshd
+
+from ansor_deploy.devices import ssh
+from ansor_deploy.devices.inventory import Inventory, parse_url
 
 __all__ = ["sshd"]
 
@@ -16,6 +21,34 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / ".config"))
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
     return folder
+
+
+@pytest.fixture
+def inventory():
+    return Inventory.find()
+
+
+@pytest.fixture
+def device(sshd, inventory):
+    """`device(board)`: the server as a trusted device."""
+
+    def add(board, name="pi", identity=None, jump="", trusted=True):
+        key = board.key if identity is None else identity
+        made = parse_url(name, board.url, "host", str(key), jump)
+        inventory.add(made)
+        if trusted:
+            inventory.trust(name, ssh.offered_key(made, inventory))
+        return made
+
+    return add
+
+
+@pytest.fixture
+def connected(sshd, device):
+    """A server, and a connection to it."""
+    board = sshd()
+    with closing(ssh.connect(device(board))) as connection:
+        yield board, connection
 
 
 @pytest.fixture(scope="session")
