@@ -56,6 +56,14 @@ def measurement(task: TaskKey, seconds: float = 1e-3, error: str = "") -> Measur
     return Measurement(task, "[]", times, error, message, provenance())
 
 
+def fill(registry: Registry, count: int = 100) -> None:
+    """Twenty workloads, and so many measurements and records of them."""
+    registry.add_target(TARGET)
+    registry.add_workloads([workload(n) for n in range(20)])
+    records = [record(key(n % 20), 1e-3 + n * 1e-5, f"trace {n}") for n in range(count)]
+    registry.add_batch([measurement(key(n % 20)) for n in range(count)], records)
+
+
 def write_batches(path: Path, count: int, size: int, seed: int) -> None:
     """Add `count` batches of `size`, and say on stdout when each is in the file."""
     with Registry.open(path) as registry:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .helptext import examples
 from .options import json_option, registry_option
 from .output import in_columns, print_json
+
+if TYPE_CHECKING:
+    from ..registry.salvage import Salvage
 
 
 @click.group(
@@ -88,27 +92,54 @@ def stats_command(registry: Path | None, as_json: bool) -> None:
         click.echo("\n".join([str(path), *stats_lines(stats)]))
 
 
-@command.command("verify", epilog=examples("registry verify", "registry verify --registry old.db"))
+@command.command(
+    "verify", epilog=examples("registry verify", "registry verify --repair --registry old.db")
+)
 @registry_option
+@click.option(
+    "--repair",
+    is_flag=True,
+    help="Where it is damaged, put what is whole into a new file, and keep the old one beside it.",
+)
 @json_option
-def verify_command(registry: Path | None, as_json: bool) -> None:
+def verify_command(registry: Path | None, repair: bool, as_json: bool) -> None:
     """Read every page and every row, and say what is damaged (exit 8)."""
-    from ..errors import RegistryError
     from ..project import Project
-    from ..registry.store import Registry
+    from ..registry.faults import damaged
+    from ..registry.salvage import salvage
 
     path = Project.find().registry_path(registry)
-    with Registry.open(path, write=False) as store:
-        found = store.verify()
-    if found:
-        raise RegistryError(
-            f"{path} is damaged: " + "; ".join(found),
-            "restore a copy of the file, or move it away: the next build makes a new one",
-        )
+    found = complaints(path)
+    if found and not repair:
+        raise damaged(path, "; ".join(found))
+    saved = salvage(path) if found else None
     if as_json:
-        print_json({"ok": True})
+        print_json({"ok": True, "repaired": asdict(saved) if saved else None})
+    elif saved:
+        click.echo("\n".join(salvage_lines(path, found, saved)))
     else:
         click.echo(f"{path} is whole")
+
+
+def complaints(path: Path) -> list[str]:
+    """What is wrong with a registry's file; nothing where it is whole."""
+    from ..registry.faults import DamagedError
+    from ..registry.store import Registry
+
+    try:
+        with Registry.open(path, write=False) as store:
+            return store.verify()
+    except DamagedError as error:
+        return [error.message]
+
+
+def salvage_lines(path: Path, found: list[str], saved: Salvage) -> list[str]:
+    """What was wrong, what was saved and what was lost."""
+    table = [("table", "saved", "lost")]
+    for name in dict.fromkeys((*saved.lost, *saved.kept)):
+        lost = saved.lost.get(name, None)
+        table.append((name, str(saved.kept.get(name, 0)), "?" if lost is None else str(lost)))
+    return [*found, f"{path} is repaired; {saved.aside} is the damaged file", *in_columns(table)]
 
 
 def record_lines(rows: list[dict[str, Any]]) -> list[str]:

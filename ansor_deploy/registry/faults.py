@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _DAMAGED = (
-    "See what is wrong with `ansor-deploy registry verify`; then restore a copy of the file, or "
-    "move it away and let the next build start a new one."
+    "Save what is whole with `ansor-deploy registry verify --repair`, restore a copy of the file, "
+    "or move it away and let the next build start a new one."
 )
 
 # A part of SQLite's message: (what went wrong, what to do next).
@@ -24,11 +24,16 @@ _MEANINGS = {
     "malformed": ("is damaged", _DAMAGED),
     "UTF-8": ("is damaged", _DAMAGED),
     "not a database": ("is damaged, or not a registry", _DAMAGED),
+    "no such": ("is damaged", _DAMAGED),  # a table or a column
     "is full": ("cannot grow: the disk is full", "Free some space and try again."),
     "readonly": ("is not writable", "Check the permissions of the file and of its folder."),
     "unable to open": ("cannot be opened", "Check the path, its folder and their permissions."),
     "disk I/O": ("cannot be read or written: disk I/O error", "Check the disk and its free space."),
 }
+
+
+class DamagedError(RegistryError):
+    """The file is not as it was written; some of it may be."""
 
 
 @contextmanager
@@ -59,16 +64,22 @@ def decoding(path: Path, row: object) -> Iterator[None]:
         raise damaged(path, f"row {str(row)[:12]} cannot be read: {error}") from error
 
 
-def damaged(path: Path, what: str) -> RegistryError:
+def damaged(path: Path, what: str) -> DamagedError:
     """The error of a file that can be read but is not as it was written."""
-    return RegistryError(f"the registry {path} is damaged: {what}", _DAMAGED)
+    return DamagedError(f"the registry {path} is damaged: {what}", _DAMAGED)
+
+
+def in_use(path: Path) -> RegistryError:
+    """The error of a file that another process has locked."""
+    return _explain(path, "database is locked")
 
 
 def _explain(path: Path, message: str) -> RegistryError:
     for part, (problem, hint) in _MEANINGS.items():
         if part in message:
             what = problem.format(holder=_holder(path))
-            return RegistryError(f"the registry {path} {what} ({message})", hint)
+            kind = DamagedError if hint == _DAMAGED else RegistryError
+            return kind(f"the registry {path} {what} ({message})", hint)
     return RegistryError(f"the registry {path} cannot be used: {message}", _DAMAGED)
 
 

@@ -107,7 +107,9 @@ def record_of(row: dict[str, Any]) -> Record:
         proof=json.loads(row["proof"]),
         provenance=Provenance(**json.loads(row["provenance"])),
     )
-    if record.id != row["id"]:  # a flipped bit that SQLite itself cannot notice
+    # A flipped bit that SQLite itself cannot notice. The id covers all but the copied columns.
+    copied = (record.id, record.provenance.tvm, record.latency, record.provenance.created)
+    if copied != tuple(row[name] for name in ("id", "tvm", "latency", "created")):
         raise ValueError(_CHANGED)
     return record
 

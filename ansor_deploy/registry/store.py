@@ -7,6 +7,7 @@ no compiler loaded to answer "is this tuned?".
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ..errors import RegistryError
@@ -164,7 +165,8 @@ class Registry:
         if found != ["ok"]:
             return found
         orphans = self._rows("PRAGMA foreign_key_check")
-        found += [f"{row['table']}: a row lacks its {row['parent']}" for row in orphans]
+        lacking = Counter((row["table"], row["parent"]) for row in orphans)
+        found += [f"{table}: {n} lack their {parent}" for (table, parent), n in lacking.items()]
         return [*found[1:], *self._unreadable()]
 
     # What is added

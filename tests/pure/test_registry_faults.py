@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import registry_samples
-from registry_samples import TARGET, TVM, key, measurement, record, workload
+from registry_samples import TARGET, TVM, fill, key, measurement
 
 from ansor_deploy.errors import RegistryError
 from ansor_deploy.registry.connect import APPLICATION_ID, SCHEMA_VERSION
@@ -29,13 +29,6 @@ def path(tmp_path):
     with Registry.open(place) as registry:
         fill(registry)
     return place
-
-
-def fill(registry):
-    registry.add_target(TARGET)
-    registry.add_workloads([workload(n) for n in range(20)])
-    records = [record(key(n % 20), 1e-3 + n * 1e-5, f"trace {n}") for n in range(100)]
-    registry.add_batch([measurement(key(n % 20)) for n in range(100)], records)
 
 
 def alter(path, *statements):
@@ -184,7 +177,7 @@ def test_verify_names_the_record_that_was_changed(path):
 def test_verify_names_rows_whose_target_is_gone(path):
     alter(path, "PRAGMA foreign_keys = OFF", "DELETE FROM targets")
     with Registry.open(path) as registry:
-        assert "records: a row lacks its targets" in registry.verify()
+        assert "records: 100 lack their targets" in registry.verify()
 
 
 def test_a_newer_schema_is_refused(path):
