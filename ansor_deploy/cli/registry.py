@@ -121,6 +121,48 @@ def verify_command(registry: Path | None, repair: bool, as_json: bool) -> None:
         click.echo(f"{path} is whole")
 
 
+@command.command("gc", epilog=examples("registry gc --dry-run", "registry gc"))
+@registry_option
+@click.option("--dry-run", is_flag=True, help="Only say what would be dropped.")
+@json_option
+def gc_command(registry: Path | None, dry_run: bool, as_json: bool) -> None:
+    """Drop what no build asks for.
+
+    These are records that were beaten or are behind the best eight of their task, and all but the
+    newest entry of each build. Measurements stay: searches learn from them.
+    """
+    from ..project import Project
+    from ..registry.store import Registry
+
+    path = Project.find().registry_path(registry)
+    with Registry.open(path) as store:
+        dropped = store.collect(dry_run=dry_run)
+    if as_json:
+        print_json({"dry_run": dry_run, **dropped})
+    else:
+        what = " and ".join(f"{count} {name}" for name, count in dropped.items())
+        click.echo(f"would drop {what}" if dry_run else f"dropped {what}")
+
+
+@command.command("vacuum", epilog=examples("registry vacuum"))
+@registry_option
+@json_option
+def vacuum_command(registry: Path | None, as_json: bool) -> None:
+    """Rewrite the file without the space of rows that were dropped."""
+    from ..project import Project
+    from ..registry.store import Registry
+
+    path = Project.find().registry_path(registry)
+    with Registry.open(path) as store:
+        before = path.stat().st_size
+        store.vacuum()
+    after = path.stat().st_size
+    if as_json:
+        print_json({"before": before, "after": after})
+    else:
+        click.echo(f"{path}: {before / 1e6:.1f} MB before, {after / 1e6:.1f} MB after")
+
+
 def complaints(path: Path) -> list[str]:
     """What is wrong with a registry's file; nothing where it is whole."""
     from ..registry.faults import DamagedError

@@ -55,6 +55,31 @@ GROUPS = {
     """,
 }
 
+# Ids of rows that no build asks for. All that were beaten go at once: a loser that outlived the
+# one that beat it would be the best again.
+SURPLUS = {
+    "records": """
+        SELECT id FROM (
+            SELECT id, lost, row_number() OVER (
+                PARTITION BY workload, target, tvm ORDER BY lost, latency, id
+            ) AS place
+            FROM standings
+        ) WHERE place > 1 AND (lost OR place > 8)
+    """,
+    "builds": """
+        SELECT id FROM builds WHERE id NOT IN (SELECT max(id) FROM builds GROUP BY artifact)
+    """,
+}
+
+DROP = {
+    "records": (
+        "DELETE FROM beaten WHERE loser = ?",
+        "DELETE FROM beaten WHERE winner = ?",
+        "DELETE FROM records WHERE id = ?",
+    ),
+    "builds": ("DELETE FROM builds WHERE id = ?",),
+}
+
 _BEST = """
     SELECT r.id, w.op, w.name, w.shapes, w.dtypes, r.latency * 1e3 AS latency_ms,
         (SELECT count(*) FROM measurements AS m

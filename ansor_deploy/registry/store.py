@@ -259,6 +259,30 @@ class Registry:
         row = (target, search, trials, float(seconds), created)
         self._write("INSERT INTO tunings VALUES (NULL, ?, ?, ?, ?, ?)", [row])
 
+    # Upkeep
+
+    def collect(self, *, dry_run: bool) -> dict[str, int]:
+        """Drop what no build asks for, and say how many rows that were, or would be.
+
+        records: those that another one has beaten, and those behind the best eight of their task.
+        builds: all but the newest of each artifact. Measurements stay: searches learn from them.
+        """
+        with explained(self.path), transaction(self._connection):
+            found = {
+                name: [(row["id"],) for row in self._rows(sql)]
+                for name, sql in queries.SURPLUS.items()
+            }
+            if not dry_run:
+                for name, ids in found.items():
+                    for sql in queries.DROP[name]:
+                        self._connection.executemany(sql, ids)
+        return {name: len(ids) for name, ids in found.items()}
+
+    def vacuum(self) -> None:
+        """Rewrite the file without the space of dropped rows."""
+        with explained(self.path):
+            self._connection.execute("VACUUM")
+
     # Who is tuning what
 
     def lease(self, keys: Sequence[TaskKey], holder: Holder) -> list[TaskKey]:
