@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from pathlib import Path
 
 import click
 
+from ansor_deploy.errors import RegistryError
 from ansor_deploy.registry.keys import TaskKey, sha256
 from ansor_deploy.registry.leases import Holder
 from ansor_deploy.registry.record import Measurement, Provenance, Record, Workload
@@ -86,6 +88,32 @@ def hold_lock(path: Path) -> None:
         time.sleep(60)
 
 
+def fill_disk(path: Path) -> None:
+    """Add until there is no space, look whether all is whole, make space, and go on."""
+    ballast = path.with_name("ballast")
+    ballast.write_bytes(bytes(100_000))
+    with Registry.open(path) as registry:
+        fill(registry)
+        batch = [measurement(key())] * 100
+        try:
+            while True:
+                registry.add_batch(batch, [])
+        except RegistryError as error:
+            click.echo(error.message)
+        click.echo(registry.verify())
+        ballast.unlink()
+        registry.add_batch(batch[:1], [])
+        click.echo("one more")
+
+
+def migrate_copies(old: Path) -> None:
+    """Bring a hundred copies of a file up to date, and say on stdout when each is."""
+    for number in range(100):
+        copy = Path(shutil.copy(old, old.with_name(f"copy-{number}.db")))
+        Registry.open(copy).close()
+        click.echo(number)
+
+
 def hold_leases(path: Path) -> None:
     """Be granted three leases and keep them."""
     with Registry.open(path) as registry:
@@ -109,6 +137,8 @@ if __name__ == "__main__":
     actions = {
         "hold": hold_lock,
         "write": write_batches,
+        "fill": fill_disk,
+        "migrate": migrate_copies,
         "lease": hold_leases,
         "lease-some": lease_some,
     }

@@ -2,12 +2,10 @@
 
 import os
 import shutil
-import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -230,40 +228,4 @@ def test_a_full_disk_loses_only_the_batch(path):
         registry._connection.execute("PRAGMA max_page_count = 1000000")
         registry.add_batch(batch, [])
         assert registry.stats()["measurements"] == 5100
-        assert registry.verify() == []
-
-
-@pytest.mark.parametrize("delay", [0.0, 0.01, 0.05, 0.1, 0.2])
-def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path, delay):
-    path = tmp_path / "registry.db"
-    command = [sys.executable, SAMPLES, "write", str(path), "100000", "10", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
-        writer.stdout.readline()
-        time.sleep(delay)
-        writer.send_signal(signal.SIGKILL)
-        acknowledged = 1 + len(writer.stdout.readlines())
-    with Registry.open(path, write=False) as registry:
-        stats = registry.stats()
-        assert registry.verify() == []
-    assert stats["measurements"] == stats["records"]
-    assert stats["measurements"] // 10 in (acknowledged, acknowledged + 1)
-    assert stats["measurements"] % 10 == 0
-
-
-def test_processes_that_write_at_once_lose_nothing(tmp_path):
-    path = tmp_path / "registry.db"  # which all of them want to create
-    writers = [
-        subprocess.Popen(
-            [sys.executable, SAMPLES, "write", str(path), "25", "4", str(seed)],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for seed in range(4)
-    ]
-    assert [writer.communicate()[1] for writer in writers] == [""] * 4
-    assert [writer.returncode for writer in writers] == [0] * 4
-    with Registry.open(path) as registry:
-        stats = registry.stats()
-        assert (stats["measurements"], stats["records"]) == (400, 400)
         assert registry.verify() == []
