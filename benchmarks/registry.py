@@ -1,0 +1,187 @@
+"""How fast a large registry answers what builds ask of it.
+
+    python benchmarks/registry.py [--records 100000] [--seed N] [--json FILE]
+
+Fills a registry with 5,000 tasks on 3 targets: for each record its measurement, with the
+features, and with traces that are real but for their random decisions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from ansor_deploy.project import shipped
+from ansor_deploy.registry.keys import TaskKey, canonical_json, sha256
+from ansor_deploy.registry.record import Measurement, Provenance, Record, Workload
+from ansor_deploy.registry.store import Registry
+from ansor_deploy.target import Target, load_target
+
+REAL = Path(__file__).resolve().parents[1] / "tests" / "assets" / "registry-schema-1.db"
+TARGETS = ("cortex-a53", "intel-cpu-avx2", "intel-cpu-avx512")
+WORKLOADS, LOOKUPS, PLANNED, CHUNK = 5000, 5000, 200, 2000
+TVM = "0.27.0.post1"
+MOMENT = "2026-11-20T12:00:00+00:00"
+
+
+@dataclass(frozen=True)
+class Speed:
+    """What was measured; goals: open below 50 ms, lookup below 2 ms, plan below 1 s.
+
+    open_ms: median, for reading. lookup_p99_ms: the best record of a task. plan_200_s: all that a
+    plan of 200 tasks asks. query_s, stats_s: the commands' questions. row_bytes: a record with its
+    measurement, indexes and all.
+    """
+
+    records: int
+    open_ms: float
+    lookup_p99_ms: float
+    plan_200_s: float
+    query_s: float
+    stats_s: float
+    file_mb: float
+    row_bytes: float
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name:14}{value:12,.4g}" for name, value in asdict(self).items())
+
+
+def fill(path: Path, records: int, chance: random.Random) -> list[TaskKey]:
+    """Make the registry: its keys."""
+    with tempfile.TemporaryDirectory() as folder:
+        models = _real_measurements(Path(shutil.copy(REAL, folder)))
+    targets = [load_target(name, [shipped("targets")]) for name in TARGETS]
+    workloads = [_workload(number) for number in range(WORKLOADS)]
+    keys = [TaskKey(w.key, target.fingerprint) for w in workloads for target in targets]
+    with Registry.open(path) as registry:
+        _add_tasks(registry, workloads, targets)
+        for start in range(0, records, CHUNK):
+            numbers = range(start, min(start + CHUNK, records))
+            found = [_measured(keys[chance.randrange(len(keys))], models, chance) for _ in numbers]
+            registry.add_batch(found, [_record(measurement) for measurement in found])
+    return keys
+
+
+def measure(path: Path, keys: list[TaskKey], records: int, chance: random.Random) -> Speed:
+    """Ask what a build asks."""
+    opening = [_seconds(lambda: Registry.open(path, write=False).close()) for _ in range(21)]
+    with Registry.open(path, write=False) as registry:
+        asked = [keys[chance.randrange(len(keys))] for _ in range(LOOKUPS)]
+        lookups = sorted(_seconds(partial(registry.best, [key], TVM)) for key in asked)
+        planned = asked[:PLANNED]
+        size = path.stat().st_size
+        return Speed(
+            records=records,
+            open_ms=statistics.median(opening) * 1e3,
+            lookup_p99_ms=lookups[len(lookups) * 99 // 100] * 1e3,
+            plan_200_s=_seconds(lambda: _plan(registry, planned)),
+            query_s=_seconds(registry.query),
+            stats_s=_seconds(registry.stats),
+            file_mb=size / 1e6,
+            row_bytes=size / records,
+        )
+
+
+def main() -> None:
+    """Fill, ask, print, and with --json also write."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--records", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers here")
+    args = parser.parse_args()
+    chance = random.Random(args.seed)  # noqa: S311 - repeats a run, and protects nothing
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "registry.db"
+        speed = measure(path, fill(path, args.records, chance), args.records, chance)
+    print(speed)
+    if args.json:
+        args.json.write_text(json.dumps(asdict(speed), indent=2) + "\n")
+
+
+def _real_measurements(path: Path) -> list[Measurement]:
+    with Registry.open(path) as real:
+        (fingerprint,) = [row["fingerprint"] for row in real.stats()["per_target"]]
+        return [found for found in real.measurements(fingerprint) if found.features]
+
+
+def _plan(registry: Registry, keys: list[TaskKey]) -> None:
+    registry.best(keys, TVM)
+    registry.enough_for(keys, TVM)
+    registry.trials(keys)
+    registry.seconds_per_trial(keys[0].target)
+
+
+def _add_tasks(registry: Registry, workloads: list[Workload], targets: list[Target]) -> None:
+    registry.add_workloads(workloads)
+    for target in targets:
+        registry.add_target(target)
+        for model in range(WORKLOADS // 50):
+            some = workloads[model * 50 : model * 50 + 60]  # models share some of their tasks
+            tasks = [(TaskKey(workload.key, target.fingerprint), 1) for workload in some]
+            registry.add_model(sha256(f"model {model}"), f"model-{model}", tasks)
+
+
+def _workload(number: int) -> Workload:
+    text = f"conv2d of shape {number} " + "".join(_digits(number))
+    shapes = ((1, 64, 56, 56), (64, 64, 3, number))
+    return Workload(
+        sha256(text),
+        text,
+        "conv2d",
+        f"conv2d_{number}",
+        "family",
+        shapes,
+        ("float32",) * 2,
+        2e8,
+        1e6,
+    )
+
+
+def _digits(number: int) -> Iterator[str]:
+    """Some 1.5 kB that zlib makes a third of, as a workload's text."""
+    return (sha256(f"{number} {part}") for part in range(12))
+
+
+def _measured(key: TaskKey, models: list[Measurement], chance: random.Random) -> Measurement:
+    model = models[chance.randrange(len(models))]
+    instructions, decisions = json.loads(model.trace)
+    trace = canonical_json([instructions, _shuffled(decisions, chance)])
+    seconds = tuple(1e-3 * (1 + chance.random()) for _ in range(3))
+    device = f"board-{chance.randrange(8)}"
+    provenance = replace(model.provenance, device=device, created=MOMENT, tvm=TVM)
+    return replace(model, key=key, trace=trace, seconds=seconds, provenance=provenance)
+
+
+def _shuffled(decisions: list[list[object]], chance: random.Random) -> list[list[object]]:
+    """Other numbers in the same places."""
+    return [
+        [place, [chance.choice((1, 2, 4, 7, 8, 16, 28, 32, 64)) for _ in made]]
+        if isinstance(made, list)
+        else [place, chance.randrange(8)]
+        for place, made in decisions
+    ]
+
+
+def _record(measurement: Measurement) -> Record:
+    proof = {"oracle": "untuned", "seed": 0, "max_abs_err": 1e-7, "max_rel_err": 2e-6}
+    provenance: Provenance = measurement.provenance
+    return Record(measurement.key, measurement.trace, measurement.seconds, proof, provenance)
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    main()
