@@ -159,12 +159,14 @@ _CONTESTS = (
     ) STRICT, WITHOUT ROWID
     """,
     "CREATE INDEX beaten_by ON beaten (winner)",
-    # Which records another one of the same workload, target and TVM has beaten.
+    # Which records another one of the same workload, target and TVM has beaten. CROSS JOIN keeps
+    # SQLite from looking through all records of a task for each of them.
     """
     CREATE VIEW standings AS
     SELECT *, EXISTS (
-        SELECT 1 FROM beaten AS b JOIN records AS w ON w.id = b.winner
-        WHERE b.loser = r.id AND w.workload = r.workload AND w.target = r.target AND w.tvm = r.tvm
+        SELECT 1 FROM beaten AS b CROSS JOIN records AS w
+        WHERE b.loser = r.id AND w.id = b.winner
+        AND w.workload = r.workload AND w.target = r.target AND w.tvm = r.tvm
     ) AS lost
     FROM records AS r
     """,

@@ -271,6 +271,7 @@ def test_the_best_is_found_by_index_alone(registry):
     plan = registry._rows(f"EXPLAIN QUERY PLAN {queries.TOP}", ("a", "b", "c", 1))
     steps = [row["detail"].split(" (")[0] for row in plan]
     assert "SEARCH r USING COVERING INDEX records_best" in steps
+    assert "SEARCH b USING PRIMARY KEY" in steps  # not: all records of the task for each of them
     assert not [step for step in steps if step.startswith("SCAN") and step != "SCAN best"]
 
 
