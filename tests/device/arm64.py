@@ -111,20 +111,23 @@ def site_packages() -> Path:
 
 
 class Board:
-    """The running board. `sshd` is its door; `root` shows its files from outside."""
+    """The running board. `sshd` is its door; started anew, it is as it was delivered."""
 
     def __init__(self, folder: Path, base: Path) -> None:
         folder.mkdir(exist_ok=True)
-        layer = folder / "layer"
+        self._layer = layer = folder / "layer"
         layer.mkdir()
         enter = folder / "enter"
         enter.write_text(_ENTER.format(cpu=CPU, root=layer / "root"))
-        variables = f'set -e; base="{base}"; layer="{layer}"'
-        inside = tuple(_private(variables + _EMULATED + _LAYERED))
-        force = f"ForceCommand exec /bin/sh {enter}\n"
-        self.sshd = Sshd(folder / "sshd", extra=force, prefix=inside).start()
-        pid = (folder / "sshd" / "pid").read_text().strip()
-        self.root = Path(f"/proc/{pid}/root{layer}/root")
+        forced = f"ForceCommand exec /bin/sh {enter}\n"
+        prefix = _private(f'set -e; base="{base}"; layer="{layer}"' + _EMULATED + _LAYERED)
+        self.sshd = Sshd(folder / "sshd", extra=forced, prefix=tuple(prefix)).start()
+
+    @property
+    def root(self) -> Path:
+        """Its files, seen from outside; no such folder where it is off."""
+        pid = self.sshd.pid if (self.sshd.folder / "pid").exists() else 0
+        return Path(f"/proc/{pid}/root{self._layer}/root")
 
     def ssh(self, command: str, timeout: float = 120.0) -> subprocess.CompletedProcess[str]:
         """Run a command there as OpenSSH's client does."""
@@ -144,8 +147,8 @@ class Board:
         return [int(each.name) for each in Path("/proc").glob("[0-9]*") if _rooted(each, inside)]
 
     def stop(self) -> None:
-        """Pull the plug: nothing of it is left."""
-        for pid in self.processes():
+        """Pull the plug: nothing of it is left. May be called twice."""
+        for pid in self.processes() if self.root.exists() else ():
             os.kill(pid, signal.SIGKILL)
         self.sshd.stop()
 

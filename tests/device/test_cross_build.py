@@ -134,6 +134,12 @@ def test_a_whole_network_runs_on_the_board(able_board, built):
     assert ok, f"off by {worst}"
 
 
-def test_nothing_is_left_on_the_board(able_board):
+def test_a_board_that_starts_anew_is_as_delivered(able_board):
+    able_board.ssh("echo written > note; sleep 300 > /dev/null 2>&1 &")
+    assert able_board.ssh("cat note").stdout == "written\n"
+    assert len(able_board.processes()) == 1
+    able_board.stop()
+    able_board.sshd.start()
+    assert able_board.ssh("cat note").returncode == 1
     assert able_board.ssh("echo $QEMU_CPU").stdout == "cortex-a53\n"
     assert able_board.processes() == []
