@@ -157,6 +157,17 @@ def _base(
     return _resolve(relative, search_path, above)
 
 
+def complaints(values: dict[str, Any]) -> list[str]:
+    """What is wrong with the values of some of a target's fields, in words."""
+    gpu = values.get("gpu", {})
+    checked = [(_CHECKS.get(key), key, value) for key, value in values.items()]
+    if isinstance(gpu, dict):
+        checked += [(_GPU_CHECKS.get(key), f"gpu.{key}", value) for key, value in gpu.items()]
+        checked += [(None, missing, None) for missing in _missing(GpuLimits, gpu or None, "gpu.")]
+    found = [(key, check(value) if check else "known") for check, key, value in checked]
+    return [f"{key} must be {complaint}" for key, complaint in found if complaint]
+
+
 def _check(file: TomlFile) -> None:
     file.refuse_unknown(_CHECKS)
     _check_values(file, file.data, _CHECKS)

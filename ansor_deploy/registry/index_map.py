@@ -1,0 +1,149 @@
+"""Index maps of foreign traces: TVM's JSON graph of IR, held to index arithmetic.
+
+A layout is changed by a map such as (i, j) -> (i // 4, j, i % 4). TVM spells it as serialised
+IR, and would as readily load any other object from there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from .doubt import INT32, Refused, exactly, is_int, quoted, refuse
+
+MOST_CHARACTERS = 32_768
+MOST_NODES = 512
+MOST_INDICES = 32
+# Nodes may be shared, so a small graph can spell an expression without end.
+MOST_TERMS = 4096
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,40}")
+_EXPRESSION = ("var", "number", "term")
+_PAIR = {"span": ("none",), "ty": ("type",), "a": _EXPRESSION, "b": _EXPRESSION}
+_DIVISION = {**_PAIR, "b": ("number",)}
+
+# Of each type of node: what it counts as, and what each of its fields may refer to.
+_FORMS: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
+    "ir.Var": ("var", {"span": ("none",), "ty": ("type",), "name": ("name",)}),
+    "ir.IntImm": ("number", {"span": ("none",), "ty": ("type",), "value": ("int",)}),
+    "prim.Cast": ("term", {"span": ("none",), "ty": ("type",), "value": _EXPRESSION}),
+    "prim.Add": ("term", _PAIR),
+    "prim.Mul": ("term", _PAIR),
+    "prim.FloorDiv": ("term", _DIVISION),
+    "prim.FloorMod": ("term", _DIVISION),
+    "tirx.IndexMap": (
+        "map",
+        {
+            "initial_indices": ("variables",),
+            "final_indices": ("variables", "expressions"),
+            "inverse_index_map": ("none", "map"),
+        },
+    ),
+}
+
+
+@dataclass(frozen=True)
+class _Node:
+    """What a node counts as, how large it is when written out, and its free variables.
+
+    value: of an int, and of the number that holds it.
+    """
+
+    kind: str
+    terms: int = 1
+    variables: frozenset[int] = frozenset()
+    value: int = 0
+
+
+def check_index_map(text: str) -> None:
+    """Refused unless the text is an index map of plain arithmetic on its own indices."""
+    refuse(len(text) > MOST_CHARACTERS, "an index map is too long")
+    try:
+        graph = json.loads(text, object_pairs_hook=_single)
+    except RecursionError:
+        raise Refused("an index map is nested too deeply") from None
+    except Refused:
+        raise
+    except ValueError:
+        raise Refused(f"{quoted(text)} is not an index map") from None
+    exactly(graph, "root_index", "nodes", "metadata")
+    exactly(graph["metadata"], "tvm_version")
+    nodes = graph["nodes"]
+    refuse(not isinstance(nodes, list) or len(nodes) > MOST_NODES, "an index map has no nodes")
+    known: list[_Node] = []
+    for position, node in enumerate(nodes):
+        known.append(_node(position, node, known))
+    refuse(not is_int(graph["root_index"], 0, len(known) - 1), "an index map has no root")
+    refuse(known[graph["root_index"]].kind != "map", "serialised IR is not an index map")
+
+
+def _single(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    refuse(len(found) != len(pairs), "an index map has a field twice")
+    return found
+
+
+def _node(position: int, node: Any, known: list[_Node]) -> _Node:
+    refuse(not isinstance(node, dict), "an index map's node is no object")
+    name, data = node.get("type"), node.get("data")
+    if name == "None":
+        exactly(node, "type")
+        return _Node("none")
+    exactly(node, "type", "data")
+    if name == "ir.PrimType":
+        exactly(data, "span", "dtype")
+        refuse(data["dtype"] not in ("int32", "int64"), f"an index is a {quoted(data['dtype'])}")
+        _refer(data["span"], known, ("none",))
+        return _Node("type")
+    if name == "ffi.String":
+        refuse(not isinstance(data, str) or not _NAME.fullmatch(data), f"name {quoted(data)}")
+        return _Node("name")
+    if name == "int":
+        refuse(not is_int(data, 0, INT32), f"an index map counts to {quoted(data)}")
+        return _Node("int", value=data)
+    if name == "ffi.Array":
+        return _array(data, known)
+    return _object(position, name, data, known)
+
+
+def _array(data: Any, known: list[_Node]) -> _Node:
+    refuse(not isinstance(data, list) or len(data) > MOST_INDICES, "too many indices")
+    items = [_refer(item, known, _EXPRESSION) for item in data]
+    kind = "variables" if all(item.kind == "var" for item in items) else "expressions"
+    return _joined(kind, items)
+
+
+def _object(position: int, name: Any, data: Any, known: list[_Node]) -> _Node:
+    refuse(not isinstance(name, str) or name not in _FORMS, f"IR of type {quoted(name)}")
+    kind, fields = _FORMS[name]
+    exactly(data, *fields)
+    parts = {field: _refer(data[field], known, fields[field]) for field in fields}
+    if kind == "var":
+        return _Node("var", variables=frozenset([position]))
+    if kind == "number":
+        return _Node("number", value=parts["value"].value)
+    if fields is _DIVISION:
+        refuse(parts["b"].value == 0, "an index map divides by zero")
+    if kind == "map":
+        own = parts["initial_indices"].variables
+        refuse(not parts["final_indices"].variables <= own, "an index map uses a foreign variable")
+        return _joined(kind, [parts["final_indices"], parts["inverse_index_map"]], frozenset())
+    return _joined(kind, list(parts.values()))
+
+
+def _joined(kind: str, parts: list[_Node], variables: frozenset[int] | None = None) -> _Node:
+    terms = 1 + sum(part.terms for part in parts)
+    refuse(terms > MOST_TERMS, "an index map spells an expression without end")
+    if variables is None:
+        variables = frozenset().union(*(part.variables for part in parts))
+    return _Node(kind, terms, variables)
+
+
+def _refer(position: Any, known: list[_Node], kinds: tuple[str, ...]) -> _Node:
+    """The node that is referred to: an earlier one, so that there is no circle."""
+    refuse(not is_int(position, 0, len(known) - 1), f"node {quoted(position)} comes later or never")
+    node = known[position]
+    refuse(node.kind not in kinds, f"an index map has a {node.kind} for a {kinds[0]}")
+    return node

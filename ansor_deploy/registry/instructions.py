@@ -1,0 +1,283 @@
+"""The instructions that a foreign trace may consist of: those of the rules and of MetaSchedule.
+
+A trace is a program for TVM's scheduler, and some of its instructions reach further than the
+loops: `Annotate(loop, "pragma_import_llvm", ...)` links foreign machine code into the library,
+`UnsafeSetDType` and `Split` without its predicate write beyond the end of a buffer. What is not
+in the tables here is refused. That a trace fits its program is for TVM to find out.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .doubt import INT32, Refused, is_int, is_number, quoted, refuse, strict_json
+from .index_map import check_index_map
+
+Check = Callable[[Any], bool]
+
+MOST_CHARACTERS = 262_144
+MOST_INSTRUCTIONS = 1000
+MOST_PARTS = 64  # inputs or outputs of an instruction: the loops of a deep nest
+MOST_COPIES = 1024  # of a loop's body that unrolling or a vector may make
+
+_VARIABLE = re.compile(r"([blv])[0-9]{1,6}")
+_BLOCK = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,100}")
+_THREADS = re.compile(r"(blockIdx|threadIdx|vthread)\.[xyz]")
+_TILING = re.compile(r"[SR]{1,16}")
+_INTRINSICS = {
+    *("", "dot_16x4_vnni", "dot_16x4_avx512", "dot_4x4_i8i8s32_neon", "dot_4x4_i8i8s32_sdot"),
+    *("dot_4x4_u8u8u32_udot", "dot_4x4_u8u8i32_hdot"),
+}
+_SCOPES = {"llvm": ("global", "local"), "cuda": ("global", "local", "shared")}
+
+
+def _one_of(*values: object) -> Check:
+    return lambda value: any(type(value) is type(v) and value == v for v in values)
+
+
+def _int(least: int, most: int) -> Check:
+    return lambda value: is_int(value, least, most)
+
+
+def _matches(pattern: re.Pattern[str]) -> Check:
+    return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
+
+
+_flag = _one_of(False, True, 0, 1)
+_position = _int(0, 64)
+_copies = _int(0, MOST_COPIES)
+_intrinsic = _one_of(*sorted(_INTRINSICS))
+
+
+def _candidates(value: Any) -> bool:
+    fits = isinstance(value, list) and 0 < len(value) <= MOST_COPIES
+    return fits and all(is_int(item, -INT32, INT32) for item in value)
+
+
+def _odds(value: Any) -> bool:
+    fits = isinstance(value, list) and all(is_number(item, 0, 1) for item in value)
+    return fits and abs(sum(value) - 1) < 0.01
+
+
+# Keys of annotations: what they stand on, and their values.
+_KEYS: dict[str, tuple[str, Check]] = {
+    "pragma_auto_unroll_max_step": ("l", _copies),
+    "pragma_unroll_explicit": ("l", _flag),
+    "meta_schedule.layout_rewrite_preproc": ("b", _flag),
+    "meta_schedule.parallel": ("b", _int(0, 1 << 20)),
+    "meta_schedule.vectorize": ("b", _copies),
+    "meta_schedule.unroll_explicit": ("b", _copies),
+    "meta_schedule.unroll_implicit": ("b", _copies),
+    "meta_schedule.random_compute_producer": ("b", _flag),
+    "meta_schedule.tiling_structure": ("b", _matches(_TILING)),
+    "meta_schedule.auto_tensorize": ("b", _intrinsic),
+    "meta_schedule.auto_tensorize_init": ("b", _intrinsic),
+    "meta_schedule.cooperative_fetch": ("b", _copies),
+    "meta_schedule.thread_extent_low_inclusive": ("b", _copies),
+    "meta_schedule.thread_extent_high_inclusive": ("b", _copies),
+}
+
+
+@dataclass(frozen=True)
+class _Form:
+    """What an instruction takes and gives.
+
+    inputs, outputs: regular expressions over a letter for each: b, l, v for a block, loop or
+    number that an earlier instruction gave, n for "None", i a whole number, t true or false,
+    s a string, e an empty list, m an index map. attrs: a check for each attribute.
+    """
+
+    inputs: str
+    attrs: tuple[Check, ...] = ()
+    outputs: str = ""
+
+
+_FORMS = {
+    "AddUnitLoop": _Form("[bl]", (), "l"),
+    "Annotate": _Form("[bl][ivts]", (_one_of(*_KEYS),)),
+    "Bind": _Form("l", (_matches(_THREADS),)),
+    "Blockize": _Form("[bl]", (_flag,), "b"),
+    "CacheRead": _Form("be", (_position, _one_of("global", "local", "shared")), "b"),
+    "CacheWrite": _Form("be", (_position, _one_of("global", "local", "shared")), "b"),
+    "ComputeAt": _Form("bl", (_flag, _int(-2, 64))),
+    "ComputeInline": _Form("b"),
+    "DecomposeReduction": _Form("bl", (), "b"),
+    "EnterPostproc": _Form(""),
+    "Fuse": _Form("l+", (_flag,), "l"),
+    "GetChildBlocks": _Form("b", (), "b*"),
+    "GetConsumers": _Form("b", (), "b*"),
+    "GetLoops": _Form("b", (), "l*"),
+    "GetProducers": _Form("b", (), "b*"),
+    "GetSBlock": _Form("", (_matches(_BLOCK), _one_of("main")), "b"),
+    "Parallel": _Form("l"),
+    "RFactor": _Form("l", (_int(-64, 64),), "b"),
+    "Reorder": _Form("l+"),
+    "ReverseComputeAt": _Form("bl", (_flag, _int(-2, 64))),
+    "ReverseComputeInline": _Form("b"),
+    "SampleCategorical": _Form("", (_candidates, _odds), "v"),
+    "SampleComputeLocation": _Form("b", (), "l"),
+    "SamplePerfectTile": _Form("l", (_int(1, 16), _int(1, INT32)), "v+"),
+    "SetScope": _Form("b", (_position, _one_of("global", "local", "shared"))),
+    # The second attribute would leave out the check that the last tile ends with the buffer.
+    "Split": _Form("l[vin]+", (_flag, _one_of(False, 0)), "l+"),
+    "Tensorize": _Form("[bl]", (_intrinsic, _flag)),
+    # The last two: no value for padding, and no promise that the map is one to one.
+    "TransformLayout": _Form("bm", (_position, _one_of(0, 1), _one_of(None), _one_of(False, 0))),
+    "Unannotate": _Form("[bl]", (_one_of("schedule_rule", *_KEYS),)),
+    "Unroll": _Form("l"),
+    "Vectorize": _Form("l"),
+}
+
+
+def check_trace(text: str, kind: str) -> None:
+    """Refused unless the text is a trace of allowed instructions for a target of this kind."""
+    steps = strict_json(text, MOST_CHARACTERS)
+    shaped = isinstance(steps, list) and [type(part) for part in steps] == [list, list]
+    refuse(not shaped, "a trace is a list of instructions and one of decisions")
+    instructions, decisions = steps
+    refuse(
+        len(instructions) > MOST_INSTRUCTIONS,
+        f"{len(instructions)} instructions; a trace may have {MOST_INSTRUCTIONS}",
+    )
+    chosen = _chosen(decisions)
+    walk = _Walk(kind)
+    for position, instruction in enumerate(instructions):
+        walk.step(instruction, chosen.pop(position, None))
+    refuse(chosen, f"a decision for instruction {min(chosen, default=0)}, which is not there")
+
+
+def _chosen(decisions: list[Any]) -> dict[int, Any]:
+    pairs = all(isinstance(d, list) and len(d) == 2 for d in decisions)
+    refuse(not pairs, "a decision is a position and what was decided")
+    found = {position: value for position, value in decisions if is_int(position, 0, INT32)}
+    refuse(len(found) != len(decisions), "decisions have whole positions, each once")
+    refuse(any(value is None for value in found.values()), "a decision is null")
+    return found
+
+
+class _Walk:
+    """What the instructions so far have made. kind: of the target."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.made: set[str] = set()
+        self.numbers: dict[str, int] = {}  # what each v is
+        self.extents: dict[str, int] = {}  # of the loops whose length a split has fixed
+
+    def step(self, instruction: Any, decision: Any) -> None:
+        """Check one instruction, and note what it makes."""
+        parts = isinstance(instruction, list) and [type(part) for part in instruction]
+        refuse(parts != [str, list, list, list], f"{quoted(instruction)} is no instruction")
+        name, inputs, attrs, outputs = instruction
+        form = _FORMS.get(name)
+        if form is None:
+            raise Refused(f"instruction {quoted(name)} is not allowed")
+        refuse(max(len(inputs), len(outputs)) > MOST_PARTS, f"{name} has too many parts")
+        letters = "".join(map(self._letter, inputs))
+        refuse(not re.fullmatch(form.inputs, letters), f"{name} of {quoted(inputs)}")
+        fit = len(attrs) == len(form.attrs)
+        fit = fit and all(check(attr) for check, attr in zip(form.attrs, attrs, strict=True))
+        refuse(not fit, f"{name} with {quoted(attrs)} is not allowed")
+        self._machine(name, attrs)
+        self._make(name, form, outputs)
+        refuse(
+            (decision is not None) != name.startswith("Sample"),
+            f"{name} {'lacks its' if decision is None else 'has a'} decision",
+        )
+        further = _FURTHER.get(name)
+        if further is not None:
+            further(self, inputs, attrs, outputs, decision)
+
+    def _letter(self, value: Any) -> str:
+        if isinstance(value, str):
+            if value in self.made:
+                return value[0]
+            if value.startswith("{"):
+                check_index_map(value)
+                return "m"
+            if value[:1] == value[-1:] == '"' and len(value) > 1:
+                return "s"
+            return "n" if value == "None" else "?"
+        if type(value) is int:
+            return "i"
+        return {"True": "t", "False": "t", "[]": "e"}.get(repr(value), "?")
+
+    def _machine(self, name: str, attrs: list[Any]) -> None:
+        refuse(name == "Bind" and self.kind != "cuda", "threads of a GPU on a CPU")
+        if name in ("CacheRead", "CacheWrite", "SetScope"):
+            lacking = attrs[1] not in _SCOPES[self.kind]
+            refuse(lacking, f"{name} in {attrs[1]} memory, which the target lacks")
+
+    def _make(self, name: str, form: _Form, outputs: list[Any]) -> None:
+        for made in outputs:
+            fresh = isinstance(made, str) and _VARIABLE.fullmatch(made) and made not in self.made
+            refuse(not fresh, f"{name} makes {quoted(made)}, which is no new variable")
+            self.made.add(made)
+        letters = "".join(made[0] for made in outputs)
+        refuse(not re.fullmatch(form.outputs, letters), f"{name} makes {quoted(outputs)}")
+
+    def number(self, value: Any) -> Any:
+        """What a variable was decided to be; any other value is itself."""
+        return self.numbers.get(value, value) if isinstance(value, str) else value
+
+    def perfect_tile(self, inputs: Any, attrs: Any, outputs: Any, decision: Any) -> None:
+        """A tile for each level, which together are the loop's extent."""
+        sizes = decision if isinstance(decision, list) else []
+        fit = len(sizes) == len(outputs) == attrs[0] and all(is_int(n, 1, INT32) for n in sizes)
+        refuse(not fit or math.prod(sizes) > INT32, f"tile sizes {quoted(decision)}")
+        self.numbers.update(zip(outputs, sizes, strict=True))
+
+    def categorical(self, inputs: Any, attrs: Any, outputs: Any, decision: Any) -> None:
+        """One of the candidates."""
+        values, odds = attrs
+        fit = len(values) == len(odds) and is_int(decision, 0, len(values) - 1)
+        refuse(not fit, f"choice {quoted(decision)} of {len(values)}")
+        self.numbers[outputs[0]] = values[decision]
+
+    def location(self, inputs: Any, attrs: Any, outputs: Any, decision: Any) -> None:
+        """A loop's position, or -1 or -2 for root and inlined."""
+        refuse(not is_int(decision, -2, 100), f"compute location {quoted(decision)}")
+
+    def split(self, inputs: Any, attrs: Any, outputs: Any, decision: Any) -> None:
+        """Factors that fit an index, and one loop for each."""
+        factors = [self.number(factor) for factor in inputs[1:]]
+        known = [factor for factor in factors if factor != "None"]
+        fit = len(outputs) == len(factors) <= len(known) + 1
+        fit = fit and all(is_int(factor, 1, INT32) for factor in known)
+        refuse(not fit or math.prod(known) > INT32, f"Split by {quoted(factors)}")
+        pairs = zip(outputs, factors, strict=True)
+        self.extents.update({loop: factor for loop, factor in pairs if factor != "None"})
+
+    def fuse(self, inputs: Any, attrs: Any, outputs: Any, decision: Any) -> None:
+        """The product of the extents, where they are known."""
+        if all(loop in self.extents for loop in inputs):
+            self.extents[outputs[0]] = math.prod(self.extents[loop] for loop in inputs)
+
+    def repeat(self, inputs: Any, attrs: Any, outputs: Any, decision: Any) -> None:
+        """No more copies of a loop's body than any machine has use for."""
+        copies = self.extents.get(inputs[0], 1)
+        refuse(copies > MOST_COPIES, f"a loop of {copies} is unrolled or one vector")
+
+    def annotate(self, inputs: Any, attrs: Any, outputs: Any, decision: Any) -> None:
+        """A value that the key may have, on what it may stand on."""
+        subject, check = _KEYS[attrs[0]]
+        value = self.number(inputs[1])
+        plain = value[1:-1] if isinstance(value, str) else value
+        fit = inputs[0][0] == subject and check(plain)
+        refuse(not fit, f"Annotate {attrs[0]} with {quoted(value)}")
+
+
+_FURTHER = {
+    "SamplePerfectTile": _Walk.perfect_tile,
+    "SampleCategorical": _Walk.categorical,
+    "SampleComputeLocation": _Walk.location,
+    "Split": _Walk.split,
+    "Fuse": _Walk.fuse,
+    "Unroll": _Walk.repeat,
+    "Vectorize": _Walk.repeat,
+    "Annotate": _Walk.annotate,
+}
