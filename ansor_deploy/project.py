@@ -14,7 +14,7 @@ from .errors import AnsorError, UsageError
 from .toml_file import TomlFile, read_toml
 
 MARKER = "ansor-deploy.toml"
-_FIELDS = ("registry", "target")
+_FIELDS = ("registry", "target", "trust")
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,14 @@ class Project:
     """What `ansor-deploy.toml` says; all None where there is no such file.
 
     root: the folder it lies in. registry: path of the registry, resolved against `root`.
-    target: name, or path ending in `.toml`, of the target to build for.
+    target: name, or path ending in `.toml`, of the target to build for. trust: a file of public
+    keys; records from outside must be signed by one of them.
     """
 
     root: Path | None = None
     registry: Path | None = None
     target: str | None = None
+    trust: Path | None = None
 
     @classmethod
     def find(cls, start: Path | None = None) -> Project:
@@ -78,8 +80,12 @@ def shipped(name: str) -> Path:
 def _read(root: Path) -> Project:
     file = read_toml(root / MARKER)
     file.refuse_unknown(_FIELDS)
-    registry, target = (_string(file, key) for key in _FIELDS)
-    return Project(root, root / Path(registry).expanduser() if registry else None, target)
+    registry, target, trust = (_string(file, key) for key in _FIELDS)
+    return Project(root, _path(root, registry), target, _path(root, trust))
+
+
+def _path(root: Path, text: str | None) -> Path | None:
+    return root / Path(text).expanduser() if text else None
 
 
 def _string(file: TomlFile, key: str) -> str | None:

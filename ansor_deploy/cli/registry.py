@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .exchange import EXCHANGE
 from .helptext import examples
 from .options import json_option, registry_option
 from .output import in_columns, print_json
@@ -24,7 +25,11 @@ if TYPE_CHECKING:
     ),
 )
 def command() -> None:
-    """Look into the registry of tuned schedules."""
+    """Look into the registry of tuned schedules, and exchange them."""
+
+
+for each in EXCHANGE:
+    command.add_command(each)
 
 
 @command.command(

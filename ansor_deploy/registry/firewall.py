@@ -18,7 +18,7 @@ from ..target import Target, complaints
 from .doubt import exactly, is_int, is_number, quoted, refuse
 from .instructions import check_trace
 from .keys import TaskKey, canonical_json, sha256
-from .record import Provenance, Record, Workload
+from .record import Provenance, Record, SearchEnd, Workload
 
 MOST_TEXT = 262_144  # characters of a workload's program
 MOST_REPEATS = 10_000  # times of one record
@@ -33,13 +33,14 @@ _WORD = re.compile(r"[a-z][a-z0-9_-]{0,60}")
 _DEVICE = re.compile(r"(?!.*\.\.)[A-Za-z0-9._:@-]{0,100}")  # no path
 _TIME = re.compile(r"20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9](\+00:00|Z)")
 _DTYPE = re.compile(r"(bool|handle|bfloat16|u?int|float)[0-9a-z_]{0,20}")
+_REASON = re.compile(r"[a-z][a-z ]{0,40}")
 _RULES = re.compile(r"|[0-9a-f]{64}")
 
 # All that a canonical program text consists of: see model/canonical_text.py.
 _TOKEN = re.compile(
     r"@?T(?:\.[A-Za-z]\w*)+|v\d+(?:\.\w+)?\b|'[\w.]*'|\d+(?:\.\d+)?(?:e[+-]?\d+)?\b"
-    r"|[a-z_]\w*=(?!=)|\b(?:def|main|for|in|with|if|else|not|and|or|True|False|None|range|while|return|as)\b"
-    r"|[()\[\]{},:*+\-/%<>=!&|~^ \n]"
+    r"|[a-z_]\w*=(?!=)|[()\[\]{},:*+\-/%<>=!&|~^ \n]"
+    r"|\b(?:def|main|for|in|with|if|else|not|and|or|True|False|None|range|while|return)\b"
 )
 _TEXT_START = "@T.prim_func"
 
@@ -50,10 +51,10 @@ _IDENTITY = (
 )
 
 
-def target_fields(target: Target) -> dict[str, Any]:
-    """What of a target travels: the fields that its fingerprint is made of."""
-    data = {name: value for name, value in target.to_json().items() if name in _IDENTITY}
-    return {**data, "features": sorted(target.features)}
+def target_fields(target: dict[str, Any]) -> dict[str, Any]:
+    """What of a target's JSON object travels: the fields that its fingerprint is made of."""
+    data = {name: target[name] for name in _IDENTITY}
+    return {**data, "features": sorted(data["features"])}
 
 
 def check_target(data: Any) -> Target:
@@ -113,6 +114,17 @@ def check_record(claimed: Any, data: Any, kind: str, flops: float = 0.0) -> Reco
     )
     refuse(record.id != claimed, f"record: id {quoted(claimed)} is not its content's digest")
     return record
+
+
+def check_search(data: Any) -> SearchEnd:
+    """The end of a search as `asdict` has it; Refused if it is none."""
+    exactly(data, "key", "tvm", "search", "trials", "reason", "enough_for", "created")
+    key = exactly(data["key"], "workload", "target")
+    _words(key, {"workload": _DIGEST, "target": _DIGEST})
+    _words(data, {"tvm": _VERSION, "search": _WORD, "reason": _REASON, "created": _TIME})
+    counted = all(is_int(data[field], 0, 2**53) for field in ("trials", "enough_for"))
+    refuse(not counted, f"search: trials {quoted(data['trials'])}")
+    return SearchEnd(**{**data, "key": TaskKey(**key)})
 
 
 def _text(text: Any) -> None:

@@ -1,0 +1,246 @@
+"""Bundles: what registries give each other, as one canonical text.
+
+    {"ansor-deploy-bundle":1}
+    {"id":"<SHA-256 of the record>","record":{...}}
+    {"search":{...}}
+    {"target":{...}}
+    {"workload":{...}}
+
+A line for each, canonical JSON, sorted, none twice: equal contents are equal bytes. A record's
+workload and target are in the same bundle. Reading one is all or nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from ..errors import RegistryError
+from ..target import Target
+from .doubt import Refused, exactly, quoted, refuse, strict_json
+from .firewall import (
+    check_record,
+    check_search,
+    check_target,
+    check_workload,
+    target_fields,
+    workload_fields,
+)
+from .keys import TaskKey, canonical_json
+from .record import Record, SearchEnd, Workload
+
+VERSION = 1
+MOST_BYTES = 1 << 28
+MOST_LINE = 1 << 20
+TOLD = 20  # refused lines that a message names
+
+_HEADER = canonical_json({"ansor-deploy-bundle": VERSION})
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Records with all that they refer to. targets are by fingerprint, workloads by key.
+
+    searches: which searches have ended, so that another machine need not begin them again.
+    """
+
+    targets: dict[str, Target] = field(default_factory=dict)
+    workloads: dict[str, Workload] = field(default_factory=dict)
+    records: dict[str, Record] = field(default_factory=dict)
+    searches: frozenset[SearchEnd] = frozenset()
+
+    def to_bytes(self) -> bytes:
+        """The one text of this content."""
+        lines = [
+            _line("target", target_fields(target.to_json())) for target in self.targets.values()
+        ]
+        lines += [_line("workload", workload_fields(w)) for w in self.workloads.values()]
+        lines += [record_line(record.id, record.to_json()) for record in self.records.values()]
+        lines += [_line("search", asdict(search)) for search in self.searches]
+        return "".join(f"{line}\n" for line in [_HEADER, *sorted(lines)]).encode()
+
+    def without(self, known: Iterable[Bundle]) -> Bundle:
+        """The records and ends of searches that none of the others has, complete in itself."""
+        others = list(known)
+        records = {
+            name: record
+            for name, record in self.records.items()
+            if not any(name in other.records for other in others)
+        }
+        searches = self.searches.difference(*(other.searches for other in others))
+        return closed(Bundle(self.targets, self.workloads, records, searches))
+
+    def __repr__(self) -> str:
+        return f"Bundle({len(self.records)} records of {len(self.workloads)} workloads)"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Something that was not let in. place: "line 7". reason: safe to print."""
+
+    place: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.reason}"
+
+
+def closed(bundle: Bundle) -> Bundle:
+    """The bundle without the workloads and targets that nothing in it refers to."""
+    keys = [record.key for record in bundle.records.values()]
+    keys += [search.key for search in bundle.searches]
+    wanted, on = {key.workload for key in keys}, {key.target for key in keys}
+    return Bundle(
+        {name: target for name, target in bundle.targets.items() if name in on},
+        {name: workload for name, workload in bundle.workloads.items() if name in wanted},
+        bundle.records,
+        bundle.searches,
+    )
+
+
+def digest(content: bytes) -> str:
+    """The name of a bundle: the SHA-256 of its bytes."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def record_line(claimed: str, record: dict[str, Any]) -> str:
+    """A record's line. claimed: its id."""
+    return canonical_json({"id": claimed, "record": record})
+
+
+def _line(kind: str, data: dict[str, Any]) -> str:
+    return canonical_json({kind: data})
+
+
+def read_bundle(content: bytes, name: str) -> Bundle:
+    """The bundle of a text from outside, every line of it checked.
+
+    BundleRefused, with each refused line and the reason, if one is not what this tool writes;
+    name: of the file, for the message.
+    """
+    bundle, refusals = read_lines(numbered(content, name))
+    if refusals:
+        raise refused(name, refusals)
+    return bundle
+
+
+class BundleRefused(RegistryError):  # noqa: N818 - what was done to it, not what went wrong
+    """A bundle is hostile, damaged, or not signed by who is trusted; nothing of it was taken."""
+
+
+def refused(name: str, refusals: list[Refusal]) -> BundleRefused:
+    """The error that lists what was not let in, and why."""
+    told = [str(refusal) for refusal in refusals[:TOLD]]
+    if len(refusals) > TOLD:
+        told.append(f"and {len(refusals) - TOLD} more")
+    return BundleRefused(
+        f"{name} is refused, and nothing of it was taken:\n  " + "\n  ".join(told),
+        "Ask who made it to export it again with their own ansor-deploy; take in no bundle "
+        "that was changed by hand.",
+    )
+
+
+def numbered(content: bytes, name: str) -> list[tuple[str, str]]:
+    """The lines after the header, each with its place; BundleRefused if it is no bundle at all."""
+    reason = ""
+    lines = content.decode("ascii", errors="replace").split("\n")
+    if len(content) > MOST_BYTES:
+        reason = f"it is larger than {MOST_BYTES >> 20} MiB"
+    elif not lines[0].startswith('{"ansor-deploy-bundle":'):
+        reason = "it is not a bundle of ansor-deploy"
+    elif lines[0] != _HEADER:
+        reason = f"this ansor-deploy reads version {VERSION} of bundles: update it"
+    elif lines[-1]:
+        reason = "its end is missing"
+    elif any(before >= after for before, after in pairwise(lines[1:-1])):
+        reason = "its lines are not sorted, or one stands there twice"
+    if reason:
+        raise refused(name, [Refusal("line 1", reason)])
+    return [(f"line {number}", line) for number, line in enumerate(lines[1:-1], 2)]
+
+
+def read_lines(lines: Iterable[tuple[str, str]]) -> tuple[Bundle, list[Refusal]]:
+    """What of the lines may come in, and what may not. Each is (place, text)."""
+    reading = _Reading()
+    sorted_out: dict[str, list[tuple[str, Any]]] = {kind: [] for kind in _ORDER}
+    for place, text in lines:
+        entry = reading.attempt(place, _entry, text)
+        if entry is not None:
+            kind, data = entry
+            sorted_out[kind].append((place, data))
+    for kind, check in _ORDER.items():
+        for place, data in sorted_out[kind]:
+            reading.attempt(place, check, reading, data)
+    found = Bundle(reading.targets, reading.workloads, reading.records, frozenset(reading.searches))
+    return closed(found), reading.refusals
+
+
+def _entry(text: str) -> tuple[str, Any]:
+    value = strict_json(text, MOST_LINE)
+    refuse(not isinstance(value, dict), f"{quoted(text)} is no entry of a bundle")
+    if "record" in value:
+        return "record", exactly(value, "id", "record")
+    kind = next(iter(value), "")
+    refuse(len(value) != 1 or kind not in _ORDER, f"{quoted(text)} is no entry of a bundle")
+    return kind, value[kind]
+
+
+class _Reading:
+    """What has been let in so far, and what has not."""
+
+    def __init__(self) -> None:
+        self.targets: dict[str, Target] = {}
+        self.workloads: dict[str, Workload] = {}
+        self.records: dict[str, Record] = {}
+        self.searches: set[SearchEnd] = set()
+        self.refusals: list[Refusal] = []
+
+    def attempt(self, place: str, check: Callable[..., Any], *given: Any) -> Any:
+        """What the check gives; None, and a refusal, where it refuses."""
+        try:
+            return check(*given)
+        except Refused as error:
+            self.refusals.append(Refusal(place, str(error)))
+            return None
+
+    def target(self, data: Any) -> None:
+        target = check_target(data)
+        self.targets[target.fingerprint] = target
+
+    def workload(self, data: Any) -> None:
+        workload = check_workload(data)
+        refuse(workload.key in self.workloads, "workload: it is there twice")
+        self.workloads[workload.key] = workload
+
+    def record(self, data: Any) -> None:
+        target, workload = self._of(data["record"])
+        record = check_record(data["id"], data["record"], target.kind, workload.flops)
+        self.records[record.id] = record
+
+    def search(self, data: Any) -> None:
+        self._of(data)
+        self.searches.add(check_search(data))
+
+    def _of(self, data: Any) -> tuple[Target, Workload]:
+        """The target and workload that a record or search is for, which must be here as well."""
+        key = data.get("key") if isinstance(data, dict) else None
+        key = exactly(key, "workload", "target")
+        for name in key.values():
+            refuse(not isinstance(name, str), f"{quoted(name)} is no key")
+        found = TaskKey(**key)
+        target, workload = self.targets.get(found.target), self.workloads.get(found.workload)
+        if target is None or workload is None:
+            which = "target" if target is None else "workload"
+            raise Refused(f"its {which} {quoted(key[which])} is not in the bundle")
+        return target, workload
+
+
+_ORDER: dict[str, Callable[[_Reading, Any], None]] = {
+    "target": _Reading.target,
+    "workload": _Reading.workload,
+    "record": _Reading.record,
+    "search": _Reading.search,
+}

@@ -1,0 +1,172 @@
+"""Registries give each other what they know: through a file, a folder or any fsspec URL.
+
+A place that is pushed to holds bundles that never change, each named after the SHA-256 of its
+bytes. To pull is to take in all of them. A registry is a set of records, so neither order nor
+repetition matters, and nobody has to serve anything.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import RegistryError, UsageError
+from .bundle import MOST_BYTES, Bundle, BundleRefused, Refusal, digest, read_bundle, refused
+from .place import SIGNATURE, Place, name_of
+from .signing import Signer, check_signature, signed_by
+from .transfer import Taken, contents, take_in
+
+Trusted = frozenset[bytes]
+
+_ZSTD = ".zst"
+
+
+@dataclass(frozen=True)
+class Given:
+    """What left a registry. name: of the bundle, "" where there was nothing new.
+
+    left_out: records that no other registry would take in, as those of a rule that uses an
+    instruction of its own.
+    """
+
+    name: str
+    records: int
+    left_out: list[Refusal]
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """What came from a place. torn: bundles whose upload did not end. refused: what was hostile."""
+
+    taken: Taken
+    bundles: int
+    torn: list[str]
+    refused: list[BundleRefused]
+
+
+def export_file(registry: Path, file: Path, signer: Signer | None = None) -> Given:
+    """Write all of a registry as a bundle; compressed if the name ends in `.zst`."""
+    if not file.parent.is_dir():
+        raise UsageError(f"there is no folder {file.parent}", "Make it, or write elsewhere.")
+    bundle, left_out = contents(registry)
+    plain = bundle.to_bytes()
+    content = _zstandard().ZstdCompressor().compress(plain) if file.suffix == _ZSTD else plain
+    signature = file.with_name(file.name + SIGNATURE)
+    if signer is None:
+        signature.unlink(missing_ok=True)  # of what was there before
+    else:
+        _write(signature, signer.sign(content).encode())
+    _write(file, content)
+    return Given(digest(plain), len(bundle.records), left_out)
+
+
+def import_file(registry: Path, file: Path, trusted: Trusted | None = None) -> Taken:
+    """Take in a bundle's file, all or nothing. trusted: keys, one of which must have signed it."""
+    content = _read(file)
+    if trusted is not None:
+        signature = file.with_name(file.name + SIGNATURE)
+        signed = signature.read_bytes() if signature.exists() else None
+        check_signature(str(file), content, signed, trusted)
+    if file.suffix == _ZSTD:
+        content = _expanded(file, content)
+    return take_in(registry, read_bundle(content, str(file)))
+
+
+def merge_file(registry: Path, other: Path) -> Taken:
+    """Take in all of another registry's file, or nothing."""
+    bundle, refusals = contents(other)
+    if refusals:
+        raise refused(str(other), refusals)
+    return take_in(registry, bundle)
+
+
+def push(registry: Path, url: str, signer: Signer | None = None) -> Given:
+    """Add a bundle of what a place does not have yet.
+
+    What others signed there counts as missing for one who signs.
+    """
+    bundle, left_out = contents(registry)
+    place = Place(url)
+    new = bundle.without(_known(place, signer) if place.exists() else ())
+    if not new.records and not new.searches:
+        return Given("", 0, left_out)
+    content = new.to_bytes()
+    name = name_of(content)
+    if signer is not None:  # first, so that the bundle is never there without it
+        place.write(name + SIGNATURE, signer.sign(content).encode())
+    place.write(name, content)
+    return Given(name, len(new.records), left_out)
+
+
+def pull(registry: Path, url: str, trusted: Trusted | None = None) -> Pulled:
+    """Take in every whole bundle of a place; a hostile one is left there, with the reasons."""
+    place = Place(url)
+    taken, count, torn, refusals = Taken(0, 0), 0, [], []
+    for name in place.names():
+        content = place.bundle(name)
+        if content is None:
+            torn.append(name)
+            continue
+        try:
+            if trusted is not None:
+                check_signature(name, content, place.signature(name), trusted)
+            taken += take_in(registry, read_bundle(content, name))
+            count += 1
+        except BundleRefused as error:
+            refusals.append(error)
+    return Pulled(taken, count, torn, refusals)
+
+
+def _known(place: Place, signer: Signer | None) -> Iterator[Bundle]:
+    """The bundles that others can pull, and would trust as they trust the signer."""
+    for name in place.names():
+        content = place.bundle(name)
+        if content is None:
+            continue
+        if signer and not signed_by(content, place.signature(name), signer.public):
+            continue
+        try:
+            yield read_bundle(content, name)
+        except BundleRefused:
+            continue
+
+
+def _read(file: Path) -> bytes:
+    with file.open("rb") as stream:
+        return stream.read(MOST_BYTES + 1)
+
+
+def _write(file: Path, content: bytes) -> None:
+    """Whole or not at all."""
+    unfinished = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        unfinished.write_bytes(content)
+        unfinished.replace(file)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _expanded(file: Path, content: bytes) -> bytes:
+    zstandard = _zstandard()
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(content) as stream:
+            found: bytes = stream.read(MOST_BYTES + 1)
+            return found
+    except zstandard.ZstdError as error:
+        raise RegistryError(
+            f"{file} is damaged: {error}", "Copy it again, or have it exported again."
+        ) from error
+
+
+def _zstandard() -> Any:
+    try:
+        import zstandard
+    except ImportError as error:
+        raise RegistryError(
+            f"a file that ends in {_ZSTD} needs the package zstandard",
+            "Install it (pip install 'ansor-deploy[zstd]'), or leave the ending away.",
+        ) from error
+    return zstandard

@@ -1,0 +1,101 @@
+"""Lock files: the very records that a build used, to be kept in version control.
+
+    {"ansor-deploy-lock":1,"target":"<fingerprint>","tool":"0.1.0","tvm":"0.27.0.post1"}
+    {"id":"<SHA-256 of the record>","record":{...}}
+
+Canonical JSON, one whole record a line, in the order of their keys: a changed schedule is one
+changed line. Others may edit the file, so it is read like anything from outside.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from .. import __version__
+from ..errors import RegistryError
+from ..target import Target
+from .bundle import MOST_BYTES, MOST_LINE, record_line
+from .doubt import Refused, exactly, quoted, refuse, strict_json
+from .firewall import check_record
+from .keys import TaskKey, canonical_json
+from .record import Record
+
+VERSION = 1
+_FORMAT = "ansor-deploy-lock"
+_REMEDY = "Write it anew with a build that may tune, or restore it from version control."
+
+
+def write_lock(path: Path, target: Target, tvm: str, records: Iterable[Record]) -> bool:
+    """Write the lock of a build; whether it differs from what was there.
+
+    One record of each key, all for this target and TVM. An equal file is left alone, its time of
+    change too.
+    """
+    ordered = sorted(records, key=lambda record: record.key)
+    header = {_FORMAT: VERSION, "target": target.fingerprint, "tool": __version__, "tvm": tvm}
+    lines = [canonical_json(header), *(record_line(r.id, r.to_json()) for r in ordered)]
+    content = "".join(f"{line}\n" for line in lines).encode()
+    if path.exists() and path.read_bytes() == content:
+        return False
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        unfinished.write_bytes(content)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return True
+
+
+def read_lock(path: Path, target: Target, tvm: str) -> dict[TaskKey, Record]:
+    """The records of a lock, by key.
+
+    RegistryError, with line and reason, if a line is not what `write_lock` writes, or the lock is
+    for another target or TVM.
+    """
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(MOST_BYTES + 1)
+    except OSError as error:
+        hint = "Name the lock that a build has written."
+        raise RegistryError(f"the lock {path} cannot be read: {error.strerror}", hint) from error
+    number = 1
+    found: dict[TaskKey, Record] = {}
+    try:
+        refuse(len(content) > MOST_BYTES, "it is too large")
+        header, *lines = _lines(content)
+        _check_header(header, target, tvm)
+        for number, line in enumerate(lines, 2):  # noqa: B007 - the error names it
+            record = _record(line, target, tvm)
+            refuse(found and record.key <= max(found), "its key is not behind that before it")
+            found[record.key] = record
+    except Refused as refused:
+        raise RegistryError(f"{path}:{number}: {refused}", _REMEDY) from refused
+    return found
+
+
+def _lines(content: bytes) -> list[str]:
+    lines = content.decode("ascii", errors="replace").split("\n")
+    refuse(lines.pop() or not lines, "its end is missing")
+    return lines
+
+
+def _check_header(line: str, target: Target, tvm: str) -> None:
+    refuse(not line.startswith(f'{{"{_FORMAT}":'), "it is not a lock of ansor-deploy")
+    header = exactly(strict_json(line, MOST_LINE), _FORMAT, "target", "tool", "tvm")
+    refuse(header[_FORMAT] != VERSION, f"this ansor-deploy reads version {VERSION} of locks")
+    refuse(
+        header["target"] != target.fingerprint,
+        f"it is for the target {quoted(header['target'])}, and not for {target.name} "
+        f"({target.fingerprint[:8]})",
+    )
+    refuse(header["tvm"] != tvm, f"it is for TVM {quoted(header['tvm'])}, and this is {tvm}")
+
+
+def _record(line: str, target: Target, tvm: str) -> Record:
+    entry = exactly(strict_json(line, MOST_LINE), "id", "record")
+    record = check_record(entry["id"], entry["record"], target.kind)
+    refuse(record.key.target != target.fingerprint, "the record is for another target")
+    refuse(record.provenance.tvm != tvm, "the record was made with another TVM")
+    return record
