@@ -158,14 +158,11 @@ def _base(
 
 
 def complaints(values: dict[str, Any]) -> list[str]:
-    """What is wrong with the values of some of a target's fields, in words."""
-    gpu = values.get("gpu", {})
-    checked = [(_CHECKS.get(key), key, value) for key, value in values.items()]
-    if isinstance(gpu, dict):
-        checked += [(_GPU_CHECKS.get(key), f"gpu.{key}", value) for key, value in gpu.items()]
-        checked += [(None, missing, None) for missing in _missing(GpuLimits, gpu or None, "gpu.")]
-    found = [(key, check(value) if check else "known") for check, key, value in checked]
-    return [f"{key} must be {complaint}" for key, complaint in found if complaint]
+    """What is wrong with the values of a target's fields, in words; KeyError for other fields."""
+    found = {key: _CHECKS[key](value) for key, value in values.items()}
+    if isinstance(gpu := values.get("gpu"), dict):
+        found |= {f"gpu.{key}": _GPU_CHECKS[key](value) for key, value in gpu.items()}
+    return [f"{key} must be {complaint}" for key, complaint in found.items() if complaint]
 
 
 def _check(file: TomlFile) -> None:

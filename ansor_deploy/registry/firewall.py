@@ -10,11 +10,11 @@ be anything but a schedule.
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from statistics import median
 from typing import Any
 
-from ..target import Target, complaints
+from ..target import GpuLimits, Target, complaints
 from .doubt import exactly, is_int, is_number, quoted, refuse
 from .instructions import check_trace
 from .keys import TaskKey, canonical_json, sha256
@@ -59,10 +59,13 @@ def target_fields(target: dict[str, Any]) -> dict[str, Any]:
 
 def check_target(data: Any) -> Target:
     """The target of `target_fields`, named after its cpu; Refused if it is none."""
-    exactly(data, *_IDENTITY)
-    wrong = complaints({name: value for name, value in data.items() if value is not None})
+    gpu = exactly(data, *_IDENTITY)["gpu"]
+    if gpu is not None:
+        exactly(gpu, *(field.name for field in fields(GpuLimits)))
+    given = {name: data[name] for name in _IDENTITY if name != "gpu" or gpu is not None}
+    wrong = complaints(given)
     refuse(wrong, f"target: {'; '.join(wrong)}")
-    refuse((data["kind"] == "cuda") != (data["gpu"] is not None), "target: kind and gpu differ")
+    refuse((data["kind"] == "cuda") != (gpu is not None), "target: kind and gpu differ")
     refuse(len(canonical_json(data)) > 4096, "target: it is too long")
     refuse(data["features"] != sorted(data["features"]), "target: features are not sorted")
     # Estimates use the figures of a target that was declared here, never these.
