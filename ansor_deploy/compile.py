@@ -14,13 +14,17 @@ from .model.tasks import Task
 from .registry.keys import TaskKey
 from .registry.record import Record
 from .search.default import default_schedule
-from .search.trace import replay
+from .search.trace import copies, replay
 from .target import Target
 
 # Linking holds the weights as object file and as library, and the untuned library beside the
 # tuned one; code and symbols come on top.
 COPIES = 5
 SPARE_BYTES = 16 << 20
+
+# Copies of a statement that vectors and unrolled loops make; no rule's programs come near it. A
+# record from elsewhere could keep the compiler busy for days.
+MOST_COPIES = 1 << 16
 
 
 def compile_model(
@@ -48,13 +52,15 @@ def schedule(task: Task, record: Record | None, target: Target) -> Any:
     """The task's scheduled PrimFunc."""
     if record is None:
         return default_schedule(task.mod, target).mod["main"]
+    hint = "tune into a new registry (--registry PATH), and report the record"
+    named = f"record {record.id[:12]} of task {task.name}"
     try:
-        return replay(task.mod, record.trace).mod["main"]
+        sch = replay(task.mod, record.trace)
     except (RuntimeError, ValueError) as error:  # a ScheduleError is a RuntimeError
-        raise RegistryError(
-            f"record {record.id[:12]} of task {task.name} does not replay on its program",
-            "tune into a new registry (--registry PATH), and report the record",
-        ) from error
+        raise RegistryError(f"{named} does not replay on its program", hint) from error
+    if (count := copies(sch)) > MOST_COPIES:
+        raise RegistryError(f"{named} would write out its body {count} times", hint)
+    return sch.mod["main"]
 
 
 def check_space(model: Imported, folder: Path) -> None:

@@ -60,7 +60,7 @@ def read_lock(path: Path, target: Target, tvm: str) -> dict[TaskKey, Record]:
     except OSError as error:
         hint = "Name the lock that a build has written."
         raise RegistryError(f"the lock {path} cannot be read: {error.strerror}", hint) from error
-    number = 1
+    number, last = 1, None
     found: dict[TaskKey, Record] = {}
     try:
         refuse(len(content) > MOST_BYTES, "it is too large")
@@ -68,8 +68,8 @@ def read_lock(path: Path, target: Target, tvm: str) -> dict[TaskKey, Record]:
         _check_header(header, target, tvm)
         for number, line in enumerate(lines, 2):  # noqa: B007 - the error names it
             record = _record(line, target, tvm)
-            refuse(found and record.key <= max(found), "its key is not behind that before it")
-            found[record.key] = record
+            refuse(last and record.key <= last, "its key is not behind that before it")
+            last, found[record.key] = record.key, record
     except Refused as refused:
         raise RegistryError(f"{path}:{number}: {refused}", _REMEDY) from refused
     return found
