@@ -5,13 +5,15 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from registry_samples import TARGET
 
 from ansor_deploy.registry.bundle import Bundle, read_bundle
 from ansor_deploy.registry.keys import canonical_json, sha256
-from ansor_deploy.registry.record import Record
+from ansor_deploy.registry.record import Record, SearchEnd
+from ansor_deploy.registry.transfer import take_in
 
 TVM = "0.27.0.post1"
 HEADER = '{"ansor-deploy-bundle":1}'
@@ -140,3 +142,15 @@ def record(size: int = 64, seconds: float = 1e-3) -> Record:
     """A good record."""
     (found,) = bundle(size, seconds=seconds).records.values()
     return found
+
+
+def registry(path: Path, *sizes: int, seconds: float = 1e-3, ended: bool = False) -> Path:
+    """A registry that holds a record for each size; its searches have ended, if asked for."""
+    found = bundle(*sizes, seconds=seconds)
+    when = "2026-01-31T12:00:00+00:00"
+    ends = [
+        SearchEnd(one.key, TVM, "ansor", 64, "limit", 64, when)
+        for one in (found.records.values() if ended else ())
+    ]
+    take_in(path, Bundle(found.targets, found.workloads, found.records, frozenset(ends)))
+    return path

@@ -36,6 +36,7 @@ _OWN = (
     "measure/__init__.py",
     "measure/check.py",
     "measure/child.py",
+    "measure/contest.py",
     "measure/fence.py",
     "measure/runner.py",
     "measure/tensors.py",

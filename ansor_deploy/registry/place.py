@@ -68,9 +68,9 @@ class Place:
         except ImportError as error:
             hint = f"Install what it needs (for S3: pip install s3fs): {error}"
             raise RegistryError(f"{self.url} needs another package to be reached", hint) from error
-        except NotImplementedError as error:
+        except RuntimeError as error:  # what a file system does not offer
             hint = "Push to a folder or a bucket; from an HTTP server one can only pull."
-            raise RegistryError(f"{self.url} cannot be written to", hint) from error
+            raise RegistryError(f"{self.url} cannot do that: {error!r}", hint) from error
         except Exception as error:  # every file system has errors of its own
             what = str(error).strip() or type(error).__name__
             hint = "Check the address, and that you may read and write there."

@@ -25,7 +25,8 @@ from ansor_deploy.linker import export
 from ansor_deploy.measure import codegen
 from ansor_deploy.measure.signature import signature
 from ansor_deploy.measure.worker import WorkerFailure
-from ansor_deploy.model.canonical_text import canonical_text, parse as parse_program
+from ansor_deploy.model.canonical_text import canonical_text
+from ansor_deploy.model.canonical_text import parse as parse_program
 from ansor_deploy.project import shipped
 from ansor_deploy.target import load_target
 
