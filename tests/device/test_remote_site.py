@@ -1,4 +1,4 @@
-"""Candidates built here run on an emulated Cortex-A53 behind SSH, and cost nothing but themselves."""
+"""Candidates built here run on an emulated Cortex-A53 over SSH, and harm none but themselves."""
 
 import os
 import signal
