@@ -144,7 +144,7 @@ def test_a_linker_that_refuses_is_told_apart_from_a_build_that_fails(tools, tmp_
     tools(gnu, "ld")  # this machine's own, which knows no other
     with pytest.raises(LinkError, match=r"k\.so cannot be linked: .*ld:"):
         build(FOREIGN, tmp_path / "k.so")
-    builder = Builder(FOREIGN, tmp_path, workers=1)
+    builder = Builder(FOREIGN, tmp_path)
     try:
         builder.start()
         (failed,) = builder.build([BuildJob(canonical_text(kernel()), "default")])
@@ -165,6 +165,6 @@ def test_no_linker_for_the_target_is_one_error_with_its_remedy(tools, tmp_path):
         pytest.skip("ziglang is here, and links for every architecture")
     tools("true", "true")
     with pytest.raises(AnsorError, match=f"no linker for {FOREIGN.triple}") as caught:
-        Builder(FOREIGN, tmp_path, workers=1).start()
+        Builder(FOREIGN, tmp_path).start()
     assert "pip install ziglang" in caught.value.hint
     assert "apt-get install gcc-" in caught.value.hint
