@@ -73,6 +73,8 @@ class _Agent:
                 self._open_session()
                 while True:
                     self._answer(*self._requests.get())
+        except OSError as error:  # of the lock, or of a home folder that cannot be written
+            os.write(2, f"{error}\n".encode())
         finally:
             self._end()
 

@@ -11,6 +11,7 @@ import graphs
 import numpy as np
 import pytest
 from built import executable
+from kernels import ASTRAY, ENDLESS
 from tvm import te
 
 from ansor_deploy import verify
@@ -34,6 +35,8 @@ RPI3 = load_target("rpi3", [shipped("targets")])
 RUN = "ansor_deploy.measure.runner:run"
 REFERENCE = "ansor_deploy.measure.runner:reference"
 CALM, HASTY = 120.0, 3.0  # seconds
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -71,15 +74,17 @@ def assert_idle(board):
         time.sleep(0.1)
 
 
-def candidate(folder, factor, rows=32):
-    """A product times a factor, as a payload for the runner; row by row far off where rows is 0."""
-    a, b = te.placeholder((32, 64), name="a"), te.placeholder((64, 48), name="b")
-    k = te.reduce_axis((0, 64), name="k")
-    c = te.compute((32, 48), lambda i, j: te.sum(a[i, k] * b[k, j] * factor, axis=k), name="c")
-    text = canonical_text(te.create_prim_func([a, b, c]))
-    payload = {"text": text, "how": "default", "target": RPI3.to_json()}
-    built = codegen.build({**payload, "path": str(folder / f"times-{factor}.so")})
+def candidate(folder, text):
+    """A payload for the runner."""
+    payload = {"text": text, "how": "plain", "target": RPI3.to_json()}
+    built = codegen.build({**payload, "path": str(folder / "candidate.so")})
     return {**built, "signature": signature(parse_program(text)).to_json(), "seed": 0, "best": None}
+
+
+def times(factor):
+    x = te.placeholder((64, 64), name="x")
+    y = te.compute((64, 64), lambda i, j: x[i, j] * te.const(factor, "float32"), name="y")
+    return canonical_text(te.create_prim_func([x, y]))
 
 
 def sent(site, payload, expected):
@@ -87,23 +92,27 @@ def sent(site, payload, expected):
 
 
 def test_candidates_are_checked_and_timed_on_the_board(site, tmp_path):
-    right, wrong = (candidate(tmp_path, factor) for factor in (2, 3))
     expected = site.scratch("expected")
-    site.call(REFERENCE, sent(site, right, expected), CALM)
-    found = site.call(RUN, sent(site, right, expected), CALM)
+    right = sent(site, candidate(tmp_path, times(2)), expected)
+    site.call(REFERENCE, right, CALM)
+    found = site.call(RUN, right, CALM)
     assert (found["error"], found["errors"]["max_abs_err"]) == ("", 0)
     assert min(found["seconds"]) > 0
-    assert site.call(RUN, sent(site, wrong, expected), CALM)["error"] == "wrong-output"
+    wrong = sent(site, candidate(tmp_path, times(3)), expected)
+    assert site.call(RUN, wrong, CALM)["error"] == "wrong-output"
     assert (site.info["arch"], site.info["python"][:5]) == ("aarch64", "3.11.")
 
 
-def test_a_crash_and_a_hang_cost_the_worker_alone(site):
-    for function, kind in (("os:_exit", "raised"), ("time:sleep", "raised")):
+def test_a_crash_and_an_endless_loop_cost_the_candidate_alone(site, tmp_path):
+    expected = site.scratch("expected")
+    right = sent(site, candidate(tmp_path, times(2)), expected)
+    site.call(REFERENCE, right, CALM)
+    for text, seconds, kind in ((ASTRAY, CALM, "crash"), (ENDLESS, HASTY, "timeout")):
+        bad = sent(site, candidate(tmp_path, text), expected)
         with pytest.raises(WorkerFailure) as caught:
-            site.call(function, {}, CALM)
+            site.call(RUN, bad, seconds)
         assert caught.value.kind == kind
-    threads = partial(site.call, "ansor_deploy.devices.served:threads", {}, CALM)
-    assert threads() == 2
+        assert site.call(RUN, right, CALM)["error"] == ""
 
 
 def test_a_model_on_the_board_agrees_with_numpy(site, tmp_path):

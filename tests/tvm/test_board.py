@@ -16,6 +16,7 @@ import numpy as np
 import psutil
 import pytest
 from built import HOST, executable
+from kernels import ASTRAY, ENDLESS
 from local_board import LocalBoard, LocalConnection
 from processes import is_running, wait_until_gone
 from tvm import te
@@ -35,30 +36,6 @@ from ansor_deploy.runtime import Model
 RUN = "ansor_deploy.measure.runner:run"
 REFERENCE = "ansor_deploy.measure.runner:reference"
 TIMEOUT = 20.0
-
-# With the signature of a program that multiplies: one never ends, one writes far off.
-ENDLESS = """
-@T.prim_func(s_tir=True)
-def main(x: T.Buffer((64, 64), "float32"), y: T.Buffer((64, 64), "float32")):
-    T.func_attr({"tirx.noalias": True})
-    for i, j in T.grid(T.int64(1125899906842624), 64):
-        with T.sblock("b0"):
-            v, w = T.axis.remap("RS", [i, j])
-            T.reads(y[0, w])
-            T.writes(y[0, w])
-            y[0, w] = y[0, w] * T.float32(0.5) + x[0, w]
-"""
-ASTRAY = """
-@T.prim_func(s_tir=True)
-def main(x: T.Buffer((64, 64), "float32"), y: T.Buffer((64, 64), "float32")):
-    T.func_attr({"tirx.noalias": True})
-    for i, j in T.grid(T.int64(64), 64):
-        with T.sblock("b0"):
-            v, w = T.axis.remap("SS", [i, j])
-            T.reads(x[v, w])
-            T.writes(y[v * 1073741824, w])
-            y[v * 1073741824, w] = x[v, w]
-"""
 
 
 def times(factor, dtype="float32"):
@@ -275,6 +252,15 @@ def test_an_agent_that_hears_nonsense_ends(opened, data):
     site = opened()
     site._link._stream.write(data, 5)
     wait_until_gone([site.info["pid"]])
+
+
+def test_an_agent_that_cannot_serve_says_why(opened, board):
+    lock = board.temp / "ansor-deploy.lock"
+    lock.rename(board.temp / "another")
+    lock.symlink_to(board.temp / "another")  # as somebody could, in a folder that all may write
+    with pytest.raises(DeviceLost, match=r"testboard is lost: its agent ended: .*symbolic link"):
+        opened()
+    (board.temp / "another").rename(lock)
 
 
 def test_a_second_host_waits_for_its_turn(opened):
