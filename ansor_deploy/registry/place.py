@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from ..errors import RegistryError
 from .bundle import MOST_BYTES, digest
+from .doubt import printable
 
 SIGNATURE = ".sig"
 _NAME = re.compile(r"[0-9a-f]{64}\.jsonl")
@@ -28,9 +29,11 @@ class Place:
         """The bundles that are there, whole or not, sorted."""
         with self._reaching():
             self._files.invalidate_cache()
-            paths = [str(entry["name"]) for entry in self._files.ls(self._root, detail=True)]
-        last = {path.rstrip("/").rpartition("/")[2] for path in paths}
-        return sorted(name for name in last if _NAME.fullmatch(name))
+            entries = self._files.ls(self._root, detail=True)
+        # A named pipe would be read without end.
+        paths = [str(entry["name"]) for entry in entries if entry["type"] == "file"]
+        names = {path.rpartition("/")[2] for path in paths}
+        return sorted(name for name in names if _NAME.fullmatch(name))
 
     def bundle(self, name: str) -> bytes | None:
         """The content of a bundle; None if its upload did not end, or it was changed."""
@@ -70,9 +73,10 @@ class Place:
             raise RegistryError(f"{self.url} needs another package to be reached", hint) from error
         except RuntimeError as error:  # what a file system does not offer
             hint = "Push to a folder or a bucket; from an HTTP server one can only pull."
-            raise RegistryError(f"{self.url} cannot do that: {error!r}", hint) from error
+            what = printable(repr(error))
+            raise RegistryError(f"{self.url} cannot do that: {what}", hint) from error
         except Exception as error:  # every file system has errors of its own
-            what = str(error).strip() or type(error).__name__
+            what = printable(str(error).strip() or type(error).__name__)
             hint = "Check the address, and that you may read and write there."
             raise RegistryError(f"{self.url} cannot be used: {what}", hint) from error
 

@@ -116,7 +116,7 @@ def _lines(connection: Connection) -> Iterator[tuple[str, str]]:
     )
     for kind, query, line in entries:
         for row in reader.execute(query):
-            place = f"{kind} {str(next(iter(row.values())))[:12]}"
+            place = f"{kind} {ascii(str(next(iter(row.values())))[:12])[1:-1]}"
             try:
                 yield place, line(row)
             except (ValueError, KeyError, TypeError, zlib.error, RecursionError):

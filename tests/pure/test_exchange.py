@@ -2,6 +2,7 @@
 
 import http.server
 import json
+import os
 import shutil
 import sqlite3
 import threading
@@ -166,6 +167,14 @@ def test_torn_uploads_are_passed_over_and_mended(tmp_path, place):
     assert pull(tmp_path / "new.db", place).taken == Taken(2, 0)
 
 
+def test_what_is_no_file_is_not_read(tmp_path, place):
+    push(registry(tmp_path / "mine.db", 1), place)
+    os.mkfifo(tmp_path / "place" / f"{'0' * 64}.jsonl")
+    (tmp_path / "place" / f"{'1' * 64}.jsonl").symlink_to("/dev/zero")
+    found = pull(tmp_path / "new.db", place)
+    assert (found.bundles, found.torn) == (1, [])
+
+
 def hostile(place_path):
     one = parts(7)
     one["record"]["seconds"] = [-1.0]
@@ -224,6 +233,8 @@ SPOILT = {
     "NaN": ("UPDATE records SET seconds = '[NaN]'", "not JSON"),
     "deep": ("UPDATE records SET seconds = '" + "[" * 5000 + "'", "not JSON"),
     "target": ("UPDATE targets SET json = '[]'", "not JSON"),
+    "name": ("UPDATE searches SET id = 7, tvm = char(27)", "tvm"),
+    "key": ("UPDATE records SET id = char(27) || '[2J'", "digest"),
     "view": (ENDLESS, "no plain table"),
 }
 
@@ -231,13 +242,14 @@ SPOILT = {
 @pytest.mark.parametrize("name", SPOILT)
 def test_hostile_registries_are_refused(tmp_path, name):
     statements, says = SPOILT[name]
-    other = registry(tmp_path / "other.db", 1)
+    other = registry(tmp_path / "other.db", 1, ended=True)
     raw = sqlite3.connect(other)
     raw.executescript(f"DROP TRIGGER records_are_immutable; {statements}")
     raw.close()
     with pytest.raises(RegistryError) as caught:
         merge_file(tmp_path / "mine.db", other)
     assert says in caught.value.message
+    assert caught.value.message.replace("\n", "").isprintable()
     assert not (tmp_path / "mine.db").exists()
 
 
