@@ -13,11 +13,12 @@ from typing import Any
 
 from ..errors import RegistryError
 from ..target import Target
-from .bundle import MOST_LINE, Bundle, Refusal, read_lines, record_line
+from .bundle import Bundle, Refusal, read_lines, record_line
 from .connect import connect, transaction
 from .faults import explained
 from .firewall import target_fields
 from .keys import canonical_json
+from .rows import unpacked
 from .store import Registry
 
 _TABLES = ("targets", "workloads", "records", "searches")
@@ -103,7 +104,7 @@ def _check_tables(connection: Connection, path: Path) -> None:
 
 
 def _lines(connection: Connection) -> Iterator[tuple[str, str]]:
-    """Every entry as (place, line of a bundle); unchecked, and never larger than a line may be."""
+    """Every entry as (place, line of a bundle); unchecked."""
     reader = connection.cursor()
     reader.row_factory = lambda cursor, row: dict(
         zip([column[0] for column in cursor.description], row, strict=True)
@@ -130,12 +131,12 @@ def _target(row: dict[str, Any]) -> str:
 def _workload(row: dict[str, Any]) -> str:
     parsed = {name: json.loads(row[name]) for name in ("shapes", "dtypes")}
     plain = {name: row[name] for name in ("key", "op", "family", "flops", "bytes")}
-    return canonical_json({"workload": {**plain, **parsed, "text": _unpacked(row["text"])}})
+    return canonical_json({"workload": {**plain, **parsed, "text": unpacked(row["text"])}})
 
 
 def _record(row: dict[str, Any]) -> str:
     parsed = {name: json.loads(row[name]) for name in ("seconds", "proof", "provenance")}
-    return record_line(row["id"], {**parsed, "key": _key(row), "trace": _unpacked(row["trace"])})
+    return record_line(row["id"], {**parsed, "key": _key(row), "trace": unpacked(row["trace"])})
 
 
 def _search(row: dict[str, Any]) -> str:
@@ -146,8 +147,3 @@ def _search(row: dict[str, Any]) -> str:
 
 def _key(row: dict[str, Any]) -> dict[str, str]:
     return {"workload": row["workload"], "target": row["target"]}
-
-
-def _unpacked(blob: bytes) -> str:
-    """At most what a line may hold: a few bytes can spell gigabytes."""
-    return zlib.decompressobj().decompress(blob, MOST_LINE).decode()
