@@ -78,7 +78,7 @@ def workload_fields(workload: Workload) -> dict[str, Any]:
 
 
 def check_workload(data: Any) -> Workload:
-    """The workload of `workload_fields`, named after its operator; Refused if it is none.
+    """The workload of `workload_fields`, without a name; Refused if it is none.
 
     Its program is compared with programs made here, by its digest, and never run.
     """
@@ -97,7 +97,7 @@ def check_workload(data: Any) -> Workload:
         fit = type(value) is float and is_number(value, 0, MOST_WORK)
         refuse(not fit, f"workload: {field} {quoted(value)}")
     shaped = {"shapes": tuple(map(tuple, shapes)), "dtypes": tuple(dtypes)}
-    return Workload(**{**data, "name": data["op"], **shaped})
+    return Workload(**{**data, "name": "", **shaped})
 
 
 def check_record(claimed: Any, data: Any, kind: str, flops: float = 0.0) -> Record:

@@ -37,7 +37,14 @@ if TYPE_CHECKING:
 _CHUNK = 1000  # rows read at a time, so that no lock is held while they are looked at
 
 # Only an equal key is passed over; a row that breaks another rule is a bug and is refused.
-_ADD_WORKLOAD = "INSERT INTO workloads VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+# What others told of a workload has no name, until a model that has it says what it is.
+_ADD_WORKLOAD = """
+    INSERT INTO workloads VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE
+    SET op = excluded.op, name = excluded.name, family = excluded.family,
+        shapes = excluded.shapes, dtypes = excluded.dtypes,
+        flops = excluded.flops, bytes = excluded.bytes
+    WHERE workloads.name = '' AND excluded.name <> ''
+"""
 _ADD_RECORD = "INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _ADD_MEASUREMENT = "INSERT INTO measurements VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)"
 
@@ -180,7 +187,7 @@ class Registry:
         )
 
     def add_workloads(self, workloads: Sequence[Workload]) -> None:
-        """Make workloads known; those that are already known stay as they are."""
+        """Make workloads known; those that a model of this machine named stay as they are."""
         rows = [workload_row(workload) for workload in workloads]
         self._write(_ADD_WORKLOAD, rows)
 

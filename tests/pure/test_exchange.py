@@ -1,5 +1,6 @@
 """Registries give each other records: any order, any number of times, nothing torn or hostile."""
 
+import dataclasses
 import http.server
 import json
 import os
@@ -97,6 +98,19 @@ def test_what_is_known_here_is_not_renamed(tmp_path):
         assert [row["target"] for row in store.query()] == ["board"]
     with Registry.open(other, write=False) as store:
         assert [row["target"] for row in store.query()] == ["cortex-a53"]
+
+
+def test_a_model_knows_better_what_a_workload_is_than_others(tmp_path):
+    mine, other = tmp_path / "mine.db", registry(tmp_path / "other.db", 64)
+    (told,) = bundle(64).workloads.values()
+    own = dataclasses.replace(told, name="add_relu", op="add", family="f" * 64, flops=1.0)
+    merge_file(mine, other)
+    for _ in range(2):
+        with Registry.open(mine) as store:
+            store.add_workloads([own])
+            assert [(row["op"], row["name"]) for row in store.query()] == [("add", "add_relu")]
+        merge_file(mine, other)
+    assert b'"flops":1.0' in exported(mine)
 
 
 def test_places_are_unions(tmp_path, place):
