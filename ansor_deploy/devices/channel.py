@@ -29,6 +29,7 @@ _OPEN_SECONDS = 15.0
 _TICK_SECONDS = 0.1  # how late a time-out may be noticed; data is noticed at once
 _BLOCK = 1 << 15  # what one SSH packet takes
 _STDERR_BLOCKS = 8
+_MOST_STDOUT = 1 << 28  # bytes that `run` takes: a board gone astray may not fill our memory
 _GONE = (paramiko.SSHException, EOFError, OSError)
 
 
@@ -94,7 +95,7 @@ class SshStream:
 
     def complaint(self) -> str:
         """The end of stderr so far."""
-        return b"".join(tuple(self._stderr)).decode(errors="replace")
+        return plain(b"".join(tuple(self._stderr)).decode(errors="replace"))
 
     def close(self) -> None:
         """Close stdin and stdout; most programs then end."""
@@ -106,10 +107,13 @@ class SshStream:
         deadline = time.monotonic() + timeout
         # The command may write before it has read everything: both at once, or both would wait.
         threading.Thread(target=self._feed, args=(stdin, timeout), daemon=True).start()
-        blocks = []
+        stdout = bytearray()
         try:
             while block := self.read(_BLOCK * 8, max(0.001, deadline - time.monotonic())):
-                blocks.append(block)
+                stdout += block
+                if len(stdout) > _MOST_STDOUT:
+                    hint = "See what runs there: it should answer briefly."
+                    raise DeviceError(f"{self._name}: a command's output does not end", hint)
             if not self._channel.status_event.wait(max(0.001, deadline - time.monotonic())):
                 raise TimeoutError  # noqa: TRY301 - the same end as that of the reads
         except TimeoutError as error:
@@ -118,7 +122,7 @@ class SshStream:
         finally:
             self.close()
         self._listener.join(1)
-        return Ran(self._channel.exit_status, b"".join(blocks), self.complaint())
+        return Ran(self._channel.exit_status, bytes(stdout), self.complaint())
 
     def _feed(self, stdin: bytes, timeout: float) -> None:
         with suppress(DeviceLost, *_GONE):  # a command need not read its stdin to succeed
@@ -196,7 +200,8 @@ class SshConnection:
                 channel.exec_command(command)
         except paramiko.ChannelException as error:
             hint = "Its SSH server must allow sessions, several at once: see its log."
-            raise DeviceError(f"{self.name}: allows no session: {error.text}", hint) from error
+            what = f"{self.name}: allows no session: {plain(error.text)}"
+            raise DeviceError(what, hint) from error
         except _GONE as error:
             if self._transport.is_active():
                 raise lost(self.name, "it does not start a command") from error
@@ -225,7 +230,12 @@ class SshConnection:
 def lost(name: str, what: str = "the connection was lost") -> DeviceLost:
     """The error of a device that is no longer there."""
     hint = f"Look at its power and network, then: ansor-deploy devices doctor {name}"
-    return DeviceLost(f"{name}: {what}", hint)
+    return DeviceLost(f"{name}: {plain(what)}", hint)
+
+
+def plain(text: str) -> str:
+    """The text without what a terminal would obey: a board's words end up in messages."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)
 
 
 @contextmanager

@@ -6,13 +6,15 @@ import json
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ..doctor import GIB, Check, Level
 from ..errors import DeviceError
 from ..host import architecture, kernel_flags
 from ..target import Target
-from .channel import SshConnection
+from .channel import SshConnection, plain
 from .connection import Connection
 from .wheels import pinned
 
@@ -66,28 +68,42 @@ def examine(connection: Connection, target: Target, name: str) -> Iterator[Check
     except (IndexError, ValueError):
         yield from without_python(connection, target, ran.status, ran.stderr)
         return
-    yield check_architecture(facts["machine"], target)
-    yield check_word_size(str(facts["bits"]), target)
-    yield check_glibc(*facts["libc"])
-    yield check_python(facts["python"], facts["machine"])
-    yield check_cores(facts["cores"], target)
-    yield check_features(facts["flags"], target)
-    yield check_governor(facts["governors"])
-    yield check_temperature(facts["temperatures"])
-    yield check_throttling(facts["throttled"])
-    yield check_memory(facts["memory"])
-    yield check_disk(facts["disk"])
     # Python's start and the way there lie between the two: where in between is not known.
-    yield check_clock(max(before - facts["time"], facts["time"] - after, 0.0))
-    yield check_load(facts["load"])
-    yield check_runtime(facts["runtimes"], name)
+    try:
+        skew = max(before - facts["time"], facts["time"] - after, 0.0)
+        checks = judge(facts, target, name, skew)
+    except (AttributeError, KeyError, TypeError, ValueError):  # a board is not to be believed
+        found, remedy = "its answer makes no sense", "log in and see what its python3 is"
+        checks = [Check("probe", "FAIL", found, remedy)]
+    for check in checks:
+        yield replace(check, found=plain(check.found), remedy=plain(check.remedy))
+
+
+def judge(facts: dict[str, Any], target: Target, name: str, skew: float) -> list[Check]:
+    """The checks of what `probe.py` found. skew: seconds between its clock and ours."""
+    return [
+        check_architecture(facts["machine"], target),
+        check_word_size(str(facts["bits"]), target),
+        check_glibc(*facts["libc"]),
+        check_python(facts["python"], facts["machine"]),
+        check_cores(facts["cores"], target),
+        check_features(facts["flags"], target),
+        check_governor(facts["governors"]),
+        check_temperature(facts["temperatures"]),
+        check_throttling(facts["throttled"]),
+        check_memory(facts["memory"]),
+        check_disk(facts["disk"]),
+        check_clock(skew),
+        check_load(facts["load"]),
+        check_runtime(facts["runtimes"], name),
+    ]
 
 
 def without_python(
     connection: Connection, target: Target, status: int, complaint: str
 ) -> Iterator[Check]:
     """What a shell can tell where python3 is not there, or does not work."""
-    lines = [*connection.run(_SHELL).stdout.decode(errors="replace").split(), "?", "?"]
+    lines = [*plain(connection.run(_SHELL).stdout.decode(errors="replace")).split(), "?", "?"]
     yield check_architecture(lines[0], target)
     yield check_word_size(lines[1], target)
     last = (complaint.strip().splitlines() or [f"exit status {status}"])[-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -11,11 +12,12 @@ from typing import Any
 import paramiko
 
 from ..errors import DeviceError
-from .channel import lost
+from .channel import lost, plain
 from .known_hosts import parse_public
 from .ssh_config import Route
 
 AUTH_SECONDS = 20.0
+AGENT_SECONDS = 5.0
 
 
 class Keys:
@@ -79,7 +81,7 @@ def authenticate(transport: paramiko.Transport, route: Route, name: str) -> None
     try:
         keys = Keys(route, list(agent.get_keys()) if agent else [], name)
         if not any(_accepted(transport, route, key, name) for key in keys):
-            raise _refused(keys, route, name)
+            raise _refused(keys, route, name, transport.is_active())
     finally:
         if agent is not None:
             agent.close()
@@ -90,7 +92,7 @@ def _accepted(transport: paramiko.Transport, route: Route, key: Any, name: str) 
     try:
         transport.auth_publickey(route.user, key)
     except paramiko.BadAuthenticationType as error:
-        allowed = ", ".join(error.allowed_types)
+        allowed = plain(", ".join(error.allowed_types))
         hint = "Allow PubkeyAuthentication in the board's sshd_config, and add your public key."
         raise DeviceError(f"{name}: it takes no keys, only: {allowed}", hint) from error
     except (paramiko.SSHException, EOFError, OSError) as error:
@@ -99,7 +101,9 @@ def _accepted(transport: paramiko.Transport, route: Route, key: Any, name: str) 
     return bool(transport.is_authenticated())
 
 
-def _refused(keys: Keys, route: Route, name: str) -> DeviceError:
+def _refused(keys: Keys, route: Route, name: str, active: bool) -> DeviceError:
+    if not active and len(keys.offered) < 2:
+        return lost(name, "the connection was lost during the log-in")
     who = f"{name}: {route.user}@{route.host} accepted none of the keys"
     tried = f"{who}: {', '.join(keys.offered) or 'there are none'}"
     if keys.locked:
@@ -109,12 +113,19 @@ def _refused(keys: Keys, route: Route, name: str) -> DeviceError:
             f"Unlock it first: ssh-add {keys.locked[0]}",
         )
     hint = "Copy a public key there (ssh-copy-id), or name the right one with --identity."
-    return DeviceError(tried, hint)
+    return DeviceError(tried if active else f"{tried}; then it hung up", hint)
 
 
 def _agent() -> paramiko.Agent | None:
     """The user's ssh-agent; None where there is none, or it does not answer."""
-    try:
-        return paramiko.Agent()
-    except (paramiko.SSHException, OSError):
-        return None
+    found: list[paramiko.Agent] = []
+
+    def ask() -> None:
+        with suppress(paramiko.SSHException, OSError):
+            found.append(paramiko.Agent())
+
+    # paramiko waits for an agent for ever: one that was forwarded from a host now gone, say.
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(AGENT_SECONDS)
+    return found[0] if found else None

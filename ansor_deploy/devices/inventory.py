@@ -120,8 +120,8 @@ class Inventory:
             devices.pop(name, None)
             quarantines.pop(name, None)
 
+        self._pin(name, [])  # first: a device without a pin is refused, a pin without one waits
         self._change(change)
-        self._pin(name, [])
 
     def keys(self, name: str) -> Sequence[HostKey]:
         """The host keys that `trust` pinned for a device."""
@@ -241,6 +241,8 @@ def _check(device: Device, bracketed: bool = False) -> None:
     texts = (device.user, device.host, device.target, device.identity, device.jump)
     if not all(isinstance(text, str) for text in texts) or type(device.port) is not int:
         raise UsageError(f"{device.name}: a field has the wrong type")
+    if not 0 <= device.port < 65536:
+        raise UsageError(f"{device.port} is no port", "A port is a number from 1 to 65535.")
     if device.user and not _USER.fullmatch(device.user):
         raise UsageError(f"{device.user!r} is no user's name", "Use letters, digits, . _ and -")
     is_ipv6 = bool(_IPV6.fullmatch(device.host))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ansor_deploy.devices import doctor, probe
+from ansor_deploy.devices.connection import Ran
 from ansor_deploy.project import shipped
 from ansor_deploy.target import load_target
 
@@ -71,6 +72,32 @@ WIDE = ["avx512f", "avx512bw", "avx512dq", "avx512vl"]
 def test_checks(check, level, says):
     assert (check.level, says in check.found) == (level, True), check
     assert bool(check.remedy) == (level != "ok")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{}, {"cores": "many"}, {"libc": 5}, {"flags": None}, {"temperatures": [1]}, {"time": None}],
+)
+def test_a_board_that_answers_nonsense(change):
+    """It is not to be believed, and may not crash the doctor either."""
+    answer = json.dumps({**probe.facts(), **change} if change else [1, 2])
+    (check,) = doctor.examine(Says(answer), ARM, "pi")
+    assert (check.name, check.level) == ("probe", "FAIL")
+
+
+def test_words_that_a_terminal_would_obey():
+    checks = doctor.examine(Says(json.dumps({**probe.facts(), "machine": "\033[2J"})), ARM, "pi")
+    assert "\033" not in "".join(check.found + check.remedy for check in checks)
+
+
+class Says:
+    """A board whose python3 prints what it likes."""
+
+    def __init__(self, text):
+        self.text = text
+
+    def run(self, command, stdin=b"", timeout=30.0):
+        return Ran(0, self.text.encode(), "")
 
 
 def test_what_a_pi_tells(tmp_path, monkeypatch):

@@ -40,6 +40,17 @@ def test_both_ways_at_once_do_not_wait_for_each_other(connected):
     assert ran.stderr
 
 
+def test_output_without_end(connected, monkeypatch):
+    monkeypatch.setattr(channel, "_MOST_STDOUT", 1 << 20)
+    with pytest.raises(DeviceError, match="does not end"):
+        connected[1].run("cat /dev/zero")
+    assert connected[1].run("echo on").stdout == b"on\n"
+
+
+def test_what_a_terminal_would_obey_is_left_out(connected):
+    assert connected[1].run(r"printf 'a\033[31mb\n' >&2").stderr == "a?[31mb\n"
+
+
 def test_stdin_that_is_not_read(connected):
     assert connected[1].run("echo done", bytes(8 << 20), timeout=60).stdout == b"done\n"
 

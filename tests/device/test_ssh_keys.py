@@ -1,13 +1,14 @@
 """Which keys open a board, and that none of them is told to anybody."""
 
 import logging
+import socket
 import subprocess
 from contextlib import contextmanager
 
 import pytest
 from sshd import make_key
 
-from ansor_deploy.devices import ssh
+from ansor_deploy.devices import identity, ssh
 from ansor_deploy.errors import DeviceError
 
 
@@ -69,6 +70,25 @@ def test_the_agents_keys_do_without_a_file(sshd, device, tmp_path, monkeypatch):
     board = sshd()
     with agent_with(tmp_path, monkeypatch, board.key):
         ssh.connect(device(board, identity="")).close()
+
+
+def test_an_agent_that_does_not_answer(sshd, device, tmp_path, monkeypatch):
+    monkeypatch.setattr(identity, "AGENT_SECONDS", 0.5)
+    monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "agent"))
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(tmp_path / "agent"))
+        silent.listen()
+        ssh.connect(device(sshd())).close()
+
+
+def test_a_server_that_hangs_up_on_too_many_keys(sshd, device, tmp_path, monkeypatch):
+    board = sshd(extra="MaxAuthTries 2\n")
+    others = [make_key(tmp_path / f"key{n}") for n in range(3)]
+    pi = device(board, identity="")
+    with agent_with(tmp_path, monkeypatch, *others, board.key):
+        with pytest.raises(DeviceError, match="then it hung up") as refused:
+            ssh.connect(pi)
+        assert "--identity" in refused.value.hint
 
 
 def test_the_usual_file(sshd, device, home):
