@@ -1,9 +1,9 @@
 """The files that devices and their host keys are kept in."""
 
 import json
+import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from cli_process import PROGRAM, program, refused
@@ -147,7 +147,7 @@ def test_no_home(tmp_path):
         "from ansor_deploy.cli import main; main()"
     )
     command = [sys.executable, "-c", code]
-    env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    env = {name: value for name, value in os.environ.items() if name != "XDG_CONFIG_HOME"}
 
     def run(*words):
         return subprocess.run(
