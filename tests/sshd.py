@@ -105,9 +105,10 @@ class Sshd:
         return self
 
     def _await(self) -> None:
-        """Its pid file is written once it listens."""
-        deadline = time.monotonic() + 10
-        while not (self.folder / "pid").exists():
+        """Its pid file is made once it listens, and is whole when its line has ended."""
+        deadline = time.monotonic() + 30
+        pid = self.folder / "pid"
+        while not (pid.exists() and pid.read_text().endswith("\n")):
             assert time.monotonic() < deadline, (self.folder / "log").read_text()
             time.sleep(0.02)
 
