@@ -128,7 +128,7 @@ def check_sqlite() -> Check:
     """STRICT tables, which the registry is made of, came with SQLite 3.37."""
     found = sqlite3.sqlite_version
     if sqlite3.sqlite_version_info >= (3, 37):
-        return Check("sqlite", "ok", found)
+        return Check("sqlite", "ok", f"{found}, with a rollback journal")
     return Check("sqlite", "FAIL", found, "use a Python with SQLite 3.37 or later")
 
 

@@ -120,10 +120,10 @@ def packed(text: str) -> bytes:
     return packer.compress(text.encode()) + packer.flush()
 
 
-def unpacked(blob: bytes) -> str:
-    """The text of a `packed`; zlib.error or ValueError if it is none."""
+def unpacked(blob: bytes, most: int = _MOST) -> str:
+    """The text of a `packed`; zlib.error or ValueError if it is none, or of more bytes."""
     unpacker = zlib.decompressobj(zdict=_dictionary())
-    text = unpacker.decompress(blob, _MOST)
+    text = unpacker.decompress(blob, most)
     if not unpacker.eof or unpacker.unused_data:
         raise ValueError("a packed text is cut off, too long, or followed by something")
     return text.decode()

@@ -283,6 +283,8 @@ def test_traces_lie_packed_with_a_dictionary_that_never_changes():
     assert rows.unpacked(blob) == trace
     assert len(blob) < len(zlib.compress(trace.encode())) / 3
     assert rows.unpacked(zlib.compress(b"as schema 1 did")) == "as schema 1 did"
+    with pytest.raises(ValueError, match="too long"):
+        rows.unpacked(rows.packed("0" * 100_000), most=1000)
     for broken in (blob[:-1], blob + b"x", blob[:-4] + b"abcd", b""):
         with pytest.raises((zlib.error, ValueError)):
             rows.unpacked(broken)
