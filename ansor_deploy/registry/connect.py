@@ -127,7 +127,7 @@ def _check(connection: sqlite3.Connection, path: Path, *, write: bool) -> None:
             "Update ansor-deploy, or name another registry with --registry PATH.",
         )
     if version < SCHEMA_VERSION:
-        _update(connection, path, version, write=write)
+        _update(connection, path, version)
     if write:
         # WAL is faster, but in SQLite before 3.51.3 two processes can corrupt it.
         connection.execute("PRAGMA journal_mode = DELETE")
@@ -144,11 +144,12 @@ def _header(connection: sqlite3.Connection) -> tuple[int, int, int]:
     return identity, version, tables
 
 
-def _update(connection: sqlite3.Connection, path: Path, version: int, *, write: bool) -> None:
-    if not write:
+def _update(connection: sqlite3.Connection, path: Path, version: int) -> None:
+    """Bring an older file up to date, for a reader as well, and keep a copy of it as it was."""
+    if not all(os.access(place, os.W_OK) for place in (path, path.parent)):
         raise RegistryError(
             f"the registry {path} has schema {version}; this ansor-deploy needs {SCHEMA_VERSION}",
-            "Update it with any command that writes to it, or read a writable copy of it.",
+            "Make it and its folder writable, so that it can be updated, or use a copy of it.",
         )
     with transaction(connection):
         # Another process may have migrated between our look at the version and this lock.
