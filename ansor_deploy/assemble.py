@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from . import __version__, artifact
 from ._tvm import VERSION
 from .compile import check_space, compile_model
-from .current import identity
+from .current import identity, lock_digest
 from .errors import VerificationError
 from .linker import export
+from .places import Place, runs_here
 from .plan import impacts, latencies
 from .registry.keys import TaskKey
 from .registry.record import Record
@@ -19,7 +20,6 @@ from .verify import Comparison, Oracle, Verification, compare_speed, seeded_inpu
 if TYPE_CHECKING:
     from .model.prepare import Prepared
     from .pipeline import Session, TuneResult
-    from .places import Place
     from .registry.store import Registry
     from .report import Report
     from .verify import Library
@@ -55,6 +55,34 @@ def assemble(
         else:
             library = place.load(staged, manifest)
             manifest |= _try(library, place, oracle, model, records, session, report)
+    except BaseException:
+        artifact.discard(staged)
+        raise
+    return artifact.commit(staged, output, manifest)
+
+
+def assemble_frozen(
+    model: Prepared,
+    records: Records,
+    output: Path,
+    session: Session,
+    tuned: TuneResult,
+    report: Report,
+) -> dict[str, Any]:
+    """Write the library of a lock's records and its manifest, which is returned.
+
+    Nothing that is measured is in either: they are the same on every machine. Where the code runs
+    here, its numbers are verified.
+    """
+    manifest = _describe(model, records, session, tuned)
+    manifest["lock"] = lock_digest(session)
+    report.stage("compile", f"{len(records)} of {len(model.tasks)} tasks with a record")
+    check_space(model.imported, output.parent)
+    staged = artifact.stage(output, lambda path: _compile(model, records, session, path))
+    try:
+        if runs_here(session.target):
+            library = Place("host").load(staged, manifest)
+            _verify(library, model, Oracle(model.proto), session, report)
     except BaseException:
         artifact.discard(staged)
         raise
@@ -153,6 +181,7 @@ def _describe(
         "verify": None,
         "speed": None,
         "shipped": "tuned" if records else "untuned",
+        "lock": None,
         "tasks": _tasks(model, records, session),
     }
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import __version__
-from .artifact import previous
+from .artifact import file_sha256, previous
 from .model.digest import digest
 from .registry.keys import TaskKey, canonical_json, sha256
 from .registry.store import Registry
@@ -34,21 +34,29 @@ def identity(model_digest: str, session: Session) -> str:
     )
 
 
+def lock_digest(session: Session) -> str | None:
+    """SHA-256 of the lock that a frozen build takes its records from; None for other builds."""
+    if session.frozen and session.lock:
+        return file_sha256(session.lock) if session.lock.exists() else ""
+    return None
+
+
 def current_manifest(model: Path, output: Path, session: Session) -> dict[str, Any] | None:
     """The output's manifest if a build would change nothing, else None.
 
-    Nothing would change if model, target, tool and output are those of the manifest, the
-    registry's best records are those that it names, and nothing is left that matters.
+    Nothing would change if model, target, tool and output are those of the manifest, and so are
+    the records: of a frozen build those of the lock, of another the registry's best, with nothing
+    left that matters.
     """
     manifest = previous(output)
-    if manifest is None:
+    if manifest is None or manifest.get("lock") != lock_digest(session):
         return None
     external = [model.parent / name for name in manifest["model"]["external"]]
     if not all(path.is_file() for path in external):
         return None
     if manifest["identity"] != identity(digest(model, external), session):
         return None
-    return manifest if _same_records(manifest, session) else None
+    return manifest if session.frozen or _same_records(manifest, session) else None
 
 
 def _same_records(manifest: dict[str, Any], session: Session) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from . import artifact as files
 from .errors import DeviceError, UsageError
 from .places import Place, cannot_run, check_buildable, open_place, runs_here
-from .plan import Budget, Plan, make_plan
+from .plan import Budget, Plan, latencies, make_plan
 from .registry.store import Registry
 from .report import Report
 from .search.objectives import Latency, Objective
@@ -41,6 +41,7 @@ class Session:
     objective: what tuning makes small, of all models together.
     farm: address of a Dask scheduler whose workers build the candidates; "" for this machine.
     devices: names of those that run the code; none for this machine.
+    lock: file of the records that a build uses; written, or, if frozen, all that it may use.
     """
 
     target: Target
@@ -53,6 +54,8 @@ class Session:
     objective: Objective = field(default_factory=Latency)
     farm: str = ""
     devices: tuple[str, ...] = ()
+    lock: Path | None = None
+    frozen: bool = False
 
 
 @dataclass(frozen=True)
@@ -114,16 +117,24 @@ def build(model: Path, output: Path, session: Session, report: Report) -> BuildR
 
     For a target whose code cannot run here, nothing is run: the records that there are, and
     default schedules, make the library. The manifest says so.
-    ModelError, DeviceError, RegistryError, VerificationError or AnsorError where that cannot
-    be done; then nothing was written, and what was measured is in the registry.
+    A frozen build takes its records from the lock alone, and writes the same bytes everywhere.
+    ModelError, DeviceError, MissingRecordError, RegistryError, VerificationError or AnsorError
+    where that cannot be done; then nothing was written, and what was measured is in the registry.
     """
-    from .current import current_manifest
-
+    if session.frozen:
+        return _build_frozen(model, output, session, report)
     if not (runs := bool(session.devices) or runs_here(session.target)):
         session = _without_runs(session, report)
-    manifest = current_manifest(model, output, session)
-    if manifest is not None and (manifest["ran_on"] or not runs):
-        return _unchanged(output, manifest)
+    result = _unchanged(model, output, session, runs=runs)
+    result = result or _build_anew(model, output, session, report)
+    if session.lock is not None:
+        from .locked import write
+
+        write(session.lock, result.manifest, session, report)
+    return result
+
+
+def _build_anew(model: Path, output: Path, session: Session, report: Report) -> BuildResult:
     from .assemble import assemble
     from .verify import Oracle
 
@@ -136,6 +147,27 @@ def build(model: Path, output: Path, session: Session, report: Report) -> BuildR
         report.plan(planned)
         tuned = _tune(planned, session, registry, report, place)
         manifest = assemble(prepared[0], oracle, place, output, session, registry, tuned, report)
+    report.wrote([output, files.manifest_path(output)])
+    return BuildResult(output, manifest, tuned)
+
+
+def _build_frozen(model: Path, output: Path, session: Session, report: Report) -> BuildResult:
+    """From the lock alone: no registry is read and nothing is measured."""
+    if (result := _unchanged(model, output, session, runs=False)) is not None:
+        return result
+    from .assemble import assemble_frozen
+    from .locked import locked_records
+    from .model.prepare import prepare
+
+    files.check_writable(output)
+    check_buildable(session.target)
+    prepared = prepare(model, session.target, session.input_shapes, report)
+    records = locked_records(prepared, output, session)
+    seconds = latencies(prepared.tasks, records, session.target)
+    latency = sum(task.weight * seconds[task.key] for task in prepared.tasks)
+    count, hits = len(prepared.tasks), len(records)
+    tuned = TuneResult(count, hits, 0, count - hits, 0, 0.0, latency * 1e3)
+    manifest = assemble_frozen(prepared, records, output, session, tuned, report)
     report.wrote([output, files.manifest_path(output)])
     return BuildResult(output, manifest, tuned)
 
@@ -246,6 +278,7 @@ def _prepare(
         registry.add_workloads([task.workload for task in model.tasks])
         weights = [(task.key, task.weight) for task in model.tasks]
         registry.add_model(model.digest, model.path.name, weights)
+    _adopt(session, registry)
     return prepared
 
 
@@ -283,12 +316,30 @@ def _tune(
     )
 
 
-def _unchanged(output: Path, manifest: dict[str, Any]) -> BuildResult:
+def _unchanged(model: Path, output: Path, session: Session, *, runs: bool) -> BuildResult | None:
+    """What there is already, if a build would change nothing. runs: it would run the library."""
+    from .current import current_manifest
+
+    if session.lock is not None and not session.frozen:
+        with _registry(session) as registry:
+            _adopt(session, registry)
+    manifest = current_manifest(model, output, session)
+    if manifest is None or (runs and not manifest["ran_on"]):
+        return None
     tasks = manifest["tasks"]
     hits = sum(task["record"] != "default" for task in tasks)
     latency = (manifest["speed"] or manifest["tuning"])["latency_ms"]
     tuned = TuneResult(len(tasks), hits, 0, len(tasks) - hits, 0, 0.0, latency)
     return BuildResult(output, manifest, tuned, up_to_date=True)
+
+
+def _adopt(session: Session, registry: Registry) -> None:
+    """What others have tuned, and left in the lock, is known here as well."""
+    if session.lock is not None:
+        from .locked import adopt
+
+        registry.add_target(session.target)
+        adopt(session.lock, session, registry)
 
 
 def _registry(session: Session) -> Registry:

@@ -134,6 +134,11 @@ class Registry:
         found = ((key, self._rows(sql, (key.workload, key.target, tvm))[0]["n"]) for key in keys)
         return {key: most for key, most in found if most is not None}
 
+    def known(self, keys: Iterable[TaskKey]) -> set[TaskKey]:
+        """Those of the keys whose workload is in the registry."""
+        sql = "SELECT 1 FROM workloads WHERE key = ?"
+        return {key for key in keys if self._rows(sql, (key.workload,))}
+
     def seconds_per_trial(self, target: str) -> float | None:
         """Mean wall-clock seconds of one trial on a target's fingerprint; None if never tuned."""
         row = self._rows(queries.SECONDS_PER_TRIAL, (target,))[0]

@@ -9,8 +9,8 @@ from foreign import TVM, parts, record
 from registry_samples import TARGET
 
 from ansor_deploy.errors import RegistryError
-from ansor_deploy.registry.keys import canonical_json
-from ansor_deploy.registry.lock import read_lock, write_lock
+from ansor_deploy.registry.keys import TaskKey, canonical_json
+from ansor_deploy.registry.lock import Lock, read_lock, write_lock
 from ansor_deploy.registry.record import Record
 
 RECORDS = [record(size) for size in (1, 2, 3)]
@@ -24,13 +24,30 @@ def path(tmp_path):
 
 
 def test_what_is_written_is_read(path):
-    assert read_lock(path, TARGET, TVM) == {record.key: record for record in RECORDS}
+    lock = read_lock(path, TARGET, TVM)
+    assert lock.records == {record.key: record for record in RECORDS}
+    assert lock.defaults == frozenset()
     assert [os.fspath(p.name) for p in path.parent.iterdir()] == ["records.lock"]
 
 
 def test_a_build_without_records_has_a_lock_as_well(tmp_path):
     write_lock(tmp_path / "empty.lock", TARGET, TVM, [])
-    assert read_lock(tmp_path / "empty.lock", TARGET, TVM) == {}
+    assert read_lock(tmp_path / "empty.lock", TARGET, TVM) == Lock({})
+
+
+def test_what_gets_the_default_schedule_is_named_too(tmp_path):
+    path, defaults = tmp_path / "records.lock", [f"{n:064x}" for n in (7, 3)]
+    write_lock(path, TARGET, TVM, RECORDS, defaults)
+    lock = read_lock(path, TARGET, TVM)
+    assert lock.defaults == set(defaults)
+    assert all(lock.names(record.key) for record in RECORDS)
+    assert lock.names(TaskKey(defaults[0], TARGET.fingerprint))
+    assert not lock.names(TaskKey("f" * 64, TARGET.fingerprint))
+    before = path.read_text()
+    for fault in (f"{7:063x}", f"{2:064x}"):
+        path.write_text(before + canonical_json({"default": fault}) + "\n")
+        with pytest.raises(RegistryError, match=r"records\.lock:7"):
+            read_lock(path, TARGET, TVM)
 
 
 def test_an_equal_lock_is_left_alone(path):
