@@ -38,9 +38,11 @@ _OWN = (
     "measure/child.py",
     "measure/contest.py",
     "measure/fence.py",
+    "measure/limits.py",
     "measure/runner.py",
     "measure/tensors.py",
     "measure/worker.py",
+    "measure/workspace.py",
 )
 _TOPS = ("ml_dtypes", "numpy", "numpy.libs", "tvm_ffi", "typing_extensions.py")
 _RUNTIME = "tvm/lib/libtvm_runtime.so"  # all of `tvm`: there is no package to import

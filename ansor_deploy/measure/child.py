@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import importlib
 import json
 import os
-import resource
 import signal
 import sys
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 from ..errors import AnsorError
+from .limits import confine
 
 _PR_SET_PDEATHSIG = 1
 _MESSAGE_CHARS = 600
@@ -24,10 +22,8 @@ def serve(descriptor: int, parent: int, preload: str) -> None:
     """Answer calls on the socket until its other end closes. Never returns."""
     _tie_to(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent alone decides what Ctrl-C means
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash here is data: no core files
-    with contextlib.suppress(OSError):  # where memory runs out, the candidate goes first
-        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     importlib.import_module(preload)  # the second that this may take passes before the first call
+    confine()  # what a candidate does here is data, and the machine's other work goes on
 
     connection = Connection(descriptor)
     connection.send_bytes(b"ready")

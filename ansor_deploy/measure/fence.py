@@ -1,9 +1,9 @@
 """Tensors between fences, so that a kernel that leaves its own memory is seen.
 
-    | 64 KiB of 0xFF | tensor | 64 KiB of 0xFF |
+    | 64 KiB of 0x7F | tensor | 64 KiB of 0x7F |
 
-A write beyond the tensor breaks a fence. A read beyond it gives NaN (of integers, -1), which
-shows in the output wherever it counts.
+A write beyond the tensor breaks a fence. A read beyond it gives a number so large (3.4e38 of
+float32) that it shows in the output wherever it counts; NaN would vanish in a maximum.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ import numpy as np
 from .. import runtime
 
 _BYTES = 1 << 16
-_FENCE = 0xFF
+_FENCE = 0x7F
 
 
 class Fenced:
     """A tensor on the CPU that holds an array, and that can tell whether it still does.
 
+    size: of the tensor, in bytes.
     The memory is the runtime's own: NumPy asks for huge pages, which a deployed library has not.
     """
 
     def __init__(self, array: np.ndarray) -> None:
         self._image = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        size = self._image.size
+        self.size = size = self._image.size
         whole = np.from_dlpack(runtime.empty((size + 2 * _BYTES,), "uint8"))
         self._inside = whole[_BYTES : _BYTES + size]
         self._fences = whole[:_BYTES], whole[_BYTES + size :]

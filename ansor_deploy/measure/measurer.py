@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -23,6 +20,7 @@ from .build import Builder, BuildFailure, BuildJob, Built
 from .exclusive import exclusive
 from .health import DRIFT, TEXT, drift
 from .outcome import Outcome
+from .scratch import Scratch
 from .signature import signature
 from .site import LocalSite, Site
 from .site_runner import SiteRunner
@@ -81,8 +79,8 @@ class Measurer:
     ) -> None:
         self._target, self._seed = target, seed
         self._warn, self._unfit = warn, unfit
-        self._folder = Path(tempfile.mkdtemp(prefix="ansor-deploy-measure-"))
-        self.builder = Builder(target, self._folder, executor)
+        self._scratch = Scratch()
+        self.builder = Builder(target, self._scratch.path, executor)
         self._own = [] if sites else [LocalSite(target.cores)]
         self.sites: list[Site] = [*sites, *self._own]
         self._free: SimpleQueue[SiteRunner] = SimpleQueue()
@@ -129,7 +127,7 @@ class Measurer:
         self._threads.shutdown(wait=True)
         for site in self._own:
             site.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._scratch.close()
 
     @property
     def depth(self) -> int:

@@ -3,8 +3,9 @@
 Inputs and the expected outputs stay here for the task at hand. They are files for the worker
 that comes after this one, should a candidate take it down.
 
-The outputs are poisoned before every timing and compared again after the last: what was timed is
-what was right. Whatever a candidate only reads must be unchanged then, and the memory around it.
+Outputs and workspaces are poisoned before every timing, and the outputs compared again after the
+last: what was timed is what was right. Whatever a candidate only reads must be unchanged then,
+and the memory around it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from .. import runtime
 from .check import compare
 from .child import describe
 from .fence import Fenced
+from .limits import limit_memory
 from .tensors import Signature, numpy_dtype, poisoned, seeded_inputs
+from .workspace import poison_workspaces
 
 runtime.ffi()  # here, so that a worker has it before its first call
 
@@ -67,6 +70,7 @@ class Bound:
     def _poison(self) -> None:
         for output in self.outputs:
             output.restore()
+        poison_workspaces()
 
 
 def reference(payload: dict[str, Any]) -> dict[str, Any]:
@@ -147,6 +151,7 @@ def bind(library: Any, payload: dict[str, Any], positive: bool) -> Bound:
     """Allocate tensors and pack weights; packed weights are poisoned before, as outputs are."""
     spec = payload["signature"]
     inputs = _inputs(json.dumps(spec), payload["seed"], positive)
+    limit_memory(sum(tensor.size for tensor in inputs))
     for tensor in inputs:  # the candidate before may have failed halfway
         tensor.restore()
     made: list[Fenced] = []

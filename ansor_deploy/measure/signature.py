@@ -34,8 +34,8 @@ def written(func: Any) -> tuple[int, ...]:
 
 
 def _index_bound(func: Any) -> int:
-    """Integer inputs below this are valid wherever loaded values serve as indices."""
-    bounds = [_INT_VALUES]
+    """Integer inputs below this are valid wherever loaded values serve as indices; 0: nowhere."""
+    bounds: list[int] = []
 
     def visit(access: Any) -> None:
         source = access.buffer if isinstance(access, tirx.BufferStore) else access.source
@@ -45,7 +45,7 @@ def _index_bound(func: Any) -> int:
 
     structural_walk(func.body, (tvm.ir.TensorLoad, visit))
     structural_walk(func.body, (tirx.BufferStore, visit))
-    return max(1, min(bounds))
+    return max(1, min(_INT_VALUES, *bounds)) if bounds else 0
 
 
 def _loads(expr: Any) -> bool:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import itertools
 import platform
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Any, Protocol
 
+from .scratch import Scratch
 from .worker import Worker
 
 
@@ -56,7 +55,7 @@ class LocalSite:
 
     def __init__(self, cores: int) -> None:
         self.name = platform.node()
-        self._folder = Path(tempfile.mkdtemp(prefix="ansor-deploy-site-"))
+        self._scratch = Scratch()
         self._names = itertools.count()
         # TVM takes half of the cores on x86 unless it is told, before its first parallel loop.
         self._worker = Worker({"TVM_NUM_THREADS": str(cores)})
@@ -79,12 +78,12 @@ class LocalSite:
 
     def drop(self, place: str) -> None:
         """Remove a file that the process wrote; what was put is its owner's to remove."""
-        if Path(place).is_relative_to(self._folder):
+        if Path(place).is_relative_to(self._scratch.path):
             Path(place).unlink(missing_ok=True)
 
     def scratch(self, name: str) -> str:
         """A path in a folder that goes with the site."""
-        return str(self._folder / f"{next(self._names)}-{name}")
+        return str(self._scratch.path / f"{next(self._names)}-{name}")
 
     def restart(self) -> None:
         """Kill the process and start a fresh one in the background."""
@@ -98,4 +97,4 @@ class LocalSite:
     def close(self) -> None:
         """Kill the process and remove its folder."""
         self._worker.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._scratch.close()

@@ -130,13 +130,17 @@ class SiteRunner:
         return self._told(trace, found, reference.oracle)
 
     def _run(self, payload: dict[str, Any], timeout: float) -> dict[str, Any]:
-        """Run a candidate, twice if it crashes: the one before may have left a broken heap."""
+        """Run a candidate, twice if it fails: the one before may have left a broken heap.
+
+        Or little memory. The second time is in a fresh process.
+        """
         function = f"{_RUNNER}:run"
         try:
             found: dict[str, Any] = self.site.call(function, payload, timeout)
         except WorkerFailure as failure:
-            if failure.kind != "crash":
+            if failure.kind == "timeout":
                 raise
+            self.site.restart()
             found = self.site.call(function, payload, timeout)
         finally:
             self.site.start()  # in the background, where it had to be killed

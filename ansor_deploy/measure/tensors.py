@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-_POISON = 0x7F
+_INT_VALUES = 4
+_FLOAT_POISON = np.array([np.inf, np.nan, -np.inf])
+_BYTE_POISON = np.array([0x7F, 0x80], np.uint8)
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,8 @@ class Signature:
     """Shapes and dtypes of a function's parameters, outputs among them.
 
     outputs: positions of the parameters that it writes. bound: integer inputs stay below it,
-    because some are indices. reduction: elements in the longest sum behind an output element.
+    because some are indices; 0 where none is. reduction: elements in the longest sum behind an
+    output element.
     """
 
     shapes: tuple[tuple[int, ...], ...]
@@ -60,20 +63,34 @@ def seeded_inputs(spec: Signature, seed: int, positive: bool = False) -> list[np
         if at in spec.outputs:
             made.append(poisoned(shape, dtype))
         elif dtype == np.bool_ or np.issubdtype(dtype, np.integer):
-            high = 2 if dtype == np.bool_ else spec.bound
-            made.append(rng.integers(0, high, shape).astype(dtype))
+            low, high = _range(dtype, spec.bound)
+            made.append(rng.integers(low, high, shape).astype(dtype))
         else:
             values = rng.random(shape, np.float32)
             made.append(((values if positive else 2 * values - 1) * scale).astype(dtype))
     return made
 
 
+def _range(dtype: np.dtype, bound: int) -> tuple[int, int]:
+    """Least integer, and the one above the greatest. Bytes that are no index take every value."""
+    if dtype == np.bool_:
+        return 0, 2
+    if bound or dtype.itemsize > 1:
+        return 0, bound or _INT_VALUES
+    limits = np.iinfo(dtype)
+    return int(limits.min), int(limits.max) + 1
+
+
 def poisoned(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
-    """NaN, or bytes that no result consists of: an element left unwritten is seen."""
+    """What no result consists of: an element left unwritten is seen.
+
+    Of several kinds in turn, because a sum, a maximum or a minimum that is not initialised may
+    swallow one: NaN and infinities; of integers, very large and very small ones.
+    """
     if dtype == np.bool_ or np.issubdtype(dtype, np.integer):
-        raw = np.full((*shape, dtype.itemsize), _POISON, np.uint8)
+        raw = np.resize(np.repeat(_BYTE_POISON, dtype.itemsize), (*shape, dtype.itemsize))
         return raw.view(dtype).reshape(shape)
-    return np.full(shape, np.nan).astype(dtype)
+    return np.resize(_FLOAT_POISON, shape).astype(dtype)
 
 
 def numpy_dtype(name: str) -> np.dtype:

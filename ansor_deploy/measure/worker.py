@@ -13,6 +13,7 @@ import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -33,7 +34,9 @@ _BOOT = (
 RUNS = "ansor_deploy.measure.runner"  # loads TVM's runtime
 BUILDS = "ansor_deploy.measure.codegen"  # loads its compiler
 _START_SECONDS = 120.0
+_GLANCE_SECONDS = 0.5
 _MAX_REPLY_BYTES = 1 << 24
+_STALLED = struct.pack("@ll", 10, 0)  # seconds and microseconds without a byte within a message
 _TAIL_BYTES = 2000
 
 
@@ -73,6 +76,8 @@ class Worker:
             return
         self.kill()
         ours, theirs = socket.socketpair()
+        for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+            ours.setsockopt(socket.SOL_SOCKET, option, _STALLED)
         with theirs:
             path = [str(Path(entry).resolve()) for entry in sys.path if entry]
             boot = _BOOT.format(
@@ -117,9 +122,12 @@ class Worker:
 
     def result(self) -> Any:
         """The answer to the call under way; raises as `call` does."""
-        if not self._link.poll(max(0.0, self._deadline - time.monotonic())):
-            self.kill()
-            raise WorkerFailure("timeout", f"killed after {self._limit:.3g} s")
+        while not self._link.poll(self._patience()):
+            if self._process is not None and self._process.poll() is not None:
+                raise WorkerFailure("crash", self._bury())  # what it started holds its socket
+            if self._patience() == 0:
+                self.kill()
+                raise WorkerFailure("timeout", f"killed after {self._limit:.3g} s")
         try:
             status, value = json.loads(self._link.recv_bytes(_MAX_REPLY_BYTES))
         except (EOFError, OSError, ValueError) as error:
@@ -159,6 +167,10 @@ class Worker:
             raise WorkerFailure("crash", "the worker process is gone")
         return self._connection
 
+    def _patience(self) -> float:
+        """Seconds until the child is looked at again; 0 at the deadline."""
+        return min(_GLANCE_SECONDS, max(0.0, self._deadline - time.monotonic()))
+
     def _await_ready(self) -> None:
         if self._ready:
             return
@@ -173,7 +185,7 @@ class Worker:
 
     def _bury(self) -> str:
         """What the child died of, in words, with the end of what it printed."""
-        status = 0
+        status = None
         if self._process is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 status = self._process.wait(timeout=1)  # the socket closes a moment before
@@ -192,7 +204,9 @@ def _append_only() -> int:
     return descriptor
 
 
-def _cause(status: int) -> str:
+def _cause(status: int | None) -> str:
+    if status is None:
+        return "its connection broke"
     if status >= 0:
         return f"exit status {status}"
     try:

@@ -1,0 +1,43 @@
+"""What a child process may take of the machine at most."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+from functools import lru_cache
+from pathlib import Path
+
+_FILE_BYTES = 1 << 30  # beyond the outputs of any task; less than what printing fills in seconds
+_MARGIN_BYTES = 1 << 30
+_TIMES = 16
+
+
+def confine() -> None:
+    """No core files, no endless ones, and the first to go where memory runs out."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_BYTES, _FILE_BYTES))
+    with contextlib.suppress(OSError):  # no Linux, or no /proc
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+    _baseline()
+
+
+def limit_memory(size: int) -> None:
+    """From now on, 1 GiB and 16 times `size` bytes more than the process began with.
+
+    size: of the tensors at hand. A schedule keeps copies of them, in other layouts, for every
+    thread at worst; the margin is for stacks and heaps of many threads. An allocation beyond it
+    fails, in this process alone. Does nothing where the system does not tell what is in use.
+    """
+    if baseline := _baseline():
+        most = baseline + _MARGIN_BYTES + _TIMES * size
+        resource.setrlimit(resource.RLIMIT_DATA, (most, resource.RLIM_INFINITY))
+
+
+@lru_cache(maxsize=1)
+def _baseline() -> int:
+    """Bytes of private memory in use when it was first asked; 0 where nobody tells."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+            if line.startswith("VmData:"):
+                return int(line.split()[1]) * 1024
+    return 0

@@ -1,0 +1,53 @@
+"""A temporary folder that outlives no run, not even one that is killed."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+_PREFIX = "ansor-deploy-measure-"
+_GRACE_SECONDS = 60.0  # a folder is there for a moment before it is locked
+
+
+class Scratch:
+    """An empty folder, locked while this process lives; the folders of dead ones are removed.
+
+    path: the folder, which `close` removes.
+    """
+
+    def __init__(self) -> None:
+        _sweep(Path(tempfile.gettempdir()))
+        self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        self._lock = os.open(self.path, os.O_RDONLY)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+
+    def close(self) -> None:
+        """Remove the folder with all that is in it. May be called twice."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+
+def _sweep(parent: Path) -> None:
+    """Remove this user's folders that no living process has locked."""
+    for folder in parent.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):  # locked, or gone, or another user's
+            _remove_if_left(folder)
+
+
+def _remove_if_left(folder: Path) -> None:
+    found = folder.lstat()
+    if found.st_uid != os.getuid() or time.time() - found.st_mtime < _GRACE_SECONDS:
+        return
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os.close(lock)
