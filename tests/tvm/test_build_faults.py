@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import registry_samples
 from cli_process import PROGRAM, answer, everything, heed_permissions, program, refused
 from graphs import model, node, randn
 from onnx import helper
+from processes import MARK, remaining
 
 from ansor_deploy._tvm import VERSION, tvm
 from ansor_deploy.model.prepare import prepare
@@ -26,8 +26,6 @@ from ansor_deploy.registry.store import Registry
 from ansor_deploy.report.plain import QuietReport
 from ansor_deploy.search.trace import dump
 from ansor_deploy.target import load_target
-
-MARK = "ANSOR_DEPLOY_TEST_FAULTS"  # in the environment of what may not outlive a build
 
 
 def dense(rows=8, size=32):
@@ -292,26 +290,6 @@ class Interrupted:
         with Registry.open(folder / "r.db", write=False) as registry:
             self.faults = registry.verify()
             self.measured = registry.stats()["measurements"]
-
-
-def remaining(mark, patience=15):
-    """Processes with the mark in their environment that are still there after a moment."""
-    end = time.monotonic() + patience
-    while (found := marked(mark)) and time.monotonic() < end:
-        time.sleep(0.1)
-    return found
-
-
-def marked(mark):
-    sought = f"{MARK}={mark}\0".encode()
-    return [p for p in Path("/proc").glob("[0-9]*") if sought in environment(p)]
-
-
-def environment(process):
-    try:
-        return (process / "environ").read_bytes()
-    except OSError:  # it has ended, or is another user's
-        return b""
 
 
 @pytest.fixture(scope="module")
