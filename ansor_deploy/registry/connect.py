@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import RegistryError
 from ..project import shipped
-from .faults import explained
+from .faults import damaged, explained
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x416E7344  # "AnsD", in the file's header
 SCHEMA_VERSION = 2
 BUSY_SECONDS = 30.0
+_SMALLEST = 512  # bytes of a page
 
 
 def connect(path: Path, *, write: bool, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
@@ -34,6 +35,8 @@ def connect(path: Path, *, write: bool, busy_seconds: float = BUSY_SECONDS) -> s
             _prepare(path)
         elif not path.exists() or path.stat().st_size == 0:
             return _empty()
+        if path.exists() and 0 < path.stat().st_size < _SMALLEST:
+            raise damaged(path, "it is too small to be one")  # SQLite would take it for empty
         connection = _connect(path, write=write, busy_seconds=busy_seconds)
         try:
             _check(connection, path, write=write)

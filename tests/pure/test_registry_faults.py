@@ -126,6 +126,14 @@ def test_a_text_file_is_not_a_registry(tmp_path):
 
 
 @pytest.mark.parametrize("write", [True, False])
+def test_a_file_of_a_few_bytes_is_left_alone(tmp_path, write):
+    path = tmp_path / "notes.txt"
+    path.write_text("note")
+    assert "too small" in refused(path, write=write)
+    assert path.read_text() == "note"
+
+
+@pytest.mark.parametrize("write", [True, False])
 def test_a_damaged_header_is_refused(path, write):
     with path.open("r+b") as file:
         file.write(bytes(100))
