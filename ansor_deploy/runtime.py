@@ -117,6 +117,21 @@ def ffi() -> Any:
     return tvm_ffi
 
 
+def use_cores(count: int) -> None:
+    """Let kernels take so many of the processors that this process may use.
+
+    TVM by itself takes half of the processors of an x86 machine, for hyper-threads, and pins each
+    thread of its pool to one of them, where it starves beside other work: the caller's, which no
+    thread is pinned for. Here the threads share the processors.
+    """
+    allowed = sorted(os.sched_getaffinity(0))
+    width = max(1, min(count, len(allowed)))
+    os.environ["TVM_NUM_THREADS"] = str(width)
+    shared = -3  # mode "kSpecifyThreadShareAllCore" of TVM's threading_backend.h
+    processors = [str(cpu) for cpu in allowed[:width]]
+    ffi().get_global_func("runtime.config_threadpool")(shared, width, processors)
+
+
 def library() -> Path:
     """Where TVM's runtime library lies: in the package `tvm`, which is found, not imported."""
     spec = find_spec("tvm")
@@ -191,15 +206,8 @@ def _info(entry: dict[str, Any]) -> TensorInfo:
 
 
 def _open(path: Path, cores: int) -> Any:
-    """The main function of a library. The pool is as wide as the target has cores.
-
-    TVM by itself takes half of the processors of an x86 machine for hyper-threads.
-    """
-    width = max(1, min(cores, len(os.sched_getaffinity(0))))
-    os.environ["TVM_NUM_THREADS"] = str(width)
-    processors = [str(cpu) for cpu in sorted(os.sched_getaffinity(0))[:width]]
-    # -3: the threads share these processors; pinning one each starves them beside other work.
-    ffi().get_global_func("runtime.config_threadpool")(-3, width, processors)
+    """The main function of a library. The pool is as wide as the target has cores."""
+    use_cores(cores)
     try:
         machine = load_module(path)["vm_load_executable"]()
         machine["vm_initialization"](_CPU, 0, _POOLED)

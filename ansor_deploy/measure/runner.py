@@ -11,6 +11,7 @@ and the memory around it.
 from __future__ import annotations
 
 import json
+import os
 import time
 from dataclasses import dataclass
 from functools import lru_cache
@@ -28,12 +29,14 @@ from .limits import limit_memory
 from .tensors import Signature, numpy_dtype, poisoned, seeded_inputs
 from .workspace import poison_workspaces
 
-runtime.ffi()  # here, so that a worker has it before its first call
+# Here, so that a worker has it before its first call. Cores: of the target, as the worker was told.
+runtime.use_cores(int(os.environ.get("TVM_NUM_THREADS", "0")) or 1)
 
 MIN_REPEAT_MS = 15.0
 REPEATS = (3, 3, 4)  # until settled
 _SPREAD = 0.03
 _SLOW = 3.0
+_SHORT, _GLANCE = 10e-3, 1e-3  # seconds: of a run that is repeated before it is judged; so long
 _CLOSE = 1.3  # slower than that, no repeat makes it the best
 
 
@@ -128,10 +131,11 @@ def recheck(bound: Bound, payload: dict[str, Any], found: dict[str, Any]) -> dic
 
 def _measure(bound: Bound, best: float | None) -> list[float]:
     """Repeats until they agree, or show that it cannot be the best; one where it is far slower."""
-    first = bound.clock()  # the one before woke the threads and met cold caches
-    if best is not None and first > _SLOW * best:
-        return [first]
-    (estimate,) = bound.times(1, 1) if first * 1e3 < MIN_REPEAT_MS else (first,)
+    estimate = bound.clock()
+    if estimate < _SHORT:  # a single one is all waking of threads and filling of caches
+        (estimate,) = bound.times(max(1, round(_GLANCE / estimate)), 1)
+    if best is not None and estimate > _SLOW * best:
+        return [estimate]
     number = max(1, round(MIN_REPEAT_MS / 1e3 / max(estimate, 1e-7)))
     seconds: list[float] = []
     for repeat in REPEATS:
