@@ -33,7 +33,7 @@ def build(sketches: Sequence[Sketch], genome: Genome, otherwise: Chooser) -> Can
 
     otherwise: answers the questions that the decisions do not.
     """
-    candidate = _program(sketches[genome.sketch], Replay(genome.decisions, otherwise))
+    candidate = program(sketches[genome.sketch], Replay(genome.decisions, otherwise))
     if candidate is None:
         return None
     if genome.merged and not is_merged(candidate.decisions, genome.decisions):
@@ -45,13 +45,14 @@ def recover(sketches: Sequence[Sketch], trace: str) -> tuple[Genome, Candidate] 
     """The decisions that led to a recorded trace; None if no sketch leads there."""
     values = _sampled(trace)
     for at, sketch in enumerate(sketches):
-        candidate = _program(sketch, _Recorded(values))
+        candidate = program(sketch, _Recorded(values))
         if candidate is not None and dump(candidate.sch.trace) == trace:
             return Genome(at, candidate.decisions), candidate
     return None
 
 
-def _program(sketch: Sketch, chooser: Chooser) -> Candidate | None:
+def program(sketch: Sketch, chooser: Chooser) -> Candidate | None:
+    """The sketch's program under a chooser's answers; None where they do not fit."""
     try:
         return sketch.program(chooser)
     except Exception:  # noqa: BLE001 - a rule may be a user's, and a candidate is data
@@ -64,10 +65,10 @@ class _Recorded:
     def __init__(self, values: Sequence[Any]) -> None:
         self._values = iter(values)
 
-    def choose(self, kind: str, node: str, size: int, guess: int) -> int:
+    def choose(self, kind: str, node: str, options: Sequence[Any], guess: int) -> int:
         value = next(self._values, None)
-        if not isinstance(value, int) or not 0 <= value < size:
-            raise ValueError(f"{value} is none of {size} options")
+        if not isinstance(value, int) or not 0 <= value < len(options):
+            raise ValueError(f"{value} is none of {len(options)} options")
         return value
 
     def tile(

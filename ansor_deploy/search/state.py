@@ -35,8 +35,8 @@ class Decision:
 class Chooser(Protocol):
     """Answers the questions of a derivation."""
 
-    def choose(self, kind: str, node: str, size: int, guess: int) -> int:
-        """Index of one of `size` options."""
+    def choose(self, kind: str, node: str, options: Sequence[Any], guess: int) -> int:
+        """Index of one of the options."""
 
     def tile(self, node: str, extent: int, parts: int, limit: int, guess: Sequence[int]) -> Any:
         """`parts` factors of an extent, the last at most `limit`."""
@@ -45,7 +45,7 @@ class Chooser(Protocol):
 class Guess:
     """What the rule thinks best: gives the default schedule."""
 
-    def choose(self, kind: str, node: str, size: int, guess: int) -> int:
+    def choose(self, kind: str, node: str, options: Sequence[Any], guess: int) -> int:
         """The guess."""
         return guess
 
@@ -62,9 +62,9 @@ class Random:
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
 
-    def choose(self, kind: str, node: str, size: int, guess: int) -> int:
+    def choose(self, kind: str, node: str, options: Sequence[Any], guess: int) -> int:
         """Any of the options."""
-        return self._rng.randrange(size)
+        return self._rng.randrange(len(options))
 
     def tile(
         self, node: str, extent: int, parts: int, limit: int, guess: Sequence[int]
@@ -80,12 +80,12 @@ class Replay:
         self._left = list(reversed(decisions))
         self._otherwise = otherwise
 
-    def choose(self, kind: str, node: str, size: int, guess: int) -> int:
+    def choose(self, kind: str, node: str, options: Sequence[Any], guess: int) -> int:
         """As decided, if that is one of the options."""
-        decided = self._next(kind, node, size)
-        if isinstance(decided, int) and decided < size:
+        decided = self._next(kind, node, len(options))
+        if isinstance(decided, int) and decided < len(options):
             return decided
-        return self._otherwise.choose(kind, node, size, guess)
+        return self._otherwise.choose(kind, node, options, guess)
 
     def tile(
         self, node: str, extent: int, parts: int, limit: int, guess: Sequence[int]
@@ -140,7 +140,7 @@ class State:
 
         guess: index of the option that the rule thinks best.
         """
-        index = self.chooser.choose(kind, self.node, len(options), guess)
+        index = self.chooser.choose(kind, self.node, options, guess)
         self.decisions.append(Decision(kind, self.node, index, len(options)))
         share = 1.0 / len(options)
         self.sch.sample_categorical(list(range(len(options))), [share] * len(options), index)
