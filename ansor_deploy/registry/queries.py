@@ -13,6 +13,24 @@ TOP = """
     CROSS JOIN records AS r ON r.id = best.id ORDER BY best.lost, best.latency, best.id
 """
 
+# Tuned, not only looked at; and part of a model that was read here, which made the same text: what
+# others say of a workload is no reason to run it.
+RELATIVES = """
+    SELECT w.* FROM workloads AS w
+    WHERE w.family IN (SELECT value FROM json_each(:families))
+    AND EXISTS (SELECT 1 FROM model_tasks AS k WHERE k.workload = w.key)
+    AND EXISTS (
+        SELECT 1 FROM searches AS s
+        WHERE s.workload = w.key AND s.target = :target AND s.tvm = :tvm
+        AND (s.trials > 1 OR s.reason = 'locked')
+    )
+    AND EXISTS (
+        SELECT 1 FROM records AS r
+        WHERE r.workload = w.key AND r.target = :target AND r.tvm = :tvm
+    )
+    ORDER BY w.key
+"""
+
 SECONDS_PER_TRIAL = """
     SELECT total(seconds) AS seconds, total(trials) AS trials
     FROM tunings WHERE target = ? AND trials > 0

@@ -139,6 +139,14 @@ class Registry:
         sql = "SELECT 1 FROM workloads WHERE key = ?"
         return {key for key in keys if self._rows(sql, (key.workload,))}
 
+    def relatives(self, families: Sequence[str], target: str, tvm: str) -> list[Workload]:
+        """Workloads of these families that were tuned for a target, by a search that has ended.
+
+        Only such as a model of this machine has, so that their texts were made here.
+        """
+        values = {"families": canonical_json(list(families)), "target": target, "tvm": tvm}
+        return [self._workload(row) for row in self._rows(queries.RELATIVES, values)]
+
     def seconds_per_trial(self, target: str) -> float | None:
         """Mean wall-clock seconds of one trial on a target's fingerprint; None if never tuned."""
         row = self._rows(queries.SECONDS_PER_TRIAL, (target,))[0]

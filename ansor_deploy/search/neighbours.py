@@ -1,0 +1,123 @@
+"""Neighbours of a task: measured programs that differ from it in their sizes alone.
+
+A family is what remains of a program when every number is masked: the same operators, fused in
+the same way, with the same dtypes and layouts. What was found for one size says much about the
+next; `refit` carries it over. How near two of a family are is told from their canonical texts:
+nothing is parsed, and no compiler is loaded.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from ..registry.keys import TaskKey
+
+if TYPE_CHECKING:
+    from ..registry.record import Workload
+    from ..registry.store import Registry
+
+NEAREST = 3  # neighbours that a task may have
+TRACES = 3  # best schedules of each
+# What another window (its size, stride or dilation) counts for, in doublings of an extent.
+OTHER_WINDOW = 4.0
+# Doublings from which on the guess of the rules is as good.
+FARTHEST = 8.0
+
+_LOOPS = re.compile(r"^ *for .* in (?:T\.grid|range)\((.*)\):$", re.MULTILINE)
+_AXES = re.compile(r"(\w+(?:, \w+)*) = T\.axis\.remap\('(\w+)'")
+_READS = re.compile(r"T\.reads\((.*)\)$", re.MULTILINE)
+_NUMBER = re.compile(r"\b\d+\b")
+_STRIDE = re.compile(r"\* (?:T\.int64\()?(\d+)")
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A workload of a task's family that was tuned for the same target.
+
+    distance: sum of |log2| of the ratios of the anchor block's extents, and `OTHER_WINDOW` where
+    strides or windows differ. The anchor block is the one with the most iterations.
+    traces: of its best records, the best first.
+    """
+
+    workload: Workload
+    distance: float
+    traces: tuple[str, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Extents of a block's loops, and what it reads at once along them: windows and strides."""
+
+    extents: tuple[int, ...]
+    window: tuple[int, ...]
+
+
+def nearest(
+    wanted: Mapping[TaskKey, Workload], registry: Registry, tvm: str
+) -> dict[TaskKey, list[Neighbour]]:
+    """The nearest neighbours of each task that has any, nearest first.
+
+    tvm: version that made their records; traces of others need not replay.
+    """
+    families = defaultdict(list)
+    for target in {key.target for key in wanted}:
+        asked = {work.family for key, work in wanted.items() if key.target == target}
+        for workload in registry.relatives(sorted(asked), target, tvm):
+            families[target, workload.family].append(workload)
+    found = {}
+    for key, workload in wanted.items():
+        near = _nearest(workload, families[key.target, workload.family])
+        if near:
+            found[key] = [_with_traces(one, key.target, registry, tvm) for one in near]
+    return found
+
+
+def distance(one: Workload, other: Workload) -> float:
+    """How far two workloads of a family lie apart; infinite for others."""
+    here, there = _blocks(one.text), _blocks(other.text)
+    if one.family != other.family or len(here) != len(there) or not here:
+        return math.inf
+    anchor = max(range(len(here)), key=lambda at: math.prod(here[at].extents))
+    ours, theirs = here[anchor], there[anchor]
+    if len(ours.extents) != len(theirs.extents):
+        return math.inf
+    doublings = sum(
+        abs(math.log2(a / b)) for a, b in zip(ours.extents, theirs.extents, strict=True)
+    )
+    return doublings + (OTHER_WINDOW if ours.window != theirs.window else 0.0)
+
+
+def _nearest(workload: Workload, relatives: Sequence[Workload]) -> list[Neighbour]:
+    others = [other for other in relatives if other.key != workload.key]
+    found = [Neighbour(other, distance(workload, other)) for other in others]
+    near = [neighbour for neighbour in found if neighbour.distance <= FARTHEST]
+    return sorted(near, key=lambda one: (one.distance, one.workload.key))[:NEAREST]
+
+
+def _with_traces(one: Neighbour, target: str, registry: Registry, tvm: str) -> Neighbour:
+    best = registry.top(TaskKey(one.workload.key, target), tvm, TRACES)
+    return replace(one, traces=tuple(record.trace for record in best))
+
+
+@lru_cache(maxsize=4096)
+def _blocks(text: str) -> tuple[_Block, ...]:
+    """The blocks of a canonical text, in its order."""
+    _, *parts = _LOOPS.split(text)
+    return tuple(map(_block, parts[::2], parts[1::2]))
+
+
+def _block(loops: str, body: str) -> _Block:
+    extents = tuple(max(1, int(number)) for number in _NUMBER.findall(loops))
+    axes, reads = _AXES.search(body), _READS.search(body)
+    if axes is None or reads is None:
+        return _Block(extents, ())
+    names = zip(axes[1].split(", "), axes[2], extents, strict=False)
+    reduced = [(name, extent) for name, kind, extent in names if kind == "R"]
+    window = [extent for name, extent in reduced if re.search(rf"\+ {name}\b", reads[1])]
+    return _Block(extents, (*window, *map(int, _STRIDE.findall(reads[1]))))
