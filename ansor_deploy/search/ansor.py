@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from ..measure.outcome import UNMEASURED
 from .evolution import Evolution, Measured, Member
 from .features import decode
 from .genome import recover
+from .refit import refit
 from .sketch import derive
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from ..registry.record import Measurement
     from .kit import SearchKit
 
+# Measurements of a task that nobody has searched: its default schedule, and one of a neighbour.
+UNSEARCHED = 2
 # Programs of earlier runs that are taken up again, the fastest first; each takes some 10 ms.
 RECOVERED = 64
 
@@ -27,7 +31,8 @@ RECOVERED = 64
 class AnsorSearch:
     """The search of one task. known: what was measured of it before, in this run or another.
 
-    The same seed proposes the same programs, given the same measurements.
+    A task that was not searched before starts with its neighbours' schedules, made to fit. The
+    same seed proposes the same programs, given the same measurements and neighbours.
     """
 
     def __init__(self, task: Task, known: Sequence[Measurement], kit: SearchKit) -> None:
@@ -45,11 +50,13 @@ class AnsorSearch:
             self._evolution.know(measurement.trace)
         for measurement in sorted(known, key=lambda one: one.latency)[:RECOVERED]:
             self._recover(measurement)
+        self._seeds = self._refitted() if len(known) <= UNSEARCHED else []
         kit.model.update()
 
     def propose(self, count: int) -> list[str]:
         """Up to `count` traces not proposed before; empty when the space is exhausted."""
-        members = self._evolution.propose(count, self._measured)
+        members, self._seeds = self._seeds[:count], self._seeds[count:]
+        members += self._evolution.propose(count - len(members), self._measured)
         for member in members:
             self._evolution.know(member.trace)
             self._pending[member.trace] = member
@@ -66,6 +73,14 @@ class AnsorSearch:
             if member.features is not None:
                 self._learn(outcome.trace, outcome.latency, member.features)
         self._kit.model.update()
+
+    def _refitted(self) -> list[Member]:
+        """The neighbours' schedules as programs of this task, the best of each first."""
+        kit = self._kit
+        neighbours = kit.neighbours(self._task)
+        found = [list(refit(self._sketches, one, kit.target, kit.rules)) for one in neighbours]
+        ranked = (made for rank in zip_longest(*found) for made in rank if made)
+        return self._evolution.adopt((genome, candidate.sch) for genome, candidate in ranked)
 
     def _recover(self, measurement: Measurement) -> None:
         found = recover(self._sketches, measurement.trace)

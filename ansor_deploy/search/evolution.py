@@ -65,6 +65,7 @@ class Evolution:
         self._genomes: set[Genome] = set()
         self._programs: set[int] = set()
         self._traces: set[str] = set()
+        self._adopted: list[Genome] = []
         self._spare: list[Member] = []  # made and not measured yet: a later model may want them
 
     def know(self, trace: str, genome: Genome | None = None, sch: Any = None) -> None:
@@ -75,12 +76,22 @@ class Evolution:
         if sch is not None:
             self._programs.add(structural_hash(sch.mod))
 
+    def adopt(self, strangers: Iterable[tuple[Genome, Any]]) -> list[Member]:
+        """Genomes and their schedules that were not bred here, as far as they are new.
+
+        They have children in the next batch, before anything is known of them.
+        """
+        new = [made for made in strangers if self._is_new(*made)]
+        self._adopted = [genome for genome, _ in new]
+        return self._members(new)
+
     def propose(self, count: int, measured: Sequence[Measured]) -> list[Member]:
         """Up to `count` new programs, the most promising first; empty when there are no more."""
         if not self._templates or count < 1:
             return []
         learnt = self._model.trained
-        surrogate, parents = _surrogate(measured), _best(measured)
+        surrogate = _surrogate(measured)
+        parents, self._adopted = [*_best(measured), *self._adopted], []
         wanted = max(1, count * PROGRAMS // GENERATIONS) if learnt else count
         members = self._spare
         for _ in range(GENERATIONS if learnt else 1):
@@ -139,6 +150,9 @@ class Evolution:
             if len(made) == wanted:
                 break
             made += self._program(genome)
+        return self._members(made)
+
+    def _members(self, made: Sequence[tuple[Genome, Any]]) -> list[Member]:
         features = self._extract([sch for _, sch in made])
         members = [
             Member(genome, dump(sch.trace), rows)
@@ -152,13 +166,17 @@ class Evolution:
         self._genomes.add(genome)
         if candidate is None:
             return ()
-        program = structural_hash(candidate.sch.mod)
-        if program in self._programs:
-            return ()
-        self._programs.add(program)
         actual = Genome(genome.sketch, candidate.decisions)
-        self._genomes.add(actual)
-        return ((actual, candidate.sch),)
+        return ((actual, candidate.sch),) if self._is_new(actual, candidate.sch) else ()
+
+    def _is_new(self, genome: Genome, sch: Any) -> bool:
+        """Whether nothing known has this program; from now on it is known."""
+        self._genomes.add(genome)
+        program = structural_hash(sch.mod)
+        if program in self._programs:
+            return False
+        self._programs.add(program)
+        return True
 
     def _scored(self, members: Sequence[Member], surrogate: Surrogate | None) -> list[Member]:
         """By the cost model and the surrogate, which err differently: the sum errs less.

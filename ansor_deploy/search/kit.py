@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .._tvm import VERSION
 from .cost_model import CostModel
 from .features import Extractor, decode, encode
+from .neighbours import Neighbour, nearest
 from .trace import replay
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ class SearchKit:
     """Shared by the searches of all tasks of a run, on one target.
 
     seed: of every random choice. model: by default a new one, that nothing keeps. warn: is told of
-    rules that had to be left out.
+    rules that had to be left out. neighbours: of a task, nearest first; by default it has none.
     """
 
     def __init__(
@@ -33,8 +35,9 @@ class SearchKit:
         seed: int = 0,
         model: CostModel | None = None,
         warn: Callable[[str], None] = lambda message: None,
+        neighbours: Callable[[Task], Sequence[Neighbour]] = lambda task: (),
     ) -> None:
-        self.warn = warn
+        self.warn, self.neighbours = warn, neighbours
         self.target, self.rules, self.seed = target, tuple(rules), seed
         self.model = model or CostModel()
         self.extract = Extractor(target)
@@ -64,7 +67,10 @@ def open_kit(
     seed: int,
     warn: Callable[[str], None] = lambda message: None,
 ) -> SearchKit:
-    """A kit whose cost model knows all that the registry has measured for the target."""
+    """A kit whose cost model knows all that the registry has measured for the target.
+
+    Neighbours are looked up when they are asked for, in the registry as it then is.
+    """
     model = CostModel(model_path(registry.path, target), warn)
     for measurement in registry.measurements(target.fingerprint):
         rows = decode(measurement.features) if measurement.features else None
@@ -72,7 +78,11 @@ def open_kit(
             workload = measurement.key.workload
             model.add(workload, measurement.trace, measurement.latency, rows)
     model.update()
-    return SearchKit(target, rules, seed, model, warn)
+
+    def neighbours(task: Task) -> Sequence[Neighbour]:
+        return nearest({task.key: task.workload}, registry, VERSION).get(task.key, ())
+
+    return SearchKit(target, rules, seed, model, warn, neighbours)
 
 
 def model_path(registry: Path, target: Target) -> Path:

@@ -1,0 +1,136 @@
+"""A neighbour's schedule made to fit a task of other sizes.
+
+The neighbour's program is derived again, so that its record says which rules led to it and what
+they asked; the task's sketch of the same rules then gets the same answers, as near as its own
+sizes allow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..model.canonical_text import parse
+from .genome import Genome, program, recover
+from .sketch import Candidate, Sketch, derive
+from .state import Chooser, Guess, Replay, divisors
+
+if TYPE_CHECKING:
+    from ..rule import Rule
+    from ..target import Target
+    from .neighbours import Neighbour
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What a rule was told. value: a tile's factors, or the option itself and not its index."""
+
+    kind: str
+    node: str
+    value: Any
+
+
+def refit(
+    sketches: Sequence[Sketch], neighbour: Neighbour, target: Target, rules: Sequence[Rule]
+) -> Iterator[tuple[Genome, Candidate]]:
+    """The neighbour's schedules as programs of a task's sketches, in their order.
+
+    Left out are those that other rules led to, and those that do not fit. The neighbour's text
+    is run as TVMScript: it was made on this machine (see `Registry.relatives`).
+    """
+    theirs = derive(parse(neighbour.workload.text), target, rules).sketches
+    ours = {_path(sketch): at for at, sketch in enumerate(sketches)}
+    for trace in neighbour.traces:
+        found = recover(theirs, trace)
+        at = ours.get(_path(found[1].sketch)) if found else None
+        if found is None or at is None:
+            continue
+        candidate = program(sketches[at], Refitted(_answers(found[1])))
+        if candidate is not None:
+            yield Genome(at, candidate.decisions), candidate
+
+
+def _path(sketch: Sketch) -> tuple[tuple[str, str, int], ...]:
+    """What tells a structure: canonical names of blocks are those of the whole family."""
+    return tuple((step.block, step.rule.name, step.branch) for step in sketch.path)
+
+
+def _answers(candidate: Candidate) -> list[_Answer]:
+    noted = _Noted(Replay(candidate.decisions, Guess()))
+    candidate.sketch.program(noted)
+    return noted.answers
+
+
+class _Noted:
+    """Answers as another chooser does, and notes what was meant."""
+
+    def __init__(self, chooser: Chooser) -> None:
+        self._chooser = chooser
+        self.answers: list[_Answer] = []
+
+    def choose(self, kind: str, node: str, options: Sequence[Any], guess: int) -> int:
+        at = self._chooser.choose(kind, node, options, guess)
+        self.answers.append(_Answer(kind, node, options[at]))
+        return at
+
+    def tile(self, node: str, extent: int, parts: int, limit: int, guess: Sequence[int]) -> Any:
+        factors = self._chooser.tile(node, extent, parts, limit, guess)
+        self.answers.append(_Answer("tile", node, tuple(factors)))
+        return factors
+
+
+class Refitted:
+    """Answers the n-th question of a kind about a block as it was answered for other sizes.
+
+    Of options the same, or of numbers and tiles the nearest; what was never asked, or has no
+    like, is the rule's guess.
+    """
+
+    def __init__(self, answers: Iterable[_Answer]) -> None:
+        self._left: dict[tuple[str, str], deque[Any]] = defaultdict(deque)
+        for answer in answers:
+            self._left[answer.kind, answer.node].append(answer.value)
+
+    def choose(self, kind: str, node: str, options: Sequence[Any], guess: int) -> int:
+        """The option that is nearest to the one of then."""
+        left = self._left[kind, node]
+        if not left:
+            return guess
+        value = left.popleft()
+        if value in options:
+            return list(options).index(value)
+        apart = [_apart(option, value) for option in options]
+        return apart.index(min(apart)) if min(apart) < math.inf else guess
+
+    def tile(
+        self, node: str, extent: int, parts: int, limit: int, guess: Sequence[int]
+    ) -> tuple[int, ...]:
+        """The factors of then, each as the nearest divisor of what those within it leave.
+
+        The outermost takes the rest: what is done at a time stays as it was, and only how often
+        changes.
+        """
+        left = self._left["tile", node]
+        value = left.popleft() if left else ()
+        if len(value) != parts:
+            return tuple(guess)
+        factors: list[int] = []
+        for at, factor in enumerate(reversed(value[1:])):
+            rest = extent // math.prod(factors)
+            fitting = [d for d in divisors(rest) if at or d <= limit]
+            factors.append(min(fitting, key=lambda d: (_apart(d, factor), -d)))
+        return (extent // math.prod(factors), *reversed(factors))
+
+
+def _apart(one: Any, other: Any) -> float:
+    """Doublings between two numbers, or two tuples of them; infinite for what is no number."""
+    if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
+        return sum(map(_apart, one, other))
+    if isinstance(one, bool) or isinstance(other, bool):
+        return math.inf
+    if isinstance(one, int) and isinstance(other, int) and min(one, other) >= 0:
+        return abs(math.log2(max(one, 0.5) / max(other, 0.5)))
+    return math.inf
