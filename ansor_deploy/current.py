@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from . import __version__
 from .artifact import file_sha256, previous
 from .model.digest import digest
+from .plan import settled
 from .registry.keys import TaskKey, canonical_json, sha256
 from .registry.store import Registry
 
@@ -21,9 +22,11 @@ def identity(model_digest: str, session: Session) -> str:
 
     The figures of the target that only feed estimates are not in it.
     """
+    near = session.reuse == "near" and not session.frozen
     return sha256(
         canonical_json(
             {
+                **({"reuse": "near"} if near else {}),
                 "model": model_digest,
                 "target": session.target.fingerprint,
                 "input_shapes": {name: list(s) for name, s in session.input_shapes.items()},
@@ -69,7 +72,7 @@ def _same_records(manifest: dict[str, Any], session: Session) -> bool:
     for key, task in keys.items():
         if (best[key].id if key in best else "default") != task["record"]:
             return False
-        done = key in best and enough.get(key, -1) >= budget.per_task
+        done = key in best and settled(enough.get(key), session)
         if not done and task["impact"] >= budget.min_impact and budget.trials != 0:
             return False
     return True

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import MissingRecordError
+from .plan import SERVED
 from .registry.keys import TaskKey
 from .registry.lock import Lock, read_lock, write_lock
 from .registry.record import SearchEnd
@@ -34,7 +35,11 @@ def adopt(lock: Path, session: Session, registry: Registry) -> None:
     records = [record for key, record in locked.records.items() if key in known]
     registry.add_batch([], records)
     enough = registry.enough_for(known, tvm)
-    ends = [_end(record, session.budget) for record in records if record.key not in enough]
+    ends = [
+        _end(record, session.budget)
+        for record in records
+        if enough.get(record.key, SERVED) == SERVED
+    ]
     registry.add_searches(ends)
 
 

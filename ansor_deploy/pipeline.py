@@ -42,6 +42,7 @@ class Session:
     farm: address of a Dask scheduler whose workers build the candidates; "" for this machine.
     devices: names of those that run the code; none for this machine.
     lock: file of the records that a build uses; written, or, if frozen, all that it may use.
+    reuse: "exact", or "near" where a neighbour's schedule, made to fit, serves instead of tuning.
     """
 
     target: Target
@@ -56,6 +57,7 @@ class Session:
     devices: tuple[str, ...] = ()
     lock: Path | None = None
     frozen: bool = False
+    reuse: str = "exact"
 
 
 @dataclass(frozen=True)
@@ -306,7 +308,7 @@ def _tune(
     return TuneResult(
         tasks=len(planned.rows),
         hits=planned.count("hit"),
-        misses=planned.count("miss"),
+        misses=planned.count("miss") + planned.count("near"),
         skipped=planned.count("skip"),
         trials=spent.trials,
         tune_seconds=round(spent.seconds, 3),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from .search.neighbours import Neighbour, nearest
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -18,7 +20,10 @@ if TYPE_CHECKING:
 # What a trial is taken to cost on a target that was never tuned.
 SECONDS_PER_TRIAL = 0.5
 
-Status = Literal["hit", "miss", "skip"]
+# What a search is enough for that was none: a neighbour's schedule, or the default one, served.
+SERVED = 0
+
+Status = Literal["hit", "near", "miss", "skip"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,7 @@ EFFORTS = {
 class PlanRow:
     """One unique task: its standing in the registry and its share of the model's time.
 
+    status: "hit": its search is over; "near": unknown, but for its neighbours; "miss"; "skip".
     latency: seconds of one run; measured where a record exists, else the roofline estimate.
     impact: weight x latency as a share of the model's sum, 0 to 1. trials: planned for it.
     """
@@ -58,6 +64,7 @@ class PlanRow:
     impact: float
     trials: int
     record: Record | None = None
+    neighbours: tuple[Neighbour, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -94,6 +101,7 @@ class Plan:
             "target": self.target,
             "tasks": [_row_json(row) for row in self.rows],
             "hits": self.count("hit"),
+            "near": self.count("near"),
             "misses": self.count("miss"),
             "skipped": self.count("skip"),
             "trials": self.trials,
@@ -108,7 +116,8 @@ def make_plan(
     """Hold unique tasks against the registry: what is there, what is missing, what matters.
 
     A task is a hit if it has a record and its search came to an end under a budget like this
-    one; a miss if it matters and has none; and skipped if its share of the time is too small.
+    one; a miss if it matters and has none, or near if it was never measured and others of its
+    family were; and skipped if its share of the time is too small.
     """
     keys = [task.key for task in tasks]
     records = registry.best(keys, tvm)
@@ -116,20 +125,31 @@ def make_plan(
     spent = registry.trials(keys)
     budget, target = session.budget, session.target
     latency, impact = latencies(tasks, records, target), impacts(tasks, records, target)
+    wanted = {key for key in keys if impact[key] >= budget.min_impact}
+    unknown = {key for key in wanted if not spent[key] and key not in records}
+    near = nearest({t.key: t.workload for t in tasks if t.key in unknown}, registry, tvm)
     rows = []
     for task in tasks:
-        record = records.get(task.key)
-        status: Status = "miss" if impact[task.key] >= budget.min_impact else "skip"
-        left = max(0, budget.per_task - spent[task.key])
-        if record and (enough.get(task.key, -1) >= budget.per_task or not left):
+        key, record = task.key, records.get(task.key)
+        status: Status = "near" if key in near else "miss" if key in wanted else "skip"
+        left = max(0, budget.per_task - spent[key])
+        if record and (settled(enough.get(key), session) or not left):
             status = "hit"
-        trials = left if status == "miss" else 0
-        rows.append(PlanRow(task, status, latency[task.key], impact[task.key], trials, record))
+        trials = left if status == "miss" or (status, session.reuse) == ("near", "exact") else 0
+        neighbours = tuple(near.get(key, ()))
+        rows.append(PlanRow(task, status, latency[key], impact[key], trials, record, neighbours))
     rows.sort(key=lambda row: (-row.impact, row.task.key))
     trials = _within(sum(row.trials for row in rows), budget.trials)
     each = registry.seconds_per_trial(target.fingerprint) or SECONDS_PER_TRIAL
     seconds = min(trials * each, budget.seconds if budget.seconds is not None else float("inf"))
     return Plan(tuple(models), target.name, tuple(rows), trials, seconds)
+
+
+def settled(enough: int | None, session: Session) -> bool:
+    """Whether a search that was enough for such a budget, or none, leaves a build nothing to do."""
+    if enough is None:
+        return False
+    return enough >= session.budget.per_task or (session.reuse == "near" and enough == SERVED)
 
 
 def latencies(
@@ -175,4 +195,13 @@ def _row_json(row: PlanRow) -> dict[str, Any]:
         "impact": row.impact,
         "trials": row.trials,
         "record": row.record.id if row.record else None,
+        "neighbours": [
+            {
+                "key": one.workload.key,
+                "name": one.workload.name,
+                "shapes": [list(shape) for shape in one.workload.shapes],
+                "distance": one.distance,
+            }
+            for one in row.neighbours
+        ],
     }

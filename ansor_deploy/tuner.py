@@ -9,7 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ._tvm import VERSION
+from .plan import settled
 from .registry.leases import Holder
+from .serving import serve
 from .tuning import Tuning
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from .pipeline import Session
     from .places import Place
     from .plan import Budget, Plan, PlanRow
+    from .registry.keys import TaskKey
     from .registry.store import Registry
     from .report import Report
     from .search.scheduler import Round
@@ -38,16 +41,20 @@ def tune_plan(
 ) -> Tuned:
     """Tune the plan's misses until they have had enough or the budget ends.
 
-    What another process is tuning is left to it: the rest is tuned first, and then waited for.
+    Where near is good enough, neighbours serve tasks that have some, which costs no trials. What
+    another process is tuning is left to it: the rest is tuned first, and then waited for.
     """
-    missing = [row for row in plan.rows if row.status == "miss"]
-    if not missing or session.budget.trials == 0:
+    missing = [row for row in plan.rows if row.status in ("miss", "near")]
+    near = [row for row in missing if row.neighbours and session.reuse == "near"]
+    if not near and (not missing or session.budget.trials == 0):
         return Tuned()
     with ExitStack() as stack:
         measurer = stack.enter_context(_measurer(session, report, place, stack))
         holder = Holder.here()
         stack.callback(registry.release, holder)
-        return _Turns(plan, session, registry, report, measurer, holder).take(missing)
+        turns = _Turns(plan, session, registry, report, measurer, holder)
+        served = turns.serve(near)
+        return turns.take([row for row in missing if row.task.key not in served])
 
 
 def _measurer(session: Session, report: Report, place: Place, stack: ExitStack) -> Measurer:
@@ -90,6 +97,21 @@ class _Turns:
                 time.sleep(POLL_SECONDS)
         return Tuned(self.trials, time.monotonic() - self.began, tuple(self.rounds))
 
+    def serve(self, near: Sequence[PlanRow]) -> set[TaskKey]:
+        """Let neighbours serve what nobody else is tuning; the tasks that now have a record."""
+        if not near:
+            return set()
+        self.report.stage("reuse", f"schedules of neighbours for {len(near)} tasks")
+        granted = set(self.registry.lease([row.task.key for row in near], self.holder))
+        left = self._still_missed([row for row in near if row.task.key in granted])
+        unserved = {
+            row.task.key
+            for row in left
+            if not serve(row, self.session, self.registry, self.measurer, self.report)
+        }
+        self.registry.release(self.holder, granted)
+        return granted - unserved
+
     def _tune(self, rows: Sequence[PlanRow]) -> None:
         session = replace(self.session, budget=self._left())
         tuning = Tuning(
@@ -108,11 +130,10 @@ class _Turns:
         keys = [row.task.key for row in rows]
         records = self.registry.best(keys, VERSION)
         enough = self.registry.enough_for(keys, VERSION)
-        wanted = self.session.budget.per_task
         return [
             row
             for row in rows
-            if not (row.task.key in records and enough.get(row.task.key, -1) >= wanted)
+            if not (row.task.key in records and settled(enough.get(row.task.key), self.session))
         ]
 
     def _left(self) -> Budget:

@@ -10,7 +10,14 @@ import click
 
 from ..errors import UsageError
 from .helptext import examples
-from .options import budget_options, json_option, model_file, place_options, session_options
+from .options import (
+    budget_options,
+    json_option,
+    model_file,
+    place_options,
+    reuse_option,
+    session_options,
+)
 from .output import print_json, stdout_kept_clean
 
 if TYPE_CHECKING:
@@ -24,6 +31,7 @@ if TYPE_CHECKING:
         "build resnet18.onnx -o out/resnet18.so --time 10m",
         "build bert.onnx --input-shape ids=1,128 --effort thorough",
         "build resnet18.onnx --trials 0 --json",
+        "build resnet34.onnx --reuse near --trials 0",
         "build resnet18.onnx --target rpi3",
         "build resnet18.onnx --device pi --time 1h",
         "build resnet18.onnx --lock records.lock",
@@ -50,6 +58,7 @@ if TYPE_CHECKING:
 )
 @session_options
 @budget_options
+@reuse_option
 @place_options
 @json_option
 def command(

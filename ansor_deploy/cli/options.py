@@ -158,6 +158,23 @@ def budget_options(command: Command) -> Command:
     return with_budget
 
 
+def reuse_option(command: Command) -> Command:
+    """Which records may serve, noted in the session; goes below `session_options`."""
+
+    @click.option(
+        "--reuse",
+        type=click.Choice(["exact", "near"]),
+        default="exact",
+        help="near: records of a task's neighbours, made to fit, serve it untuned.  "
+        "[default: exact]",
+    )
+    @wraps(command)
+    def with_reuse(session: Session, reuse: str, **rest: Any) -> Any:
+        return command(session=replace(session, reuse=reuse), **rest)
+
+    return with_reuse
+
+
 def place_options(command: Command) -> Command:
     """Options that say where candidates are built and run, noted in the session."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .helptext import examples
-from .options import budget_options, json_option, model_file, session_options
+from .options import budget_options, json_option, model_file, reuse_option, session_options
 from .output import print_json, stdout_kept_clean
 
 if TYPE_CHECKING:
@@ -26,20 +26,22 @@ if TYPE_CHECKING:
 @click.argument("models", type=model_file, nargs=-1, required=True)
 @session_options
 @budget_options
+@reuse_option
 @json_option
 def command(models: tuple[Path, ...], session: Session, as_json: bool) -> None:
     """Show what a build would reuse, tune or skip.
 
     Several models are planned as one: a task that they share is tuned once. A latency with ~ is
-    an estimate; the others were measured.
+    an estimate; the others were measured. A task is near if it was never measured, but others that
+    differ in their sizes alone were: how far it is from the nearest is told in doublings.
     """
     from ..pipeline import plan
     from ..report.plain import QuietReport
-    from ..report.text import plan_lines, plan_summary
+    from ..report.text import near_lines, plan_lines, plan_summary
 
     with stdout_kept_clean():
         result = plan(list(models), session, QuietReport())
     if as_json:
         print_json(result.to_json())
     else:
-        click.echo("\n".join([*plan_lines(result), plan_summary(result)]))
+        click.echo("\n".join([*plan_lines(result), *near_lines(result), plan_summary(result)]))

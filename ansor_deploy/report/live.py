@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..verify import Comparison, Verification
 
 ROWS = 15
-STATUS_STYLES = {"hit": "green", "miss": "", "skip": "dim"}
+STATUS_STYLES = {"hit": "green", "near": "cyan", "miss": "", "skip": "dim"}
 
 
 class LiveReport:

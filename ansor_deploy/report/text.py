@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -89,8 +89,10 @@ def plan_rows(plan: Plan, limit: int | None = None) -> tuple[list[PlanRow], int]
 
 def plan_summary(plan: Plan) -> str:
     """The plan in one sentence."""
-    parts = [f"{plan.count('hit')} reused", f"{plan.count('miss')} to tune"]
-    parts.append(f"{plan.count('skip')} skipped")
+    near, missed = plan.count("near"), plan.count("miss")
+    parts = [f"{plan.count('hit')} reused"]
+    parts += [f"{near} near"] if near else []
+    parts += [f"{missed} to tune", f"{plan.count('skip')} skipped"]
     tasks = f"{count(len(plan.rows), 'task')} on {plan.target}: {', '.join(parts)}"
     effort = f"{count(plan.trials, 'trial')}, about {duration(plan.seconds)}"
     if not plan.trials:
@@ -113,6 +115,22 @@ def plan_lines(plan: Plan, limit: int | None = None) -> list[str]:
     if more:
         lines.append(f"and {more} more")
     return lines
+
+
+def near_lines(plan: Plan) -> list[str]:
+    """For each task that is near, its nearest neighbour and how many doublings lie between."""
+    near = [(row.task, row.neighbours[0]) for row in plan_rows(plan)[0] if row.neighbours]
+    return [
+        f"{shortened(task.name, WIDTHS[0])} {shapes(task.workload.shapes)}\n"
+        f"  is near {shapes(neighbour.workload.shapes)}, at {neighbour.distance:.1f}"
+        for task, neighbour in near
+    ]
+
+
+def shapes(buffers: Iterable[Sequence[int]]) -> str:
+    """Like "1x14x14x32 3x3x32x64 64", shortened."""
+    told = " ".join("x".join(map(str, buffer)) or "scalar" for buffer in buffers)
+    return shortened(told, 52)
 
 
 def table_lines(rows: Iterable[Cells]) -> list[str]:

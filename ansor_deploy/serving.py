@@ -1,0 +1,98 @@
+"""A task without a search: a neighbour's schedule, made to fit, serves it at once."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from . import __version__
+from ._tvm import VERSION
+from .measure.outcome import INFRASTRUCTURE
+from .measure.verdict import winner
+from .plan import SERVED
+from .registry.record import Measurement, Provenance, Record, SearchEnd
+from .rule import rule_set, rule_set_digest
+from .search.default import default_schedule
+from .search.kit import SearchKit
+from .search.refit import refit
+from .search.sketch import derive
+from .search.trace import dump
+
+if TYPE_CHECKING:
+    from .measure.measurer import Measurer
+    from .measure.outcome import Outcome
+    from .pipeline import Session
+    from .plan import PlanRow
+    from .registry.store import Registry
+    from .report import Report
+
+
+def serve(
+    row: PlanRow, session: Session, registry: Registry, measurer: Measurer, report: Report
+) -> bool:
+    """Give a task its nearest neighbour's best schedule; False where it has no record after that.
+
+    It is checked against the default schedule and run in turns with it: unless it is surely
+    faster, the default schedule becomes the record.
+    """
+    task, kit = row.task, _kit(session, report)
+    traces = {dump(default_schedule(task.mod, session.target).trace): "default"}
+    if (near := _refitted(row, kit)) is not None:
+        traces.setdefault(near, "near")
+    default, *_ = traces
+    outcomes = measurer.contest(task, list(traces), default)
+    made = [_provenance(traces[o.trace], o.device, kit) for o in outcomes]
+    measurements = [
+        Measurement(
+            task.key, o.trace, o.seconds, o.error, o.message, where, kit.features(task, o.trace)
+        )
+        for o, where in zip(outcomes, made, strict=True)
+        if o.error != INFRASTRUCTURE
+    ]
+    at = winner([outcome.seconds for outcome in outcomes])
+    records = _records(row, outcomes[at], made[at])
+    registry.add_batch(measurements, records)
+    if records:
+        registry.add_searches([_end(records[0])])
+    return bool(records)
+
+
+def _kit(session: Session, report: Report) -> SearchKit:
+    rules = rule_set(session.rules, session.target.kind)
+    return SearchKit(session.target, rules, session.seed, warn=report.warn)
+
+
+def _refitted(row: PlanRow, kit: SearchKit) -> str | None:
+    """Trace of the first neighbour's schedule that fits; None where none does."""
+    sketches = derive(row.task.mod, kit.target, kit.rules).sketches
+    fitting = (
+        candidate
+        for neighbour in row.neighbours
+        for _, candidate in refit(sketches, neighbour, kit.target, kit.rules)
+    )
+    found = next(fitting, None)
+    return dump(found.sch.trace) if found else None
+
+
+def _records(row: PlanRow, won: Outcome, where: Provenance) -> list[Record]:
+    if won.error or not won.proof:
+        return []
+    return [Record(row.task.key, won.trace, won.seconds, won.proof, where)]
+
+
+def _provenance(search: str, device: str, kit: SearchKit) -> Provenance:
+    return Provenance(
+        tool=__version__,
+        tvm=VERSION,
+        search=search,
+        device=device,
+        seed=kit.seed,
+        created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        rules=rule_set_digest(kit.rules),
+    )
+
+
+def _end(record: Record) -> SearchEnd:
+    """That nothing was searched: enough for a build that asks for no more."""
+    created = record.provenance.created
+    return SearchEnd(record.key, VERSION, "near", 1, "near", SERVED, created)
