@@ -7,7 +7,10 @@ import cost_model
 import numpy as np
 import operators
 import pytest
+import reuse
 from peak import Peak
+
+from ansor_deploy.measure.outcome import Outcome
 
 CASES = [
     operators.Case("C2D", 1.0, 4.0, 0.5, 3.0, 0.4, 0.5),
@@ -67,3 +70,24 @@ def test_variants_change_constants_that_there_are():
         with ablation._changed(variant):
             for name, value in variant.constants.items():
                 assert getattr(ablation.evolution, name) == value
+
+
+def outcomes(*milliseconds):
+    return [Outcome(f"trace {n}", (ms * 1e-3,)) for n, ms in enumerate(milliseconds)]
+
+
+def test_what_a_build_would_ship_is_the_default_or_one_of_the_best_few():
+    held = reuse._held(outcomes(4, 3, 2, 1, 5))
+    assert held[0] == ["trace 0", "trace 0"]
+    assert held[-1] == ["trace 0", "trace 3", "trace 2", "trace 1"]
+    assert len(held) == 5
+
+
+def test_the_trials_to_a_goal_are_counted_from_one():
+    assert reuse._reached([4.0, 3.0, 3.0], 3.0) == 2
+    assert reuse._reached([4.0, 3.0], 2.9) is None
+
+
+def test_the_small_networks_are_ones_that_there_are():
+    assert set(reuse.SMALL) <= set(reuse.VARIANTS)
+    assert set(reuse.KNOWN) <= set(reuse.VARIANTS)
