@@ -49,7 +49,8 @@ class _UnderWay:
 class Tuning:
     """Spends a session's budget on some rows of a plan, which nobody else is tuning.
 
-    Each batch is in the registry before the next is chosen: an interruption loses at most one.
+    Each batch is in the registry once it is measured, and what is measured of one that is
+    interrupted.
     """
 
     def __init__(
@@ -136,10 +137,14 @@ class Tuning:
 
     def _end_batch(self, batch: _UnderWay) -> None:
         standing = batch.standing
-        outcomes = self.measurer.wait(batch.submitted)
+        try:
+            outcomes = self.measurer.wait(batch.submitted)
+        except BaseException:  # interrupted, or no device is left
+            self._keep(standing, _known(batch.submitted[0].outcomes))
+            raise
         self.under_way -= len(outcomes)
         standing.busy = False
-        known = [outcome for outcome in outcomes if outcome.error != INFRASTRUCTURE]
+        known = _known(outcomes)
         if not known:
             raise DeviceError(f"nothing can be built: {outcomes[0].message}", "see the farm's logs")
         self._keep(standing, known)
@@ -273,6 +278,11 @@ def _fixed(plan: Plan, tuned: Sequence[PlanRow]) -> list[float]:
     rest = [row for row in plan.rows if row.task.key not in keys]
     models = range(len(plan.models))
     return [sum(row.task.per_model[model] * row.latency for row in rest) for model in models]
+
+
+def _known(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Those that say something of their candidates."""
+    return [outcome for outcome in outcomes if outcome.error != INFRASTRUCTURE]
 
 
 def _now() -> str:
