@@ -14,22 +14,32 @@ from .remote import RemoteSite, open_site
 if TYPE_CHECKING:
     from ..report import Report
     from ..target import Target
+    from .connection import Connection
 
 
 class DeviceSite:
-    """A `Site` over one connection after another. open_: makes the next."""
+    """A `Site` over one connection after another.
+
+    connect: makes the next. open_: makes a site of it.
+    """
 
     remote = True
 
-    def __init__(self, name: str, open_: Callable[[], RemoteSite]) -> None:
+    def __init__(
+        self,
+        name: str,
+        connect: Callable[[], Connection],
+        open_: Callable[[Callable[[], Connection]], RemoteSite],
+    ) -> None:
         self.name = name
-        self._open = open_
+        self._connect, self._open = connect, open_
+        self._connection: Connection | None = None
         self._site: RemoteSite | None = None
 
     def start(self) -> None:
         """Connect, unless there is a connection. DeviceError where the device cannot be used."""
         if self._site is None:
-            self._site = self._open()
+            self._site = self._open(self._connecting)
 
     def call(self, function: str, payload: dict[str, Any], timeout: float) -> Any:
         """As `Worker.call`; DeviceLost where the device or the way to it is at fault."""
@@ -57,14 +67,21 @@ class DeviceSite:
         self._ask("restart")
 
     def interrupt(self) -> None:
-        """Hang up: the thread that waits for an answer sees a lost device."""
+        """Hang up: the thread that waits, if only for its turn, sees a lost device."""
         self.close()
 
     def close(self) -> None:
         """Hang up; the device's agent cleans up behind itself."""
         site, self._site = self._site, None
+        connection, self._connection = self._connection, None
         if site is not None:
             site.close()
+        elif connection is not None:
+            connection.close()
+
+    def _connecting(self) -> Connection:
+        self._connection = self._connect()
+        return self._connection
 
     def _ask(self, do: str, *words: Any) -> Any:
         site = self._site
@@ -104,8 +121,8 @@ def open_device(name: str, target: Target, report: Report) -> DeviceSite:
     def waiting(holder: str) -> None:
         report.stage("wait", f"for {name}, which serves {holder}")
 
-    opened = partial(connect, device, inventory)
-    site = DeviceSite(name, lambda: open_site(name, opened, target.cores, waiting=waiting))
+    opened = partial(open_site, name, cores=target.cores, waiting=waiting)
+    site = DeviceSite(name, partial(connect, device, inventory), opened)
     report.stage("connect", f"to {name} ({device.url})")
     site.start()
     return site

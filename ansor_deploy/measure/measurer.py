@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -33,6 +33,7 @@ CHUNK = 8  # candidates between two looks at the reference kernel
 KEEP = 3  # libraries of a task's fastest, for the contest that ends its search
 # Seconds before each attempt to find a lost board again: a reboot takes a minute.
 RETURN_SECONDS = (0, 2, 5, 10, 20, 30, 60)
+LOSSES = 3  # of a board without one chunk measured in between, after which it is given up
 
 
 @dataclass
@@ -44,11 +45,11 @@ class Batch:
     best: float
     building: list[Future[dict[str, Any]]]
     outcomes: list[Outcome] = field(default_factory=list)
-    stopped: bool = False
+    halt: threading.Event = field(default_factory=threading.Event)
 
     def stop(self) -> None:
         """Take up no further candidate."""
-        self.stopped = True
+        self.halt.set()
         for building in self.building:
             building.cancel()
 
@@ -86,9 +87,10 @@ class Measurer:
         self._free: SimpleQueue[SiteRunner] = SimpleQueue()
         for site in self.sites:
             self._free.put(self._runner(site))
-        self._alive = len(self.sites)
+        self._gone: list[str] = []  # why each site that is given up is
+        self._losses: Counter[str] = Counter()  # of each site, in a row
         self._threads = ThreadPoolExecutor(len(self.sites), "ansor-deploy-site")
-        self._jobs: set[Future[list[Outcome]]] = set()
+        self._jobs: dict[Future[list[Outcome]], Batch] = {}
         self._lock = threading.Lock()
         self._oracles: dict[tuple[str, str], Future[dict[str, Any]]] = {}
         self._kept: dict[str, dict[str, tuple[float, Built]]] = {}
@@ -121,9 +123,8 @@ class Measurer:
         The sites that were given stay open, unless something still runs there.
         """
         self._threads.shutdown(wait=False, cancel_futures=True)
+        self._stop()
         self.builder.close()
-        for site in self.sites if self._jobs else self._own:
-            site.interrupt()
         self._threads.shutdown(wait=True)
         for site in self._own:
             site.close()
@@ -155,11 +156,10 @@ class Measurer:
 
     def wait(self, submitted: tuple[Batch, Future[list[Outcome]]]) -> list[Outcome]:
         """The outcomes of a batch; raises as `measure`."""
-        batch, running = submitted
         try:
-            return running.result()
+            return submitted[1].result()
         except BaseException:  # interrupted, for one
-            self._abort(batch, running)
+            self._stop()
             raise
 
     def contest(self, task: Task, traces: Sequence[str], default: str) -> list[Outcome]:
@@ -174,7 +174,8 @@ class Measurer:
         made = self.builder.build([BuildJob(text, "trace", trace) for trace in missing])
         known |= dict(zip(missing, made, strict=True))
         libraries = [known[trace] for trace in traces]
-        return self._begin(self._contest, task, traces, libraries).result()
+        batch = Batch(task, traces, math.inf, [])
+        return self.wait((batch, self._begin(self._contest, batch, libraries)))
 
     def finalists(self, task: Task, within: float) -> list[str]:
         """Traces of the fastest measured here, those within a share of the best, best first."""
@@ -182,11 +183,24 @@ class Measurer:
         ranked = sorted(kept, key=lambda trace: kept[trace][0])
         return [t for t in ranked if kept[t][0] <= kept[ranked[0]][0] * (1 + within)]
 
-    def _begin(self, job: Callable[..., list[Outcome]], *words: Any) -> Future[list[Outcome]]:
-        running = self._threads.submit(job, *words)
-        self._jobs.add(running)
-        running.add_done_callback(self._jobs.discard)
+    def _begin(
+        self, job: Callable[..., list[Outcome]], batch: Batch, *words: Any
+    ) -> Future[list[Outcome]]:
+        running = self._threads.submit(job, batch, *words)
+        self._jobs[running] = batch
+        running.add_done_callback(lambda done: self._jobs.pop(done, None))
         return running
+
+    def _stop(self) -> None:
+        """Leave nothing of what is under way behind, and everything ready for the next batch."""
+        if not (under_way := dict(self._jobs)):
+            return
+        for batch in under_way.values():
+            batch.stop()
+        self.builder.interrupt()
+        for site in self.sites:
+            site.interrupt()
+        wait(under_way)
 
     # What follows runs in the threads, one a site
 
@@ -196,7 +210,7 @@ class Measurer:
         built: dict[int, Built | BuildFailure] = {}
         try:
             while len(batch.outcomes) < len(batch.traces):
-                with self._site() as runner:
+                with self._site(batch) as runner:
                     self._run_on(runner, batch, built)
         finally:
             self._keep(batch, built)
@@ -209,11 +223,12 @@ class Measurer:
         while (start := len(batch.outcomes)) < len(batch.traces):
             chunk = range(start, min(start + CHUNK, len(batch.traces)))
             for at in chunk:
-                if batch.stopped:
+                if batch.halt.is_set():
                     raise Stopped
                 if at not in built:
                     built[at] = self.builder.result(batch.building[at])
             batch.outcomes += self._steady(runner, batch, [built[at] for at in chunk], chunk)
+            self._losses.pop(runner.site.name, None)
 
     def _steady(
         self,
@@ -244,18 +259,16 @@ class Measurer:
     ) -> Iterator[Outcome]:
         best = min([batch.best, *(outcome.latency for outcome in batch.outcomes)])
         for at, library in zip(chunk, built, strict=True):
-            if batch.stopped:
+            if batch.halt.is_set():
                 raise Stopped
             outcome = runner.run(batch.task, library, batch.traces[at], best)
             best = min(best, outcome.latency)
             yield outcome
 
-    def _contest(
-        self, task: Task, traces: Sequence[str], built: Sequence[Built | BuildFailure]
-    ) -> list[Outcome]:
+    def _contest(self, batch: Batch, built: Sequence[Built | BuildFailure]) -> list[Outcome]:
         while True:
-            with self._site() as runner, _turn(runner.site):
-                return runner.contest(task, built, traces)
+            with self._site(batch) as runner, _turn(runner.site):
+                return runner.contest(batch.task, built, batch.traces)
 
     def _pulse(self, runner: SiteRunner) -> float:
         """Seconds of the reference kernel. DeviceError where the site cannot run it."""
@@ -271,49 +284,64 @@ class Measurer:
             raise Unfit(failure.message) from failure
 
     @contextmanager
-    def _site(self) -> Iterator[SiteRunner]:
+    def _site(self, batch: Batch) -> Iterator[SiteRunner]:
         """A free site; one that is lost meanwhile is looked for again, and then given up."""
-        runner = self._next_free()
+        runner = self._next_free(batch)
         try:
             yield runner
         except DeviceLost as lost:
-            self._find_again(runner.site, lost)
+            self._find_again(runner.site, lost, batch)
         except Unfit as reason:
-            self._give_up(runner.site, str(reason))
+            self._quarantine(runner.site, str(reason))
         except BaseException:
             self._free.put(runner)
             raise
         else:
             self._free.put(runner)
 
-    def _next_free(self) -> SiteRunner:
-        while self._alive:
+    def _next_free(self, batch: Batch) -> SiteRunner:
+        while len(self._gone) < len(self.sites):
+            if batch.halt.is_set():
+                raise Stopped
             with suppress(Empty):
                 return self._free.get(timeout=1)
         raise DeviceLost(
-            "no device is left to measure on",
+            f"no device is left to measure on: {'; '.join(self._gone)}",
             "see `ansor-deploy devices doctor NAME`; what was measured is kept, and the same "
             "command goes on from there",
         )
 
-    def _find_again(self, site: Site, lost: DeviceLost) -> None:
-        self._warn(f"{site.name}: {lost.message}; looking for it again")
+    def _find_again(self, site: Site, lost: DeviceLost, batch: Batch) -> None:
+        """A batch that is stopped leaves the search to the next."""
+        if batch.halt.is_set():
+            self._free.put(self._runner(site))
+            return
+        self._losses[site.name] += 1
+        if self._losses[site.name] == LOSSES:
+            self._quarantine(site, f"lost {LOSSES} times in a row; the last time: {lost.message}")
+            return
+        self._warn(f"{lost.message}; looking for it again")
         for seconds in RETURN_SECONDS:
-            time.sleep(seconds)
+            if batch.halt.wait(seconds):
+                break
             try:
                 site.start()
             except DeviceError as error:
                 lost = DeviceLost(error.message, error.hint)
-                continue
-            self._free.put(self._runner(site))
+            else:
+                break
+        else:
+            self._give_up(site, lost.message)
             return
-        self._give_up(site, lost.message)
+        self._free.put(self._runner(site))
+
+    def _quarantine(self, site: Site, reason: str) -> None:
+        self._unfit(site.name, reason)
+        self._give_up(site, f"{site.name}: {reason}")
 
     def _give_up(self, site: Site, reason: str) -> None:
-        self._unfit(site.name, reason)
-        self._warn(f"{site.name}: {reason}; nothing is measured there any more")
-        with self._lock:
-            self._alive -= 1
+        self._warn(f"{reason}; nothing is measured on {site.name} any more")
+        self._gone.append(reason)
 
     def _note_drift(self, site: Site, changed: float) -> None:
         self.repeated += 1
@@ -350,14 +378,6 @@ class Measurer:
         for trace in [t for t in ranked if math.isinf(kept[t][0])] + ranked[KEEP:]:
             if trace in kept:
                 kept.pop(trace)[1].path.unlink(missing_ok=True)
-
-    def _abort(self, batch: Batch, running: Future[list[Outcome]]) -> None:
-        """Leave nothing of a batch behind, and everything ready for the next."""
-        batch.stop()
-        self.builder.interrupt()
-        for site in self.sites:
-            site.interrupt()
-        wait([running])
 
 
 class Unfit(Exception):  # noqa: N818 - the term

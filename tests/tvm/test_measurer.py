@@ -1,20 +1,30 @@
 """Several sites, drift, contests: this machine's processes stand for boards."""
 
+import math
 import time
 
+import onnx
 import programs
 import pytest
 import tvm
+from graphs import model, node, randn
 
+from ansor_deploy import pipeline
 from ansor_deploy.errors import DeviceLost
 from ansor_deploy.measure import measurer as measuring
 from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.measure.site import LocalSite
 from ansor_deploy.model.tasks import task_of
+from ansor_deploy.pipeline import Session
+from ansor_deploy.places import Place
+from ansor_deploy.plan import Budget
 from ansor_deploy.project import shipped
+from ansor_deploy.registry.store import Registry
+from ansor_deploy.report.plain import QuietReport
 from ansor_deploy.search.default import default_schedule
 from ansor_deploy.search.trace import dump
 from ansor_deploy.target import load_target
+from ansor_deploy.tuner import tune_plan
 
 TARGET = load_target("host", [shipped("targets")])
 
@@ -27,6 +37,7 @@ class Board(LocalSite):
     def __init__(self, name):
         super().__init__(1)
         self.name, self.cut, self.answers, self.calls = name, False, True, []
+        self.lives = math.inf  # how many candidates it outlives
 
     def start(self):
         if not self.answers:
@@ -38,6 +49,10 @@ class Board(LocalSite):
         if self.cut:
             raise DeviceLost(f"{self.name} is away")
         self.calls.append((time.monotonic(), function.partition(":")[2]))
+        self.lives -= function.endswith(":run")
+        if self.lives < 0:
+            self.cut, self.answers = True, False
+            return self.call(function, payload, timeout)
         return super().call(function, payload, timeout)
 
 
@@ -116,7 +131,7 @@ def test_a_lost_board_is_looked_for_and_the_batch_goes_on(boards):
         left.cut = True
         outcomes = measurer.measure(task, [default_trace(task)] * 2)
     assert [one.error for one in outcomes] == ["", ""]
-    assert "left: left is away" in told[0]
+    assert told == ["left is away; looking for it again"]
 
 
 def test_the_other_board_takes_over_from_one_that_stays_away(boards):
@@ -127,16 +142,57 @@ def test_the_other_board_takes_over_from_one_that_stays_away(boards):
         submitted = [measurer.submit(task, [default_trace(task)]) for _ in range(3)]
         outcomes = [measurer.wait(one)[0] for one in submitted]
     assert {one.device for one in outcomes} == {"right"}
-    assert "nothing is measured there any more" in told[-1]
+    assert told[-1] == "left is away; nothing is measured on left any more"
 
 
 def test_no_board_left_is_an_error_that_says_what_to_do(boards):
     left, _ = boards
-    task = conv()
-    with Measurer(TARGET, [left]) as measurer:
+    unfit, task = [], conv()
+    with Measurer(TARGET, [left], unfit=lambda *told: unfit.append(told)) as measurer:
         left.cut, left.answers = True, False
-        with pytest.raises(DeviceLost, match="no device is left"):
+        with pytest.raises(DeviceLost, match="no device is left to measure on: left is away"):
             measurer.measure(task, [default_trace(task)])
+    assert unfit == []  # once it is back, the same command finds it
+
+
+def test_a_board_that_is_lost_again_and_again_is_given_up(boards, monkeypatch):
+    left, _ = boards
+    unfit, task = [], conv()
+    monkeypatch.setattr(left, "start", lambda: None)
+    left.cut = True
+    with (
+        Measurer(TARGET, [left], unfit=lambda *told: unfit.append(told)) as measurer,
+        pytest.raises(DeviceLost, match="no device is left"),
+    ):
+        measurer.measure(task, [default_trace(task)])
+    assert unfit == [("left", "lost 3 times in a row; the last time: left is away")]
+
+
+def test_what_was_measured_of_a_batch_whose_board_is_lost_is_kept(boards, monkeypatch, tmp_path):
+    left, _ = boards
+    monkeypatch.setattr(Measurer, "_pulse", lambda *_: 1.0)
+    weight = {"w": randn(0, 64, 64)}
+    net = model([node("MatMul", "x w", "y")], {"x": (64, 64)}, constants=weight)
+    onnx.save(net, tmp_path / "net.onnx")
+    session = Session(TARGET, tmp_path / "r.db", Budget(trials=17))
+    left.lives = 1 + measuring.CHUNK + 2
+    with Registry.open(session.registry, write=True) as registry:
+        prepared = pipeline._prepare([tmp_path / "net.onnx"], session, registry, QuietReport())
+        planned = pipeline._plan(prepared, session, registry)
+        with pytest.raises(DeviceLost, match="no device is left"):
+            tune_plan(planned, session, registry, QuietReport(), Place("left", (left,)))
+        assert registry.stats()["measurements"] == 1 + measuring.CHUNK
+
+
+def test_an_interrupted_search_for_a_board_ends_at_once(boards, monkeypatch):
+    monkeypatch.setattr(measuring, "RETURN_SECONDS", (3600,))
+    left, _ = boards
+    task, told = conv(), []
+    with Measurer(TARGET, [left], warn=told.append) as measurer:
+        left.cut = True
+        measurer.submit(task, [default_trace(task)])
+        while not told:
+            time.sleep(0.01)
 
 
 def test_a_board_that_fails_the_reference_kernel_is_given_up(boards, monkeypatch):
