@@ -4,6 +4,7 @@ from contextlib import closing
 
 import arm64
 import pytest
+from cable import laid
 from sshd import sshd
 
 from ansor_deploy.devices import ssh
@@ -65,3 +66,10 @@ def board(arm64_root, tmp_path_factory):
     board = arm64.Board(tmp_path_factory.mktemp("board"), arm64_root)
     yield board
     board.stop()
+
+
+@pytest.fixture
+def cable():
+    """The network of a board that is not this machine's; gone after the test."""
+    with laid() as made:
+        yield made
