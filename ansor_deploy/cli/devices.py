@@ -134,11 +134,13 @@ def list_command(as_json: bool) -> None:
 def doctor_command(ctx: click.Context, name: str, as_json: bool) -> None:
     """Check that a board can be measured on.
 
-    Each line is ok, warn or FAIL, with a remedy; exits 4 on a FAIL. Where nothing fails, a
-    device in quarantine is let out of it.
+    Where the runtime is installed, a kernel whose result is known runs there, too. Each line is
+    ok, warn or FAIL, with a remedy; exits 4 on a FAIL. Where nothing fails, a device in
+    quarantine is let out of it.
     """
     from ..devices.doctor import diagnose
     from ..devices.inventory import Inventory
+    from ..devices.reference import check_kernel
     from ..devices.ssh import connect
     from ..project import Project
     from ..target import load_target
@@ -147,7 +149,9 @@ def doctor_command(ctx: click.Context, name: str, as_json: bool) -> None:
     inventory = Inventory.find()
     device = inventory.get(name)
     target = load_target(device.target, Project.find().target_path())
-    if not print_checks(diagnose(target, partial(connect, device, inventory)), as_json):
+    connecting = partial(connect, device, inventory)
+    kernel = check_kernel(name, target, connecting)
+    if not print_checks(diagnose(target, connecting, kernel), as_json):
         ctx.exit(4)
     if inventory.reason(name):
         inventory.release(name)
