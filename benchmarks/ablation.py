@@ -5,8 +5,8 @@
 
 The heaviest tasks of a network are tuned together. The numbers are the network's time in these
 tasks after so many trials in all, as the median of several seeds. Single timings of a search are
-lucky ones; therefore the schedules that any search held best at any of these moments are measured
-anew at the end, all in turns, and the numbers are of those. Variants:
+lucky ones; therefore the few that any search held best at any of these moments are measured anew
+at the end, all in turns, and the best of each few counts, as when a build settles. Variants:
 
     full               everything
     round-robin        no task scheduler: the tasks take turns
@@ -35,7 +35,8 @@ import searching
 import zoo
 from cost_model import Program, measured_programs
 
-from ansor_deploy.measure.measurer import Measurer
+from ansor_deploy.measure.measurer import KEEP, Measurer
+from ansor_deploy.measure.outcome import Outcome
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.plan import Budget
 from ansor_deploy.rule import shipped_rules
@@ -101,7 +102,7 @@ class Winners:
     """What one search held best of each task after so many trials: traces by workload."""
 
     trials: int
-    traces: dict[str, str]
+    traces: dict[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,7 @@ def _measured_again(
     held = [winners for found in runs.values() for run in found for winners in run]
     for task in tasks:
         key = task.key.workload
-        traces = list(dict.fromkeys(winners.traces[key] for winners in held))
+        traces = list(dict.fromkeys(trace for winners in held for trace in winners.traces[key]))
         times: dict[str, list[float]] = {trace: [] for trace in traces}
         for _ in range(TURNS):
             for outcome in measurer.measure(task, traces):
@@ -192,15 +193,18 @@ def _curve(
     seconds: dict[tuple[str, str], float],
 ) -> Curve:
     weights = {task.key.workload: task.weight for task in tasks}
-    times = [
-        [
-            1e3 * sum(weights[k] * seconds[k, trace] for k, trace in held.traces.items())
-            for held in run
-        ]
-        for run in runs
-    ]
+    times = [[1e3 * _network_seconds(held, weights, seconds) for held in run] for run in runs]
     medians = tuple(statistics.median(column) for column in zip(*times, strict=True))
     return Curve(name, grid, medians, tuple(run[-1] for run in times))
+
+
+def _network_seconds(
+    held: Winners, weights: dict[str, int], seconds: dict[tuple[str, str], float]
+) -> float:
+    return sum(
+        weights[key] * min(seconds[key, trace] for trace in traces)
+        for key, traces in held.traces.items()
+    )
 
 
 def _run(
@@ -218,7 +222,8 @@ def _run(
     standings = [Standing(task, task.roofline(target)) for task in tasks]
     scheduler = Scheduler(standings, budget, [0.0], ENDLESS, seed)
     searches = {task.key.workload: AnsorSearch(task, [], kit) for task in tasks}
-    spent, best, curve = 0, {}, []
+    spent, curve = 0, []
+    best: dict[str, tuple[Outcome, ...]] = {}
     with _changed(variant):
         while spent < trials and (standing := _next(scheduler, variant)) is not None:
             task = standing.task
@@ -231,13 +236,15 @@ def _run(
                 continue
             outcomes = measurer.measure(task, traces, best=standing.best)
             searches[task.key.workload].observe(outcomes)
-            fastest = min(outcomes, key=lambda outcome: outcome.latency)
-            if fastest.latency < standing.best or not standing.measured:
-                best[task.key.workload] = fastest.trace
-            standing.observe(fastest.latency, len(outcomes))
+            standing.observe(min(outcome.latency for outcome in outcomes), len(outcomes))
             spent += len(outcomes)
+            key = task.key.workload
+            right = [outcome for outcome in outcomes if not outcome.error]
+            few = sorted([*best.get(key, ()), *right], key=lambda outcome: outcome.latency)[:KEEP]
+            best[key] = tuple(few)
             if len(best) == len(tasks):
-                curve.append(Winners(spent, dict(best)))
+                held = {k: tuple(one.trace for one in ones) for k, ones in best.items()}
+                curve.append(Winners(spent, held))
     return curve
 
 

@@ -70,4 +70,5 @@ def _kernel(payload: str) -> Bound:
     a, b, c = (runtime.array(one) for one in bound.arguments)
     if not compare(c, a @ b, len(b))[0]:
         raise ValueError("the product of two matrices is wrong")
+    in_turns([bound])  # a fresh process is slow until its threads have found their cores
     return bound
