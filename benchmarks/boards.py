@@ -5,7 +5,9 @@
 The boards are two of this machine's cores, each behind an SSH server of its own on loopback, so
 it needs OpenSSH's server and two cores. This machine also builds the candidates, on the same
 cores: they are chosen so that they take long to run (an unscheduled product of two matrices),
-which is what slow boards do with any. Both figures are printed. Needs the tests' folder beside it.
+which is what slow boards do with any. Both figures are printed. Where there are only two cores,
+what this machine does for each trial is taken from the boards, and the ratio is too low. Needs
+the tests' folder beside it.
 """
 
 from __future__ import annotations
