@@ -22,6 +22,8 @@ from ansor_deploy.measure import worker
 from ansor_deploy.measure.scratch import Scratch
 from ansor_deploy.registry.store import Registry
 
+pytestmark = pytest.mark.slow
+
 OTHERS = "for (int i = 0; i < 3; i++) if (!fork()) for (;;) pause();\n  "
 EVERY_PIPE = "for (int fd = 3; fd < 256; fd++) "
 EVERY_SIGNAL = "sigset_t all; sigfillset(&all); sigprocmask(SIG_SETMASK, &all, 0);\n  "

@@ -13,6 +13,8 @@ from ansor_deploy.search.sketch import derive
 from ansor_deploy.search.state import Random
 from ansor_deploy.search.trace import dump
 
+pytestmark = pytest.mark.slow
+
 TASKS = {name: task(text, f"fused_{name}") for name, (text, _) in PROGRAMS.items()}
 
 
