@@ -47,5 +47,6 @@ def settle(
         found = next((one.provenance.search for one in known if one.trace == won.trace), "default")
         where = replace(where, device=won.device, search=found)
         record = Record(task.key, won.trace, won.seconds, won.proof, where)
-    registry.add_contest(record, [one.id for one in known if one.id != record.id])
+    losers = [one.id for one in known if one.id != record.id]
+    registry.add_contest(record, losers, where.created)
     return record

@@ -169,9 +169,11 @@ def _partly(url: str, pulled: Pulled) -> RegistryError:
 
 def _tell_taken(taken: Taken, as_json: bool, **more: Any) -> None:
     if as_json:
-        print_json({"new": taken.records, "known": taken.known, **more})
+        told = {"new": taken.records, "known": taken.known, "contests": taken.contests}
+        print_json({**told, **more})
     else:
-        click.echo(f"{taken.records} new records, {taken.known} known already")
+        contests = f"; {taken.contests} new comparisons" if taken.contests else ""
+        click.echo(f"{taken.records} new records, {taken.known} known already{contests}")
 
 
 def _tell_given(given: Given, where: str, as_json: bool) -> None:

@@ -1,13 +1,15 @@
 """Bundles: what registries give each other, as one canonical text.
 
     {"ansor-deploy-bundle":1}
+    {"contest":{...}}
     {"id":"<SHA-256 of the record>","record":{...}}
     {"search":{...}}
     {"target":{...}}
     {"workload":{...}}
 
 A line for each, canonical JSON, sorted, none twice: equal contents are equal bytes. A record's
-workload and target are in the same bundle. Reading one is all or nothing.
+workload and target, and the two records of a contest, are in the same bundle. Reading one is all
+or nothing.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from ..errors import RegistryError
 from ..target import Target
 from .doubt import Refused, exactly, quoted, refuse, strict_json
 from .firewall import (
+    check_contest,
     check_record,
     check_search,
     check_target,
@@ -30,7 +33,7 @@ from .firewall import (
     workload_fields,
 )
 from .keys import TaskKey, canonical_json
-from .record import Record, SearchEnd, Workload
+from .record import Contest, Record, SearchEnd, Workload
 
 VERSION = 1
 MOST_BYTES = 1 << 28
@@ -45,12 +48,14 @@ class Bundle:
     """Records with all that they refer to. targets are by fingerprint, workloads by key.
 
     searches: which searches have ended, so that another machine need not begin them again.
+    contests: which records were compared, so that another machine takes the same for the best.
     """
 
     targets: dict[str, Target] = field(default_factory=dict)
     workloads: dict[str, Workload] = field(default_factory=dict)
     records: dict[str, Record] = field(default_factory=dict)
     searches: frozenset[SearchEnd] = frozenset()
+    contests: frozenset[Contest] = frozenset()
 
     def to_bytes(self) -> bytes:
         """The one text of this content."""
@@ -60,18 +65,24 @@ class Bundle:
         lines += [_line("workload", workload_fields(w)) for w in self.workloads.values()]
         lines += [record_line(record.id, record.to_json()) for record in self.records.values()]
         lines += [_line("search", asdict(search)) for search in self.searches]
+        lines += [_line("contest", asdict(contest)) for contest in self.contests]
         return "".join(f"{line}\n" for line in [_HEADER, *sorted(lines)]).encode()
 
     def without(self, known: Iterable[Bundle]) -> Bundle:
-        """The records and ends of searches that none of the others has, complete in itself."""
+        """The records, ends of searches and contests that none of the others has.
+
+        It is complete in itself: a new contest comes with its two records, known or not.
+        """
         others = list(known)
+        contests = self.contests.difference(*(other.contests for other in others))
+        compared = {name for contest in contests for name in (contest.loser, contest.winner)}
         records = {
             name: record
             for name, record in self.records.items()
-            if not any(name in other.records for other in others)
+            if name in compared or not any(name in other.records for other in others)
         }
         searches = self.searches.difference(*(other.searches for other in others))
-        return closed(Bundle(self.targets, self.workloads, records, searches))
+        return closed(Bundle(self.targets, self.workloads, records, searches, contests))
 
     def __repr__(self) -> str:
         return f"Bundle({len(self.records)} records of {len(self.workloads)} workloads)"
@@ -98,6 +109,7 @@ def closed(bundle: Bundle) -> Bundle:
         {name: workload for name, workload in bundle.workloads.items() if name in wanted},
         bundle.records,
         bundle.searches,
+        bundle.contests,
     )
 
 
@@ -174,7 +186,13 @@ def read_lines(lines: Iterable[tuple[str, str]]) -> tuple[Bundle, list[Refusal]]
     for kind, check in _ORDER.items():
         for place, data in sorted_out[kind]:
             reading.attempt(place, check, reading, data)
-    found = Bundle(reading.targets, reading.workloads, reading.records, frozenset(reading.searches))
+    found = Bundle(
+        reading.targets,
+        reading.workloads,
+        reading.records,
+        frozenset(reading.searches),
+        frozenset(reading.contests),
+    )
     return closed(found), reading.refusals
 
 
@@ -196,6 +214,8 @@ class _Reading:
         self.workloads: dict[str, Workload] = {}
         self.records: dict[str, Record] = {}
         self.searches: set[SearchEnd] = set()
+        self.contests: set[Contest] = set()
+        self.claimed: set[str] = set()  # ids of records, let in or not
         self.refusals: list[Refusal] = []
 
     def attempt(self, place: str, check: Callable[..., Any], *given: Any) -> Any:
@@ -216,6 +236,7 @@ class _Reading:
         self.workloads[workload.key] = workload
 
     def record(self, data: Any) -> None:
+        self.claimed.add(str(data["id"]))
         target, workload = self._of(data["record"])
         record = check_record(data["id"], data["record"], target.kind, workload.flops)
         self.records[record.id] = record
@@ -223,6 +244,16 @@ class _Reading:
     def search(self, data: Any) -> None:
         self._of(data)
         self.searches.add(check_search(data))
+
+    def contest(self, data: Any) -> None:
+        contest = check_contest(data)
+        names = (contest.loser, contest.winner)
+        keys = [self.records[name].key for name in names if name in self.records]
+        if len(keys) < 2 and self.claimed.issuperset(names):
+            return  # it fell with its record, whose refusal says why
+        refuse(len(keys) < 2, "contest: one of its records is not in the bundle")
+        refuse(len(set(keys)) > 1, "contest: its records are of different tasks")
+        self.contests.add(contest)
 
     def _of(self, data: Any) -> tuple[Target, Workload]:
         """The target and workload that a record or search is for, which must be here as well."""
@@ -243,4 +274,5 @@ _ORDER: dict[str, Callable[[_Reading, Any], None]] = {
     "workload": _Reading.workload,
     "record": _Reading.record,
     "search": _Reading.search,
+    "contest": _Reading.contest,
 }

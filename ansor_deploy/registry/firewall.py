@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, fields
+from datetime import datetime, timedelta, timezone
 from statistics import median
 from typing import Any
 
@@ -18,7 +19,7 @@ from ..target import GpuLimits, Target, complaints
 from .doubt import exactly, is_int, is_number, quoted, refuse
 from .instructions import check_trace
 from .keys import TaskKey, canonical_json, sha256
-from .record import Provenance, Record, SearchEnd, Workload
+from .record import Contest, Provenance, Record, SearchEnd, Workload
 
 MOST_TEXT = 262_144  # characters of a workload's program
 MOST_REPEATS = 10_000  # times of one record
@@ -26,6 +27,7 @@ FASTEST, SLOWEST = 1e-9, 3600.0  # seconds
 MOST_FLOPS = 1e16  # a second: more than any one device
 MOST_WORK = 1e18  # operations or bytes of one run
 WORST_ERROR = 0.1  # relative; no check of outputs lets more pass
+AHEAD = timedelta(days=1)  # by which another machine's clock may be before this one's
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,39}")
@@ -128,6 +130,19 @@ def check_search(data: Any) -> SearchEnd:
     counted = all(is_int(data[field], 0, 2**53) for field in ("trials", "enough_for"))
     refuse(not counted, f"search: trials {quoted(data['trials'])}")
     return SearchEnd(**{**data, "key": TaskKey(**key)})
+
+
+def check_contest(data: Any) -> Contest:
+    """The contest as `asdict` has it; Refused if it is none.
+
+    The later of two counts, so that one from the future could not be overruled here.
+    """
+    exactly(data, "loser", "winner", "created")
+    _words(data, {"loser": _DIGEST, "winner": _DIGEST, "created": _TIME})
+    refuse(data["loser"] == data["winner"], "contest: a record against itself")
+    latest = datetime.now(timezone.utc) + AHEAD
+    refuse(data["created"] > latest.isoformat(), f"contest: {quoted(data['created'])} is to come")
+    return Contest(**data)
 
 
 def _text(text: Any) -> None:

@@ -123,6 +123,22 @@ class Record:
 
 
 @dataclass(frozen=True)
+class Contest:
+    """Two records of a task were compared, run by run. loser, winner: their ids.
+
+    created: ISO 8601, UTC. Of two comparisons of the same records the later counts, and neither
+    where they are of the same time and ended differently.
+    """
+
+    loser: str
+    winner: str
+    created: str
+
+    def __repr__(self) -> str:
+        return f"Contest({self.winner[:12]} beat {self.loser[:12]}, {self.created})"
+
+
+@dataclass(frozen=True)
 class SearchEnd:
     """A task's search came to its end, which an interrupted one did not.
 

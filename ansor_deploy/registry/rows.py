@@ -14,7 +14,7 @@ from typing import Any
 
 from ..project import shipped
 from .keys import TaskKey, canonical_json, sha256
-from .record import Measurement, Provenance, Record, Workload
+from .record import Measurement, Provenance, Record, SearchEnd, Workload
 
 Row = tuple[Any, ...]  # values in the order of the table's columns
 
@@ -112,6 +112,20 @@ def record_of(row: dict[str, Any]) -> Record:
     if copied != tuple(row[name] for name in ("id", "tvm", "latency", "created")):
         raise ValueError(_CHANGED)
     return record
+
+
+def search_row(end: SearchEnd) -> Row:
+    """The row of a search's end, but for its number."""
+    return (
+        end.key.workload,
+        end.key.target,
+        end.tvm,
+        end.search,
+        end.trials,
+        end.reason,
+        end.enough_for,
+        end.created,
+    )
 
 
 def packed(text: str) -> bytes:

@@ -120,7 +120,7 @@ def salvage(path: Path) -> Salvage:
     return Salvage(dict(kept), lost, aside)
 
 
-def _still_told(path: Path) -> tuple[dict[str, int | None], list[tuple[str, str]]]:
+def _still_told(path: Path) -> tuple[dict[str, int | None], list[tuple[str, str, str]]]:
     """What SQLite can still read: the rows of each table, and who has beaten whom.
 
     A row of `beaten` looks like one of its index, so that it is not told by its looks.
@@ -128,18 +128,18 @@ def _still_told(path: Path) -> tuple[dict[str, int | None], list[tuple[str, str]
     counts: dict[str, int | None] = dict.fromkeys(
         ("workloads", "targets", "records", "measurements", "beaten")
     )
-    contests: list[tuple[str, str]] = []
+    contests: list[tuple[str, str, str]] = []
     with suppress(RegistryError), closing(connect(path, write=False)) as connection:
         for name in counts:
             with suppress(RegistryError), explained(path):
                 sql = f"SELECT count(*) FROM {name}"  # noqa: S608
                 counts[name] = connection.execute(sql).fetchone()[0]
         with suppress(RegistryError), explained(path):
-            contests += connection.execute("SELECT loser, winner FROM beaten").fetchall()
+            contests += connection.execute("SELECT loser, winner, created FROM beaten").fetchall()
     return counts, contests
 
 
-def _copy(pages: Pages, fresh: Path, contests: list[tuple[str, str]]) -> Counter[str]:
+def _copy(pages: Pages, fresh: Path, contests: list[tuple[str, str, str]]) -> Counter[str]:
     """Write the whole rows to a new registry, and count them by table."""
     kept: Counter[str] = Counter()
     with closing(connect(fresh, write=True)) as connection:

@@ -16,11 +16,13 @@ from .connect import BUSY_SECONDS, connect, transaction
 from .faults import decoding, explained
 from .keys import TaskKey, canonical_json
 from .leases import Holder, Leases
+from .record import Contest
 from .rows import (
     measurement_of,
     measurement_row,
     record_of,
     record_row,
+    search_row,
     workload_of,
     workload_row,
 )
@@ -47,6 +49,10 @@ _ADD_WORKLOAD = """
 """
 _ADD_RECORD = "INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _ADD_MEASUREMENT = "INSERT INTO measurements VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ADD_CONTEST = """
+    INSERT INTO beaten VALUES (:loser, :winner, :created) ON CONFLICT DO UPDATE
+    SET created = excluded.created WHERE excluded.created > beaten.created
+"""
 
 
 class Registry:
@@ -212,39 +218,28 @@ class Registry:
             self._connection.executemany(_ADD_MEASUREMENT, measured)
             self._connection.executemany(_ADD_RECORD, recorded)
 
-    def add_contest(self, winner: Record, losers: Sequence[str]) -> None:
+    def add_contest(self, winner: Record, losers: Sequence[str], created: str) -> None:
         """Note that a record has beaten others in a comparison run by run, in one transaction.
 
         winner: added if it is new; also the one that was there first, where they tied.
-        losers: ids of records. Whether one of them once beat the winner no longer counts.
+        losers: ids of records. created: ISO 8601, UTC; of two comparisons of the same records the
+        later counts.
         """
+        contests = [Contest(loser, winner.id, created) for loser in losers]
         with explained(self.path), transaction(self._connection):
-            run = self._connection.executemany
-            run(_ADD_RECORD, [record_row(winner)])
-            run(
-                "DELETE FROM beaten WHERE loser = ? AND winner = ?",
-                [(winner.id, loser) for loser in losers],
-            )
-            run(
-                "INSERT INTO beaten VALUES (?, ?) ON CONFLICT DO NOTHING",
-                [(loser, winner.id) for loser in losers],
-            )
+            self._connection.executemany(_ADD_RECORD, [record_row(winner)])
+            self._connection.executemany(_ADD_CONTEST, map(vars, contests))
+
+    def add_contests(self, contests: Iterable[Contest]) -> int:
+        """Note comparisons of records that are there: how many of them say something new."""
+        before = self._connection.total_changes
+        with explained(self.path), transaction(self._connection):
+            self._connection.executemany(_ADD_CONTEST, map(vars, contests))
+        return self._connection.total_changes - before
 
     def add_searches(self, ends: Sequence[SearchEnd]) -> None:
         """Note searches that came to their end."""
-        rows = [
-            (
-                end.key.workload,
-                end.key.target,
-                end.tvm,
-                end.search,
-                end.trials,
-                end.reason,
-                end.enough_for,
-                end.created,
-            )
-            for end in ends
-        ]
+        rows = [search_row(end) for end in ends]
         self._write("INSERT INTO searches VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
     def add_model(self, digest: str, name: str, tasks: Sequence[tuple[TaskKey, int]]) -> None:

@@ -21,7 +21,7 @@ from .keys import canonical_json
 from .rows import unpacked
 from .store import Registry
 
-_TABLES = ("targets", "workloads", "records", "searches")
+_TABLES = ("targets", "workloads", "records", "searches", "beaten")
 
 # What this machine was told of a target or a search never replaces what it knows.
 _ADD_TARGET = "INSERT INTO targets VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
@@ -43,13 +43,21 @@ _WORKLOADS = """
 
 @dataclass(frozen=True)
 class Taken:
-    """What came into a registry. records: new ones. known: those that it had already."""
+    """What came into a registry. records: new ones. known: those that it had already.
+
+    contests: new ones, or later than those that it had.
+    """
 
     records: int
     known: int
+    contests: int = 0
 
     def __add__(self, other: Taken) -> Taken:
-        return Taken(self.records + other.records, self.known + other.known)
+        return Taken(
+            self.records + other.records,
+            self.known + other.known,
+            self.contests + other.contests,
+        )
 
 
 def contents(path: Path) -> tuple[Bundle, list[Refusal]]:
@@ -79,7 +87,7 @@ def take_in(path: Path, bundle: Bundle) -> Taken:
         with transaction(connection):
             connection.executemany(_ADD_SEARCH, [{**row, "key": None} for row in rows])
         new = _count(connection) - before
-        return Taken(new, len(bundle.records) - new)
+        return Taken(new, len(bundle.records) - new, store.add_contests(bundle.contests))
 
 
 def _count(connection: Connection) -> int:
@@ -114,6 +122,7 @@ def _lines(connection: Connection) -> Iterator[tuple[str, str]]:
         ("workload", _WORKLOADS, _workload),
         ("record", "SELECT * FROM records", _record),
         ("search", "SELECT * FROM searches", _search),
+        ("contest", "SELECT loser, winner, created FROM beaten", _contest),
     )
     for kind, query, line in entries:
         for row in reader.execute(query):
@@ -143,6 +152,10 @@ def _search(row: dict[str, Any]) -> str:
     fields = ("tvm", "search", "trials", "reason", "enough_for", "created")
     plain = {name: row[name] for name in fields}
     return canonical_json({"search": {**plain, "key": _key(row)}})
+
+
+def _contest(row: dict[str, Any]) -> str:
+    return canonical_json({"contest": row})
 
 
 def _key(row: dict[str, Any]) -> dict[str, str]:

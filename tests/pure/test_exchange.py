@@ -303,14 +303,20 @@ def test_the_commands(tmp_path, key):
     assert answer(tmp_path, "registry", "import", "out.jsonl", *theirs, *trust) == {
         "new": 2,
         "known": 0,
+        "contests": 0,
     }
-    assert answer(tmp_path, "registry", "merge", "mine.db", *theirs) == {"new": 0, "known": 2}
+    assert answer(tmp_path, "registry", "merge", "mine.db", *theirs) == {
+        "new": 0,
+        "known": 2,
+        "contests": 0,
+    }
     assert answer(tmp_path, "registry", "push", "place", *mine)["records"] == 2
     told = program(tmp_path, "registry", "push", "place", *mine)
     assert told.stdout == "place has every record already\n"
     assert answer(tmp_path, "registry", "pull", "place", "--registry", "new.db") == {
         "new": 2,
         "known": 0,
+        "contests": 0,
         "bundles": 1,
         "torn": [],
     }

@@ -29,7 +29,8 @@ def original(tmp_path_factory):
     path = tmp_path_factory.mktemp("original") / "registry.db"
     with Registry.open(path) as registry:
         fill(registry, 1000)
-        registry.add_contest(record(key(0), 2e-3, "x" * 9000), [registry.top(key(0), TVM, 1)[0].id])
+        loser = registry.top(key(0), TVM, 1)[0].id
+        registry.add_contest(record(key(0), 2e-3, "x" * 9000), [loser], "2026-01-31T12:00:00Z")
         registry.add_model(DIGEST, "resnet", [(key(n), n + 1) for n in range(20)])
         registry.add_build(path, DIGEST, TARGET.fingerprint, "2026-01-31", {"files": []})
         registry.add_tuning(TARGET.fingerprint, "ansor", 10, 20.0, "2026-01-31")

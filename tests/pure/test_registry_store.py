@@ -13,11 +13,12 @@ from ansor_deploy.errors import RegistryError
 from ansor_deploy.registry import queries, rows
 from ansor_deploy.registry.connect import SCHEMA_VERSION, _load_migrations
 from ansor_deploy.registry.keys import sha256
-from ansor_deploy.registry.record import Measurement
+from ansor_deploy.registry.record import Contest, Measurement
 from ansor_deploy.registry.store import Registry
 
 WORKLOADS = [workload(0), workload(1), workload(2, "matmul")]
 KEYS = [key(0), key(1), key(2, "matmul")]
+NOON, LATER = "2026-01-31T12:00:00+00:00", "2026-02-01T12:00:00+00:00"
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def test_top_is_in_order_of_latency(registry):
 def test_a_record_that_was_beaten_is_not_the_best(registry):
     lucky, steady, slow = (record(KEYS[0], seconds) for seconds in (1e-3, 2e-3, 3e-3))
     registry.add_batch([], [lucky, slow])
-    registry.add_contest(steady, [lucky.id])
+    registry.add_contest(steady, [lucky.id], NOON)
     assert registry.best(KEYS, TVM) == {KEYS[0]: steady}
     assert registry.top(KEYS[0], TVM, 9) == [steady, slow, lucky]
     (row,) = registry.query()
@@ -63,17 +64,30 @@ def test_a_record_that_was_beaten_is_not_the_best(registry):
 def test_of_two_comparisons_of_the_same_records_the_later_counts(registry):
     one, two, slow = (record(KEYS[0], seconds) for seconds in (1e-3, 2e-3, 3e-3))
     registry.add_batch([], [one, two, slow])
-    registry.add_contest(two, [one.id, slow.id])
-    registry.add_contest(two, [one.id])  # which says nothing new
-    registry.add_contest(one, [two.id])
+    registry.add_contest(two, [one.id, slow.id], NOON)
+    registry.add_contest(two, [one.id], NOON)  # which says nothing new
+    registry.add_contest(one, [two.id], LATER)
     assert registry.top(KEYS[0], TVM, 9) == [one, two, slow]
+
+
+@pytest.mark.parametrize("late", [True, False], ids=["later", "earlier"])
+def test_the_later_of_two_comparisons_counts_whichever_is_heard_of_first(registry, late):
+    one, two, slow = (record(KEYS[0], seconds) for seconds in (1e-3, 2e-3, 3e-3))
+    registry.add_batch([], [one, two, slow])
+    contests = [Contest(one.id, two.id, NOON), Contest(two.id, one.id, LATER)]
+    for contest in contests if late else reversed(contests):
+        assert registry.add_contests([contest]) == 1
+    assert registry.add_contests(contests) == 0
+    assert registry.top(KEYS[0], TVM, 9) == [one, slow, two]
+    assert registry.add_contests([Contest(one.id, two.id, LATER)]) == 1
+    assert registry.top(KEYS[0], TVM, 9) == [one, two, slow]  # of the same time: neither counts
 
 
 def test_the_fastest_is_the_best_where_each_was_beaten(registry):
     ring = [record(KEYS[0], seconds) for seconds in (1e-3, 2e-3, 3e-3)]
     registry.add_batch([], ring)
     for loser, winner in zip(ring, [*ring[1:], ring[0]], strict=True):
-        registry.add_contest(winner, [loser.id])
+        registry.add_contest(winner, [loser.id], NOON)
     assert registry.top(KEYS[0], TVM, 9) == ring
     assert [row["id"] for row in registry.query()] == [ring[0].id]
 
@@ -81,13 +95,13 @@ def test_the_fastest_is_the_best_where_each_was_beaten(registry):
 def test_being_beaten_under_another_tvm_does_not_count(registry):
     here, newer = record(KEYS[0], 1e-3), record(KEYS[0], 2e-3, tvm="0.28.0")
     registry.add_batch([], [here])
-    registry.add_contest(newer, [here.id])
+    registry.add_contest(newer, [here.id], NOON)
     assert registry.best(KEYS, TVM) == {KEYS[0]: here}
 
 
 def test_a_contest_is_added_whole_or_not_at_all(registry):
     with pytest.raises(sqlite3.IntegrityError, match="FOREIGN KEY"):
-        registry.add_contest(record(KEYS[0], 1e-3), ["unknown"])
+        registry.add_contest(record(KEYS[0], 1e-3), ["unknown"], NOON)
     assert registry.best(KEYS, TVM) == {}
 
 

@@ -7,6 +7,7 @@ from registry_samples import TARGET, TVM, fill, key, record
 from ansor_deploy.registry.store import Registry
 
 DIGEST = "ab" * 32
+NOON = "2026-01-31T12:00:00+00:00"
 
 
 @pytest.fixture
@@ -33,8 +34,8 @@ def test_the_best_eight_of_each_task_are_kept(path):
 def test_no_loser_outlives_the_one_that_beat_it(path):
     with Registry.open(path) as registry:
         first, second, third, *_ = registry.top(key(0), TVM, 3)
-        registry.add_contest(second, [first.id])
-        registry.add_contest(third, [second.id])
+        registry.add_contest(second, [first.id], NOON)
+        registry.add_contest(third, [second.id], NOON)
         registry.collect(dry_run=False)
         kept = registry.top(key(0), TVM, 99)
         assert kept[0] == third
@@ -45,11 +46,12 @@ def test_no_loser_outlives_the_one_that_beat_it(path):
 
 def test_of_records_that_all_were_beaten_the_best_is_kept(path):
     with Registry.open(path) as registry:
-        one, two = record(key(0), 1e-6), record(key(0), 2e-6, tvm=TVM)
+        one, two, three = (record(key(0), seconds) for seconds in (1e-6, 2e-6, 3e-6))
         others = [found.id for found in registry.top(key(0), TVM, 99)]
-        registry.add_contest(one, others)
-        registry.add_contest(two, [one.id])
-        registry._connection.execute("INSERT INTO beaten VALUES (?, ?)", (two.id, one.id))
+        registry.add_contest(one, others, NOON)
+        registry.add_contest(two, [one.id], NOON)
+        registry.add_contest(three, [two.id], NOON)
+        registry.add_contest(one, [three.id], NOON)
         registry.collect(dry_run=False)
         assert registry.top(key(0), TVM, 99) == [one]
         assert registry.verify() == []
