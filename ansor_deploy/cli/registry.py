@@ -11,8 +11,10 @@ import click
 
 from .exchange import EXCHANGE
 from .helptext import examples
+from .lookups import LOOKUPS
 from .options import json_option, registry_option
 from .output import in_columns, print_json
+from .values import TensorShape
 
 if TYPE_CHECKING:
     from ..registry.salvage import Salvage
@@ -28,7 +30,7 @@ def command() -> None:
     """Look into the registry of tuned schedules, and exchange them."""
 
 
-for each in EXCHANGE:
+for each in (*LOOKUPS, *EXCHANGE):
     command.add_command(each)
 
 
@@ -37,11 +39,20 @@ for each in EXCHANGE:
     epilog=examples(
         "registry query",
         "registry query --op matmul --since 2026-01-31",
+        "registry query --shape 1,56,56,64",
         "registry query --model resnet18 --json",
     ),
 )
 @registry_option
 @click.option("--op", help="Only this operator, as conv2d.")
+@click.option(
+    "--shape",
+    "shapes",
+    type=TensorShape(),
+    multiple=True,
+    metavar="1,56,56,64",
+    help="Only tasks with a tensor of this shape. Repeatable.",
+)
 @click.option("--target", help="Only this target, by name or start of its fingerprint.")
 @click.option("--model", help="Only tasks of this model, by name or start of its digest.")
 @click.option(
@@ -61,6 +72,7 @@ for each in EXCHANGE:
 def query_command(
     registry: Path | None,
     op: str | None,
+    shapes: tuple[tuple[int, ...], ...],
     target: str | None,
     model: str | None,
     since: datetime | None,
@@ -73,7 +85,7 @@ def query_command(
 
     day = since.date().isoformat() if since else None
     with Registry.open(Project.find().registry_path(registry), write=False) as store:
-        rows = store.query(op=op, target=target, model=model, since=day, limit=limit)
+        rows = store.query(op, target, model, day, shapes, limit)
     if as_json:
         print_json({"records": rows})
     else:
@@ -204,13 +216,49 @@ def record_lines(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def stats_lines(stats: dict[str, Any]) -> list[str]:
-    """Counts, then a table for each group that has rows."""
+    """Counts, then a table by target and one by model, each where it has rows."""
     counts = [(name, str(value)) for name, value in stats.items() if not isinstance(value, list)]
     lines = in_columns(counts)
-    for group in [value for value in stats.values() if isinstance(value, list) and value]:
-        cells = [
-            tuple(group[0]),
-            *(tuple(str(cell)[:16] for cell in row.values()) for row in group),
-        ]
-        lines += ["", *in_columns(cells)]
-    return lines
+    for group, columns in _STATS.items():
+        rows = [columns, *(tuple(_cell(row, name) for name in columns) for row in stats[group])]
+        if len(rows) > 1:
+            lines += ["", *in_columns(rows)]
+    return [*lines, *_saved_lines(stats)]
+
+
+# What of the groups the tables show, within 80 columns; `--json` tells the rest.
+_STATS = {
+    "per_target": (
+        *("target", "fingerprint", "tasks", "records", "measurements"),
+        *("trials_saved", "seconds_saved"),
+    ),
+    "per_model": (
+        *("model", "target", "layers", "tasks", "shared", "covered", "trials"),
+        *("trials_saved", "seconds_saved"),
+    ),
+}
+
+
+def _cell(row: dict[str, Any], name: str) -> str:
+    from ..report.text import shortened
+
+    value = row[name]
+    if name.endswith("_saved"):
+        return "" if value is None else f"{value:.0f}"
+    return str(value)[:8] if name == "fingerprint" else shortened(str(value), 14)
+
+
+def _saved_lines(stats: dict[str, Any]) -> list[str]:
+    """The answer to what the registry was good for."""
+    from ..report.text import duration
+
+    seconds = [row["seconds_saved"] for row in stats["per_target"] if row["seconds_saved"]]
+    saved = stats["trials_saved"]
+    if not saved:
+        return []
+    time = f", about {duration(sum(seconds))}" if seconds else ""
+    return [
+        "",
+        f"{saved} trials saved{time}: models share what was measured, and what others measured was",
+        "not measured again. Builds that found every record are not counted.",
+    ]

@@ -49,6 +49,14 @@ def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
     return name, tuple(int(size) for size in sizes)
 
 
+def parse_tensor_shape(text: str) -> tuple[int, ...]:
+    """The shape of "1,56,56,64" or "1x56x56x64"; "scalar" has no dimension."""
+    sizes = [] if text == "scalar" else re.split("[,x]", text.replace(" ", ""))
+    if not all(re.fullmatch(r"[0-9]+", size) for size in sizes):
+        raise Fail(f"{text!r} is not a shape; write it like 1,56,56,64")
+    return tuple(map(int, sizes))
+
+
 def parse_goal(text: str) -> tuple[str, float]:
     """The model and the seconds of "resnet18.onnx=5ms"."""
     model, _, latency = text.rpartition("=")
@@ -92,6 +100,18 @@ class InputShape(click.ParamType):
     ) -> tuple[str, tuple[int, ...]]:
         """A pair stays a pair."""
         return value if isinstance(value, tuple) else parse_shape(str(value))
+
+
+class TensorShape(click.ParamType):
+    """A tensor's shape."""
+
+    name = "shape"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        """A tuple stays a tuple."""
+        return value if isinstance(value, tuple) else parse_tensor_shape(str(value))
 
 
 class LatencyGoal(click.ParamType):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..registry.keys import TaskKey, sha256
-from ..registry.record import Workload
+from ..registry.record import Workload, roofline
 
 if TYPE_CHECKING:
     from .._tvm import tvm
@@ -43,8 +43,7 @@ class Task:
 
     def roofline(self, target: Target) -> float:
         """Seconds that one run takes at the target's peak or bandwidth, whichever is longer."""
-        compute = self.workload.flops / (target.peak_gflops * 1e9)
-        return max(compute, self.workload.bytes / (target.memory_gbs * 1e9), 1e-7)
+        return roofline(self.workload.flops, self.workload.bytes, target)
 
 
 def extract(mod: tvm.IRModule, target: Target) -> dict[str, Task]:

@@ -1,8 +1,11 @@
-"""The SQL of what a person asks the registry; `store` has the SQL of what a build asks."""
+"""The SQL of what is asked of the registry."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+from .keys import canonical_json
 
 # The index has all that the order needs, so that only the rows that are asked for are read.
 TOP = """
@@ -36,6 +39,27 @@ SECONDS_PER_TRIAL = """
     FROM tunings WHERE target = ? AND trials > 0
 """
 
+# What tasks have cost: `here` are the trials of this registry, `trials` also those that searches
+# elsewhere have told of, `models` how many ask for it.
+_SPENT = """
+    WITH spent AS (
+        SELECT *, max(here, (
+            SELECT coalesce(sum(s.trials), 0) FROM searches AS s
+            WHERE s.workload = k.workload AND s.target = k.target
+        )) AS trials
+        FROM (
+            SELECT workload, target, count(*) AS models, (
+                SELECT count(*) FROM measurements AS m
+                WHERE m.target = t.target AND m.workload = t.workload
+            ) AS here
+            FROM model_tasks AS t GROUP BY workload, target
+        ) AS k
+    ), price AS (
+        SELECT target, sum(seconds) / sum(trials) AS seconds
+        FROM tunings WHERE trials > 0 GROUP BY target
+    )
+"""
+
 COUNTS = {
     "workloads": "SELECT count(*) AS n FROM workloads",
     "records": "SELECT count(*) AS n FROM records",
@@ -43,32 +67,45 @@ COUNTS = {
     "failures": "SELECT count(*) AS n FROM measurements WHERE error <> ''",
     "models": "SELECT count(*) AS n FROM models",
     "builds": "SELECT count(*) AS n FROM builds",
-    # A task that n models share is measured once instead of n times.
-    "trials_saved": """
-        SELECT coalesce(sum((models - 1) * (
-            SELECT count(*) FROM measurements AS m
-            WHERE m.target = shared.target AND m.workload = shared.workload
-        )), 0) AS n
-        FROM (
-            SELECT workload, target, count(*) AS models FROM model_tasks
-            GROUP BY workload, target HAVING models > 1
-        ) AS shared
-    """,
 }
 
+# A task that n models share is measured once, here or elsewhere, instead of n times here.
 GROUPS = {
-    "per_target": """
+    "per_target": f"""
+        {_SPENT}
+        , held AS (
+            SELECT target, sum(n) AS records, count(*) AS tasks
+            FROM (SELECT target, count(*) AS n FROM records GROUP BY workload, target)
+            GROUP BY target
+        )
         SELECT name AS target, fingerprint,
             (SELECT count(*) FROM measurements WHERE target = fingerprint) AS measurements,
-            (SELECT count(*) FROM records WHERE target = fingerprint) AS records,
-            (SELECT count(DISTINCT workload) FROM records WHERE target = fingerprint) AS tasks
-        FROM targets ORDER BY name, fingerprint
+            coalesce(h.records, 0) AS records, coalesce(h.tasks, 0) AS tasks,
+            coalesce(sum(models * trials - here), 0) AS trials_saved,
+            sum(models * trials - here) * p.seconds AS seconds_saved
+        FROM targets
+        LEFT JOIN held AS h ON h.target = fingerprint
+        LEFT JOIN spent AS s ON s.target = fingerprint
+        LEFT JOIN price AS p ON p.target = fingerprint
+        GROUP BY fingerprint ORDER BY name, fingerprint
     """,
-    "per_model": """
-        SELECT m.name AS model, m.digest, t.name AS target, c.tasks, c.covered
-        FROM model_coverage AS c
-        JOIN models AS m ON m.digest = c.model
-        JOIN targets AS t ON t.fingerprint = c.target
+    # Models that share a task have equal parts of what it cost here.
+    "per_model": f"""
+        {_SPENT}
+        SELECT m.name AS model, m.digest, t.name AS target, t.fingerprint,
+            sum(k.weight) AS layers, count(*) AS tasks, sum(s.models > 1) AS shared,
+            sum(EXISTS (
+                SELECT 1 FROM records AS r WHERE r.workload = k.workload AND r.target = k.target
+            )) AS covered,
+            sum(s.trials) AS trials,
+            sum(s.trials - 1.0 * s.here / s.models) AS trials_saved,
+            sum(s.trials - 1.0 * s.here / s.models) * p.seconds AS seconds_saved
+        FROM spent AS s
+        JOIN model_tasks AS k ON k.workload = s.workload AND k.target = s.target
+        JOIN models AS m ON m.digest = k.model
+        JOIN targets AS t ON t.fingerprint = k.target
+        LEFT JOIN price AS p ON p.target = k.target
+        GROUP BY m.digest, t.fingerprint
         ORDER BY m.name, m.digest, t.name, t.fingerprint
     """,
 }
@@ -98,34 +135,73 @@ DROP = {
     "builds": ("DELETE FROM builds WHERE id = ?",),
 }
 
-_BEST = """
+# The best record of a key `k`; as the view `best_records` has it, which would look at every key.
+BEST_OF = """
+    coalesce(
+        (
+            SELECT id FROM standings
+            WHERE workload = k.workload AND target = k.target AND tvm = {tvm} AND NOT lost
+            ORDER BY latency, id LIMIT 1
+        ),
+        (
+            SELECT id FROM records
+            WHERE workload = k.workload AND target = k.target AND tvm = {tvm}
+            ORDER BY latency, id LIMIT 1
+        )
+    )
+"""
+
+_LISTED = """
     SELECT r.id, w.op, w.name, w.shapes, w.dtypes, r.latency * 1e3 AS latency_ms,
         (SELECT count(*) FROM measurements AS m
          WHERE m.target = r.target AND m.workload = r.workload) AS trials,
         t.name AS target, r.tvm, r.created, r.workload, r.target AS fingerprint
-    FROM best_records AS r
+    FROM ({found}) AS f
+    CROSS JOIN records AS r ON r.id = f.id
     JOIN workloads AS w ON w.key = r.workload
     JOIN targets AS t ON t.fingerprint = r.target
+    ORDER BY r.created DESC, r.id
+"""
+
+_FOUND = """
+    SELECT r.id
+    FROM (SELECT DISTINCT workload, target, tvm FROM records AS a WHERE {where}) AS k
+    CROSS JOIN records AS r ON r.id = {best}
+    WHERE r.created >= :since ORDER BY r.created DESC, r.id LIMIT :limit
+"""
+
+# By name or beginning of the digest; an empty one is any.
+OF_TARGET = "(name = :target OR substr(fingerprint, 1, length(:target)) = :target)"
+OF_MODEL = """
+    (name IN (:model, :model || '.onnx') OR substr(digest, 1, length(:model)) = :model)
 """
 
 _CONDITIONS = {
-    "op": "w.op = :op",
-    "target": "(t.name = :target OR substr(r.target, 1, length(:target)) = :target)",
-    "model": """EXISTS (
-        SELECT 1 FROM model_tasks AS k JOIN models AS o ON o.digest = k.model
-        WHERE k.workload = r.workload AND k.target = r.target
-        AND (o.name = :model OR substr(o.digest, 1, length(:model)) = :model)
+    "op": "a.workload IN (SELECT key FROM workloads WHERE op = :op)",
+    "target": f"a.target IN (SELECT fingerprint FROM targets WHERE {OF_TARGET})",
+    "model": f"""(a.workload, a.target) IN (
+        SELECT k.workload, k.target
+        FROM model_tasks AS k JOIN models AS o ON o.digest = k.model WHERE {OF_MODEL}
     )""",
-    "since": "r.created >= :since",
 }
+_HAS_SHAPE = "a.workload IN (SELECT key FROM workloads WHERE instr(shapes, :{}))"
 
 
 def best_records(
-    op: str | None, target: str | None, model: str | None, since: str | None, limit: int
+    op: str | None,
+    target: str | None,
+    model: str | None,
+    since: str | None,
+    shapes: Sequence[Sequence[int]],
+    limit: int,
 ) -> tuple[str, dict[str, Any]]:
     """The statement and its values that list the best records which meet every condition."""
-    given = {"op": op, "target": target, "model": model, "since": since}
-    values = {name: value for name, value in given.items() if value is not None}
-    where = " AND ".join(_CONDITIONS[name] for name in values)
-    order = "ORDER BY r.created DESC, r.id LIMIT :limit"
-    return f"{_BEST} {'WHERE ' + where if where else ''} {order}", {**values, "limit": limit}
+    given = {"op": op, "target": target, "model": model}
+    values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    where = ["TRUE", *(_CONDITIONS[name] for name in values)]
+    # Canonical JSON: a shape's text with its brackets is in the list's text or not.
+    wanted = {f"shape{number}": canonical_json(shape) for number, shape in enumerate(shapes)}
+    where += [_HAS_SHAPE.format(name) for name in wanted]
+    found = _FOUND.format(where=" AND ".join(where), best=BEST_OF.format(tvm="k.tvm"))
+    values |= {**wanted, "since": since or "", "limit": limit}
+    return _LISTED.format(found=found), values

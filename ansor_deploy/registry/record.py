@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .keys import TaskKey, canonical_json, sha256
+
+if TYPE_CHECKING:
+    from ..target import Target
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,15 @@ class Workload:
 
     def __repr__(self) -> str:
         return f"Workload({self.key[:12]} {self.op} {self.name})"
+
+
+def roofline(flops: float, moved: float, target: Target) -> float:
+    """Seconds that one run takes at the target's peak or bandwidth, whichever is longer.
+
+    moved: bytes.
+    """
+    compute = flops / (target.peak_gflops * 1e9)
+    return max(compute, moved / (target.memory_gbs * 1e9), 1e-7)
 
 
 @dataclass(frozen=True)

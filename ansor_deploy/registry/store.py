@@ -164,25 +164,28 @@ class Registry:
         target: str | None = None,
         model: str | None = None,
         since: str | None = None,
+        shapes: Sequence[Sequence[int]] = (),
         limit: int = 100,
     ) -> list[dict[str, Any]]:
         """The best record of each task and TVM version, the newest first, as JSON objects.
 
         target, model: name, or beginning of the fingerprint or digest. since: ISO 8601, UTC.
+        shapes: each of some tensor of the task.
         """
-        sql, values = queries.best_records(op, target, model, since, limit)
+        sql, values = queries.best_records(op, target, model, since, shapes, limit)
         return [self._listed(row) for row in self._rows(sql, values)]
 
     def stats(self) -> dict[str, Any]:
         """What the registry holds, as one JSON object.
 
-        trials_saved: measurements that would have been made again had models not shared tasks.
+        trials_saved: those that models would have made had they not shared tasks and records.
         bytes: size of the file.
         """
         counts = {name: self._rows(sql)[0]["n"] for name, sql in queries.COUNTS.items()}
         size = self.path.stat().st_size if self.path.exists() else 0
         groups = {name: self._rows(sql) for name, sql in queries.GROUPS.items()}
-        return {**counts, "bytes": size, **groups}
+        saved = sum(row["trials_saved"] for row in groups["per_target"])
+        return {**counts, "trials_saved": saved, "bytes": size, **groups}
 
     def verify(self) -> list[str]:
         """What is wrong with the file, in words; reads every page and every row."""

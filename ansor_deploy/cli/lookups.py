@@ -1,0 +1,290 @@
+"""`ansor-deploy registry show, best, datasette`: one task, one model, or all in a browser."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..errors import UsageError
+from .helptext import examples
+from .options import json_option, registry_option
+from .output import in_columns, print_json, stdout_kept_clean
+
+known_target_option = click.option(
+    "--target", default="", help="Only this target, by name or start of its fingerprint."
+)
+
+_KEY = 12  # digits of a key that tables show
+
+
+@click.command(
+    "show",
+    epilog=examples(
+        "registry show 3fa9c0",
+        "registry show 3fa9c0 --target rpi3",
+        "registry show 3fa9c0 --script",
+    ),
+)
+@click.argument("key")
+@registry_option
+@known_target_option
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=20,
+    metavar="N",
+    help="Most records, the best, and most measurements, the newest.  [default: 20]",
+)
+@click.option("--script", is_flag=True, help="Print the best record's program as TVMScript.")
+@json_option
+def show_command(
+    key: str, registry: Path | None, target: str, limit: int, script: bool, as_json: bool
+) -> None:
+    """Tell all that is known of a task, or of a record.
+
+    KEY is the beginning of the task's key or of the record's id. Measurements come in the order of
+    time, with their errors.
+    """
+    from ..registry.history import history
+
+    path = _registry(registry)
+    found = history(path, key, target, limit)
+    if script:
+        _print_script(path, found, as_json)
+    elif as_json:
+        print_json(found)
+    else:
+        click.echo("\n".join(history_lines(found)))
+
+
+@click.command(
+    "best",
+    epilog=examples("registry best resnet18.onnx", "registry best resnet18 --target rpi3 --json"),
+)
+@click.argument("model")
+@registry_option
+@known_target_option
+@json_option
+def best_command(model: str, registry: Path | None, target: str, as_json: bool) -> None:
+    """Show what a build of MODEL could reuse: the best record of each task.
+
+    MODEL is a file, or the name or the beginning of the digest of one that was planned before. A
+    latency with ~ is an estimate: the task has no record.
+    """
+    from ..registry.coverage import coverage
+
+    found = coverage(_registry(registry), _digest(model), target)
+    if as_json:
+        print_json(found)
+    else:
+        click.echo("\n\n".join("\n".join(coverage_lines(found, part)) for part in found["targets"]))
+
+
+@click.command(
+    "datasette",
+    epilog=examples(
+        "registry datasette", "registry datasette --output team.yml --registry team.db"
+    ),
+)
+@registry_option
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the metadata here, for this registry's file name.",
+)
+@json_option
+def datasette_command(registry: Path | None, output: Path | None, as_json: bool) -> None:
+    """Print the command that shows the registry in a browser.
+
+    Datasette is a program of its own (pip install datasette). The metadata says what tables and
+    columns mean, and has queries to begin with.
+    """
+    from ..registry.browse import metadata_for
+
+    path = _registry(registry)
+    command = ["datasette", str(path), "--metadata", str(metadata_for(path, output))]
+    if as_json:
+        print_json({"command": command, "metadata": command[-1]})
+    else:
+        click.echo(shlex.join(command))
+
+
+LOOKUPS: tuple[click.Command, ...] = (show_command, best_command, datasette_command)
+
+
+def history_lines(found: dict[str, Any]) -> list[str]:
+    """A task's history as tables of at most 80 columns or so."""
+    lines = [*_workload_lines(found["workload"]), *_model_lines(found["models"])]
+    parts = (
+        ("records, the best first", _record_cells(found)),
+        (_measured(found), _measurement_cells(found["measurements"])),
+        ("comparisons", _contest_cells(found["contests"])),
+        ("searches that have ended", _search_cells(found["searches"])),
+    )
+    for title, cells in parts:
+        if len(cells) > 1:
+            lines += ["", f"{title}:", *in_columns(cells)]
+    return lines
+
+
+def coverage_lines(found: dict[str, Any], part: dict[str, Any]) -> list[str]:
+    """A model's tasks on one target, those that take longest first."""
+    from ..report.text import count, latency, share, shortened
+
+    table: list[tuple[str, ...]] = [("task", "op", "runs", "share", "latency", "record", "made")]
+    for task in part["tasks"]:
+        about = "" if task["record"] else "~"
+        table.append(
+            (
+                shortened(task["name"] or task["op"], 24),
+                shortened(task["op"], 12),
+                f"x{task['weight']}",
+                share(task["share"]),
+                about + latency(task["latency_ms"] / 1e3),
+                (task["record"] or "none")[:_KEY],
+                (task["created"] or "")[:10],
+            )
+        )
+    tasks = f"{part['covered']} of {count(len(part['tasks']), 'task')} have a record"
+    time = (
+        f"with {share(part['share'])} of the time; about {latency(part['latency_ms'] / 1e3)} a run"
+    )
+    return [*in_columns(table), f"{found['model']} on {part['target']}: {tasks}, {time}"]
+
+
+def _print_script(path: Path, found: dict[str, Any], as_json: bool) -> None:
+    from ..registry.history import program_of
+
+    record, text = program_of(path, _wanted(found))
+    with stdout_kept_clean():
+        from ..model.canonical_text import parse
+        from ..search.trace import replay
+
+        script = replay(parse(text), record.trace).mod.script()
+    if as_json:
+        print_json({"record": record.id, "script": script})
+    else:
+        click.echo(script)
+
+
+def _wanted(found: dict[str, Any]) -> str:
+    """The record that was named, else the best one made with the TVM that is installed."""
+    from importlib import metadata
+
+    if found["record"]:
+        return str(found["record"])
+    tvm = metadata.version("apache-tvm")
+    best = [row for row in found["records"] if row["place"] == 1 and row["tvm"] == tvm]
+    if not best:
+        hint = "Name one of its records, if it has any; the other versions' need not replay."
+        raise UsageError(f"the task has no record made with TVM {tvm}", hint)
+    if len(best) > 1:
+        names = ", ".join(row["target"] for row in best)
+        raise UsageError(f"the task was tuned for {names}", "Choose one with --target.")
+    return str(best[0]["id"])
+
+
+def _workload_lines(workload: dict[str, Any]) -> list[str]:
+    from .arrays import shape_text
+
+    shapes = " ".join(map(shape_text, workload["shapes"]))
+    return [
+        f"{workload['op']} {workload['name']} {workload['key'][:_KEY]}".replace("  ", " "),
+        f"{shapes} ({', '.join(dict.fromkeys(workload['dtypes']))})",
+        f"{workload['flops'] / 1e6:.4g} MFLOP, {workload['bytes'] / 1e6:.4g} MB",
+    ]
+
+
+def _model_lines(models: list[dict[str, Any]]) -> list[str]:
+    return [f"x{row['weight']} in {row['model']} on {row['target']}" for row in models]
+
+
+def _measured(found: dict[str, Any]) -> str:
+    shown = len(found["measurements"])
+    newest = f", the newest {shown}" if shown < found["trials"] else ""
+    return f"{found['trials']} measurements, {found['failures']} failed{newest}"
+
+
+def _record_cells(found: dict[str, Any]) -> list[tuple[str, ...]]:
+    from ..report.text import latency, shortened
+
+    beaten = {contest["loser"]: contest["winner"] for contest in found["contests"]}  # by the last
+    table: list[tuple[str, ...]] = [
+        ("record", "target", "latency", "search", "device", "made", "standing")
+    ]
+    for row in found["records"]:
+        standing = "best" if row["place"] == 1 else ""
+        if row["lost"]:
+            standing = f"beaten by {beaten[row['id']][:_KEY]}"
+        asked = ", asked for" if row["id"] == found["record"] else ""
+        where = row["provenance"]
+        table.append(
+            (
+                row["id"][:_KEY],
+                shortened(row["target"], 10),
+                latency(row["latency_ms"] / 1e3),
+                shortened(where["search"], 10),
+                shortened(where["device"], 10),
+                row["created"][:10],
+                (standing + asked).lstrip(", "),
+            )
+        )
+    return table
+
+
+def _measurement_cells(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+    from ..report.text import latency, shortened
+
+    table: list[tuple[str, ...]] = [("made", "target", "latency", "search", "device", "error")]
+    for row in rows:
+        error = f"{row['error']}: {row['message']}" if row["error"] else ""
+        speed = "none" if row["latency_ms"] is None else latency(row["latency_ms"] / 1e3)
+        names = (shortened(row[name], 10) for name in ("search", "device"))
+        table.append(
+            (
+                _moment(row["created"]),
+                shortened(row["target"], 10),
+                speed,
+                *names,
+                shortened(" ".join(error.split()), 30),
+            )
+        )
+    return table
+
+
+def _contest_cells(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+    table: list[tuple[str, ...]] = [("made", "winner", "loser")]
+    short = [(_moment(row["created"]), row["winner"], row["loser"]) for row in rows]
+    return table + [(made, winner[:_KEY], loser[:_KEY]) for made, winner, loser in short]
+
+
+def _search_cells(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+    table: list[tuple[str, ...]] = [("made", "target", "search", "trials", "ended by")]
+    for row in rows:
+        made = _moment(row["created"])
+        table.append((made, row["target"], row["search"], str(row["trials"]), row["reason"]))
+    return table
+
+
+def _moment(created: str) -> str:
+    return created[:19].replace("T", " ")
+
+
+def _registry(option: Path | None) -> Path:
+    from ..project import Project
+
+    return Project.find().registry_path(option)
+
+
+def _digest(model: str) -> str:
+    """The digest of a model's file, if there is one; else the word as it is."""
+    path = Path(model)
+    if not path.is_file():
+        return model
+    from ..model.onnx_file import load
+
+    return load(path).digest

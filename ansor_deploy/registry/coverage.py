@@ -1,0 +1,108 @@
+"""What the registry knows of a model: the best record of each task, and what is missing."""
+
+from __future__ import annotations
+
+import json
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+from ..errors import UsageError
+from ..target import Target
+from .faults import decoding
+from .history import asking
+from .queries import BEST_OF, OF_MODEL, OF_TARGET
+from .record import roofline
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .history import Ask
+
+_NAMED = 10  # models that a message names
+_MODELS = f"SELECT digest, name FROM models WHERE {OF_MODEL} ORDER BY name, digest"
+_TARGETS = f"""
+    SELECT fingerprint, name, json FROM targets
+    WHERE {OF_TARGET}
+    AND fingerprint IN (SELECT target FROM model_tasks WHERE model = :digest)
+    ORDER BY name, fingerprint
+"""
+_TASKS = f"""
+    SELECT k.workload, w.op, w.name, w.shapes, w.dtypes, w.flops, w.bytes, k.weight,
+        r.id AS record, r.latency * 1e3 AS latency_ms, r.created, r.provenance
+    FROM model_tasks AS k
+    JOIN workloads AS w ON w.key = k.workload
+    LEFT JOIN records AS r ON r.id = {BEST_OF.format(tvm=":tvm")}
+    WHERE k.model = :digest AND k.target = :fingerprint
+"""
+
+
+def coverage(path: Path, model: str, target: str) -> dict[str, Any]:
+    """What a build of a model could reuse, target by target, as one JSON object.
+
+    model: its name, with or without .onnx, or the beginning of its digest. target: name or
+    beginning of the fingerprint; "" for all that the model was planned for.
+
+    Raises:
+        UsageError: the model, or the model on this target, is not known.
+    """
+    with asking(path) as ask:
+        found = _model(ask, model)
+        targets = ask(_TARGETS, {"target": target, "digest": found["digest"]})
+        if not targets:
+            raise UsageError(
+                f"the registry has no tasks of {found['name']} for the target {target}",
+                f"Plan it first: ansor-deploy plan {found['name']} --target {target}",
+            )
+        with decoding(path, found["digest"]):
+            parts = [_on_target(ask, found["digest"], row) for row in targets]
+    return {"model": found["name"], "digest": found["digest"], "targets": parts}
+
+
+def _model(ask: Ask, model: str) -> dict[str, Any]:
+    found = ask(_MODELS, {"model": model}) if model else []
+    if not found:
+        known = sorted({row["name"] for row in ask(_MODELS, {"model": ""})})
+        names = ", ".join(known[:_NAMED]) + (", ..." if len(known) > _NAMED else "")
+        raise UsageError(
+            f"the registry knows no model {model}",
+            f"It knows {names}." if known else "Plan it first: ansor-deploy plan MODEL",
+        )
+    if len(found) > 1:
+        names = ", ".join(f"{row['digest'][:12]} {row['name']}" for row in found[:_NAMED])
+        raise UsageError(f"{model} may be {names}", "Name it by its digest, or by its file.")
+    return found[0]
+
+
+def _on_target(ask: Ask, digest: str, row: dict[str, Any]) -> dict[str, Any]:
+    target = Target.from_json(json.loads(row["json"]))
+    values = {"digest": digest, "fingerprint": row["fingerprint"], "tvm": _tvm()}
+    tasks = [_task(task, target) for task in ask(_TASKS, values)]
+    total = sum(task["weight"] * task["latency_ms"] for task in tasks)
+    for task in tasks:
+        task["share"] = task["weight"] * task["latency_ms"] / total
+    tasks.sort(key=lambda task: (-task["share"], task["workload"]))
+    covered = [task for task in tasks if task["record"]]
+    return {
+        "target": row["name"],
+        "fingerprint": row["fingerprint"],
+        "tvm": _tvm(),
+        "covered": len(covered),
+        "share": sum(task["share"] for task in covered),
+        "latency_ms": total,
+        "tasks": tasks,
+    }
+
+
+def _task(row: dict[str, Any], target: Target) -> dict[str, Any]:
+    """A row with its latency, estimated where nothing was measured."""
+    provenance = json.loads(row.pop("provenance") or "{}")
+    parsed = {name: json.loads(row[name]) for name in ("shapes", "dtypes")}
+    flops, moved = row.pop("flops"), row.pop("bytes")
+    if row["record"] is None:
+        row["latency_ms"] = roofline(flops, moved, target) * 1e3
+    where = {name: provenance.get(name) for name in ("search", "device")}
+    return {**row, **parsed, **where}
+
+
+def _tvm() -> str:
+    return metadata.version("apache-tvm")
