@@ -60,5 +60,5 @@ def test_the_wheel_is_what_is_tested():
     for folder in CONTENT:
         shipped = package / "_shipped" / folder
         for path in (ROOT / folder).rglob("*"):
-            if path.suffix in (".py", ".toml", ".jsonl"):
+            if path.suffix in (".py", ".toml", ".yml", ".jsonl"):
                 assert (shipped / path.relative_to(ROOT / folder)).is_file(), path.name
