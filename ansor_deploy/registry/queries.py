@@ -25,13 +25,29 @@ RELATIVES = """
     AND EXISTS (
         SELECT 1 FROM searches AS s
         WHERE s.workload = w.key AND s.target = :target AND s.tvm = :tvm
-        AND (s.trials > 1 OR s.reason = 'locked')
+        AND (s.trials > 1 OR s.reason IN ('locked', 'revalidated'))
     )
     AND EXISTS (
         SELECT 1 FROM records AS r
         WHERE r.workload = w.key AND r.target = :target AND r.tvm = :tvm
     )
     ORDER BY w.key
+"""
+
+RANKING = """
+    SELECT tvm, id, lost FROM standings WHERE workload = ? AND target = ?
+    ORDER BY tvm, lost, latency, id
+"""
+
+ENDS = """
+    SELECT tvm, search, trials, reason, enough_for, created FROM searches
+    WHERE workload = ? AND target = ? ORDER BY id
+"""
+
+OUTDATED = """
+    SELECT count(*) AS n FROM (
+        SELECT 1 FROM records GROUP BY workload, target HAVING NOT sum(tvm = ?)
+    )
 """
 
 SECONDS_PER_TRIAL = """
@@ -88,6 +104,10 @@ GROUPS = {
         LEFT JOIN spent AS s ON s.target = fingerprint
         LEFT JOIN price AS p ON p.target = fingerprint
         GROUP BY fingerprint ORDER BY name, fingerprint
+    """,
+    "per_tvm": """
+        SELECT tvm, count(*) AS records, count(DISTINCT workload || target) AS tasks
+        FROM records GROUP BY tvm ORDER BY tvm
     """,
     # Models that share a task have equal parts of what it cost here.
     "per_model": f"""

@@ -70,7 +70,8 @@ class Measurement:
     """One candidate's outcome: times in seconds, or an error that is data.
 
     trace: the schedule as canonical JSON text of a TVM trace.
-    error: "" or a kind: "build", "link", "load", "run", "timeout", "crash", "wrong-output".
+    error: "" or a kind: "build", "link", "load", "run", "timeout", "crash", "wrong-output", or
+    "replay" where a record of another TVM was tried that the program does not take.
     features: of the program, as `ansor_deploy.search.features` encodes them; None if unknown.
     """
 
@@ -154,7 +155,8 @@ class Contest:
 class SearchEnd:
     """A task's search came to its end, which an interrupted one did not.
 
-    reason: "limit", "no improvement", "early stop", "impact", "exhausted" or "budget".
+    reason: "limit", "no improvement", "early stop", "impact", "exhausted" or "budget"; "locked" or
+    "revalidated" where it ended elsewhere, or under another TVM.
     enough_for: budgets of up to so many trials a task have nothing left to do for it.
     """
 

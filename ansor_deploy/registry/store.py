@@ -7,16 +7,16 @@ no compiler loaded to answer "is this tuned?".
 from __future__ import annotations
 
 import json
-from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..errors import RegistryError
 from . import queries
 from .connect import BUSY_SECONDS, connect, transaction
 from .faults import decoding, explained
+from .inspection import complaints
 from .keys import TaskKey, canonical_json
 from .leases import Holder, Leases
-from .record import Contest
+from .record import Contest, SearchEnd
 from .rows import (
     measurement_of,
     measurement_row,
@@ -29,12 +29,12 @@ from .rows import (
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
     from ..target import Target
-    from .record import Measurement, Record, SearchEnd, Workload
+    from .record import Measurement, Record, Workload
 
 _CHUNK = 1000  # rows read at a time, so that no lock is held while they are looked at
 
@@ -75,6 +75,15 @@ class Registry:
         busy_seconds: how long to wait for another process's transaction.
         """
         return cls(connect(path, write=write, busy_seconds=busy_seconds), path)
+
+    def copy(self) -> Registry:
+        """The same in memory, to be changed without changing the file."""
+        import sqlite3
+
+        memory = sqlite3.connect(":memory:", isolation_level=None)
+        with explained(self.path):
+            self._connection.backup(memory)
+        return Registry(memory, self.path)
 
     def close(self) -> None:
         """Close the file; what was added is already safe."""
@@ -140,6 +149,25 @@ class Registry:
         found = ((key, self._rows(sql, (key.workload, key.target, tvm))[0]["n"]) for key in keys)
         return {key: most for key, most in found if most is not None}
 
+    def ends(self, key: TaskKey) -> list[SearchEnd]:
+        """The ends of a key's searches, under every version of TVM, the first first."""
+        return [
+            SearchEnd(key, **row) for row in self._rows(queries.ENDS, (key.workload, key.target))
+        ]
+
+    def ranking(self, key: TaskKey) -> list[tuple[str, str, bool]]:
+        """Of each record of a key: TVM's version, id, and whether another one has beaten it.
+
+        The records of a version stand together, the best first.
+        """
+        rows = self._rows(queries.RANKING, (key.workload, key.target))
+        return [(row["tvm"], row["id"], bool(row["lost"])) for row in rows]
+
+    def outdated(self, tvm: str) -> int:
+        """How many keys have records, but none of this version of TVM."""
+        count: int = self._rows(queries.OUTDATED, (tvm,))[0]["n"]
+        return count
+
     def known(self, keys: Iterable[TaskKey]) -> set[TaskKey]:
         """Those of the keys whose workload is in the registry."""
         sql = "SELECT 1 FROM workloads WHERE key = ?"
@@ -189,14 +217,8 @@ class Registry:
 
     def verify(self) -> list[str]:
         """What is wrong with the file, in words; reads every page and every row."""
-        with explained(self.path):
-            found = [row[0] for row in self._connection.execute("PRAGMA integrity_check(20)")]
-        if found != ["ok"]:
-            return found
-        orphans = self._rows("PRAGMA foreign_key_check")
-        lacking = Counter((row["table"], row["parent"]) for row in orphans)
-        found += [f"{table}: {n} lack their {parent}" for (table, parent), n in lacking.items()]
-        return [*found[1:], *self._unreadable()]
+        walk = partial(self._walk, where="TRUE", values=())
+        return complaints(self._connection, self.path, walk)
 
     # What is added
 
@@ -350,19 +372,6 @@ class Registry:
             yield from rows
             last = rows[-1]["position"]
 
-    def _unreadable(self) -> Iterator[str]:
-        """Rows that SQLite can read but that are not as they were written."""
-        decoders = {
-            "workloads": self._workload,
-            "records": self._record,
-            "measurements": self._measurement,
-        }
-        for table, decode in decoders.items():
-            for row in self._walk(table, "TRUE", ()):
-                complaint = _complaint(decode, row)
-                if complaint:
-                    yield f"{table}: {complaint}"
-
     def _write(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         with explained(self.path), transaction(self._connection):
             self._connection.executemany(sql, rows)
@@ -383,11 +392,3 @@ class Registry:
         with decoding(self.path, row["id"]):
             parsed = {name: json.loads(row[name]) for name in ("shapes", "dtypes")}
         return {**row, **parsed}
-
-
-def _complaint(decode: Callable[[dict[str, Any]], object], row: dict[str, Any]) -> str:
-    try:
-        decode(row)
-    except RegistryError as error:
-        return error.message
-    return ""
