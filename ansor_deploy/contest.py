@@ -31,8 +31,9 @@ def settle(
 
     A single timing is a lucky one: of many candidates, the best is the one whose luck was best.
     Therefore the fastest few run in turns with the incumbent, which is the best record of before
-    this run, else the default schedule, and with the latter anyway. default: its trace. None
-    where nothing that runs is known.
+    this run, else the default schedule, and with the latter anyway. default: its trace. where: it
+    is measured, and what found it if nothing that is known did. None where nothing that runs is
+    known.
     """
     incumbent = before.trace if before else default
     traces = list(dict.fromkeys([incumbent, *measurer.finalists(task, CLOSE), default]))
@@ -44,9 +45,10 @@ def settle(
     if before and won.trace == before.trace:
         record = before
     else:
-        found = next((one.provenance.search for one in known if one.trace == won.trace), "default")
-        where = replace(where, device=won.device, search=found)
-        record = Record(task.key, won.trace, won.seconds, won.proof, where)
+        found = next((one.provenance for one in known if one.trace == won.trace), None)
+        found = found or replace(where, search="default")
+        now = replace(found, tool=where.tool, device=won.device, created=where.created)
+        record = Record(task.key, won.trace, won.seconds, won.proof, now)
     losers = [one.id for one in known if one.id != record.id]
     registry.add_contest(record, losers, where.created)
     return record

@@ -48,6 +48,7 @@ def diagnose(project: Project, registry: Path) -> Iterator[Check]:
     yield check_sqlite()
     yield check_host(project)
     yield check_registry(registry)
+    yield check_records(registry)
     yield check_space("space for the registry", registry)
     yield check_space("space for outputs", Path.cwd())
 
@@ -156,6 +157,23 @@ def check_registry(path: Path) -> Check:
     if path.exists() and os.access(path, os.R_OK):
         return Check("registry", "warn", f"{path} is read-only", "tune with --registry elsewhere")
     return Check("registry", "FAIL", f"{path} cannot be used", "use --registry, or chmod u+rw it")
+
+
+def check_records(path: Path) -> Check:
+    """That the records are of this version of TVM: builds use no others."""
+    from .registry.store import Registry
+
+    tvm = version("apache-tvm")
+    try:
+        with Registry.open(path, write=False) as registry:
+            outdated = registry.outdated(tvm)
+    except AnsorError as error:
+        return Check("records", "FAIL", error.message, error.hint)
+    if not outdated:
+        return Check("records", "ok", f"every task that has any has one of TVM {tvm}")
+    found = f"{outdated} tasks have records of other versions of TVM only"
+    remedy = "ansor-deploy registry revalidate MODEL, for each model that you build"
+    return Check("records", "warn", found, remedy)
 
 
 def check_space(name: str, path: Path) -> Check:

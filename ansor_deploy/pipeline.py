@@ -23,6 +23,7 @@ from .search.objectives import Latency, Objective
 
 if TYPE_CHECKING:
     from .model.prepare import Prepared
+    from .revalidate import Retrial
     from .rule import Rule
     from .search.explain import Explanation
     from .search.scheduler import Round
@@ -207,16 +208,23 @@ def explain(
 
 def tune(models: list[Path], session: Session, report: Report) -> TuneResult:
     """Fill the registry for these models without building. DeviceError if nothing can run them."""
-    with open_place(session, report) as place:
-        if place is None:
-            raise DeviceError(
-                cannot_run(session.target),
-                "name a device that can: --device NAME; `build` and `plan` need none",
-            )
-        with _registry(session) as registry:
-            planned = _plan(_prepare(models, session, registry, report), session, registry)
-            report.plan(planned)
-            return _tune(planned, session, registry, report, place)
+    with _place_to_run(session, report) as place, _registry(session) as registry:
+        planned = _plan(_prepare(models, session, registry, report), session, registry)
+        report.plan(planned)
+        return _tune(planned, session, registry, report, place)
+
+
+def revalidate(models: list[Path], session: Session, most: int, report: Report) -> list[Retrial]:
+    """Try the best `most` records of each other version of TVM that these models' tasks have.
+
+    DeviceError if nothing can run them.
+    """
+    from .model.prepare import merge
+    from .revalidate import revalidate_tasks
+
+    with _place_to_run(session, report) as place, _registry(session) as registry:
+        tasks = merge(_prepare(models, session, registry, report))
+        return revalidate_tasks(tasks, session, registry, report, place, most)
 
 
 @contextmanager
@@ -266,6 +274,17 @@ def bench(artifact: Path, seconds: float, device: str, report: Report) -> list[f
         (warm,) = library.times(inputs, 1)
         runs = max(3, int(seconds / max(warm, 1e-6)))
         return library.times(inputs, min(runs, 100_000))
+
+
+@contextmanager
+def _place_to_run(session: Session, report: Report) -> Iterator[Place]:
+    with open_place(session, report) as place:
+        if place is None:
+            raise DeviceError(
+                cannot_run(session.target),
+                "name a device that can: --device NAME; `build` and `plan` need none",
+            )
+        yield place
 
 
 def _prepare(

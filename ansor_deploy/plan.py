@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from .registry.stale import stale
 from .search.neighbours import Neighbour, nearest
 
 if TYPE_CHECKING:
@@ -69,13 +70,17 @@ class PlanRow:
 
 @dataclass(frozen=True)
 class Plan:
-    """Every unique task of one or several models. seconds: what the tuning should take."""
+    """Every unique task of one or several models. seconds: what the tuning should take.
+
+    stale: how many misses have records of another TVM that were not tried with this one.
+    """
 
     models: tuple[str, ...]
     target: str
     rows: tuple[PlanRow, ...]
     trials: int
     seconds: float
+    stale: int = 0
 
     def count(self, status: Status) -> int:
         """How many tasks have this status."""
@@ -104,6 +109,7 @@ class Plan:
             "near": self.count("near"),
             "misses": self.count("miss"),
             "skipped": self.count("skip"),
+            "stale": self.stale,
             "trials": self.trials,
             "seconds": self.seconds,
             "latency_ms": self.latency * 1e3,
@@ -142,7 +148,9 @@ def make_plan(
     trials = _within(sum(row.trials for row in rows), budget.trials)
     each = registry.seconds_per_trial(target.fingerprint) or SECONDS_PER_TRIAL
     seconds = min(trials * each, budget.seconds if budget.seconds is not None else float("inf"))
-    return Plan(tuple(models), target.name, tuple(rows), trials, seconds)
+    missed = [row.task.key for row in rows if row.status not in ("hit", "skip")]
+    outdated = sum(bool(stale(registry, key, tvm)) for key in missed)
+    return Plan(tuple(models), target.name, tuple(rows), trials, seconds, outdated)
 
 
 def settled(enough: int | None, session: Session) -> bool:

@@ -49,7 +49,7 @@ def tune_plan(
     if not near and (not missing or session.budget.trials == 0):
         return Tuned()
     with ExitStack() as stack:
-        measurer = stack.enter_context(_measurer(session, report, place, stack))
+        measurer = stack.enter_context(open_measurer(session, report, place, stack))
         holder = Holder.here()
         stack.callback(registry.release, holder)
         turns = _Turns(plan, session, registry, report, measurer, holder)
@@ -57,7 +57,8 @@ def tune_plan(
         return turns.take([row for row in missing if row.task.key not in served])
 
 
-def _measurer(session: Session, report: Report, place: Place, stack: ExitStack) -> Measurer:
+def open_measurer(session: Session, report: Report, place: Place, stack: ExitStack) -> Measurer:
+    """What builds and measures a session's candidates. stack: closes the farm, if there is one."""
     from .measure.farm import open_farm
     from .measure.measurer import Measurer
 

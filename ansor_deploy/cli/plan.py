@@ -37,11 +37,12 @@ def command(models: tuple[Path, ...], session: Session, as_json: bool) -> None:
     """
     from ..pipeline import plan
     from ..report.plain import QuietReport
-    from ..report.text import near_lines, plan_lines, plan_summary
+    from ..report.text import near_lines, plan_lines, plan_summary, stale_lines
 
     with stdout_kept_clean():
         result = plan(list(models), session, QuietReport())
     if as_json:
         print_json(result.to_json())
     else:
-        click.echo("\n".join([*plan_lines(result), *near_lines(result), plan_summary(result)]))
+        told = [*plan_lines(result), *near_lines(result), plan_summary(result)]
+        click.echo("\n".join([*told, *stale_lines(result)]))

@@ -14,6 +14,7 @@ from .helptext import examples
 from .lookups import LOOKUPS
 from .options import json_option, registry_option
 from .output import in_columns, print_json
+from .revalidate import revalidate_command
 from .values import TensorShape
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def command() -> None:
     """Look into the registry of tuned schedules, and exchange them."""
 
 
-for each in (*LOOKUPS, *EXCHANGE):
+for each in (*LOOKUPS, revalidate_command, *EXCHANGE):
     command.add_command(each)
 
 

@@ -47,6 +47,8 @@ class LiveReport:
         if more:
             self._say(Text(f"  and {more} more", "dim"))
         self._say(Text(text.plan_summary(plan)))
+        for line in text.stale_lines(plan):
+            self._console.print(Text(line), soft_wrap=True)
 
     def progress(self, progress: Progress) -> None:
         """Opens the panel at the first batch; the clocks run on between batches."""

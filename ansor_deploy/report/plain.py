@@ -31,6 +31,8 @@ class PlainReport:
         for line in text.plan_lines(plan, ROWS):
             print(f"  {line}", file=self._stream)
         self._say(text.plan_summary(plan))
+        for line in text.stale_lines(plan):
+            print(line, file=self._stream, flush=True)
 
     def progress(self, progress: Progress) -> None:
         """One line a batch."""

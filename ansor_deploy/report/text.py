@@ -100,6 +100,17 @@ def plan_summary(plan: Plan) -> str:
     return f"{tasks}; {effort}; now about {latency(plan.latency)} a run"
 
 
+def stale_lines(plan: Plan) -> list[str]:
+    """How many tasks might be served by records of another TVM, and the command that tries."""
+    if not plan.stale:
+        return []
+    have = "task to tune has" if plan.stale == 1 else "tasks to tune have"
+    return [
+        f"{plan.stale} {have} records of another TVM; to try them before tuning:",
+        f"  ansor-deploy registry revalidate {' '.join(plan.models)}",
+    ]
+
+
 def tune_summary(result: TuneResult) -> str:
     """What a tuning run did, in one sentence."""
     tasks = f"{count(result.tasks, 'task')}: {result.hits} reused, {result.misses} tuned"

@@ -8,10 +8,12 @@ from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
+from registry_samples import TARGET, key, record, workload
 
 from ansor_deploy import doctor
 from ansor_deploy.cli import main
 from ansor_deploy.project import Project
+from ansor_deploy.registry.store import Registry
 
 
 @pytest.fixture(autouse=True)
@@ -93,3 +95,19 @@ def test_registries(monkeypatch, registry):
     monkeypatch.setattr(os, "access", lambda _, mode: not mode & os.W_OK)
     assert doctor.check_registry(registry).level == "warn"
     assert doctor.check_registry(new).level == "FAIL"
+
+
+def test_records_of_another_compiler(tmp_path):
+    path = tmp_path / "registry.db"
+    tvm = doctor.version("apache-tvm")
+    with Registry.open(path) as registry:
+        registry.add_target(TARGET)
+        registry.add_workloads([workload(0), workload(1)])
+        registry.add_batch([], [record(key(0), 1e-3, tvm=old) for old in ("0.26.0", tvm)])
+        assert doctor.check_records(path).level == "ok"
+        registry.add_batch([], [record(key(1), 1e-3, tvm="0.26.0")])
+    check = doctor.check_records(path)
+    assert (check.level, check.found[:7]) == ("warn", "1 tasks")
+    assert "registry revalidate" in check.remedy
+    path.write_bytes(b"no registry" * 99)
+    assert doctor.check_records(path).level == "FAIL"

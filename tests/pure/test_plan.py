@@ -10,6 +10,7 @@ from ansor_deploy.pipeline import Session
 from ansor_deploy.plan import EFFORTS, SECONDS_PER_TRIAL, Budget, make_plan
 from ansor_deploy.registry.record import SearchEnd
 from ansor_deploy.registry.store import Registry
+from ansor_deploy.report.text import stale_lines
 
 WHEN = "2026-01-31T12:00:00Z"
 
@@ -79,6 +80,18 @@ def test_records_of_another_compiler_are_none(registry):
     registry.add_batch([], [record(key(0), 1e-3, tvm="0.26.0")])
     registry.add_searches([end(0, 64)])
     assert plan(registry, task(0)).rows[0].record is None
+
+
+def test_misses_with_records_of_another_compiler_are_told(registry):
+    old = [record(key(n), 1e-3, tvm="0.26.0") for n in range(3)]
+    registry.add_batch([], old)
+    tuned(registry, 0, 1e-3)
+    registry.add_batch([measurement(key(1))], [])  # its trace was tried with this version
+    made = plan(registry, *map(task, range(4)))
+    assert statuses(made)["task 2"] == "miss"
+    assert made.stale == made.to_json()["stale"] == 1
+    assert "registry revalidate model.onnx" in "".join(stale_lines(made))
+    assert stale_lines(plan(registry, task(3))) == []
 
 
 def test_a_task_that_does_not_matter_is_skipped(registry):
