@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import __version__
-from .artifact import file_sha256, previous
+from .artifact import file_sha256, previous, read_manifest
+from .errors import AnsorError
 from .model.digest import digest
 from .plan import settled
 from .registry.keys import TaskKey, canonical_json, sha256
@@ -42,6 +44,14 @@ def lock_digest(session: Session) -> str | None:
     if session.frozen and session.lock:
         return file_sha256(session.lock) if session.lock.exists() else ""
     return None
+
+
+def built_keys(output: Path, session: Session) -> list[TaskKey]:
+    """The tasks of the build that made an output; none where there is no such output."""
+    with suppress(AnsorError):
+        tasks = read_manifest(output)["tasks"]
+        return [TaskKey(task["key"], session.target.fingerprint) for task in tasks]
+    return []
 
 
 def current_manifest(model: Path, output: Path, session: Session) -> dict[str, Any] | None:

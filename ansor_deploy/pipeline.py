@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import artifact as files
 from .errors import DeviceError, UsageError
+from .intake import adopt, note, read, with_indexes
 from .places import Place, cannot_run, check_buildable, open_place, runs_here
 from .plan import Budget, Plan, latencies, make_plan
 from .registry.store import Registry
@@ -23,6 +24,7 @@ from .search.objectives import Latency, Objective
 
 if TYPE_CHECKING:
     from .model.prepare import Prepared
+    from .registry.layers import Layer
     from .revalidate import Retrial
     from .rule import Rule
     from .search.explain import Explanation
@@ -44,6 +46,8 @@ class Session:
     devices: names of those that run the code; none for this machine.
     lock: file of the records that a build uses; written, or, if frozen, all that it may use.
     reuse: "exact", or "near" where a neighbour's schedule, made to fit, serves instead of tuning.
+    layers: whose records a build may use beyond the registry's own, the lowest first. indexes:
+    registries with what is in them now.
     """
 
     target: Target
@@ -59,6 +63,8 @@ class Session:
     lock: Path | None = None
     frozen: bool = False
     reuse: str = "exact"
+    layers: tuple[Layer, ...] = ()
+    indexes: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -128,7 +134,8 @@ def build(model: Path, output: Path, session: Session, report: Report) -> BuildR
         return _build_frozen(model, output, session, report)
     if not (runs := bool(session.devices) or runs_here(session.target)):
         session = _without_runs(session, report)
-    result = _unchanged(model, output, session, runs=runs)
+    session = with_indexes(session, report)
+    result = _unchanged(model, output, session, report, runs=runs)
     result = result or _build_anew(model, output, session, report)
     if session.lock is not None:
         from .locked import write
@@ -143,7 +150,7 @@ def _build_anew(model: Path, output: Path, session: Session, report: Report) -> 
 
     files.check_writable(output)
     with open_place(session, report) as place, _registry(session) as registry:
-        prepared = _prepare([model], session, registry, report)
+        prepared = read([model], session, registry, report)
         # A model that the oracle refuses is not worth the tuning.
         oracle = Oracle(prepared[0].proto) if place else None
         planned = _plan(prepared, session, registry)
@@ -156,7 +163,7 @@ def _build_anew(model: Path, output: Path, session: Session, report: Report) -> 
 
 def _build_frozen(model: Path, output: Path, session: Session, report: Report) -> BuildResult:
     """From the lock alone: no registry is read and nothing is measured."""
-    if (result := _unchanged(model, output, session, runs=False)) is not None:
+    if (result := _unchanged(model, output, session, report, runs=False)) is not None:
         return result
     from .assemble import assemble_frozen
     from .locked import locked_records
@@ -181,7 +188,11 @@ def plan(models: list[Path], session: Session, report: Report) -> Plan:
 
     prepared = [prepare(m, session.target, session.input_shapes, report) for m in models]
     with Registry.open(session.registry, write=False) as registry:
-        return _plan(prepared, session, registry)
+        if not session.layers:
+            return _plan(prepared, session, registry)
+        with registry.copy() as copy:
+            note(prepared, with_indexes(session, report), copy, report)
+            return _plan(prepared, session, copy)
 
 
 def explain(
@@ -208,8 +219,9 @@ def explain(
 
 def tune(models: list[Path], session: Session, report: Report) -> TuneResult:
     """Fill the registry for these models without building. DeviceError if nothing can run them."""
+    session = with_indexes(session, report)
     with _place_to_run(session, report) as place, _registry(session) as registry:
-        planned = _plan(_prepare(models, session, registry, report), session, registry)
+        planned = _plan(read(models, session, registry, report), session, registry)
         report.plan(planned)
         return _tune(planned, session, registry, report, place)
 
@@ -222,8 +234,9 @@ def revalidate(models: list[Path], session: Session, most: int, report: Report) 
     from .model.prepare import merge
     from .revalidate import revalidate_tasks
 
+    session = with_indexes(session, report)
     with _place_to_run(session, report) as place, _registry(session) as registry:
-        tasks = merge(_prepare(models, session, registry, report))
+        tasks = merge(read(models, session, registry, report))
         return revalidate_tasks(tasks, session, registry, report, place, most)
 
 
@@ -287,22 +300,6 @@ def _place_to_run(session: Session, report: Report) -> Iterator[Place]:
         yield place
 
 
-def _prepare(
-    models: list[Path], session: Session, registry: Registry, report: Report
-) -> list[Prepared]:
-    """The models, and what is known of them by now in the registry."""
-    from .model.prepare import prepare
-
-    prepared = [prepare(m, session.target, session.input_shapes, report) for m in models]
-    registry.add_target(session.target)
-    for model in prepared:
-        registry.add_workloads([task.workload for task in model.tasks])
-        weights = [(task.key, task.weight) for task in model.tasks]
-        registry.add_model(model.digest, model.path.name, weights)
-    _adopt(session, registry)
-    return prepared
-
-
 def _plan(prepared: list[Prepared], session: Session, registry: Registry) -> Plan:
     from ._tvm import VERSION
     from .model.prepare import merge
@@ -337,13 +334,15 @@ def _tune(
     )
 
 
-def _unchanged(model: Path, output: Path, session: Session, *, runs: bool) -> BuildResult | None:
+def _unchanged(
+    model: Path, output: Path, session: Session, report: Report, *, runs: bool
+) -> BuildResult | None:
     """What there is already, if a build would change nothing. runs: it would run the library."""
-    from .current import current_manifest
+    from .current import built_keys, current_manifest
 
-    if session.lock is not None and not session.frozen:
+    if (session.lock is not None or session.indexes) and not session.frozen:
         with _registry(session) as registry:
-            _adopt(session, registry)
+            adopt(session, registry, built_keys(output, session), report)
     manifest = current_manifest(model, output, session)
     if manifest is None or (runs and not manifest["ran_on"]):
         return None
@@ -352,15 +351,6 @@ def _unchanged(model: Path, output: Path, session: Session, *, runs: bool) -> Bu
     latency = (manifest["speed"] or manifest["tuning"])["latency_ms"]
     tuned = TuneResult(len(tasks), hits, 0, len(tasks) - hits, 0, 0.0, latency)
     return BuildResult(output, manifest, tuned, up_to_date=True)
-
-
-def _adopt(session: Session, registry: Registry) -> None:
-    """What others have tuned, and left in the lock, is known here as well."""
-    if session.lock is not None:
-        from .locked import adopt
-
-        registry.add_target(session.target)
-        adopt(session.lock, session, registry)
 
 
 def _registry(session: Session) -> Registry:

@@ -14,7 +14,7 @@ from .errors import AnsorError, UsageError
 from .toml_file import TomlFile, read_toml
 
 MARKER = "ansor-deploy.toml"
-_FIELDS = ("registry", "target", "trust")
+_FIELDS = ("registry", "target", "trust", "team")
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,15 @@ class Project:
 
     root: the folder it lies in. registry: path of the registry, resolved against `root`.
     target: name, or path ending in `.toml`, of the target to build for. trust: a file of public
-    keys; records from outside must be signed by one of them.
+    keys; records from outside must be signed by one of them. team: where the team's records are:
+    a bundle's file, or a folder of bundles by its path, resolved against `root`, or its URL.
     """
 
     root: Path | None = None
     registry: Path | None = None
     target: str | None = None
     trust: Path | None = None
+    team: str | None = None
 
     @classmethod
     def find(cls, start: Path | None = None) -> Project:
@@ -77,11 +79,27 @@ def shipped(name: str) -> Path:
     raise AnsorError(f"this installation lacks its {name} folder, beside {package}", hint)
 
 
+def cache_folder(name: str) -> Path:
+    """A folder for what can be had again: below `$XDG_CACHE_HOME`, by default `~/.cache`.
+
+    UsageError if there is no home directory.
+    """
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    try:
+        home = named if named.is_absolute() else Path.home() / ".cache"
+    except RuntimeError as error:
+        hint = "Say where copies may lie: XDG_CACHE_HOME=/an/absolute/path."
+        raise UsageError("there is no home directory to keep copies in", hint) from error
+    return home / "ansor-deploy" / name
+
+
 def _read(root: Path) -> Project:
     file = read_toml(root / MARKER)
     file.refuse_unknown(_FIELDS)
-    registry, target, trust = (_string(file, key) for key in _FIELDS)
-    return Project(root, _path(root, registry), target, _path(root, trust))
+    registry, target, trust, team = (_string(file, key) for key in _FIELDS)
+    if team and "://" not in team:
+        team = str(_path(root, team))
+    return Project(root, _path(root, registry), target, _path(root, trust), team)
 
 
 def _path(root: Path, text: str | None) -> Path | None:

@@ -108,7 +108,8 @@ def make_session(
 ) -> Session:
     """Options, and the project's settings where an option was not given."""
     from ..pipeline import Session
-    from ..project import Project
+    from ..project import Project, shipped
+    from ..registry.layers import layers_of
     from ..target import load_target
 
     project = Project.find()
@@ -119,6 +120,7 @@ def make_session(
         search=search,
         seed=seed,
         rules=(*rules, *project.rule_files()),
+        layers=layers_of(project, shipped("registry") / "seed"),
     )
 
 

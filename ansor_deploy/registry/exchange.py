@@ -58,8 +58,8 @@ def export_file(registry: Path, file: Path, signer: Signer | None = None) -> Giv
     if signer is None:
         signature.unlink(missing_ok=True)  # of what was there before
     else:
-        _write(signature, signer.sign(content).encode())
-    _write(file, content)
+        write_whole(signature, signer.sign(content).encode())
+    write_whole(file, content)
     return Given(digest(plain), len(bundle.records), left_out)
 
 
@@ -139,8 +139,8 @@ def _read(file: Path) -> bytes:
         return stream.read(MOST_BYTES + 1)
 
 
-def _write(file: Path, content: bytes) -> None:
-    """Whole or not at all."""
+def write_whole(file: Path, content: bytes) -> None:
+    """Write a file whole or not at all."""
     unfinished = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         unfinished.write_bytes(content)

@@ -11,7 +11,7 @@ from .bundle import MOST_BYTES, digest
 from .doubt import printable
 
 SIGNATURE = ".sig"
-_NAME = re.compile(r"[0-9a-f]{64}\.jsonl")
+NAME = re.compile(r"[0-9a-f]{64}\.jsonl")
 
 
 class Place:
@@ -33,7 +33,7 @@ class Place:
         # A named pipe would be read without end.
         paths = [str(entry["name"]) for entry in entries if entry["type"] == "file"]
         names = {path.rpartition("/")[2] for path in paths}
-        return sorted(name for name in names if _NAME.fullmatch(name))
+        return sorted(name for name in names if NAME.fullmatch(name))
 
     def bundle(self, name: str) -> bytes | None:
         """The content of a bundle; None if its upload did not end, or it was changed."""

@@ -38,6 +38,15 @@ def test_the_nearest_project_counts(root):
     assert Project.find(root / "deep" / "down").target == "near"
 
 
+@pytest.mark.parametrize(
+    ("team", "means"),
+    [("records", "{root}/records"), ("/mnt/team", "/mnt/team"), ("s3://b/r", "s3://b/r")],
+)
+def test_where_the_team_s_records_are(root, team, means):
+    marker(root, f'team = "{team}"')
+    assert Project.find(root / "deep").team == means.format(root=root)
+
+
 def test_outside_a_project(root):
     assert Project.find(root / "deep") == Project()
     assert Project().target_path() == [shipped("targets")]

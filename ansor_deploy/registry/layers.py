@@ -1,0 +1,226 @@
+"""Layers: records that others keep for a build to use, below the user's own registry.
+
+    shipped seed  <  team  <  the user's registry
+
+A layer is only read: a bundle's file, or a folder of bundles as `registry push` makes one, here or
+at a URL. What is in it comes through the firewall into an *index*, a registry in the user's cache
+that remembers which bundles it has taken in; from there a build copies the records that it asks
+for, and that the user's registry lacks. An unchanged layer costs a look at the names of its
+bundles. One that cannot be used costs a warning.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..artifact import file_sha256
+from ..errors import AnsorError, RegistryError
+from ..project import Project, cache_folder
+from .connect import SCHEMA_VERSION, connect, transaction
+from .faults import DamagedError, explained
+from .keys import TaskKey, canonical_json, sha256
+from .stale import FEW
+from .store import Registry
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+    from .exchange import Trusted
+    from .record import Record, SearchEnd
+
+    Warn = Callable[[str], None]
+
+FRESH_SECONDS = 600.0  # within which a URL that has answered is not asked again
+PATIENCE = 30.0  # seconds for a URL to answer, and to send what is new
+
+_TAKEN = "CREATE TABLE IF NOT EXISTS taken (digest TEXT PRIMARY KEY) STRICT"
+_NOTE = "INSERT INTO taken VALUES (?) ON CONFLICT DO NOTHING"
+_FORGOTTEN = ("beaten", "records", "searches", "taken")
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Where records come from. where: path of a bundle or of a folder of them, or its URL.
+
+    trust: file of public keys, one of which must have signed each bundle; None if any may come.
+    """
+
+    where: str
+    trust: Path | None = None
+
+
+def layers_of(project: Project, seed: Path) -> tuple[Layer, ...]:
+    """The layers below a project's registry, the lowest first. seed: folder of shipped bundles."""
+    shipped = [Layer(str(path)) for path in sorted(seed.glob("*.jsonl"))]
+    return (*shipped, *([Layer(project.team, project.trust)] if project.team else []))
+
+
+def indexes(layers: Iterable[Layer], warn: Warn) -> tuple[Path, ...]:
+    """The index of each layer that can be used, brought up to date; of the others, a warning."""
+    found = (_index_or_warning(layer, warn) for layer in layers)
+    return tuple(index for index in found if index)
+
+
+def bring_in(
+    paths: Iterable[Path], keys: Iterable[TaskKey], registry: Registry, warn: Warn
+) -> None:
+    """Add to a registry what the indexes have of the keys and it lacks.
+
+    These are the best few records that no other has beaten, and the ends of searches; only of
+    keys whose workload the registry knows.
+    """
+    have = {
+        key: ({name for _, name, _ in registry.ranking(key)}, set(registry.ends(key)))
+        for key in sorted(registry.known(keys))
+    }
+    for path in paths:
+        try:
+            with Registry.open(path, write=False) as index:
+                offers = [_offered(index, key, *known) for key, known in have.items()]
+        except DamagedError as error:
+            _drop(path)
+            warn(f"{error.message}; the next build makes it anew")
+            continue
+        for records, ends in offers:
+            if records or ends:
+                registry.add_batch([], records)
+                registry.add_searches(ends)
+
+
+def _offered(
+    index: Registry, key: TaskKey, ids: set[str], ends: set[SearchEnd]
+) -> tuple[list[Record], list[SearchEnd]]:
+    """What an index has of a key beyond the records and ends that are known."""
+    unbeaten: dict[str, list[str]] = {}
+    for tvm, name, lost in index.ranking(key):
+        if not lost:
+            unbeaten.setdefault(tvm, []).append(name)
+    lacking = {tvm: set(names[:FEW]) - ids for tvm, names in unbeaten.items()}
+    records = [
+        record
+        for tvm, names in lacking.items()
+        if names
+        for record in index.top(key, tvm, FEW)
+        if record.id in names
+    ]
+    return records, [end for end in index.ends(key) if end not in ends]
+
+
+def _index_or_warning(layer: Layer, warn: Warn) -> Path | None:
+    try:
+        return _index(layer, warn)
+    except (AnsorError, OSError) as error:
+        reason = error.message if isinstance(error, AnsorError) else error.strerror
+        warn(f"no records of {layer.where} are used: {reason}")
+        return None
+
+
+def _index(layer: Layer, warn: Warn) -> Path:
+    """A layer's index, brought up to date. RegistryError or OSError if the layer cannot be read."""
+    trusted: Trusted | None = None
+    if layer.trust:
+        from .signing import load_trusted
+
+        trusted = load_trusted(layer.trust)
+    identity = [layer.where, sorted(key.hex() for key in trusted or ()), SCHEMA_VERSION]
+    copy = cache_folder("layers") / sha256(canonical_json(identity))[:16]
+    source = _mirrored(layer, copy, warn) if "://" in layer.where else Path(layer.where)
+    index, bundles = copy.with_suffix(".db"), _bundles(source)
+    try:
+        _update(index, bundles, trusted, warn)
+    except DamagedError:  # it can be had again
+        _drop(index)
+        _update(index, bundles, trusted, warn)
+    return index
+
+
+def _bundles(source: Path) -> dict[str, Path]:
+    """The bundles of a layer by what their digest is, or is said to be."""
+    if source.is_dir():
+        from .place import NAME
+
+        paths = sorted(path for path in source.iterdir() if NAME.fullmatch(path.name))
+        return {path.stem: path for path in paths if _readable(path)}
+    if not _readable(source):
+        raise RegistryError("there is no bundle, and no folder of bundles", "Check the path.")
+    return {file_sha256(source): source}
+
+
+def _readable(path: Path) -> bool:
+    """Whether it is a file, and not one without end."""
+    from .bundle import MOST_BYTES
+
+    return path.is_file() and path.stat().st_size <= MOST_BYTES
+
+
+def _update(index: Path, bundles: dict[str, Path], trusted: Trusted | None, warn: Warn) -> None:
+    """Take into the index what it has not; anew if some of what it has was withdrawn."""
+    with closing(connect(index, write=True)) as connection:
+        taken = _taken(connection, index)
+        if not taken <= bundles.keys():
+            taken.clear()
+            with explained(index), transaction(connection):
+                for table in _FORGOTTEN:
+                    connection.execute(f"DELETE FROM {table}")  # noqa: S608 - names of ours
+        for digest in [name for name in bundles if name not in taken]:
+            if _take(index, digest, bundles[digest], trusted, warn):
+                with explained(index):
+                    connection.execute(_NOTE, (digest,))
+
+
+def _taken(connection: Connection, index: Path) -> set[str]:
+    with explained(index):
+        connection.execute(_TAKEN)
+        return {row[0] for row in connection.execute("SELECT digest FROM taken")}
+
+
+def _take(index: Path, digest: str, path: Path, trusted: Trusted | None, warn: Warn) -> bool:
+    """Whether a bundle is in the index now: not if it is refused, or not yet there as a whole."""
+    from .bundle import BundleRefused
+    from .exchange import import_file
+
+    if file_sha256(path) != digest:
+        return False
+    try:
+        import_file(index, path, trusted)
+    except BundleRefused as refused:
+        warn(refused.message)
+        return False
+    return True
+
+
+def _mirrored(layer: Layer, folder: Path, warn: Warn) -> Path:
+    """A folder with the bundles at a layer's URL; as it was where the URL does not answer in time.
+
+    They are fetched by another process, which can be ended at the deadline.
+    """
+    from ..measure.worker import Worker, WorkerFailure
+
+    asked = folder.with_suffix(".asked")  # its time of change says when the URL last answered
+    if asked.exists() and time.time() - asked.stat().st_mtime < FRESH_SECONDS:
+        return folder
+    payload = {"url": layer.where, "folder": str(folder), "signed": layer.trust is not None}
+    worker = Worker(preload=f"{__package__}.mirror")
+    try:
+        worker.call(f"{__package__}.mirror:fetch", payload, PATIENCE)
+        asked.touch()
+    except WorkerFailure as failure:
+        reason = failure.message.removeprefix(f"{RegistryError.__name__}: ")
+        if not asked.exists():
+            raise RegistryError(reason, "Check the address, or pull from there.") from failure
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(asked.stat().st_mtime))
+        warn(f"{layer.where} does not answer, and is taken to be as it was {when}: {reason}")
+    finally:
+        worker.close()
+    return folder
+
+
+def _drop(index: Path) -> None:
+    """With its journal, which would be rolled back into the next file of that name."""
+    for path in (index, index.with_name(f"{index.name}-journal")):
+        path.unlink(missing_ok=True)
