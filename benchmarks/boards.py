@@ -40,7 +40,7 @@ from ansor_deploy.search.trace import dump
 from ansor_deploy.target import Target
 
 _TESTS = Path(__file__).resolve().parents[1] / "tests"
-SIDE = 768
+SIDE = 512
 NAMES = ("left", "right")
 
 

@@ -104,7 +104,7 @@ def test_only_the_best_few_are_brought_in(mine, tmp_path):
 def test_a_comparison_on_this_machine_wins(mine, team):
     slower = record(64, 5e-3)
     warnings_of(mine, Layer(str(team)))
-    mine.add_contest(slower, [record(64).id])
+    mine.add_contest(slower, [record(64).id], "2026-11-20T12:00:00Z")
     warnings_of(mine, Layer(str(team)))
     assert mine.best([KEY], TVM) == {KEY: slower}
 
@@ -116,7 +116,7 @@ def test_what_was_beaten_there_stays_there(mine, tmp_path):
     (index,) = indexes([Layer(str(tmp_path / "out.jsonl"))], pytest.fail)
     assert index.parent == folder
     with Registry.open(index) as opened:
-        opened.add_contest(record(64, 5e-3), [record(64).id])
+        opened.add_contest(record(64, 5e-3), [record(64).id], "2026-11-20T12:00:00Z")
     bring_in([index], KEYS, mine, pytest.fail)
     assert ids(mine) == {record(64, 5e-3).id}
 

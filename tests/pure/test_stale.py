@@ -34,7 +34,7 @@ def test_the_best_few_of_each_version_the_best_first(registry):
 def test_those_that_were_beaten_come_last(registry):
     lucky, good = old(1e-3, "lucky"), old(2e-3, "good")
     registry.add_batch([], [lucky])
-    registry.add_contest(good, [lucky.id])
+    registry.add_contest(good, [lucky.id], "2026-11-20T12:00:00Z")
     assert stale(registry, KEY, TVM) == [good, lucky]
     assert stale(registry, KEY, TVM, 1) == [good]
 
