@@ -9,7 +9,7 @@ import pytest
 import tvm
 from graphs import model, node, randn
 
-from ansor_deploy import pipeline
+from ansor_deploy import intake, pipeline
 from ansor_deploy.errors import DeviceLost
 from ansor_deploy.measure import measurer as measuring
 from ansor_deploy.measure.measurer import Measurer
@@ -177,7 +177,7 @@ def test_what_was_measured_of_a_batch_whose_board_is_lost_is_kept(boards, monkey
     session = Session(TARGET, tmp_path / "r.db", Budget(trials=17))
     left.lives = 1 + measuring.CHUNK + 2
     with Registry.open(session.registry, write=True) as registry:
-        prepared = pipeline._prepare([tmp_path / "net.onnx"], session, registry, QuietReport())
+        prepared = intake.read([tmp_path / "net.onnx"], session, registry, QuietReport())
         planned = pipeline._plan(prepared, session, registry)
         with pytest.raises(DeviceLost, match="no device is left"):
             tune_plan(planned, session, registry, QuietReport(), Place("left", (left,)))
