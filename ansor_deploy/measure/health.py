@@ -8,8 +8,6 @@ from __future__ import annotations
 
 # Another's work, or a falling clock, must change the kernel's time by this share to be noticed.
 DRIFT = 0.15
-# A site that has become so many times slower than it was is not fit for measuring.
-UNFIT = 3.0
 
 SIDE = 192
 TEXT = f"""
