@@ -7,6 +7,7 @@ import pytest
 from mutants import MUTANTS, PROGRAMS, mutant
 from suspects import TARGET, compute, suspects, task
 
+from ansor_deploy.measure.outcome import Outcome
 from ansor_deploy.model.tasks import task_of
 from ansor_deploy.rule import shipped_rules
 from ansor_deploy.search.sketch import derive
@@ -32,7 +33,10 @@ def test_the_program_as_it_stands_is_accepted(court, name):
 
 @pytest.mark.parametrize(("name", "edit"), MUTANTS)
 def test_a_mutant_is_refused(court, name, edit):
-    outcome = court.program(TASKS[name], mutant(name, edit))
+    # A race is lost only where the threads meet: not always, on a machine with other work.
+    tries = 5 if edit == "parallel reduction" else 1
+    outcomes = (court.program(TASKS[name], mutant(name, edit)) for _ in range(tries))
+    outcome = next((one for one in outcomes if one.error), Outcome(""))
     assert outcome.error in ("wrong-output", "crash")
     assert outcome.seconds == ()
     assert outcome.message
