@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from . import artifact as files
 from .errors import DeviceError, UsageError
 from .intake import adopt, note, read, with_indexes
+from .interrupt import check
 from .places import Place, cannot_run, check_buildable, open_place, runs_here
 from .plan import Budget, Plan, latencies, make_plan
 from .registry.store import Registry
@@ -156,6 +157,7 @@ def _build_anew(model: Path, output: Path, session: Session, report: Report) -> 
         planned = _plan(prepared, session, registry)
         report.plan(planned)
         tuned = _tune(planned, session, registry, report, place)
+        check()
         manifest = assemble(prepared[0], oracle, place, output, session, registry, tuned, report)
     report.wrote([output, files.manifest_path(output)])
     return BuildResult(output, manifest, tuned)

@@ -14,6 +14,7 @@ from . import __version__
 from ._tvm import VERSION
 from .contest import settle
 from .errors import DeviceError
+from .interrupt import check
 from .measure.outcome import INFRASTRUCTURE
 from .plan import PlanRow
 from .registry.record import Measurement, Provenance, Record, SearchEnd
@@ -123,6 +124,7 @@ class Tuning:
 
     def _begin(self) -> _UnderWay | None:
         """The next batch on its way to a device; None where nothing is left, or not now."""
+        check()
         while (left := self._left()) > 0 and (chosen := self.scheduler.next()) is not None:
             standing, why = chosen
             count = min(BATCH, left, self.session.budget.per_task - standing.trials)
@@ -163,6 +165,7 @@ class Tuning:
         if searched:
             self.report.stage("settle", f"the best few of {len(searched)} tasks in turns")
         for standing in searched:
+            check()
             task = standing.task
             default = dump(default_schedule(task.mod, self.session.target).trace)
             before = self.before.get(task.key)

@@ -16,6 +16,7 @@ from typing import NoReturn
 import click
 
 from ..errors import AnsorError
+from ..interrupt import forget, interrupt
 from .output import print_json
 
 # What the machine refuses is the user's to mend, not a bug of this tool.
@@ -51,7 +52,7 @@ def leave(run: Callable[[], int | None], words: list[str]) -> NoReturn:
     if sys.stdout is None:  # closed by the caller: a file opened later must not take its place
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     try:
-        with terminable():
+        with interruptible():
             code = run() or 0
             sys.stdout.flush()
     except BrokenPipeError:  # stdout's reader has left, as `| head` does: say nothing
@@ -75,17 +76,22 @@ def finish_stdout() -> None:
 
 
 @contextmanager
-def terminable() -> Iterator[None]:
-    """Meanwhile SIGTERM raises `Terminated`."""
+def interruptible() -> Iterator[None]:
+    """Meanwhile Ctrl-C and SIGTERM are not lost, and the latter raises `Terminated`."""
 
-    def terminate(number: int, frame: FrameType | None) -> None:
-        raise Terminated
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        interrupt(KeyboardInterrupt if number == signal.SIGINT else Terminated)
 
-    before = signal.signal(signal.SIGTERM, terminate)
+    heeded = [signal.SIGTERM]
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not under nohup
+        heeded.append(signal.SIGINT)
+    before = {number: signal.signal(number, on_signal) for number in heeded}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        forget()
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def describe(error: BaseException, words: list[str]) -> Failure:
