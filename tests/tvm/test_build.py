@@ -152,7 +152,8 @@ def test_the_manifest_names_each_task_s_record_or_default(shop, results, bert):
     assert {t["key"]: t["record"] for t in tasks if t["record"] != "default"} == known
     assert len(known) == results["bert"]["misses"]
     assert len(tasks) == results["bert"]["tasks"]
-    assert sum(task["impact"] for task in tasks) == pytest.approx(1)
+    # Less than the whole: what has no record counts for no more than its share of the rooflines.
+    assert 0.5 < sum(task["impact"] for task in tasks) < 1 + 1e-6
 
 
 # Building again
