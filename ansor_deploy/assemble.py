@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,18 +48,12 @@ def assemble(
     """
     records = registry.best([task.key for task in model.tasks], VERSION)
     manifest = _describe(model, records, session, tuned)
-    report.stage("compile", f"{len(records)} of {len(model.tasks)} tasks with a record")
-    check_space(model.imported, output.parent)
-    staged = artifact.stage(output, lambda path: _compile(model, records, session, path))
-    try:
+    with _staged(model, records, output, session, report) as staged:
         if place is None or oracle is None:
             report.stage("verify", "left out, as all that runs the library: nothing here can")
         else:
             library = place.load(staged, manifest)
             manifest |= _try(library, place, oracle, model, records, session, report)
-    except BaseException:
-        artifact.discard(staged)
-        raise
     return artifact.commit(staged, output, manifest)
 
 
@@ -76,17 +72,26 @@ def assemble_frozen(
     """
     manifest = _describe(model, records, session, tuned)
     manifest["lock"] = lock_digest(session)
+    with _staged(model, records, output, session, report) as staged:
+        if runs_here(session.target):
+            library = Place("host").load(staged, manifest)
+            _verify(library, model, Oracle(model.proto), session, report)
+    return artifact.commit(staged, output, manifest)
+
+
+@contextmanager
+def _staged(
+    model: Prepared, records: Records, output: Path, session: Session, report: Report
+) -> Iterator[Path]:
+    """The library under a temporary name, to be tried; what fails meanwhile removes it."""
     report.stage("compile", f"{len(records)} of {len(model.tasks)} tasks with a record")
     check_space(model.imported, output.parent)
     staged = artifact.stage(output, lambda path: _compile(model, records, session, path))
     try:
-        if runs_here(session.target):
-            library = Place("host").load(staged, manifest)
-            _verify(library, model, Oracle(model.proto), session, report)
+        yield staged
     except BaseException:
         artifact.discard(staged)
         raise
-    return artifact.commit(staged, output, manifest)
 
 
 def _try(

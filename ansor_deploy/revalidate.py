@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from . import __version__
 from ._tvm import VERSION
 from .compile import schedule
 from .contest import settle
+from .evidence import measurement, now, provenance
 from .measure.outcome import INFRASTRUCTURE, Outcome
 from .registry.leases import Holder
-from .registry.record import Measurement, Provenance, Record
+from .registry.record import Record
 from .registry.stale import stale
 from .search.default import default_schedule
 from .search.kit import SearchKit
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .model.tasks import Task
     from .pipeline import Session
     from .places import Place
+    from .registry.record import Provenance
     from .registry.store import Registry
     from .report import Report
 
@@ -157,9 +158,7 @@ class _Trial:
             key, trace, seconds, error = record.key, outcome.trace, outcome.seconds, outcome.error
             where = _where(record.provenance, outcome.device)
             features = None if error == MISFIT else kit.features(self.task, trace)
-            measured.append(
-                Measurement(key, trace, seconds, error, outcome.message, where, features)
-            )
+            measured.append(measurement(key, outcome, where, features))
             if outcome.proof and not error:
                 right.append(Record(key, trace, seconds, outcome.proof, where))
         self.registry.add_batch(measured, right)
@@ -168,7 +167,7 @@ class _Trial:
     def _settle(self, before: Record) -> Record | None:
         """In turns: what is right, what stood before, and the default schedule."""
         default = dump(default_schedule(self.task.mod, self.session.target).trace)
-        here = Provenance(__version__, VERSION, "default", "", self.session.seed, _now())
+        here = provenance("default", "", self.session.seed)
         return settle(self.task, before, default, self.measurer, self.registry, here)
 
     def _end(self, records: Sequence[Record], right: Sequence[Record], best: Record | None) -> None:
@@ -179,14 +178,10 @@ class _Trial:
         ends = [end for end in self.registry.ends(self.task.key) if end.tvm in versions]
         if ends:
             last = max(ends, key=lambda end: end.enough_for)
-            end = replace(last, tvm=VERSION, trials=0, reason="revalidated", created=_now())
+            end = replace(last, tvm=VERSION, trials=0, reason="revalidated", created=now())
             self.registry.add_searches([end])
 
 
 def _where(found: Provenance, device: str) -> Provenance:
     """Of a record measured here and now that was found there and then."""
-    return replace(found, tool=__version__, tvm=VERSION, device=device, created=_now())
-
-
-def _now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return replace(found, tool=__version__, tvm=VERSION, device=device, created=now())

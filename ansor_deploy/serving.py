@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from . import __version__
 from ._tvm import VERSION
+from .evidence import measurement, provenance
 from .measure.outcome import INFRASTRUCTURE
 from .measure.verdict import winner
 from .plan import SERVED
-from .registry.record import Measurement, Provenance, Record, SearchEnd
+from .registry.record import Record, SearchEnd
 from .rule import rule_set, rule_set_digest
 from .search.default import default_schedule
 from .search.kit import SearchKit
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from .measure.outcome import Outcome
     from .pipeline import Session
     from .plan import PlanRow
+    from .registry.record import Provenance
     from .registry.store import Registry
     from .report import Report
 
@@ -41,11 +41,10 @@ def serve(
         traces.setdefault(near, "near")
     default, *_ = traces
     outcomes = measurer.contest(task, list(traces), default)
-    made = [_provenance(traces[o.trace], o.device, kit) for o in outcomes]
+    rules = rule_set_digest(kit.rules)
+    made = [provenance(traces[o.trace], o.device, kit.seed, rules) for o in outcomes]
     measurements = [
-        Measurement(
-            task.key, o.trace, o.seconds, o.error, o.message, where, kit.features(task, o.trace)
-        )
+        measurement(task.key, o, where, kit.features(task, o.trace))
         for o, where in zip(outcomes, made, strict=True)
         if o.error != INFRASTRUCTURE
     ]
@@ -78,18 +77,6 @@ def _records(row: PlanRow, won: Outcome, where: Provenance) -> list[Record]:
     if won.error or not won.proof:
         return []
     return [Record(row.task.key, won.trace, won.seconds, won.proof, where)]
-
-
-def _provenance(search: str, device: str, kit: SearchKit) -> Provenance:
-    return Provenance(
-        tool=__version__,
-        tvm=VERSION,
-        search=search,
-        device=device,
-        seed=kit.seed,
-        created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        rules=rule_set_digest(kit.rules),
-    )
 
 
 def _end(record: Record) -> SearchEnd:

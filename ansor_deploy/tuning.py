@@ -7,17 +7,16 @@ from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from . import __version__
 from ._tvm import VERSION
 from .contest import settle
 from .errors import DeviceError
+from .evidence import measurement, now, provenance
 from .interrupt import check
 from .measure.outcome import INFRASTRUCTURE
 from .plan import PlanRow
-from .registry.record import Measurement, Provenance, Record, SearchEnd
+from .registry.record import Record, SearchEnd
 from .report import Progress, Report
 from .rule import rule_set, rule_set_digest
 from .search import Search, open_search
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from .pipeline import Session
     from .plan import Plan
     from .registry.leases import Holder
+    from .registry.record import Provenance
     from .registry.store import Registry
 
 # Budgets above any that a user asks for: a search that stopped improving is enough for all.
@@ -97,11 +97,11 @@ class Tuning:
                 break
             self._end_batch(under_way.popleft())
         self._settle()
-        now = _now()
+        created = now()
         looked_at = [s for s in self.scheduler.standings if s.history or s.measured]
         # What is good enough for one goal may not be for another: that search is not over.
         over = [s for s in looked_at if s.ended != "goal"]
-        self.registry.add_searches([self._end(standing, now) for standing in over])
+        self.registry.add_searches([self._end(standing, created) for standing in over])
 
     def note_cost(self) -> None:
         """What the trials took, for the price of the next plan."""
@@ -111,7 +111,7 @@ class Tuning:
                 self.session.search,
                 self.trials,
                 time.monotonic() - self.began,
-                _now(),
+                now(),
             )
 
     def _left(self) -> int:
@@ -198,15 +198,7 @@ class Tuning:
         search = "default" if first else self.session.search
         task, key = standing.task, standing.task.key
         measurements = [
-            Measurement(
-                key,
-                o.trace,
-                o.seconds,
-                o.error,
-                o.message,
-                self._where(search, o.device),
-                self.kit.features(task, o.trace),
-            )
+            measurement(key, o, self._where(search, o.device), self.kit.features(task, o.trace))
             for o in outcomes
         ]
         best = standing.best if standing.measured else float("inf")
@@ -218,17 +210,10 @@ class Tuning:
         self.registry.add_batch(measurements, records)
 
     def _where(self, search: str = "", device: str = "") -> Provenance:
-        return Provenance(
-            tool=__version__,
-            tvm=VERSION,
-            search=search or self.session.search,
-            device=device,
-            seed=self.session.seed,
-            created=_now(),
-            rules=rule_set_digest(self.kit.rules),
-        )
+        rules = rule_set_digest(self.kit.rules)
+        return provenance(search or self.session.search, device, self.session.seed, rules)
 
-    def _end(self, standing: Standing, now: str) -> SearchEnd:
+    def _end(self, standing: Standing, created: str) -> SearchEnd:
         final = {"no improvement": ALWAYS, "exhausted": ALWAYS}
         reason = standing.ended or "budget"
         return SearchEnd(
@@ -238,7 +223,7 @@ class Tuning:
             trials=standing.trials,
             reason=reason,
             enough_for=final.get(reason, self.session.budget.per_task),
-            created=now,
+            created=created,
         )
 
     def _round(self, standing: Standing, trials: int, why: str) -> Round:
@@ -286,7 +271,3 @@ def _fixed(plan: Plan, tuned: Sequence[PlanRow]) -> list[float]:
 def _known(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """Those that say something of their candidates."""
     return [outcome for outcome in outcomes if outcome.error != INFRASTRUCTURE]
-
-
-def _now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")

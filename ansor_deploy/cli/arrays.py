@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 from ..errors import UsageError
+from ..whole_file import write_whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -94,7 +94,7 @@ def write_npz(path: Path, arrays: Arrays) -> list[Path]:
 
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
-    return [write_whole(path, buffer.getvalue())]
+    return [_written(path, buffer.getvalue())]
 
 
 def write_directory(directory: Path, arrays: Arrays) -> list[Path]:
@@ -106,17 +106,11 @@ def write_directory(directory: Path, arrays: Arrays) -> list[Path]:
         buffer = io.BytesIO()
         np.save(buffer, array, allow_pickle=False)
         path = directory / f"{name.replace('/', '_')}.npy"
-        paths.append(write_whole(path, buffer.getvalue()))
+        paths.append(_written(path, buffer.getvalue()))
     return paths
 
 
-def write_whole(path: Path, content: bytes) -> Path:
-    """The file appears whole or not at all."""
+def _written(path: Path, content: bytes) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_whole(path, content)
     return path

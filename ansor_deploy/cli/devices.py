@@ -139,16 +139,14 @@ def doctor_command(ctx: click.Context, name: str, as_json: bool) -> None:
     quarantine is let out of it.
     """
     from ..devices.doctor import diagnose
-    from ..devices.inventory import Inventory
+    from ..devices.inventory import Inventory, target_of
     from ..devices.reference import check_kernel
     from ..devices.ssh import connect
-    from ..project import Project
-    from ..target import load_target
     from .doctor import print_checks
 
     inventory = Inventory.find()
     device = inventory.get(name)
-    target = load_target(device.target, Project.find().target_path())
+    target = target_of(device)
     connecting = partial(connect, device, inventory)
     kernel = check_kernel(name, target, connecting)
     if not print_checks(diagnose(target, connecting, kernel), as_json):
@@ -168,16 +166,14 @@ def install_command(name: str) -> None:
     """
     from ..devices.bundle import is_like_here
     from ..devices.install import look_at
-    from ..devices.inventory import Inventory
+    from ..devices.inventory import Inventory, target_of
     from ..devices.remote import open_site
     from ..devices.ssh import connect
     from ..devices.wheels import cache_folder, fetch_wheels
-    from ..project import Project
-    from ..target import load_target
 
     inventory = Inventory.find()
     device = inventory.get(name)
-    target = load_target(device.target, Project.find().target_path())
+    target = target_of(device)
     with closing(connect(device, inventory)) as connection:
         board = look_at(name, connection)
     if not is_like_here(board.arch, board.python):

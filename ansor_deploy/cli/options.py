@@ -197,19 +197,17 @@ def place_options(command: Command) -> Command:
     def with_places(session: Session, devices: tuple[str, ...], farm: str, **rest: Any) -> Any:
         devices = tuple(dict.fromkeys(devices))
         if devices and click.get_current_context().params["target"] is None:
-            session = replace(session, target=target_of(devices[0]))
+            session = replace(session, target=device_target(devices[0]))
         return command(session=replace(session, devices=devices, farm=farm), **rest)
 
     return with_places
 
 
-def target_of(device: str) -> Target:
+def device_target(device: str) -> Target:
     """What a device of the user's inventory is; UsageError where there is no such device."""
-    from ..devices.inventory import Inventory
-    from ..project import Project
-    from ..target import load_target
+    from ..devices.inventory import Inventory, target_of
 
-    return load_target(Inventory.find().get(device).target, Project.find().target_path())
+    return target_of(Inventory.find().get(device))
 
 
 def make_budget(

@@ -11,13 +11,13 @@ import click
 from .helptext import examples
 from .options import (
     device_option,
+    device_target,
     input_shape_option,
     json_option,
     make_session,
     model_file,
     registry_option,
     seed_option,
-    target_of,
     target_option,
 )
 from .output import in_columns, print_json, stdout_kept_clean
@@ -70,7 +70,7 @@ def revalidate_command(
 
     session = make_session(target, registry, dict(input_shapes), "ansor", seed)
     if device:
-        where = session.target if target else target_of(device)
+        where = session.target if target else device_target(device)
         session = replace(session, target=where, devices=(device,))
     with stdout_kept_clean(), report_on_stderr(plain=as_json) as report:
         made = revalidate(list(models), session, top, report)

@@ -18,10 +18,13 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import AnsorError, UsageError
 from .known_hosts import Entry, HostKey, parse
+
+if TYPE_CHECKING:
+    from ..target import Target
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?")
@@ -256,6 +259,14 @@ def _check(device: Device, bracketed: bool = False) -> None:
 def _unusable(path: Path, error: OSError) -> AnsorError:
     hint = "Check the permissions and the space there, or set XDG_CONFIG_HOME to another folder."
     return AnsorError(f"{path} cannot be used: {(error.strerror or str(error)).lower()}", hint)
+
+
+def target_of(device: Device) -> Target:
+    """What a device is; UsageError where no such target is known any more."""
+    from ..project import Project
+    from ..target import load_target
+
+    return load_target(device.target, Project.find().target_path())
 
 
 def _without_name(device: Device) -> dict[str, Any]:

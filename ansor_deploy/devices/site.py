@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DeviceError, DeviceLost, UsageError
-from .inventory import Inventory
+from .inventory import Inventory, target_of
 from .remote import RemoteSite, open_site
 
 if TYPE_CHECKING:
@@ -100,13 +100,11 @@ def open_device(name: str, target: Target, report: Report) -> DeviceSite:
     UsageError where there is no such device or it is no such machine; DeviceError where it is in
     quarantine or cannot be used; DeviceLost where it cannot be reached.
     """
-    from ..project import Project
-    from ..target import load_target
     from .ssh import connect
 
     inventory = Inventory.find()
     device = inventory.get(name)
-    known = load_target(device.target, Project.find().target_path())
+    known = target_of(device)
     if known.fingerprint != target.fingerprint:
         raise UsageError(
             f"device {name} is a {known.name}, and the build is for {target.name}",

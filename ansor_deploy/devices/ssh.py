@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -58,13 +58,7 @@ def connect(device: Device, inventory: Inventory | None = None) -> SshConnection
     """
     inventory = inventory or Inventory.find()
     peer = _reach(device, inventory, resolve(device).jumps, ())
-    try:
-        verify(device, peer.key, inventory)
-        authenticate(peer.transport, peer.route, device.name)
-    except BaseException:
-        peer.close()
-        raise
-    return SshConnection(peer.transport, peer.line, device.name, peer.key, peer.under)
+    return _logged_in(peer, device, lambda: verify(device, peer.key, inventory))
 
 
 def offered_key(device: Device, inventory: Inventory) -> HostKey:
@@ -141,13 +135,18 @@ def _under(
         )
     host = _jump_host(last, inventory)
     peer = _reach(host, inventory, tuple(before) or resolve(host).jumps, (*seen, last))
+    return _logged_in(peer, host, lambda: _verify_jump(host, peer.key, inventory))
+
+
+def _logged_in(peer: Peer, device: Device, check: Callable[[], None]) -> SshConnection:
+    """First who the peer is, then who the user is."""
     try:
-        _verify_jump(host, peer.key, inventory)
-        authenticate(peer.transport, peer.route, host.name)
+        check()
+        authenticate(peer.transport, peer.route, device.name)
     except BaseException:
         peer.close()
         raise
-    return SshConnection(peer.transport, peer.line, host.name, peer.key, peer.under)
+    return SshConnection(peer.transport, peer.line, device.name, peer.key, peer.under)
 
 
 def _jump_host(name: str, inventory: Inventory) -> Device:

@@ -38,7 +38,7 @@ LOSSES = 3  # of a board without one chunk measured in between, after which it i
 
 @dataclass
 class Batch:
-    """Candidates of one task on their way. kept: those whose libraries stay after the batch."""
+    """Candidates of one task on their way. halt: is set when no further one is to be taken up."""
 
     task: Task
     traces: Sequence[str]

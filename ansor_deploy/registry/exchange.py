@@ -7,13 +7,13 @@ repetition matters, and nobody has to serve anything.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..errors import RegistryError, UsageError
+from ..whole_file import write_whole
 from .bundle import MOST_BYTES, Bundle, BundleRefused, Refusal, digest, read_bundle, refused
 from .place import SIGNATURE, Place, name_of
 from .signing import Signer, check_signature, signed_by
@@ -137,16 +137,6 @@ def _known(place: Place, signer: Signer | None) -> Iterator[Bundle]:
 def _read(file: Path) -> bytes:
     with file.open("rb") as stream:
         return stream.read(MOST_BYTES + 1)
-
-
-def write_whole(file: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
-    unfinished = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        unfinished.write_bytes(content)
-        unfinished.replace(file)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def _expanded(file: Path, content: bytes) -> bytes:

@@ -11,7 +11,6 @@ Others may edit the file, so it is read like anything from outside.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from pathlib import Path
 from .. import __version__
 from ..errors import RegistryError
 from ..target import Target
+from ..whole_file import write_whole
 from .bundle import MOST_BYTES, MOST_LINE, record_line
 from .doubt import Refused, exactly, quoted, refuse, strict_json
 from .firewall import check_record
@@ -64,12 +64,7 @@ def write_lock(
     content = "".join(f"{line}\n" for line in lines).encode()
     if path.exists() and path.read_bytes() == content:
         return False
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        unfinished.write_bytes(content)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    write_whole(path, content)
     return True
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .exchange import write_whole
+from ..whole_file import write_whole
 from .place import SIGNATURE, Place
 
 
