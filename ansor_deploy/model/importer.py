@@ -18,6 +18,7 @@ from ..target import Target
 from .bind import model_inputs
 from .converters import converters, own_converters
 from .layout import channels_last
+from .widen import widen
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,8 @@ def _fuse(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
     t = relax.transform
     passes = [t.DecomposeOpsForInference(), t.CanonicalizeBindings()]
     if target.kind == "llvm":
-        passes += [tvm.transform.module_pass(lambda m, _: channels_last(m), opt_level=0)]
+        laid_out = lambda mod, _: widen(channels_last(mod), target)  # noqa: E731
+        passes += [tvm.transform.module_pass(laid_out, opt_level=0)]
     passes += [
         t.DeadCodeElimination(),
         # Vector code calls libm once a lane for exp, erf and tanh; the polynomial forms stay

@@ -196,15 +196,19 @@ _UNARY = "abs ceil clip cos erf exp floor log negative round rsqrt sigmoid sin s
 _BINARY = "add subtract multiply divide maximum minimum power"
 _NN_UNARY = "relu relu6 leakyrelu gelu gelu_tanh selu silu softplus"
 _REDUCE = "mean sum max min"
-_POOLS = [f"{kind}_pool{n}d" for kind in ("max", "avg", "adaptive_avg") for n in (1, 2, 3)]
+
+CONVOLUTIONS = {f"relax.nn.conv{n}d" for n in (1, 2, 3)}
+POOLS = {f"relax.nn.{kind}_pool{n}d" for kind in ("max", "avg", "adaptive_avg") for n in (1, 2, 3)}
+REDUCTIONS = {f"relax.{name}" for name in _REDUCE.split()}
+ELEMENTWISE = {f"relax.{name}" for name in f"{_UNARY} {_BINARY} astype where".split()}
+ELEMENTWISE |= {f"relax.nn.{name}" for name in _NN_UNARY.split()}
 
 RULES: dict[str, Rule] = {
-    **{f"relax.nn.conv{n}d": _convolution for n in (1, 2, 3)},
+    **dict.fromkeys(CONVOLUTIONS, _convolution),
     **{f"relax.nn.conv{n}d_transpose": _transposed for n in (1, 2, 3)},
-    **{f"relax.nn.{name}": _pool for name in _POOLS},
-    **{f"relax.{name}": _elementwise for name in f"{_UNARY} {_BINARY} astype where".split()},
-    **{f"relax.nn.{name}": _elementwise for name in _NN_UNARY.split()},
-    **{f"relax.{name}": _reduce for name in _REDUCE.split()},
+    **dict.fromkeys(POOLS, _pool),
+    **dict.fromkeys(ELEMENTWISE, _elementwise),
+    **dict.fromkeys(REDUCTIONS, _reduce),
     **{f"relax.{name}": _reshape for name in ("reshape", "flatten", "squeeze", "expand_dims")},
     "relax.nn.batch_flatten": _reshape,
     "relax.concat": _concat,

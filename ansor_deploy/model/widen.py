@@ -1,0 +1,149 @@
+"""Output channels in whole vectors: a convolution of 1000 channels computes 1008.
+
+1000 channels are 125 vectors of 8, and vectors of 16 lanes would stand half empty. Zero weights are
+added up to the next whole vector, if that saves more than it adds. Element by element and over
+positions the surplus is carried along; the first operator that would see it gets the crop:
+
+    conv(x, w[1000]) ; add(b[1000]) ; relu ; mean ; softmax
+    -->
+    conv(x, w[1008]) ; add(b[1008]) ; relu ; mean ; crop to 1000 ; softmax
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .._tvm import relax, tvm
+from ..target import Target
+from .layout_rules import CONVOLUTIONS, ELEMENTWISE, POOLS, REDUCTIONS
+
+# Multiply-adds of an element that are worth the copy of a crop.
+LONG = 64
+# Vectors after it over vectors before it that are worth the change.
+FEWER = 0.58
+
+
+def widen(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
+    """The module with `main` rewritten; unchanged where `main` is not one dataflow block."""
+    main = mod["main"]
+    blocks = main.body.blocks
+    if len(blocks) != 1 or not isinstance(blocks[0], relax.DataflowBlock):
+        return mod
+    builder = relax.BlockBuilder()
+    walk = _Walk(builder, target)
+    with builder.function("main", list(main.params), attrs=dict(main.attrs or {})):
+        with builder.dataflow():
+            for binding in blocks[0].bindings:
+                walk.bind(binding.var, binding.value)
+            result = builder.emit_output(walk.plain(main.body.body))
+        builder.emit_func_output(result)
+    others = {gv: func for gv, func in mod.functions.items() if gv.name_hint != "main"}
+    return tvm.IRModule({**others, mod.get_global_var("main"): builder.get()["main"]})
+
+
+def whole_vectors(channels: int, lanes: int) -> int:
+    """So many channels to compute instead: the next multiple of `lanes`, or as they are."""
+    wide = math.ceil(channels / lanes) * lanes
+    vectors = channels // math.gcd(channels, lanes)
+    return wide if wide // lanes <= FEWER * vectors else channels
+
+
+class _Walk:
+    """The values seen so far: as they are, or with surplus channels, or both."""
+
+    def __init__(self, builder: relax.BlockBuilder, target: Target) -> None:
+        self._emit, self._lanes = builder.emit, target.vector_bytes // 4
+        self._plain: dict[Any, Any] = {}
+        self._wide: dict[Any, Any] = {}
+
+    def bind(self, var: relax.Var, value: relax.Expr) -> None:
+        """From now on `var` is that value, wide where it can be."""
+        wide = self._widened(value) if isinstance(value, relax.Call) else None
+        if wide is not None:
+            self._wide[var] = self._emit(wide)
+        else:
+            self._plain[var] = self._emit(self._kept(value))
+
+    def plain(self, expr: relax.Expr) -> relax.Expr:
+        """An operand without surplus; cropped once, where it has some."""
+        if isinstance(expr, relax.Tuple):
+            return relax.Tuple([self.plain(field) for field in expr.fields])
+        if expr in self._wide and expr not in self._plain:
+            axis, channels = len(expr.ty.shape) - 1, int(expr.ty.shape[-1])
+            crop = relax.op.strided_slice(self._wide[expr], [axis], [0], [channels])
+            self._plain[expr] = self._emit(crop)
+        return self._plain.get(expr, expr) if isinstance(expr, relax.Var) else expr
+
+    def _kept(self, value: relax.Expr) -> relax.Expr:
+        if isinstance(value, relax.Call):
+            args = [self.plain(arg) for arg in value.args]
+            return relax.Call(value.op, args, value.attrs, value.ty_args)
+        if isinstance(value, relax.TupleGetItem):
+            return relax.TupleGetItem(self.plain(value.tuple_value), value.index)
+        return self.plain(value)
+
+    def _widened(self, call: relax.Call) -> relax.Expr | None:
+        name = getattr(call.op, "name", "")
+        if name in CONVOLUTIONS:
+            return self._convolution(call)
+        if name in ELEMENTWISE:
+            return self._elementwise(call)
+        if name in POOLS or name in REDUCTIONS:
+            return self._over_positions(call)
+        return None
+
+    def _convolution(self, call: relax.Call) -> relax.Expr | None:
+        data, weight = call.args
+        last = call.attrs.data_layout.endswith("C") and int(call.attrs.groups) == 1
+        if not last or not isinstance(weight, tvm.ir.GenericConst):
+            return None
+        *taps, channels = (int(extent) for extent in weight.ty.shape)
+        wide = whole_vectors(channels, self._lanes)
+        if wide == channels or math.prod(taps) < LONG:
+            return None
+        args = [self.plain(data), _padded(weight, wide)]
+        return relax.Call(call.op, args, call.attrs, call.ty_args)
+
+    def _elementwise(self, call: relax.Call) -> relax.Expr | None:
+        """Of wide operands of one shape, and constants; None for others."""
+        shape = [int(extent) for extent in call.ty.shape]
+        extents = {int(self._wide[a].ty.shape[-1]) for a in call.args if a in self._wide}
+        if len(extents) != 1:
+            return None
+        args = [self._operand(arg, shape, *extents) for arg in call.args]
+        if None in args:
+            return None
+        return relax.Call(call.op, args, call.attrs, call.ty_args)
+
+    def _operand(self, arg: relax.Expr, shape: list[int], wide: int) -> relax.Expr | None:
+        if arg in self._wide:
+            same = [int(extent) for extent in arg.ty.shape] == shape
+            return self._wide[arg] if same else None
+        if not isinstance(arg.ty, relax.TensorType):  # a bound of clip
+            return arg
+        if not isinstance(arg, tvm.ir.GenericConst):
+            return None
+        own = [int(extent) for extent in arg.ty.shape]
+        return arg if not own or own[-1] == 1 else _padded(arg, wide)
+
+    def _over_positions(self, call: relax.Call) -> relax.Expr | None:
+        """Pooling and reductions that leave the channels where they are."""
+        (data,) = call.args
+        if data not in self._wide:
+            return None
+        if call.op.name in POOLS and call.attrs.layout.endswith("C"):
+            return relax.Call(call.op, [self._wide[data]], call.attrs, call.ty_args)
+        rank, axes = len(data.ty.shape), getattr(call.attrs, "axis", None)
+        if axes is None or rank - 1 in {int(axis) % rank for axis in axes}:
+            return None
+        return relax.Call(call.op, [self._wide[data]], call.attrs, call.ty_args)
+
+
+def _padded(constant: Any, channels: int) -> Any:
+    """A constant with zeros behind its last axis, up to so many."""
+    values = constant.value.numpy()
+    surplus = [(0, 0)] * (values.ndim - 1) + [(0, channels - values.shape[-1])]
+    return relax.const(np.pad(values, surplus))
