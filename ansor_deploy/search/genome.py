@@ -63,10 +63,10 @@ class _Recorded:
     """Answers with a trace's sampled values, one after the other; ValueError where none fits."""
 
     def __init__(self, values: Sequence[Any]) -> None:
-        self._values = iter(values)
+        self._left = list(reversed(values))
 
     def choose(self, kind: str, node: str, options: Sequence[Any], guess: int) -> int:
-        value = next(self._values, None)
+        value = self._left.pop() if self._left else None
         if not isinstance(value, int) or not 0 <= value < len(options):
             raise ValueError(f"{value} is none of {len(options)} options")
         return value
@@ -74,10 +74,13 @@ class _Recorded:
     def tile(
         self, node: str, extent: int, parts: int, limit: int, guess: Sequence[int]
     ) -> tuple[int, ...]:
-        value = next(self._values, None)
+        value = self._left.pop() if self._left else None
         if not isinstance(value, list) or len(value) != parts:
             raise ValueError(f"{value} does not split {extent} into {parts}")
         return tuple(value)
+
+    def fork(self) -> _Recorded:
+        return _Recorded(self._left[::-1])
 
 
 def _sampled(trace: str) -> list[Any]:

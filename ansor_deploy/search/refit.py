@@ -10,27 +10,17 @@ from __future__ import annotations
 import math
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..model.canonical_text import parse
 from .genome import Genome, program, recover
 from .sketch import Candidate, Sketch, derive
-from .state import Chooser, Guess, Replay, divisors
+from .state import Decision, divisors
 
 if TYPE_CHECKING:
     from ..rule import Rule
     from ..target import Target
     from .neighbours import Neighbour
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """What a rule was told. value: a tile's factors, or the option itself and not its index."""
-
-    kind: str
-    node: str
-    value: Any
 
 
 def refit(
@@ -48,7 +38,7 @@ def refit(
         at = ours.get(_path(found[1].sketch)) if found else None
         if found is None or at is None:
             continue
-        candidate = program(sketches[at], Refitted(_answers(found[1])))
+        candidate = program(sketches[at], Refitted(found[1].decisions))
         if candidate is not None:
             yield Genome(at, candidate.decisions), candidate
 
@@ -58,30 +48,6 @@ def _path(sketch: Sketch) -> tuple[tuple[str, str, int], ...]:
     return tuple((step.block, step.rule.name, step.branch) for step in sketch.path)
 
 
-def _answers(candidate: Candidate) -> list[_Answer]:
-    noted = _Noted(Replay(candidate.decisions, Guess()))
-    candidate.sketch.program(noted)
-    return noted.answers
-
-
-class _Noted:
-    """Answers as another chooser does, and notes what was meant."""
-
-    def __init__(self, chooser: Chooser) -> None:
-        self._chooser = chooser
-        self.answers: list[_Answer] = []
-
-    def choose(self, kind: str, node: str, options: Sequence[Any], guess: int) -> int:
-        at = self._chooser.choose(kind, node, options, guess)
-        self.answers.append(_Answer(kind, node, options[at]))
-        return at
-
-    def tile(self, node: str, extent: int, parts: int, limit: int, guess: Sequence[int]) -> Any:
-        factors = self._chooser.tile(node, extent, parts, limit, guess)
-        self.answers.append(_Answer("tile", node, tuple(factors)))
-        return factors
-
-
 class Refitted:
     """Answers the n-th question of a kind about a block as it was answered for other sizes.
 
@@ -89,10 +55,10 @@ class Refitted:
     like, is the rule's guess.
     """
 
-    def __init__(self, answers: Iterable[_Answer]) -> None:
+    def __init__(self, decisions: Iterable[Decision]) -> None:
         self._left: dict[tuple[str, str], deque[Any]] = defaultdict(deque)
-        for answer in answers:
-            self._left[answer.kind, answer.node].append(answer.value)
+        for decision in decisions:
+            self._left[decision.kind, decision.node].append(decision.meaning)
 
     def choose(self, kind: str, node: str, options: Sequence[Any], guess: int) -> int:
         """The option that is nearest to the one of then."""
@@ -123,6 +89,12 @@ class Refitted:
             fitting = [d for d in divisors(rest) if at or d <= limit]
             factors.append(min(fitting, key=lambda d: (_apart(d, factor), -d)))
         return (extent // math.prod(factors), *reversed(factors))
+
+    def fork(self) -> Refitted:
+        """The answers that are left."""
+        new = Refitted(())
+        new._left.update({question: left.copy() for question, left in self._left.items()})
+        return new
 
 
 def _apart(one: Any, other: Any) -> float:

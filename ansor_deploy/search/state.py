@@ -30,6 +30,8 @@ class Decision:
     value: tuple[int, ...] | int
     size: int
     limit: int = 0  # largest innermost factor of a tile; 0 for choices
+    # The factors, or the option itself: what the value means to a task of other sizes.
+    meaning: Any = field(default=None, compare=False, repr=False)
 
 
 class Chooser(Protocol):
@@ -40,6 +42,12 @@ class Chooser(Protocol):
 
     def tile(self, node: str, extent: int, parts: int, limit: int, guess: Sequence[int]) -> Any:
         """`parts` factors of an extent, the last at most `limit`."""
+
+    def fork(self) -> Chooser:
+        """One that answers the questions to come as this one would, and leaves this one as it is.
+
+        A rule that derives several structures asks the same questions for each.
+        """
 
 
 class Guess:
@@ -54,6 +62,10 @@ class Guess:
     ) -> tuple[int, ...]:
         """The guess."""
         return tuple(guess)
+
+    def fork(self) -> Guess:
+        """This one: it keeps nothing."""
+        return self
 
 
 class Random:
@@ -71,6 +83,10 @@ class Random:
     ) -> tuple[int, ...]:
         """Any of the factorisations."""
         return self._rng.choice(factorisations(extent, parts, limit))
+
+    def fork(self) -> Random:
+        """This one: its next answer is as good as any."""
+        return self
 
 
 class Replay:
@@ -95,6 +111,10 @@ class Replay:
         if isinstance(decided, tuple) and len(decided) == parts:
             return decided
         return self._otherwise.tile(node, extent, parts, limit, guess)
+
+    def fork(self) -> Replay:
+        """The decisions that are left."""
+        return Replay(self._left[::-1], self._otherwise.fork())
 
     def _next(self, kind: str, node: str, size: int) -> tuple[int, ...] | int | None:
         """The next decision, if it answers this question; a shifted derivation drops the rest."""
@@ -128,8 +148,9 @@ class State:
         return self
 
     def copy(self) -> State:
-        """An independent state; the chooser is shared."""
-        return State(self.sch.copy(), self.chooser, self.node, list(self.decisions), set(self.done))
+        """An independent state, which is answered as this one would be."""
+        decisions, done = list(self.decisions), set(self.done)
+        return State(self.sch.copy(), self.chooser.fork(), self.node, decisions, done)
 
     def block(self, name: str) -> Any:
         """The block's random variable in the schedule."""
@@ -141,10 +162,11 @@ class State:
         guess: index of the option that the rule thinks best.
         """
         index = self.chooser.choose(kind, self.node, options, guess)
-        self.decisions.append(Decision(kind, self.node, index, len(options)))
+        option = options[index]
+        self.decisions.append(Decision(kind, self.node, index, len(options), meaning=option))
         share = 1.0 / len(options)
         self.sch.sample_categorical(list(range(len(options))), [share] * len(options), index)
-        return options[index]
+        return option
 
     def sample_tile(
         self, loop: Any, parts: int, limit: int = 64, guess: Sequence[int] | None = None
@@ -153,7 +175,8 @@ class State:
         extent = int(self.sch.get(loop).extent)
         guess = guess or [extent, *[1] * (parts - 1)]
         factors = self.chooser.tile(self.node, extent, parts, limit, guess)
-        self.decisions.append(Decision("tile", self.node, tuple(factors), extent, limit))
+        decided = tuple(factors)
+        self.decisions.append(Decision("tile", self.node, decided, extent, limit, decided))
         sampled = self.sch.sample_perfect_tile(loop, parts, max(limit, factors[-1]), factors)
         return list(self.sch.split(loop, sampled))
 

@@ -22,9 +22,9 @@ from ansor_deploy.search.genome import Genome, build, recover, templates
 from ansor_deploy.search.kit import open_kit
 from ansor_deploy.search.mutate import resample
 from ansor_deploy.search.neighbours import Neighbour, nearest
-from ansor_deploy.search.refit import Refitted, _Answer, _answers, refit
+from ansor_deploy.search.refit import Refitted, refit
 from ansor_deploy.search.sketch import derive
-from ansor_deploy.search.state import Guess
+from ansor_deploy.search.state import Decision, Guess
 from ansor_deploy.search.trace import dump, replay
 from ansor_deploy.serving import serve
 
@@ -142,11 +142,8 @@ def test_the_tile_stays_where_the_sizes_allow():
 
 def option(candidate, made):
     """The register tile that a program of a task has."""
-    return next(
-        answer.value
-        for answer in _answers(candidate)
-        if answer.kind == "register" and candidate.sketch.mod is made.mod
-    )
+    assert candidate.sketch.mod is made.mod
+    return next(one.meaning for one in candidate.decisions if one.kind == "register")
 
 
 def test_other_searches_traces_and_other_rules_are_left_out():
@@ -161,7 +158,7 @@ def test_other_searches_traces_and_other_rules_are_left_out():
 
 
 def answered(value, kind="tile"):
-    return Refitted([_Answer(kind, "b0", value)])
+    return Refitted([Decision(kind, "b0", 0, 1, meaning=value)])
 
 
 @pytest.mark.parametrize(

@@ -171,6 +171,19 @@ def test_what_was_measured_is_recovered_as_decisions(conv, run):
         assert dump(candidate.sch.trace) == outcome.trace
 
 
+def test_every_structure_of_a_rule_takes_the_decisions_that_it_is_given():
+    # Which questions the register tile asks depends on the answers.
+    rules = [rule for rule in RULES if rule.name != "register-tile"]
+    sketches = derive(matmul(64, 64, 64), HOST, rules).sketches
+    rng, made = random.Random(0), 0
+    for template in templates(sketches) * 8:
+        decisions = resample(template.decisions, rng)
+        candidate = build(sketches, Genome(template.sketch, decisions), Guess())
+        made += candidate is not None
+        assert candidate is None or candidate.decisions == decisions
+    assert made > 4 * len(sketches)
+
+
 @pytest.mark.parametrize("trace", ["", "{}", "[]", "[[],[]]", "[[],[[0,99]]]", "nonsense"])
 def test_a_trace_of_no_sketch_is_known_but_not_recovered(conv, trace):
     assert recover(derive(conv.mod, HOST, RULES).sketches, trace) is None
