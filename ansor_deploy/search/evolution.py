@@ -2,7 +2,9 @@
 
 Thousands of decisions are bred cheaply, ranked by what was measured of this task; a few for each
 trial become programs, whose features the cost model ranks. The best of them are measured, and
-a few at random, so that the model is told of more than it already believes.
+a few at random, so that the model is told of more than it already believes. A sketch whose first
+programs were unlucky has bred none of its own kind and would never be seen again; therefore each
+gets its share until it has had its look.
 """
 
 from __future__ import annotations
@@ -34,6 +36,8 @@ CROSSED = 0.2  # share of children with two parents
 SPARE = 256  # programs kept, unmeasured, from one batch to the next
 PARENTS = 32  # best measured that have children
 EPSILON = 0.05  # share of a batch that is picked at random
+LOOK = 24  # programs of each sketch that are measured before it may be given up
+LOOKING = 0.25  # share of a batch that a sketch gets which has had fewer
 
 
 @dataclass(frozen=True)
@@ -92,11 +96,13 @@ class Evolution:
         learnt = self._model.trained
         surrogate = _surrogate(measured)
         parents, self._adopted = [*_best(measured), *self._adopted], []
+        looked = self._look(int(count * LOOKING), measured, surrogate) if surrogate else []
+        count -= len(looked)
         wanted = max(1, count * PROGRAMS // GENERATIONS) if learnt else count
         members = self._spare
         for _ in range(GENERATIONS if learnt else 1):
             members = self._scored(members, surrogate)
-            pool = self._bred([*parents, *_promising(members)], surrogate)
+            pool = self._bred([*parents, *_promising(members)], surrogate, self._templates)
             members += self._made(pool, wanted)
         members = self._scored(members, surrogate)
         greedy = count - round(count * EPSILON) if learnt else count
@@ -105,31 +111,47 @@ class Evolution:
         lucky = set(self._rng.sample(range(len(rest)), min(len(rest), count - len(chosen))))
         chosen += [member for at, member in enumerate(rest) if at in lucky]
         self._spare = [member for at, member in enumerate(rest) if at not in lucky][:SPARE]
-        return chosen
+        return chosen + looked
 
-    def _bred(self, parents: Sequence[Genome], surrogate: Surrogate | None) -> list[Genome]:
+    def _look(self, count: int, measured: Sequence[Measured], surrogate: Surrogate) -> list[Member]:
+        """The most promising of the sketch that was measured least; none once all had their look.
+
+        Bred and ranked among themselves: beside the others' they would not be chosen.
+        """
+        sketch, seen = _least_measured(self._templates, measured)
+        if seen >= LOOK or seen == len(measured):
+            return []
+        own = [one for one in measured if one.genome.sketch == sketch]
+        templates = [one for one in self._templates if one.sketch == sketch]
+        pool = self._bred(_best(own), surrogate, templates)
+        members = self._scored(self._made(pool, count * PROGRAMS), surrogate)
+        return sorted(members, key=lambda member: -member.score)[:count]
+
+    def _bred(
+        self, parents: Sequence[Genome], surrogate: Surrogate | None, templates: Sequence[Genome]
+    ) -> list[Genome]:
         """New genomes, the best first where there is a surrogate to tell."""
-        pool = self._brood(parents)
+        pool = self._brood(parents, templates)
         if surrogate is None:
             return pool
         for _ in range(BREEDING - 1):
             elite = _ranked(pool, surrogate)[: POOL // 4]
-            pool = list(dict.fromkeys([*elite, *self._brood([*parents, *elite])]))
+            pool = list(dict.fromkeys([*elite, *self._brood([*parents, *elite], templates)]))
         ranked = _ranked(pool, surrogate)
         # Every tenth as it comes: what it has never seen, it cannot rank.
         return _mixed(ranked, self._rng.sample(ranked, len(ranked) // 10))
 
-    def _brood(self, parents: Sequence[Genome]) -> list[Genome]:
-        """Distinct genomes that are not known: fresh ones and, of the parents, children."""
+    def _brood(self, parents: Sequence[Genome], templates: Sequence[Genome]) -> list[Genome]:
+        """Distinct genomes that are not known: of the templates fresh ones, of parents children."""
         fresh = int(POOL * FRESH) if parents else POOL
-        found = [self._fresh() for _ in range(fresh)]
+        found = [self._fresh(templates) for _ in range(fresh)]
         found += [self._child(parents) for _ in range(POOL - fresh)]
         found = [genome for genome in dict.fromkeys(found) if genome not in self._genomes]
         self._rng.shuffle(found)
         return found
 
-    def _fresh(self) -> Genome:
-        template = self._rng.choice(self._templates)
+    def _fresh(self, templates: Sequence[Genome]) -> Genome:
+        template = self._rng.choice(templates)
         return Genome(template.sketch, resample(template.decisions, self._rng))
 
     def _child(self, parents: Sequence[Genome]) -> Genome:
@@ -196,6 +218,14 @@ def _surrogate(measured: Sequence[Measured]) -> Surrogate | None:
         return None
     labels = [best / one.latency for one in measured]
     return Surrogate([one.genome for one in measured], labels)
+
+
+def _least_measured(templates: Sequence[Genome], measured: Sequence[Measured]) -> tuple[int, int]:
+    """A sketch, and how many of its programs were measured."""
+    tally = {template.sketch: 0 for template in templates}
+    for one in measured:
+        tally[one.genome.sketch] = tally.get(one.genome.sketch, 0) + 1
+    return min(tally.items(), key=lambda item: item[1])
 
 
 def _best(measured: Sequence[Measured]) -> list[Genome]:

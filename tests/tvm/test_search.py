@@ -3,6 +3,7 @@
 import json
 import math
 import random
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +19,7 @@ from ansor_deploy.model.tasks import _task
 from ansor_deploy.registry.record import Measurement, Provenance
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.rule import Apply, rule_set
-from ansor_deploy.search import open_search
+from ansor_deploy.search import evolution, open_search
 from ansor_deploy.search.features import LENGTH, Extractor, decode
 from ansor_deploy.search.genome import Genome, build, recover, templates
 from ansor_deploy.search.kit import SearchKit, model_path, open_kit
@@ -222,6 +223,24 @@ def test_a_rule_that_raises_on_some_decisions_costs_only_those(conv):
 
 def test_without_any_sketch_there_is_nothing_to_propose(conv):
     assert open_search("ansor", conv, [], SearchKit(HOST, ())).propose(BATCH) == []
+
+
+def test_a_sketch_whose_first_programs_were_slow_has_its_look(monkeypatch):
+    monkeypatch.setattr(evolution, "LOOK", 10)
+    task, rules = task_of(matmul(64, 64, 64)), [r for r in RULES if r.name != "register-tile"]
+    sketches = derive(task.mod, HOST, rules).sketches
+    search = open_search("ansor", task, [], SearchKit(HOST, rules))
+    looks = Counter()
+    for _ in range(7):
+        batch = search.propose(BATCH)
+        at = [recover(sketches, trace)[0].sketch for trace in batch]
+        looks.update(at)
+        search.observe(
+            [Outcome(t, (1e-3 if n == 0 else 1.0,)) for t, n in zip(batch, at, strict=True)]
+        )
+    assert len(looks) == len(sketches) > 2
+    assert min(looks.values()) >= 10
+    assert looks[0] == max(looks.values())
 
 
 def test_a_small_space_is_exhausted_and_not_repeated():
