@@ -2,9 +2,12 @@
 
     python benchmarks/ablation.py [--network mobilenet_v2] [--tasks 10] [--trials 160]
                                   [--seeds 3] [--variants full,...] [--json FILE]
+    python benchmarks/ablation.py --operators TBS,C2D,CAP --trials 384 \
+                                  --variants no-register-tile,no-register-tile-random
 
 The heaviest tasks of a network are tuned together. The numbers are the network's time in these
-tasks after so many trials in all, as the median of several seeds. Single timings of a search are
+tasks after so many trials in all, as the median of several seeds. Of operators, which take turns,
+they are the geometric mean of their times. Single timings of a search are
 lucky ones; therefore the few that any search held best at any of these moments are measured anew
 at the end, all in turns, and the best of each few counts, as when a build settles. Variants:
 
@@ -24,9 +27,9 @@ import argparse
 import json
 import random
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -34,6 +37,7 @@ from unittest.mock import patch
 import searching
 import zoo
 from cost_model import Program, measured_programs
+from operators_te import OPERATORS
 
 from ansor_deploy.measure.measurer import KEEP, Measurer
 from ansor_deploy.measure.outcome import Outcome
@@ -54,6 +58,7 @@ from ansor_deploy.target import Target
 WARM_NETWORK = "squeezenet"  # what a cost model that is not cold knows of
 WARM_TASKS, WARM_PROGRAMS = 6, 24
 TURNS = 3  # measurements of each winner at the end
+Mean = Callable[[Sequence[float]], float]
 ENDLESS = Latency(patience=1 << 30)
 
 
@@ -126,16 +131,21 @@ def main() -> None:
     grid = tuple(round(args.trials * part) for part in (0.25, 0.5, 1.0))
     runs: dict[str, list[list[Winners]]] = {name: [] for name in args.variants}
     with Measurer(target) as measurer:
-        tasks = searching.network_tasks(args.network, target, args.tasks)
+        tasks = _tasks(args, target)
         known = _known(args, target, measurer)
         for seed in range(args.seed, args.seed + args.seeds):
             for name in args.variants:
-                run = _run(VARIANTS[name], tasks, target, measurer, known, args.trials, seed)
+                variant = VARIANTS[name]
+                if args.operators:
+                    variant = replace(variant, round_robin=True)
+                run = _run(variant, tasks, target, measurer, known, args.trials, seed)
                 runs[name].append([_held(run, at) for at in grid])
                 searching.tell(f"{name}, seed {seed}: {run[-1].trials} trials")
         seconds = _measured_again(tasks, runs, measurer)
-    print(f"{args.network}, ms after trials".ljust(30) + "".join(f"{at:9d}" for at in grid))
-    curves = [_curve(name, grid, runs[name], tasks, seconds) for name in args.variants]
+    mean = statistics.geometric_mean if args.operators else _weighted_sum(tasks)
+    what = ",".join(args.operators) or args.network
+    print(f"{what}, ms after trials".ljust(30) + "".join(f"{at:9d}" for at in grid))
+    curves = [_curve(name, grid, runs[name], tasks, seconds, mean) for name in args.variants]
     for curve in curves:
         print(curve)
     if args.json:
@@ -147,6 +157,8 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     names = list(VARIANTS)
     parser.add_argument("--network", choices=list(zoo.NETWORKS), default="mobilenet_v2")
+    ops = searching.one_of(list(OPERATORS))
+    parser.add_argument("--operators", type=ops, default=[], help="instead of a network's tasks")
     parser.add_argument("--tasks", type=int, default=10, help="the heaviest; default 10")
     parser.add_argument("--trials", type=int, default=160, help="of all tasks; default 160")
     parser.add_argument("--seeds", type=int, default=3, help="default 3")
@@ -156,6 +168,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=2, help="default 2")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers here")
     return parser.parse_args()
+
+
+def _tasks(args: Any, target: Target) -> list[Task]:
+    if args.operators:
+        return [searching.operator_task(name, target) for name in args.operators]
+    return searching.network_tasks(args.network, target, args.tasks)
 
 
 def _known(args: Any, target: Target, measurer: Measurer) -> list[Program]:
@@ -185,26 +203,29 @@ def _measured_again(
     return seconds
 
 
+def _weighted_sum(tasks: Sequence[Task]) -> Mean:
+    def total(seconds: Sequence[float]) -> float:
+        return sum(t.weight * one for t, one in zip(tasks, seconds, strict=True))
+
+    return total
+
+
 def _curve(
     name: str,
     grid: tuple[int, ...],
     runs: Sequence[Sequence[Winners]],
     tasks: Sequence[Task],
     seconds: dict[tuple[str, str], float],
+    mean: Mean,
 ) -> Curve:
-    weights = {task.key.workload: task.weight for task in tasks}
-    times = [[1e3 * _network_seconds(held, weights, seconds) for held in run] for run in runs]
+    keys = [task.key.workload for task in tasks]
+
+    def best(held: Winners, key: str) -> float:
+        return min(seconds[key, trace] for trace in held.traces[key])
+
+    times = [[1e3 * mean([best(held, key) for key in keys]) for held in run] for run in runs]
     medians = tuple(statistics.median(column) for column in zip(*times, strict=True))
     return Curve(name, grid, medians, tuple(run[-1] for run in times))
-
-
-def _network_seconds(
-    held: Winners, weights: dict[str, int], seconds: dict[tuple[str, str], float]
-) -> float:
-    return sum(
-        weights[key] * min(seconds[key, trace] for trace in traces)
-        for key, traces in held.traces.items()
-    )
 
 
 def _run(
