@@ -18,7 +18,7 @@ at the end, all in turns, and the best of each few counts, as when a build settl
     no-crossover       every child has one parent
     cold               the cost model starts empty; in all others it knows another network
     no-register-tile   without the rule that keeps a tile of the output in vector registers
-    no-register-tile-random, no-register-tile-no-crossover: both
+    no-register-tile-random, -no-crossover, -cold: both
 """
 
 from __future__ import annotations
@@ -99,6 +99,7 @@ VARIANTS = {
     "no-register-tile": Variant(without=("register-tile",)),
     "no-register-tile-random": Variant(("register-tile",), RANDOM, learns=False),
     "no-register-tile-no-crossover": Variant(("register-tile",), {"CROSSED": 0.0}),
+    "no-register-tile-cold": Variant(("register-tile",), warm=False),
 }
 
 
