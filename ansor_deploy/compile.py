@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from .model.importer import Imported, tvm_target
 from .model.tasks import Task
 from .registry.keys import TaskKey
 from .registry.record import Record
+from .rule import Rule
 from .search.default import default_schedule
 from .search.trace import copies, replay
 from .target import Target
@@ -32,26 +33,31 @@ def compile_model(
     tasks: Mapping[str, Task],
     records: Mapping[TaskKey, Record],
     target: Target,
+    rules: Sequence[Rule] | None = None,
+    warn: Callable[[str], None] = lambda message: None,
 ) -> Any:
     """The executable (`relax.VMExecutable`) of a model, each task under its record's schedule.
 
-    A task without a record gets the default schedule.
+    A task without a record gets the default schedule of these rules, by default the shipped ones.
+    warn: is told of rules that had to be left out.
     """
     mod = tvm.IRModule(dict(model.mod.functions.items()))
     scheduled: dict[TaskKey, Any] = {}
     for name, task in tasks.items():
         if task.key not in scheduled:
-            scheduled[task.key] = schedule(task, records.get(task.key), target)
+            if (record := records.get(task.key)) is not None:
+                scheduled[task.key] = schedule(task, record)
+            else:
+                default = default_schedule(task.mod, target, rules, warn)
+                scheduled[task.key] = default.mod["main"]
         mod[mod.get_global_var(name)] = _private(scheduled[task.key])
     with tvm_target(target), tvm.transform.PassContext(opt_level=3):
         packed = _pack_weights(mod)
         return relax.build(packed, tvm_target(target), relax_pipeline=_lower())
 
 
-def schedule(task: Task, record: Record | None, target: Target) -> Any:
-    """The task's scheduled PrimFunc."""
-    if record is None:
-        return default_schedule(task.mod, target).mod["main"]
+def schedule(task: Task, record: Record) -> Any:
+    """The PrimFunc of a task under a record's schedule; RegistryError where it does not fit."""
     hint = "tune into a new registry (--registry PATH), and report the record"
     named = f"record {record.id[:12]} of task {task.name}"
     try:

@@ -1,27 +1,37 @@
-"""The schedule of a task that nobody has tuned: what the shipped rules think best.
+"""The schedule of a task that nobody has tuned: what the rules think best.
 
 It is deterministic, takes milliseconds, and is the first candidate of every search, so that a
-tuned build is never worse than an untuned one. A project's own rules have no part in it.
+tuned build is never worse than an untuned one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._tvm import tvm
-from ..rule import shipped_rules
+from ..rule import Rule, shipped_rules
 from ..target import Target
 from .sketch import derive
 from .state import Guess
 
 
-def default_schedule(mod: tvm.IRModule, target: Target) -> Any:
+def default_schedule(
+    mod: tvm.IRModule,
+    target: Target,
+    rules: Sequence[Rule] | None = None,
+    warn: Callable[[str], None] = lambda message: None,
+) -> Any:
     """A schedule (`tvm.s_tir.Schedule`, traced) of the task's module.
 
     The first sketch that gives a program; a module that no sketch fits keeps its loops as they
-    are: correct, and slow.
+    are: correct, and slow. rules: that are asked; by default the shipped ones. warn: is told of
+    those that had to be left out.
     """
-    for sketch in derive(mod, target, shipped_rules(target.kind)).sketches:
+    derivation = derive(mod, target, shipped_rules(target.kind) if rules is None else rules)
+    for fault in derivation.faults:
+        warn(fault)
+    for sketch in derivation.sketches:
         try:
             return sketch.program(Guess()).sch
         # ScheduleError, and what TVM's primitives raise where they did not think of a program.

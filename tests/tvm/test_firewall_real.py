@@ -157,7 +157,7 @@ def test_a_record_that_writes_out_everything_is_not_compiled():
     sch.blockize(sch.get_loops(sch.get_sblock("b0"))[1])
     assert copies(sch) == 64**3
     with pytest.raises(RegistryError, match="262144 times"):
-        schedule(task, Record(task.key, trace, (1e-3,), *_vouched()), target)
+        schedule(task, Record(task.key, trace, (1e-3,), *_vouched()))
 
 
 def test_programs_of_the_rules_are_far_from_what_is_too_much():
