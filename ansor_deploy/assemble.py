@@ -7,23 +7,28 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import __version__, artifact
+from . import __version__
 from ._tvm import VERSION
+from .artifact import file_sha256
 from .compile import check_space, compile_model
-from .current import identity, lock_digest
+from .current import identity
 from .errors import VerificationError
-from .linker import export
+from .linker import export, linker_name
+from .locked import lock_digest
+from .outputs import commit, staged
 from .places import Place, runs_here
 from .plan import impacts, latencies
 from .registry.keys import TaskKey
 from .registry.record import Record
+from .rule import rule_set
 from .verify import Comparison, Oracle, Verification, compare_speed, seeded_inputs, verify_model
 
 if TYPE_CHECKING:
     from .model.prepare import Prepared
-    from .pipeline import Session, TuneResult
+    from .registry.lock import Lock
     from .registry.store import Registry
     from .report import Report
+    from .session import Session, TuneResult
     from .verify import Library
 
 Records = dict[TaskKey, Record]
@@ -48,18 +53,18 @@ def assemble(
     """
     records = registry.best([task.key for task in model.tasks], VERSION)
     manifest = _describe(model, records, session, tuned)
-    with _staged(model, records, output, session, report) as staged:
+    with _staged(model, records, output, session, report) as library:
         if place is None or oracle is None:
             report.stage("verify", "left out, as all that runs the library: nothing here can")
         else:
-            library = place.load(staged, manifest)
-            manifest |= _try(library, place, oracle, model, records, session, report)
-    return artifact.commit(staged, output, manifest)
+            loaded = place.load(library, manifest)
+            manifest |= _try(loaded, place, oracle, model, records, session, report)
+        return commit(library, output, manifest, header=session.header)
 
 
 def assemble_frozen(
     model: Prepared,
-    records: Records,
+    lock: Lock,
     output: Path,
     session: Session,
     tuned: TuneResult,
@@ -70,28 +75,30 @@ def assemble_frozen(
     Nothing that is measured is in either: they are the same on every machine. Where the code runs
     here, its numbers are verified.
     """
-    manifest = _describe(model, records, session, tuned)
-    manifest["lock"] = lock_digest(session)
-    with _staged(model, records, output, session, report) as staged:
+    keys = [task.key for task in model.tasks]
+    records = {key: lock.records[key] for key in keys if key in lock.records}
+    manifest = _without_estimates(_describe(model, records, session, tuned))
+    manifest["lock"] = lock_digest(lock, keys)
+    with _staged(model, records, output, session, report) as library:
         if runs_here(session.target):
-            library = Place("host").load(staged, manifest)
-            _verify(library, model, Oracle(model.proto), session, report)
-    return artifact.commit(staged, output, manifest)
+            loaded = Place("host").load(library, manifest)
+            _verify(loaded, model, Oracle(model.proto), session, report)
+        return commit(library, output, manifest, header=session.header)
 
 
 @contextmanager
 def _staged(
     model: Prepared, records: Records, output: Path, session: Session, report: Report
 ) -> Iterator[Path]:
-    """The library under a temporary name, to be tried; what fails meanwhile removes it."""
+    """The library under a temporary name, to be tried and committed."""
     report.stage("compile", f"{len(records)} of {len(model.tasks)} tasks with a record")
     check_space(model.imported, output.parent)
-    staged = artifact.stage(output, lambda path: _compile(model, records, session, path))
-    try:
-        yield staged
-    except BaseException:
-        artifact.discard(staged)
-        raise
+
+    def compile_to(path: Path) -> None:
+        _compile(model, records, session, path, report)
+
+    with staged(output, compile_to) as library:
+        yield library
 
 
 def _try(
@@ -121,9 +128,13 @@ def _try(
     }
 
 
-def _compile(model: Prepared, records: Records, session: Session, path: Path) -> None:
-    built = compile_model(model.imported, model.by_function, records, session.target)
-    export(built, path, session.target)
+def _compile(
+    model: Prepared, records: Records, session: Session, path: Path, report: Report
+) -> None:
+    target = session.target
+    rules = rule_set(session.rules, target.kind)
+    built = compile_model(model.imported, model.by_function, records, target, rules, report.warn)
+    export(built, path, target)
 
 
 def _verify(
@@ -157,7 +168,7 @@ def _compare(
     untuned = library
     if records:
         path = library.path.with_name("untuned.so")
-        _compile(model, {}, session, path)
+        _compile(model, {}, session, path, report)
         untuned = place.load(path, library.manifest)
     comparison = compare_speed(library, untuned, inputs)
     report.compared(comparison)
@@ -172,12 +183,15 @@ def _describe(
         "format": 1,
         "tool": __version__,
         "tvm": VERSION,
-        "identity": identity(model.digest, session),
+        "linker": linker_name(target),
+        "identity": identity(model.path.name, model.digest, session),
         "model": {
             "name": model.path.name,
             "digest": model.digest,
-            "external": [str(path.relative_to(model.path.parent)) for path in model.external],
+            "sha256": file_sha256(model.path),
+            "external": [_file(path, model.path.parent) for path in model.external],
         },
+        "rules": [_file(path, path.parent) for path in session.rules],
         "inputs": [_tensor(tensor) for tensor in imported.inputs],
         "outputs": [_tensor(tensor) for tensor in imported.outputs],
         "target": {**target.to_json(), "fingerprint": target.fingerprint},
@@ -206,6 +220,18 @@ def _tasks(model: Prepared, records: Records, session: Session) -> list[dict[str
         }
         for task in model.tasks
     ]
+
+
+def _without_estimates(manifest: dict[str, Any]) -> dict[str, Any]:
+    """What this machine is only taken to do differs between machines that build the same."""
+    guesses = dict.fromkeys(("peak_gflops", "memory_gbs"))
+    tasks = [{**task, "impact": None, "latency_ms": None} for task in manifest["tasks"]]
+    target = {**manifest["target"], **guesses}
+    return {**manifest, "target": target, "tuning": None, "tasks": tasks}
+
+
+def _file(path: Path, folder: Path) -> dict[str, str]:
+    return {"file": str(path.relative_to(folder)), "sha256": file_sha256(path)}
 
 
 def _tensor(tensor: Any) -> dict[str, Any]:

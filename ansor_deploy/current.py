@@ -8,42 +8,39 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import __version__
-from .artifact import file_sha256, previous, read_manifest
+from .artifact import file_sha256, read_manifest
 from .errors import AnsorError
 from .model.digest import digest
+from .outputs import previous
 from .plan import settled
 from .registry.keys import TaskKey, canonical_json, sha256
 from .registry.store import Registry
 
 if TYPE_CHECKING:
-    from .pipeline import Session
+    from .session import Session
 
 
-def identity(model_digest: str, session: Session) -> str:
+def identity(model: str, model_digest: str, session: Session) -> str:
     """SHA-256 over all that decides what a build makes, apart from the records.
 
-    The figures of the target that only feed estimates are not in it.
+    model: the name of its file. The figures of the target that only feed estimates are not in it.
     """
     near = session.reuse == "near" and not session.frozen
+    target = session.target
     return sha256(
         canonical_json(
             {
                 **({"reuse": "near"} if near else {}),
-                "model": model_digest,
-                "target": session.target.fingerprint,
+                "model": [model, model_digest],
+                "target": [target.name, target.description, target.fingerprint],
+                "rules": [file_sha256(path) for path in session.rules],
+                "header": session.header,
                 "input_shapes": {name: list(s) for name, s in session.input_shapes.items()},
                 "tool": __version__,
                 "tvm": metadata.version("apache-tvm"),
             }
         )
     )
-
-
-def lock_digest(session: Session) -> str | None:
-    """SHA-256 of the lock that a frozen build takes its records from; None for other builds."""
-    if session.frozen and session.lock:
-        return file_sha256(session.lock) if session.lock.exists() else ""
-    return None
 
 
 def built_keys(output: Path, session: Session) -> list[TaskKey]:
@@ -62,14 +59,23 @@ def current_manifest(model: Path, output: Path, session: Session) -> dict[str, A
     left that matters.
     """
     manifest = previous(output)
-    if manifest is None or manifest.get("lock") != lock_digest(session):
+    if manifest is None or (manifest["lock"] is not None) != session.frozen:
         return None
-    external = [model.parent / name for name in manifest["model"]["external"]]
+    external = [model.parent / one["file"] for one in manifest["model"]["external"]]
     if not all(path.is_file() for path in external):
         return None
-    if manifest["identity"] != identity(digest(model, external), session):
+    if manifest["identity"] != identity(model.name, digest(model, external), session):
         return None
-    return manifest if session.frozen or _same_records(manifest, session) else None
+    same = _same_lock if session.frozen else _same_records
+    return manifest if same(manifest, session) else None
+
+
+def _same_lock(manifest: dict[str, Any], session: Session) -> bool:
+    """Whether the lock says of each of these tasks what it said: of others it may say anything."""
+    from .locked import lock_digest, read
+
+    keys = [TaskKey(task["key"], session.target.fingerprint) for task in manifest["tasks"]]
+    return bool(manifest["lock"] == lock_digest(read(session), keys))
 
 
 def _same_records(manifest: dict[str, Any], session: Session) -> bool:

@@ -6,16 +6,27 @@ message and leaves with the class's exit code. The codes are a contract with bui
 
 from __future__ import annotations
 
+from pathlib import Path
+
 
 class AnsorError(Exception):
     """An expected failure, with its remedy."""
 
     exit_code = 1
 
-    def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+    def __init__(
+        self, text: str, hint: str = "", file: Path | None = None, line: int | None = None
+    ) -> None:
+        """file, line: of the user's that is at fault, if one is; they stand before the text."""
+        self.text, self.hint = text, hint
+        self.file, self.line = file, line
+        super().__init__(self.message)
+
+    @property
+    def message(self) -> str:
+        """The text, and before it the file and the line."""
+        places = [str(part) for part in (self.file, self.line) if part is not None]
+        return ": ".join([":".join(places), self.text] if places else [self.text])
 
 
 class LinkError(AnsorError):

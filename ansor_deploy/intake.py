@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .model.prepare import Prepared
-    from .pipeline import Session
     from .registry.keys import TaskKey
     from .registry.store import Registry
     from .report import Report
+    from .session import Session
 
 
 def read(

@@ -83,12 +83,26 @@ def link_candidate(library: Any, path: Path, target: Target) -> None:
         objects.unlink()
 
 
+def linker_name(target: Target) -> str:
+    """The program and version that links a library for the target, in its own words."""
+    if is_foreign(target):
+        command = cross_linker(target.triple)
+    else:
+        from ._tvm import tvm
+
+        command = [tvm.support.cc.get_cc()]
+    said = subprocess.run([*command, "--version"], capture_output=True, check=False, text=True)
+    return said.stdout.partition("\n")[0]
+
+
 def export(library: Any, path: Path, target: Target) -> None:
     """Link a compiled module or executable, and all that it imports, to be deployed at `path`.
 
     Object files lie in a folder beside it meanwhile. LinkError, or OSError where the disk is full.
     """
-    options = {"fcompile": _cross(target)} if is_foreign(target) else {}
+    options: dict[str, Any] = {"options": ["-Wl,--build-id=none"]}
+    if is_foreign(target):
+        options = {"fcompile": _cross(target)}
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         try:
             library.export_library(str(path), workspace_dir=folder, **options)
@@ -134,7 +148,7 @@ def _mapped() -> tuple[str, ...]:
 
 def _cross(target: Target) -> Callable[..., None]:
     """Links object files for the target's triple; in the form that TVM's export calls."""
-    command = [*cross_linker(target.triple), "-shared", "-z", "now"]
+    command = [*cross_linker(target.triple), "-shared", "-z", "now", "--build-id=none"]
 
     def link(output: str, objects: Sequence[str], **_: Any) -> None:
         line = [*command, "-o", output, *objects]

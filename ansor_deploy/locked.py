@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import MissingRecordError
 from .plan import SERVED
-from .registry.keys import TaskKey
+from .registry.keys import TaskKey, canonical_json, sha256
 from .registry.lock import Lock, read_lock, write_lock
 from .registry.record import SearchEnd
 from .registry.store import Registry
+from .whole_file import held
 
 if TYPE_CHECKING:
     from .model.prepare import Prepared
-    from .pipeline import Session
     from .plan import Budget
     from .registry.record import Record
     from .report import Report
+    from .session import Session
 
 _NAMED = 10  # missing tasks that an error lists
 
@@ -43,40 +45,71 @@ def adopt(lock: Path, session: Session, registry: Registry) -> None:
     registry.add_searches(ends)
 
 
-def write(lock: Path, manifest: dict[str, Any], session: Session, report: Report) -> None:
-    """Write the lock of the build that a manifest tells of."""
+def write_used(lock: Path, manifest: dict[str, Any], session: Session, report: Report) -> None:
+    """Write into a lock what the build used that a manifest tells of."""
     keys = [TaskKey(task["key"], session.target.fingerprint) for task in manifest["tasks"]]
     used = {task["record"] for task in manifest["tasks"]}
     with Registry.open(session.registry, write=False) as registry:
         best = registry.best(keys, manifest["tvm"])
     tuned = manifest["shipped"] == "tuned"
     records = {key: one for key, one in best.items() if tuned and one.id in used}
-    defaults = [key.workload for key in keys if key not in records]
-    if write_lock(lock, session.target, manifest["tvm"], records.values(), defaults):
-        report.wrote([lock])
+    write(lock, keys, records, session, report)
 
 
-def locked_records(model: Prepared, output: Path, session: Session) -> dict[TaskKey, Record]:
-    """The records of a model's tasks in the session's lock.
+def write(
+    lock: Path,
+    keys: Iterable[TaskKey],
+    records: Mapping[TaskKey, Record],
+    session: Session,
+    report: Report,
+) -> None:
+    """Write into a lock what these tasks get: their records, or the default schedule.
 
-    MissingRecordError where the lock does not name a task of the model.
+    What it says of other tasks stays, so that several models may share it.
     """
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with held(lock.parent):
+        old = read_lock(lock, session.target, _tvm()) if lock.exists() else Lock({})
+        told = set(keys)
+        kept = {key: record for key, record in old.records.items() if key not in told}
+        defaults = old.defaults - {key.workload for key in told}
+        defaults |= {key.workload for key in told if key not in records}
+        merged = {**kept, **records}
+        if write_lock(lock, session.target, _tvm(), merged.values(), defaults):
+            report.wrote([lock])
+
+
+def read(session: Session) -> Lock:
+    """The session's lock. MissingRecordError where there is none, RegistryError for a bad one."""
     assert session.lock is not None  # noqa: S101 - the command line asks for it
-    locked = read_lock(session.lock, session.target, _tvm())
-    _check_complete(model, locked, session.lock, output)
-    return {t.key: locked.records[t.key] for t in model.tasks if t.key in locked.records}
+    if not session.lock.exists():
+        raise MissingRecordError(
+            "there is no such lock",
+            f"make it: ansor-deploy tune MODEL --lock {session.lock}",
+            session.lock,
+        )
+    return read_lock(session.lock, session.target, _tvm())
 
 
-def _check_complete(model: Prepared, locked: Lock, lock: Path, output: Path) -> None:
+def lock_digest(lock: Lock, keys: Iterable[TaskKey]) -> str:
+    """SHA-256 over what a lock says of some tasks."""
+    said = {key: lock.records[key].id if key in lock.records else "" for key in keys}
+    said |= {key: "default" for key in keys if key.workload in lock.defaults}
+    return sha256(canonical_json(sorted((key.workload, what) for key, what in said.items())))
+
+
+def check_complete(model: Prepared, locked: Lock, session: Session) -> None:
+    """MissingRecordError where a lock does not name a task of the model."""
     missing = [task for task in model.tasks if not locked.names(task.key)]
     if not missing:
         return
     names = [f"{task.name} {task.key.workload[:12]}" for task in missing[:_NAMED]]
     more = [f"and {len(missing) - _NAMED} more"] if len(missing) > _NAMED else []
     raise MissingRecordError(
-        f"{lock} lacks {len(missing)} of the {len(model.tasks)} tasks of {model.path}: "
+        f"it lacks {len(missing)} of the {len(model.tasks)} tasks of {model.path}: "
         + ", ".join([*names, *more]),
-        f"make it anew: ansor-deploy build {model.path} -o {output} --lock {lock}",
+        f"make them: ansor-deploy tune {model.path} --lock {session.lock}",
+        session.lock,
     )
 
 

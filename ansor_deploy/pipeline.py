@@ -7,119 +7,31 @@ Heavy modules are imported where they are used: an unchanged build needs none of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import artifact as files
+from . import outputs
+from .artifact import output_paths, read_manifest
 from .errors import DeviceError, UsageError
 from .intake import adopt, note, read, with_indexes
 from .interrupt import check
 from .places import Place, cannot_run, check_buildable, open_place, runs_here
-from .plan import Budget, Plan, latencies, make_plan
+from .plan import Plan, make_plan
 from .registry.store import Registry
 from .report import Report
-from .search.objectives import Latency, Objective
+from .session import BuildResult, Session, TuneResult
 
 if TYPE_CHECKING:
     from .model.prepare import Prepared
-    from .registry.layers import Layer
     from .revalidate import Retrial
     from .rule import Rule
     from .search.explain import Explanation
-    from .search.scheduler import Round
     from .target import Target
     from .verify import Library, Verification
-
-
-@dataclass(frozen=True)
-class Session:
-    """What every command that touches a model needs to know.
-
-    registry: path of the SQLite file. input_shapes: static shapes for dynamic inputs.
-    search: name of the search ("ansor" or "metaschedule"). seed: of the search and of the
-    inputs that are verified.
-    rules: files of derivation rules that are asked before the shipped ones.
-    objective: what tuning makes small, of all models together.
-    farm: address of a Dask scheduler whose workers build the candidates; "" for this machine.
-    devices: names of those that run the code; none for this machine.
-    lock: file of the records that a build uses; written, or, if frozen, all that it may use.
-    reuse: "exact", or "near" where a neighbour's schedule, made to fit, serves instead of tuning.
-    layers: whose records a build may use beyond the registry's own, the lowest first. indexes:
-    registries with what is in them now.
-    """
-
-    target: Target
-    registry: Path
-    budget: Budget = field(default_factory=Budget)
-    input_shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    search: str = "ansor"
-    seed: int = 0
-    rules: tuple[Path, ...] = ()
-    objective: Objective = field(default_factory=Latency)
-    farm: str = ""
-    devices: tuple[str, ...] = ()
-    lock: Path | None = None
-    frozen: bool = False
-    reuse: str = "exact"
-    layers: tuple[Layer, ...] = ()
-    indexes: tuple[Path, ...] = ()
-
-
-@dataclass(frozen=True)
-class TuneResult:
-    """What a tuning run did. latency_ms: the models' estimated latency under their records.
-
-    latencies_ms: of each model, in their order. rounds: the scheduler's decisions, in order.
-    """
-
-    tasks: int
-    hits: int
-    misses: int
-    skipped: int
-    trials: int
-    tune_seconds: float
-    latency_ms: float
-    latencies_ms: tuple[float, ...] = ()
-    rounds: tuple[Round, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """The figures, as they stand in a manifest and in `build --json`."""
-        details = ("latencies_ms", "rounds")
-        return {name: value for name, value in self.__dict__.items() if name not in details}
-
-    def with_rounds(self) -> dict[str, Any]:
-        """As printed by `tune --json`."""
-        return {**self.to_json(), "rounds": [decision.to_json() for decision in self.rounds]}
-
-
-@dataclass(frozen=True)
-class BuildResult:
-    """What a build made. manifest: as in the file beside the library.
-
-    up_to_date: it had nothing to do, and the figures are those of the build before.
-    """
-
-    artifact: Path
-    manifest: dict[str, Any]
-    tuned: TuneResult
-    up_to_date: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """As printed by `build --json`; where nothing was run, what a run would show is null."""
-        speed = self.manifest["speed"] or {"latency_ms": None, "untuned_ms": None}
-        return {
-            "artifact": str(self.artifact),
-            "manifest": str(files.manifest_path(self.artifact)),
-            "up_to_date": self.up_to_date,
-            **self.tuned.to_json(),
-            "latency_ms": speed["latency_ms"],
-            "untuned_ms": speed["untuned_ms"],
-            "verify": self.manifest["verify"],
-            "ran_on": self.manifest["ran_on"],
-        }
 
 
 def build(model: Path, output: Path, session: Session, report: Report) -> BuildResult:
@@ -139,9 +51,9 @@ def build(model: Path, output: Path, session: Session, report: Report) -> BuildR
     result = _unchanged(model, output, session, report, runs=runs)
     result = result or _build_anew(model, output, session, report)
     if session.lock is not None:
-        from .locked import write
+        from .locked import write_used
 
-        write(session.lock, result.manifest, session, report)
+        write_used(session.lock, result.manifest, session, report)
     return result
 
 
@@ -149,7 +61,7 @@ def _build_anew(model: Path, output: Path, session: Session, report: Report) -> 
     from .assemble import assemble
     from .verify import Oracle
 
-    files.check_writable(output)
+    outputs.check_writable(output)
     with open_place(session, report) as place, _registry(session) as registry:
         prepared = read([model], session, registry, report)
         # A model that the oracle refuses is not worth the tuning.
@@ -159,7 +71,7 @@ def _build_anew(model: Path, output: Path, session: Session, report: Report) -> 
         tuned = _tune(planned, session, registry, report, place)
         check()
         manifest = assemble(prepared[0], oracle, place, output, session, registry, tuned, report)
-    report.wrote([output, files.manifest_path(output)])
+    report.wrote(output_paths(output, manifest))
     return BuildResult(output, manifest, tuned)
 
 
@@ -168,19 +80,20 @@ def _build_frozen(model: Path, output: Path, session: Session, report: Report) -
     if (result := _unchanged(model, output, session, report, runs=False)) is not None:
         return result
     from .assemble import assemble_frozen
-    from .locked import locked_records
+    from .locked import check_complete
+    from .locked import read as read_lock
     from .model.prepare import prepare
 
-    files.check_writable(output)
+    outputs.check_writable(output)
     check_buildable(session.target)
+    lock = read_lock(session)
     prepared = prepare(model, session.target, session.input_shapes, report)
-    records = locked_records(prepared, output, session)
-    seconds = latencies(prepared.tasks, records, session.target)
-    latency = sum(task.weight * seconds[task.key] for task in prepared.tasks)
-    count, hits = len(prepared.tasks), len(records)
-    tuned = TuneResult(count, hits, 0, count - hits, 0, 0.0, latency * 1e3)
-    manifest = assemble_frozen(prepared, records, output, session, tuned, report)
-    report.wrote([output, files.manifest_path(output)])
+    check_complete(prepared, lock, session)
+    tasks = prepared.tasks
+    hits = sum(task.key in lock.records for task in tasks)
+    tuned = TuneResult(len(tasks), hits, 0, len(tasks) - hits, 0, 0.0, math.nan)
+    manifest = assemble_frozen(prepared, lock, output, session, tuned, report)
+    report.wrote(output_paths(output, manifest))
     return BuildResult(output, manifest, tuned)
 
 
@@ -220,12 +133,22 @@ def explain(
 
 
 def tune(models: list[Path], session: Session, report: Report) -> TuneResult:
-    """Fill the registry for these models without building. DeviceError if nothing can run them."""
+    """Fill the registry for these models without building. DeviceError if nothing can run them.
+
+    What is known of their tasks afterwards goes into the session's lock, if it has one.
+    """
     session = with_indexes(session, report)
     with _place_to_run(session, report) as place, _registry(session) as registry:
         planned = _plan(read(models, session, registry, report), session, registry)
         report.plan(planned)
-        return _tune(planned, session, registry, report, place)
+        tuned = _tune(planned, session, registry, report, place)
+        if session.lock is not None:
+            from ._tvm import VERSION
+            from .locked import write
+
+            keys = [row.task.key for row in planned.rows]
+            write(session.lock, keys, registry.best(keys, VERSION), session, report)
+        return tuned
 
 
 def revalidate(models: list[Path], session: Session, most: int, report: Report) -> list[Retrial]:
@@ -255,7 +178,7 @@ def opened(artifact: Path, device: str, report: Report) -> Iterator[Library]:
     from .devices.model import load as load_there
     from .devices.site import open_device
 
-    built_for = dict(files.read_manifest(artifact)["target"])
+    built_for = dict(read_manifest(artifact)["target"])
     built_for.pop("fingerprint", None)
     with closing(open_device(device, Target.from_json(built_for), report)) as site:
         yield load_there(site, artifact)
@@ -350,8 +273,8 @@ def _unchanged(
         return None
     tasks = manifest["tasks"]
     hits = sum(task["record"] != "default" for task in tasks)
-    latency = (manifest["speed"] or manifest["tuning"])["latency_ms"]
-    tuned = TuneResult(len(tasks), hits, 0, len(tasks) - hits, 0, 0.0, latency)
+    told = manifest["speed"] or manifest["tuning"] or {"latency_ms": math.nan}
+    tuned = TuneResult(len(tasks), hits, 0, len(tasks) - hits, 0, 0.0, told["latency_ms"])
     return BuildResult(output, manifest, tuned, up_to_date=True)
 
 

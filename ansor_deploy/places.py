@@ -12,8 +12,8 @@ from .errors import DeviceError
 
 if TYPE_CHECKING:
     from .measure.site import Site
-    from .pipeline import Session
     from .report import Report
+    from .session import Session
     from .target import Target
     from .verify import Library
 

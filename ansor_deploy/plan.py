@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from .model.tasks import Task
-    from .pipeline import Session
     from .registry.keys import TaskKey
     from .registry.record import Record
     from .registry.store import Registry
+    from .session import Session
     from .target import Target
 
 # What a trial is taken to cost on a target that was never tuned.

@@ -58,6 +58,10 @@ class Project:
         own = [self.root / "targets"] if self.root else []
         return [*own, shipped("targets")]
 
+    def files(self) -> list[Path]:
+        """The project's own file; none outside a project."""
+        return [self.root / MARKER] if self.root else []
+
     def rule_files(self) -> list[Path]:
         """The files of the project's `rules` folder, by name; none outside a project.
 

@@ -20,6 +20,7 @@ from .measure.outcome import INFRASTRUCTURE, Outcome
 from .registry.leases import Holder
 from .registry.record import Record
 from .registry.stale import stale
+from .rule import rule_set
 from .search.default import default_schedule
 from .search.kit import SearchKit
 from .search.trace import dump
@@ -28,11 +29,11 @@ from .tuner import open_measurer
 if TYPE_CHECKING:
     from .measure.measurer import Measurer
     from .model.tasks import Task
-    from .pipeline import Session
     from .places import Place
     from .registry.record import Provenance
     from .registry.store import Registry
     from .report import Report
+    from .session import Session
 
 MISFIT = "replay"  # error of a trace that its program does not take
 _MESSAGE_CHARS = 600
@@ -142,7 +143,7 @@ class _Trial:
     def _misfit(self, record: Record) -> str:
         """Why the program does not take the trace; "" if it does."""
         try:
-            schedule(self.task, record, self.session.target)
+            schedule(self.task, record)
         except Exception as error:  # noqa: BLE001 - TVM raises whatever its C++ happened to check
             lines = str(error.__cause__ or error).strip().splitlines()
             return (lines or [type(error).__name__])[-1].strip()[:_MESSAGE_CHARS]
@@ -166,7 +167,9 @@ class _Trial:
 
     def _settle(self, before: Record) -> Record | None:
         """In turns: what is right, what stood before, and the default schedule."""
-        default = dump(default_schedule(self.task.mod, self.session.target).trace)
+        target = self.session.target
+        rules = rule_set(self.session.rules, target.kind)
+        default = dump(default_schedule(self.task.mod, target, rules).trace)
         here = provenance("default", "", self.session.seed)
         return settle(self.task, before, default, self.measurer, self.registry, here)
 

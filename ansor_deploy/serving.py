@@ -20,11 +20,11 @@ from .search.trace import dump
 if TYPE_CHECKING:
     from .measure.measurer import Measurer
     from .measure.outcome import Outcome
-    from .pipeline import Session
     from .plan import PlanRow
     from .registry.record import Provenance
     from .registry.store import Registry
     from .report import Report
+    from .session import Session
 
 
 def serve(
@@ -36,7 +36,7 @@ def serve(
     faster, the default schedule becomes the record.
     """
     task, kit = row.task, _kit(session, report)
-    traces = {dump(default_schedule(task.mod, session.target).trace): "default"}
+    traces = {dump(default_schedule(task.mod, kit.target, kit.rules).trace): "default"}
     if (near := _refitted(row, kit)) is not None:
         traces.setdefault(near, "near")
     default, *_ = traces

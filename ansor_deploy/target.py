@@ -95,7 +95,7 @@ def load_target(name_or_path: str, search_path: Sequence[Path]) -> Target:
     UsageError if there is no such target, or its file says what cannot be.
     """
     path = _locate(name_or_path, search_path)
-    values = _resolve(path, search_path, ())
+    values = _resolve(path, search_path)
     missing = [*_missing(Target, values), *_missing(GpuLimits, values.get("gpu"), "gpu.")]
     if missing:
         hint = f"Add {'it' if len(missing) == 1 else 'them'}, or name a target to start from:"
@@ -106,6 +106,11 @@ def load_target(name_or_path: str, search_path: Sequence[Path]) -> Target:
             'A target of kind "cuda" has a [gpu] table; one of kind "llvm" has none.',
         )
     return Target.from_json({"features": [], "gpu": None, **values, "name": path.stem})
+
+
+def target_files(name_or_path: str, search_path: Sequence[Path]) -> list[Path]:
+    """The files that `load_target` reads: the target's, and those that it extends."""
+    return [file.path for file in _chain(_locate(name_or_path, search_path), search_path)]
 
 
 def list_targets(search_path: Sequence[Path]) -> dict[str, Path]:
@@ -126,35 +131,43 @@ def _locate(name: str, search_path: Sequence[Path]) -> Path:
     raise UsageError(f"there is no target {name!r}", hint)
 
 
-def _resolve(path: Path, search_path: Sequence[Path], above: tuple[Path, ...]) -> dict[str, Any]:
-    """The file's values over those of what it extends, every one checked where it stands."""
-    file = read_toml(path)
-    if path.resolve() in above:
-        names = " -> ".join(p.stem for p in (*above, path))
-        raise file.error(f"extends itself: {names}", "extends", hint="Remove one `extends`.")
-    _check(file)
-    values = dict(file.data)
-    base = _base(file, values.pop("extends", ""), search_path, (*above, path.resolve()))
-    if values.pop("detected", False):
-        from .host import detect_host
+def _resolve(path: Path, search_path: Sequence[Path]) -> dict[str, Any]:
+    """The file's values over those of what it extends."""
+    values: dict[str, Any] = {}
+    for file in reversed(_chain(path, search_path)):
+        own = {key: value for key, value in file.data.items() if key != "extends"}
+        if own.pop("detected", False):
+            from .host import detect_host
 
-        base = detect_host()
-    if "gpu" in values:
-        values["gpu"] = {**(base.get("gpu") or {}), **values["gpu"]}
-    return {**base, **values}
+            values = detect_host()
+        if "gpu" in own:
+            own["gpu"] = {**(values.get("gpu") or {}), **own["gpu"]}
+        values = {**values, **own}
+    return values
 
 
-def _base(
-    file: TomlFile, name: str, search_path: Sequence[Path], above: tuple[Path, ...]
-) -> dict[str, Any]:
-    if not name:
-        return {}
+def _chain(path: Path, search_path: Sequence[Path]) -> list[TomlFile]:
+    """A target's file and those that it extends, every value checked where it stands."""
+    chain: list[TomlFile] = []
+    while True:
+        file = read_toml(path)
+        above = [one.path for one in chain]
+        if path.resolve() in [one.resolve() for one in above]:
+            names = " -> ".join(one.stem for one in (*above, path))
+            raise file.error(f"extends itself: {names}", "extends", hint="Remove one `extends`.")
+        _check(file)
+        chain.append(file)
+        if not (name := file.data.get("extends")):
+            return chain
+        path = _base(file, name, search_path)
+
+
+def _base(file: TomlFile, name: str, search_path: Sequence[Path]) -> Path:
     try:
         found = _locate(name, [file.path.parent, *search_path])
     except UsageError as error:
         raise file.error(error.message, "extends", hint=error.hint) from error
-    relative = file.path.parent / found if name.endswith(".toml") else found
-    return _resolve(relative, search_path, above)
+    return file.path.parent / found if name.endswith(".toml") else found
 
 
 def complaints(values: dict[str, Any]) -> list[str]:

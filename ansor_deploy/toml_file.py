@@ -43,7 +43,7 @@ class TomlFile:
 
     def error(self, message: str, key: str, table: str = "", hint: str = "") -> UsageError:
         """The error that says `message` about a key of this file."""
-        return UsageError(f"{self.path}:{self.line(key, table)}: {message}", hint)
+        return UsageError(message, hint, self.path, self.line(key, table))
 
     def refuse_unknown(self, allowed: Iterable[str], table: str = "") -> None:
         """UsageError at the first key of `table` that is not among the allowed."""
@@ -62,12 +62,12 @@ def read_toml(path: Path) -> TomlFile:
         return TomlFile(path, text, tomllib.loads(text))
     except OSError as error:
         hint = "Check the path and its permissions."
-        raise UsageError(f"{path}: cannot be read: {error.strerror}", hint) from error
+        raise UsageError(f"cannot be read: {error.strerror}", hint, path) from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: is not UTF-8 text", "Save the file as UTF-8.") from error
+        raise UsageError("is not UTF-8 text", "Save the file as UTF-8.", path) from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         found = re.search(r"\(at line (\d+), column \d+\)", str(error))
-        line = found[1] if found else str(text.count("\n") + 1)
+        line = int(found[1]) if found else text.count("\n") + 1
         reason = re.sub(r"\s*\(at [^)]*\)", "", str(error))
         hint = 'A field is written as: name = value, and text in quotes: cpu = "cortex-a53".'
-        raise UsageError(f"{path}:{line}: not valid TOML: {reason}", hint) from error
+        raise UsageError(f"not valid TOML: {reason}", hint, path, line) from error

@@ -16,13 +16,13 @@ from .tuning import Tuning
 
 if TYPE_CHECKING:
     from .measure.measurer import Measurer
-    from .pipeline import Session
     from .places import Place
     from .plan import Budget, Plan, PlanRow
     from .registry.keys import TaskKey
     from .registry.store import Registry
     from .report import Report
     from .search.scheduler import Round
+    from .session import Session
 
 POLL_SECONDS = 1.0  # between two looks at a task that another process is tuning
 

@@ -28,11 +28,12 @@ from .search.trace import dump
 if TYPE_CHECKING:
     from .measure.measurer import Batch, Measurer
     from .measure.outcome import Outcome
-    from .pipeline import Session
+    from .model.tasks import Task
     from .plan import Plan
     from .registry.leases import Holder
     from .registry.record import Provenance
     from .registry.store import Registry
+    from .session import Session
 
 # Budgets above any that a user asks for: a search that stopped improving is enough for all.
 ALWAYS = 1 << 40
@@ -167,7 +168,7 @@ class Tuning:
         for standing in searched:
             check()
             task = standing.task
-            default = dump(default_schedule(task.mod, self.session.target).trace)
+            default = self._default(task)
             before = self.before.get(task.key)
             record = settle(task, before, default, self.measurer, self.registry, self._where())
             if record is not None:
@@ -186,11 +187,15 @@ class Tuning:
         """The default schedule first, alone: a cheap first look at every task."""
         task, workload = standing.task, standing.task.key.workload
         if not standing.measured and not standing.history:
-            return [dump(default_schedule(task.mod, self.session.target).trace)]
+            return [self._default(task)]
         if workload not in self.searches:
             known = list(self.registry.measurements(task.key.target, task.key))
             self.searches[workload] = open_search(self.session.search, task, known, self.kit)
         return self.searches[workload].propose(count)
+
+    def _default(self, task: Task) -> str:
+        """Trace of a task's default schedule."""
+        return dump(default_schedule(task.mod, self.kit.target, self.kit.rules).trace)
 
     def _keep(self, standing: Standing, outcomes: Sequence[Outcome]) -> None:
         """All outcomes as measurements; those that are right and as good as any as records."""

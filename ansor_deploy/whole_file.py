@@ -1,8 +1,11 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and one process at a time that changes them."""
 
 from __future__ import annotations
 
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -14,3 +17,18 @@ def write_whole(path: Path, content: bytes) -> None:
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Waits for a folder's lock, and holds it; it goes with its process, however that ends.
+
+    A file system without locks goes without.
+    """
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

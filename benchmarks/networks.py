@@ -111,10 +111,11 @@ def _network(name: str, args: argparse.Namespace, limits: peak.Peak) -> Row:
 
 
 def _build(model: Path, args: argparse.Namespace) -> Any:
-    from ansor_deploy.pipeline import Session, build
+    from ansor_deploy.pipeline import build
     from ansor_deploy.plan import EFFORTS
     from ansor_deploy.project import Project
     from ansor_deploy.report.choose import report_on_stderr
+    from ansor_deploy.session import Session
     from ansor_deploy.target import load_target
 
     budget = replace(EFFORTS[args.effort], trials=args.trials)

@@ -30,7 +30,7 @@ import zoo
 from ansor_deploy.measure.measurer import KEEP, Measurer
 from ansor_deploy.measure.outcome import Outcome
 from ansor_deploy.model.tasks import Task
-from ansor_deploy.pipeline import Session, plan, tune
+from ansor_deploy.pipeline import plan, tune
 from ansor_deploy.plan import Budget, Plan, PlanRow
 from ansor_deploy.registry.record import Measurement
 from ansor_deploy.registry.store import Registry
@@ -40,6 +40,7 @@ from ansor_deploy.search import Search, open_search
 from ansor_deploy.search.default import default_schedule
 from ansor_deploy.search.kit import open_kit
 from ansor_deploy.search.trace import dump
+from ansor_deploy.session import Session
 from ansor_deploy.target import Target
 
 AS_FAST = 0.02  # share by which two schedules may differ that count as equally fast

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -38,7 +39,7 @@ def answer(folder: Path, *words: Any, **options: Any) -> dict[str, Any]:
 def refused(result: subprocess.CompletedProcess[str], code: int, *says: str) -> None:
     """The command ended as an expected failure: one message, a remedy and the exit code."""
     assert result.returncode == code, result.stderr
-    told = result.stderr[result.stderr.index("ansor-deploy: error: ") :]
+    told = result.stderr[re.search(r"^.*: error: ", result.stderr, re.MULTILINE).start() :]
     assert "\n  hint: " in told
     assert "Traceback" not in result.stderr
     for words in says:

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+# What a build tool or a service for continuous integration says to what it runs.
+TOLD = ("CI", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "SOURCE_DATE_EPOCH")
 XDG = ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
 
 
@@ -34,6 +36,8 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("HOME", str(home))
         for name in XDG:
             patch.setenv(name, str(home / name.lower()))
+        for name in TOLD:
+            patch.delenv(name, raising=False)
         for name in [n for n in os.environ if n.startswith("ANSOR_DEPLOY_")]:
             if not name.startswith("ANSOR_DEPLOY_TEST_"):
                 patch.delenv(name)

@@ -10,9 +10,11 @@ import click
 
 from ..errors import UsageError
 from .helptext import examples
+from .messages import message_format_option
 from .options import (
     budget_options,
     json_option,
+    lock_option,
     model_file,
     place_options,
     reuse_option,
@@ -21,7 +23,7 @@ from .options import (
 from .output import print_json, stdout_kept_clean
 
 if TYPE_CHECKING:
-    from ..pipeline import Session
+    from ..session import BuildResult, Session
 
 
 @click.command(
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
         "build resnet18.onnx --device pi --time 1h",
         "build resnet18.onnx --lock records.lock",
         "build resnet18.onnx --lock records.lock --frozen",
+        "build resnet18.onnx --lock r.lock --depfile resnet18.d --header",
     ),
 )
 @click.argument("model", type=model_file)
@@ -45,44 +48,84 @@ if TYPE_CHECKING:
     type=click.Path(dir_okay=False, path_type=Path),
     help="The library to write.  [default: the model's name with .so, in this directory]",
 )
+@lock_option
 @click.option(
-    "--lock",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Keep the records that were used in this file, for version control.",
+    "--frozen/--no-frozen",
+    default=None,
+    help="Use the lock's records only; measure nothing; exit 5 if it lacks one.  "
+    "[default: where CI is set and there is a lock]",
 )
 @click.option(
-    "--frozen",
-    is_flag=True,
-    help="Use the lock's records only; measure nothing; exit 5 if it lacks one.",
+    "--depfile",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write what the library depends on, for make and Ninja.",
+)
+@click.option("--header", is_flag=True, help="Write a C header beside the library.")
+@click.option(
+    "--touch", is_flag=True, help="Outputs become new even if nothing changed: for plain make."
 )
 @session_options
 @budget_options
 @reuse_option
 @place_options
 @json_option
+@message_format_option
 def command(
     model: Path,
     output: Path | None,
     lock: Path | None,
-    frozen: bool,
+    frozen: bool | None,
+    depfile: Path | None,
+    header: bool,
+    touch: bool,
     session: Session,
     as_json: bool,
+    message_format: str,
 ) -> None:
     """Tune, compile, verify and write a model's library.
 
     Only what is missing from the registry and matters is tuned, within the budget. Nothing is done
-    where the library is up to date. Beside it lies its manifest.
+    where the library is up to date. Beside it lie its manifest and its provenance.
     """
+    from ..environment import below_make
     from ..pipeline import build
     from ..report.choose import report_on_stderr
 
-    if frozen and lock is None:
-        raise UsageError("--frozen needs a lock to build from", "name it: --lock FILE")
-    session = replace(session, lock=lock, frozen=frozen)
-    with stdout_kept_clean(), report_on_stderr(plain=as_json) as report:
-        result = build(model, output or Path(f"{model.stem}.so"), session, report)
+    session = replace(session, lock=lock, frozen=_frozen(frozen, lock), header=header)
+    output = output or Path(f"{model.stem}.so")
+    quiet = session.frozen or below_make()
+    with (
+        stdout_kept_clean(),
+        report_on_stderr(as_json, message_format=message_format, quiet=quiet) as report,
+    ):
+        result = build(model, output, session, report)
+        _tell_build_tool(result, model, session, depfile, touch)
     if as_json:
         print_json(result.to_json())
-    elif result.up_to_date:
+    elif result.up_to_date and not quiet:
         click.echo(f"{result.artifact} is up to date")
+
+
+def _frozen(asked: bool | None, lock: Path | None) -> bool:
+    """Whether to build from the lock alone: as asked, else in continuous integration."""
+    from ..environment import in_ci
+
+    if asked and lock is None:
+        raise UsageError("--frozen needs a lock to build from", "name it: --lock FILE")
+    return in_ci() and lock is not None if asked is None else asked
+
+
+def _tell_build_tool(
+    result: BuildResult, model: Path, session: Session, depfile: Path | None, touch: bool
+) -> None:
+    """What the library depends on, and that it is up to date."""
+    if depfile is not None:
+        from ..depfile import input_files, write_depfile
+
+        write_depfile(depfile, result.artifact, input_files(model, result.manifest, session))
+    if touch:
+        from ..artifact import output_paths
+        from ..outputs import touch as touch_all
+
+        touch_all(output_paths(result.artifact, result.manifest))

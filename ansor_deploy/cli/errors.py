@@ -17,6 +17,7 @@ import click
 
 from ..errors import AnsorError
 from ..interrupt import forget, interrupt
+from .messages import asks_for_json
 from .output import print_json
 
 # What the machine refuses is the user's to mend, not a bug of this tool.
@@ -39,12 +40,14 @@ class Terminated(KeyboardInterrupt):
 
 @dataclass(frozen=True)
 class Failure:
-    """What the user is told."""
+    """What the user is told. file, line: of the user's that is at fault, if one is."""
 
     kind: str
     message: str
     hint: str
     exit_code: int
+    file: str | None = None
+    line: int | None = None
 
 
 def leave(run: Callable[[], int | None], words: list[str]) -> NoReturn:
@@ -61,7 +64,7 @@ def leave(run: Callable[[], int | None], words: list[str]) -> NoReturn:
         raise
     except BaseException as error:  # noqa: BLE001 - nothing may pass the edge
         failure = describe(error, words)
-        tell(failure, as_json="--json" in words)
+        tell(failure, words)
         code = failure.exit_code
     finish_stdout()
     sys.exit(code)
@@ -99,7 +102,9 @@ def describe(error: BaseException, words: list[str]) -> Failure:
     if isinstance(error, click.Abort):
         error = error.__cause__ or KeyboardInterrupt()  # click's wrapping of Ctrl-C
     if isinstance(error, AnsorError):
-        return Failure(kind_of(error), error.message, error.hint, error.exit_code)
+        file = str(error.file) if error.file else None
+        code = error.exit_code
+        return Failure(kind_of(error), error.text, error.hint, code, file, error.line)
     if isinstance(error, click.ClickException):
         return usage_failure(error)
     if isinstance(error, KeyboardInterrupt):
@@ -144,10 +149,19 @@ def bug(error: BaseException, words: list[str]) -> Failure:
     return Failure("bug", message, hint, 70)
 
 
-def tell(failure: Failure, as_json: bool) -> None:
-    """To stderr for a person, and to stdout for a program that asked for JSON."""
-    click.echo(f"ansor-deploy: error: {failure.message}", err=True)
-    if failure.hint:
-        click.echo(f"  hint: {failure.hint}", err=True)
-    if as_json:
+def tell(failure: Failure, words: list[str]) -> None:
+    """To stderr, and to stdout for a program that asked for JSON."""
+    if asks_for_json(words):
+        from ..report.json_lines import message_line
+
+        place = (failure.file, failure.line)
+        line = message_line("error", failure.message, failure.hint, *place, failure.exit_code)
+        click.echo(line, err=True)
+    else:
+        places = [str(part) for part in (failure.file, failure.line) if part is not None]
+        at = ":".join(places) or "ansor-deploy"
+        click.echo(f"{at}: error: {failure.message}", err=True)
+        if failure.hint:
+            click.echo(f"  hint: {failure.hint}", err=True)
+    if "--json" in words:
         print_json({"error": asdict(failure)})

@@ -10,7 +10,7 @@ from ..errors import UsageError
 from ..search.objectives import Goal, Objective, make_objective
 
 if TYPE_CHECKING:
-    from ..pipeline import TuneResult
+    from ..session import TuneResult
 
 
 def chosen_objective(

@@ -14,8 +14,8 @@ from ..plan import EFFORTS
 from .values import Duration, InputShape, Share
 
 if TYPE_CHECKING:
-    from ..pipeline import Session
     from ..plan import Budget
+    from ..session import Session
     from ..target import Target
 
     Command = Callable[..., Any]
@@ -49,6 +49,12 @@ input_shape_option = click.option(
     multiple=True,
     metavar="NAME=1,3,224,224",
     help="Fix the shape of a dynamic input. Repeatable.",
+)
+lock_option = click.option(
+    "--lock",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Keep the records that were used in this file, for version control.",
 )
 device_option = click.option(
     "--device", default="", metavar="NAME", help="Run it on this device.  [default: this machine]"
@@ -107,20 +113,22 @@ def make_session(
     rules: tuple[Path, ...] = (),
 ) -> Session:
     """Options, and the project's settings where an option was not given."""
-    from ..pipeline import Session
     from ..project import Project, shipped
     from ..registry.layers import layers_of
-    from ..target import load_target
+    from ..session import Session
+    from ..target import load_target, target_files
 
     project = Project.find()
+    name, folders = target or project.target or "host", project.target_path()
     return Session(
-        target=load_target(target or project.target or "host", project.target_path()),
+        target=load_target(name, folders),
         registry=project.registry_path(registry),
         input_shapes=input_shapes,
         search=search,
         seed=seed,
         rules=(*rules, *project.rule_files()),
         layers=layers_of(project, shipped("registry") / "seed"),
+        sources=(*target_files(name, folders), *project.files()),
     )
 
 

@@ -11,13 +11,21 @@ import click
 from ..errors import BudgetError
 from ..search.objectives import OBJECTIVES
 from .helptext import examples
+from .messages import message_format_option
 from .objective import chosen_objective, missed_goals
-from .options import budget_options, json_option, model_file, place_options, session_options
+from .options import (
+    budget_options,
+    json_option,
+    lock_option,
+    model_file,
+    place_options,
+    session_options,
+)
 from .output import print_json, stdout_kept_clean
 from .values import LatencyGoal
 
 if TYPE_CHECKING:
-    from ..pipeline import Session
+    from ..session import Session
 
 
 @click.command(
@@ -27,6 +35,7 @@ if TYPE_CHECKING:
         "tune resnet18.onnx bert.onnx --trials 2000 --objective speedup",
         "tune resnet18.onnx bert.onnx --goal resnet18.onnx=5ms",
         "tune resnet18.onnx --effort thorough --min-impact 1%",
+        "tune resnet18.onnx --lock records.lock",
     ),
 )
 @click.argument("models", type=model_file, nargs=-1, required=True)
@@ -46,7 +55,9 @@ if TYPE_CHECKING:
     metavar="MODEL=5ms",
     help="A latency that is good enough for a model. Repeatable.",
 )
+@lock_option
 @json_option
+@message_format_option
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -54,7 +65,9 @@ def command(
     session: Session,
     objective: str | None,
     goals: tuple[tuple[str, float], ...],
+    lock: Path | None,
     as_json: bool,
+    message_format: str,
 ) -> None:
     """Fill the registry for models, without building.
 
@@ -64,14 +77,16 @@ def command(
     what is above their goals, and "speedup" makes the geometric mean of their speed-ups large;
     "early-stop" is as "latency", but leaves a task at the first batch that brings nothing. Exits
     7 if a goal is missed.
+
+    A lock keeps the records for builds with --frozen. What it says of other models' tasks stays.
     """
     from ..pipeline import tune
     from ..report.choose import report_on_stderr
     from ..report.text import tune_summary
 
     chosen = chosen_objective(objective, goals, models)
-    with stdout_kept_clean(), report_on_stderr(plain=as_json) as report:
-        result = tune(list(models), replace(session, objective=chosen), report)
+    with stdout_kept_clean(), report_on_stderr(as_json, message_format=message_format) as report:
+        result = tune(list(models), replace(session, objective=chosen, lock=lock), report)
         missed = missed_goals(result, chosen, models)
         for sentence in missed:
             report.warn(sentence)

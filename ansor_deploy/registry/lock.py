@@ -30,7 +30,10 @@ VERSION = 1
 _FORMAT = "ansor-deploy-lock"
 _DEFAULT = "default"
 _KEY = re.compile("[0-9a-f]{64}")
-_REMEDY = "Write it anew with a build that may tune, or restore it from version control."
+_REMEDY = (
+    "Restore it from version control, or remove it and make it anew: "
+    "ansor-deploy tune MODEL --lock FILE"
+)
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ def read_lock(path: Path, target: Target, tvm: str) -> Lock:
             content = stream.read(MOST_BYTES + 1)
     except OSError as error:
         hint = "Name the lock that a build has written."
-        raise RegistryError(f"the lock {path} cannot be read: {error.strerror}", hint) from error
+        raise RegistryError(f"the lock cannot be read: {error.strerror}", hint, path) from error
     number, last = 1, None
     found: dict[TaskKey, Record] = {}
     defaults: list[str] = []
@@ -96,7 +99,7 @@ def read_lock(path: Path, target: Target, tvm: str) -> Lock:
             refuse(last and record.key <= last, "its key is not behind that before it")
             last, found[record.key] = record.key, record
     except Refused as refused:
-        raise RegistryError(f"{path}:{number}: {refused}", _REMEDY) from refused
+        raise RegistryError(str(refused), _REMEDY, path, number) from refused
     return Lock(found, frozenset(defaults))
 
 

@@ -8,12 +8,25 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 from . import Report
-from .plain import PlainReport
+from .plain import PlainReport, QuietReport
 
 
 @contextmanager
-def report_on_stderr(plain: bool = False) -> Iterator[Report]:
-    """A live report where stderr is a capable terminal, else lines; the terminal is put back."""
+def report_on_stderr(
+    plain: bool = False, *, message_format: str = "human", quiet: bool = False
+) -> Iterator[Report]:
+    """A live report where stderr is a capable terminal, else lines; the terminal is put back.
+
+    message_format: "json" for lines of JSON. quiet: without a terminal, only what goes wrong.
+    """
+    if message_format == "json":
+        from .json_lines import JsonReport
+
+        yield JsonReport()
+        return
+    if quiet and not sys.stderr.isatty():
+        yield QuietReport()
+        return
     if plain or not redraws():
         yield PlainReport()
         return

@@ -69,13 +69,22 @@ class PlainReport:
 
 
 class QuietReport(PlainReport):
-    """Warnings only: for commands whose whole answer goes to stdout."""
+    """Warnings only: for build tools, and for commands whose whole answer goes to stdout."""
 
     def stage(self, name: str, detail: str = "") -> None:
         """Not told."""
 
     def plan(self, plan: Plan) -> None:
-        """The answer itself."""
+        """Not told, or the answer itself."""
 
     def progress(self, progress: Progress) -> None:
+        """Not told."""
+
+    def verified(self, verification: Verification) -> None:
+        """Not told."""
+
+    def compared(self, comparison: Comparison) -> None:
+        """Not told."""
+
+    def wrote(self, paths: list[Path]) -> None:
         """Not told."""

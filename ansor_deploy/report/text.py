@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..pipeline import TuneResult
     from ..plan import Plan, PlanRow
+    from ..session import TuneResult
     from ..verify import Comparison, Verification
 
     Cells = tuple[str, ...]

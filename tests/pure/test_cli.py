@@ -103,7 +103,7 @@ def test_wrong_words_as_json():
     result = invoke("build", "no.onnx", "--json")
     error = json.loads(result.stdout)["error"]
     assert (error["kind"], error["exit_code"]) == ("usage", 2)
-    assert set(error) == {"kind", "message", "hint", "exit_code"}
+    assert set(error) == {"kind", "message", "hint", "exit_code", "file", "line"}
 
 
 # Options' values

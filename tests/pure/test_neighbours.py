@@ -7,13 +7,13 @@ import pytest
 from registry_samples import TARGET, TVM, record
 
 from ansor_deploy.model.tasks import Task
-from ansor_deploy.pipeline import Session
 from ansor_deploy.plan import SERVED, Budget, make_plan
 from ansor_deploy.registry.keys import TaskKey, sha256
 from ansor_deploy.registry.record import SearchEnd, Workload
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.report.text import near_lines, plan_summary
 from ansor_deploy.search.neighbours import FARTHEST, NEAREST, OTHER_WINDOW, distance, nearest
+from ansor_deploy.session import Session
 
 WHEN = "2026-01-31T12:00:00Z"
 ELSEWHERE = replace(TARGET, cores=2)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ansor_deploy.pipeline import TuneResult
 from ansor_deploy.plan import Plan, PlanRow
 from ansor_deploy.registry.keys import TaskKey
 from ansor_deploy.registry.record import Provenance, Record, Workload
@@ -17,6 +16,7 @@ from ansor_deploy.report import Progress, text
 from ansor_deploy.report.choose import redraws, report_on_stderr
 from ansor_deploy.report.live import LiveReport, panel
 from ansor_deploy.report.plain import PlainReport, QuietReport
+from ansor_deploy.session import TuneResult
 from ansor_deploy.verify import Comparison, Verification
 
 KEY = TaskKey("a" * 64, "b" * 64)

@@ -15,7 +15,6 @@ from ansor_deploy.measure import measurer as measuring
 from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.measure.site import LocalSite
 from ansor_deploy.model.tasks import task_of
-from ansor_deploy.pipeline import Session
 from ansor_deploy.places import Place
 from ansor_deploy.plan import Budget
 from ansor_deploy.project import shipped
@@ -23,6 +22,7 @@ from ansor_deploy.registry.store import Registry
 from ansor_deploy.report.plain import QuietReport
 from ansor_deploy.search.default import default_schedule
 from ansor_deploy.search.trace import dump
+from ansor_deploy.session import Session
 from ansor_deploy.target import load_target
 from ansor_deploy.tuner import tune_plan
 

@@ -15,7 +15,6 @@ from graphs import model, node, randn
 from ansor_deploy._tvm import VERSION
 from ansor_deploy.measure.site import LocalSite
 from ansor_deploy.model.prepare import prepare
-from ansor_deploy.pipeline import Session
 from ansor_deploy.places import Place
 from ansor_deploy.project import shipped
 from ansor_deploy.registry.exchange import push
@@ -26,6 +25,7 @@ from ansor_deploy.report.plain import PlainReport, QuietReport
 from ansor_deploy.revalidate import revalidate_tasks
 from ansor_deploy.search.default import default_schedule
 from ansor_deploy.search.trace import dump
+from ansor_deploy.session import Session
 from ansor_deploy.target import load_target
 
 HOST = load_target("host", [shipped("targets")])

@@ -1,0 +1,54 @@
+"""What a build read, as a file that make and Ninja understand.
+
+    out/model.so: model.onnx records.lock targets/board.toml
+    model.onnx:
+    records.lock:
+    targets/board.toml:
+
+Each input also has a rule of its own that says nothing, as `gcc -MP` writes it: one that is gone
+makes the output out of date, and is no error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .whole_file import write_whole
+
+if TYPE_CHECKING:
+    from .session import Session
+
+
+def input_files(model: Path, manifest: dict[str, Any], session: Session) -> list[Path]:
+    """All files that decide what a build of this model makes, but not the registry.
+
+    It changes with every use, and a build asks it for what matters. Two files stand for the
+    versions of the tool and of TVM.
+    """
+    external = [model.parent / one["file"] for one in manifest["model"]["external"]]
+    lock = [session.lock] if session.lock else []
+    versions = [Path(__file__).with_name("__init__.py")]
+    if (tvm := find_spec("tvm")) and tvm.origin:
+        versions.append(Path(tvm.origin))
+    files = [model, *external, *lock, *session.sources, *session.rules, *versions]
+    return list(dict.fromkeys(files))
+
+
+def write_depfile(path: Path, output: Path, inputs: Iterable[Path]) -> None:
+    """Write what an output depends on; an equal file is left alone."""
+    names = [escaped(file) for file in inputs]
+    rules = [f"{escaped(output)}: {' '.join(names)}", *(f"{name}:" for name in names)]
+    content = "".join(f"{rule}\n" for rule in rules).encode(errors="surrogateescape")
+    if not (path.is_file() and path.read_bytes() == content):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, content)
+
+
+def escaped(path: Path) -> str:
+    """A path as make and Ninja read it in a depfile."""
+    spaced = re.sub(r"(\\*)([ \t#])", lambda found: f"{found[1] * 2}\\{found[2]}", str(path))
+    return spaced.replace("$", "$$")

@@ -1,0 +1,165 @@
+"""Writing the outputs of a build: each whole or not at all, the manifest last.
+
+The manifest is the commit mark: it has the digests of the library and the header, so that a crash
+between two moves leaves files that are known not to be the manifest's. An output that would be
+what it is already is left alone, its time of change too.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import filecmp
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from glob import escape
+from pathlib import Path
+from typing import Any
+
+from .artifact import file_sha256, header_path, manifest_path, provenance_path, read_manifest
+from .errors import AnsorError
+from .provenance import statement
+from .whole_file import held
+
+
+def check_writable(output: Path) -> None:
+    """AnsorError if outputs could not be written there: before the work, not after it."""
+    folder = output.parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=_prefix(output)):
+            pass
+    except OSError as error:
+        raise _cannot_write(folder, error) from error
+    if output.is_dir():
+        raise AnsorError(f"{output} is a folder", "give the library's file name: -o out/model.so")
+
+
+@contextmanager
+def staged(output: Path, export: Callable[[Path], None]) -> Iterator[Path]:
+    """The library that `export` writes, in a folder beside the output, which goes afterwards.
+
+    What builds of this output that were killed have left there goes as well.
+    """
+    _sweep(output)
+    try:
+        folder = Path(tempfile.mkdtemp(dir=output.parent, prefix=_prefix(output)))
+    except OSError as error:
+        raise _cannot_write(output.parent, error) from error
+    with held(folder):
+        try:
+            try:
+                export(folder / output.name)
+            except OSError as error:
+                raise _cannot_write(output.parent, error) from error
+            yield folder / output.name
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def commit(
+    library: Path, output: Path, manifest: dict[str, Any], *, header: bool
+) -> dict[str, Any]:
+    """Move a staged library in place, and write what belongs to it; the manifest written.
+
+    header: whether a C header does.
+    """
+    try:
+        whole = {**manifest, "artifact": _describe(library, output), "header": None}
+        made = {output: library}
+        if header:
+            text = _header(whole)
+            made[header_path(output)] = _write(library.with_name("header"), text)
+            whole["header"] = _describe(library.with_name("header"), header_path(output))
+        content = manifest_bytes(whole)
+        made[provenance_path(output)] = _write(library.with_name("told"), statement(whole, content))
+        made[manifest_path(output)] = _write(library.with_name("manifest"), content)
+        library.chmod(0o777 & ~_umask())
+        for place, file in made.items():
+            _settle(file, place)
+    except OSError as error:
+        raise _cannot_write(output.parent, error) from error
+    return whole
+
+
+def previous(output: Path) -> dict[str, Any] | None:
+    """The manifest of an output that is there and whole, bit for bit, as all that belongs to it."""
+    with suppress(AnsorError, OSError, LookupError, TypeError):
+        manifest = read_manifest(output)
+        parts = {output: manifest["artifact"], header_path(output): manifest["header"]}
+        told = provenance_path(output).read_bytes()
+        if told == statement(manifest, manifest_path(output).read_bytes()) and all(
+            (path.name, file_sha256(path)) == (part["file"], part["sha256"])
+            for path, part in parts.items()
+            if part
+        ):
+            return manifest
+    return None
+
+
+def touch(paths: Iterable[Path]) -> None:
+    """Set the times of change to now: for tools that compare times, and not contents."""
+    for path in paths:
+        os.utime(path)
+
+
+def manifest_bytes(manifest: dict[str, Any]) -> bytes:
+    """A manifest as it is written."""
+    return (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode()
+
+
+def _header(manifest: dict[str, Any]) -> bytes:
+    from .c_header import header
+
+    return header(manifest).encode()
+
+
+def _write(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    path.chmod(0o666 & ~_umask())
+    return path
+
+
+def _settle(file: Path, place: Path) -> None:
+    """Move a file in place, unless an equal one is there."""
+    if place.is_file() and filecmp.cmp(file, place, shallow=False):
+        return
+    with file.open("rb") as stream:
+        os.fsync(stream.fileno())
+    file.replace(place)
+
+
+def _describe(file: Path, output: Path) -> dict[str, Any]:
+    return {"file": output.name, "bytes": file.stat().st_size, "sha256": file_sha256(file)}
+
+
+def _prefix(output: Path) -> str:
+    return f".{output.name}."
+
+
+def _sweep(output: Path) -> None:
+    """Remove the folders that no process holds."""
+    for folder in output.parent.glob(f"{escape(_prefix(output))}*/"):
+        with suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(descriptor)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _cannot_write(folder: Path, error: OSError) -> AnsorError:
+    return AnsorError(
+        f"cannot write to {folder}: {error.strerror or error}",
+        "free some space, or give another place with -o/--output",
+    )

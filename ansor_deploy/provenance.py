@@ -1,0 +1,66 @@
+"""What a library was made from: an in-toto statement with SLSA provenance, as a file beside it.
+
+Of each input stands what a build judges it by: of a file its SHA-256, of a target its fingerprint,
+of the lock or the registry the digest of every record that was used. No time, no path and no name
+of a machine is in it. It follows from the manifest, so that it can be checked against it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+BUILD_TYPE = "urn:ansor-deploy:build:v1"
+
+
+def statement(manifest: dict[str, Any], content: bytes) -> bytes:
+    """The statement about the outputs of a build. content: of the manifest's file."""
+    parts = [part for part in (manifest["artifact"], manifest["header"]) if part]
+    subjects = [_named(part["file"], part["sha256"]) for part in parts]
+    name = manifest["artifact"]["file"].rpartition(".")[0] + ".json"
+    subjects.append(_named(name, hashlib.sha256(content).hexdigest()))
+    whole = {
+        "_type": "https://in-toto.io/Statement/v1",
+        "subject": sorted(subjects, key=lambda subject: str(subject["name"])),
+        "predicateType": "https://slsa.dev/provenance/v1",
+        "predicate": {"buildDefinition": _definition(manifest), "runDetails": _details(manifest)},
+    }
+    return (json.dumps(whole, indent=1, sort_keys=True) + "\n").encode()
+
+
+def _definition(manifest: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "buildType": BUILD_TYPE,
+        "externalParameters": {
+            "model": manifest["model"]["name"],
+            "target": manifest["target"]["name"],
+            "inputs": {one["name"]: one["shape"] for one in manifest["inputs"]},
+            "frozen": manifest["lock"] is not None,
+            "header": manifest["header"] is not None,
+        },
+        "internalParameters": {"linker": manifest["linker"]},
+        "resolvedDependencies": _dependencies(manifest),
+    }
+
+
+def _dependencies(manifest: dict[str, Any]) -> list[dict[str, Any]]:
+    model, target = manifest["model"], manifest["target"]
+    used = sorted({task["record"] for task in manifest["tasks"]} - {"default"})
+    return [
+        _named(model["name"], model["sha256"]),
+        *(_named(one["file"], one["sha256"]) for one in model["external"]),
+        _named(f"target {target['name']}", target["fingerprint"]),
+        *(_named(f"rule {one['file']}", one["sha256"]) for one in manifest["rules"]),
+        *(_named(f"record {name}", name) for name in used),
+        {"name": "apache-tvm", "uri": f"pkg:pypi/apache-tvm@{manifest['tvm']}"},
+    ]
+
+
+def _details(manifest: dict[str, Any]) -> dict[str, Any]:
+    uri = f"pkg:pypi/ansor-deploy@{manifest['tool']}"
+    return {"builder": {"id": uri, "version": {"ansor-deploy": manifest["tool"]}}}
+
+
+def _named(name: str, digest: str) -> dict[str, Any]:
+    return {"name": name, "digest": {"sha256": digest}}
