@@ -62,3 +62,7 @@ def test_the_wheel_is_what_is_tested():
         for path in (ROOT / folder).rglob("*"):
             if path.suffix in (".py", ".toml", ".yml", ".jsonl"):
                 assert (shipped / path.relative_to(ROOT / folder)).is_file(), path.name
+    hooks = ROOT / "ansor_deploy" / "integrations"
+    for path in hooks.rglob("*"):
+        if path.is_file() and "__pycache__" not in path.parts:
+            assert (package / "integrations" / path.relative_to(hooks)).is_file(), path.name

@@ -1,0 +1,30 @@
+"""`ansor-deploy hooks`: where the files for other build systems lie."""
+
+from __future__ import annotations
+
+import click
+
+from .helptext import examples
+
+KINDS = ("make", "cmake", "bazel", "c", "runtime")
+
+
+@click.command(
+    "hooks",
+    epilog=examples(
+        "hooks make",
+        "hooks cmake",
+        "hooks runtime",
+    ),
+)
+@click.argument("kind", type=click.Choice(KINDS))
+def command(kind: str) -> None:
+    """Print the folder with the files for a build system, or for C.
+
+    make: ansor_deploy.mk. cmake: for find_package. bazel: a repository of rules. c: the C API's
+    header and source, and a pkg-config file. runtime: where the packages tvm and tvm_ffi lie, whose
+    libraries a C program is linked with.
+    """
+    from ..integrations import hook_folder, runtime_folder
+
+    click.echo(runtime_folder() if kind == "runtime" else hook_folder(kind))

@@ -1,0 +1,29 @@
+"""Files for build systems and C programs, a folder each, and where they lie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..errors import AnsorError
+
+
+def hook_folder(kind: str) -> Path:
+    """The folder with the files of a kind: make, cmake, bazel or c."""
+    return Path(__file__).resolve().parent / kind
+
+
+def runtime_folder() -> Path:
+    """The folder in which the packages tvm and tvm_ffi lie; found, not imported.
+
+    AnsorError if one is missing, or if they lie apart.
+    """
+    from ..runtime import library
+
+    runtime = library().resolve()
+    folder = runtime.parents[2]
+    if not (folder / "tvm_ffi" / "lib" / "libtvm_ffi.so").is_file():
+        raise AnsorError(
+            f"{runtime}: the package tvm_ffi does not lie beside the package tvm",
+            "install both in one environment: pip install 'apache-tvm==0.27.0.post1'",
+        )
+    return folder

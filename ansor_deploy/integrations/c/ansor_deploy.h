@@ -1,0 +1,74 @@
+/* Load and run a library that `ansor-deploy build` wrote: from C99 or C++, without Python.
+ *
+ * Compile ansor_deploy.c into the program and link it with libtvm_runtime and libtvm_ffi. What
+ * fails returns NULL or -1, and ansor_deploy_last_error() says why. A model is for one thread at
+ * a time; several models may run in several threads. The first model to be loaded decides how
+ * many threads a kernel takes: as many as its target has cores, as the process may use, and as
+ * the environment's TVM_NUM_THREADS allows.
+ */
+#ifndef ANSOR_DEPLOY_H
+#define ANSOR_DEPLOY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* An input or an output of a model. */
+typedef struct ansor_deploy_tensor {
+    const char *name;     /* in the ONNX model, UTF-8 */
+    const char *dtype;    /* "float32", "int64", "bool", ... */
+    size_t rank;          /* 0 for a scalar */
+    const int64_t *shape; /* `rank` extents, the last one contiguous */
+    size_t bytes;         /* of all elements */
+} ansor_deploy_tensor;
+
+/* What a run reads: copied, so that any alignment will do. */
+typedef struct ansor_deploy_input {
+    const char *dtype;
+    const void *data;
+    size_t bytes;
+} ansor_deploy_input;
+
+/* What a run writes. */
+typedef struct ansor_deploy_output {
+    const char *dtype;
+    void *data;
+    size_t bytes;
+} ansor_deploy_output;
+
+typedef struct ansor_deploy_model ansor_deploy_model;
+
+/* The library at `path`, with its manifest beside it; NULL if either is missing or damaged.
+ *
+ * Sets TVM_NUM_THREADS where it is not set: load before other threads use the environment.
+ */
+ansor_deploy_model *ansor_deploy_load(const char *path);
+
+/* Inputs, and outputs, in the order that a run takes them; they live as long as the model. */
+const ansor_deploy_tensor *ansor_deploy_inputs(const ansor_deploy_model *model, size_t *count);
+const ansor_deploy_tensor *ansor_deploy_outputs(const ansor_deploy_model *model, size_t *count);
+
+/* 0 if the model has exactly these inputs and outputs; -1 if not. */
+int ansor_deploy_expect(const ansor_deploy_model *model, const ansor_deploy_tensor *inputs,
+                        size_t input_count, const ansor_deploy_tensor *outputs,
+                        size_t output_count);
+
+/* Run once. -1, and nothing is run, if a count, a dtype or a size is not the model's. */
+int ansor_deploy_run(ansor_deploy_model *model, const ansor_deploy_input *inputs,
+                     size_t input_count, const ansor_deploy_output *outputs,
+                     size_t output_count);
+
+/* Give the model back; NULL is nothing to do. */
+void ansor_deploy_free(ansor_deploy_model *model);
+
+/* Why the last call of this thread that failed did so, in one line; "" before any has. */
+const char *ansor_deploy_last_error(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

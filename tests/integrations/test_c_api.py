@@ -1,0 +1,241 @@
+"""A library in C and C++ programs, without Python: the numbers are ONNX Runtime's."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import graphs
+import numpy as np
+import onnx
+import pytest
+from cli_process import answer, program
+from onnx import TensorProto, helper, numpy_helper
+
+from ansor_deploy.c_header import header
+from ansor_deploy.verify import compare
+
+HERE = Path(__file__).parent
+STRICT = ("-Wall", "-Wextra", "-Werror", "-pedantic", "-g", "-O1")
+SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+
+
+def two_heads():
+    """Two inputs, two outputs, of three types, with names that C cannot have."""
+    nodes = [
+        graphs.node("Conv", "im_age/1 w", "c", pads=[1, 1, 1, 1]),
+        graphs.node("GlobalAveragePool", "c", "p"),
+        graphs.node("Flatten", "p", "f"),
+        graphs.node("Where", "switch f low", "chosen"),
+        graphs.node("Softmax", "chosen", "scores"),
+        graphs.node("ArgMax", "scores", "1", axis=1, keepdims=0),
+    ]
+    weights = numpy_helper.from_array(graphs.randn(0, 4, 3, 3, 3), "w")
+    low = numpy_helper.from_array(np.float32(-1), "low")
+    image = helper.make_tensor_value_info("im_age/1", TensorProto.FLOAT, (1, 3, 8, 8))
+    chosen = helper.make_tensor_value_info("switch", TensorProto.BOOL, (1, 4))
+    scores = helper.make_tensor_value_info("scores", TensorProto.FLOAT, (1, 4))
+    best = helper.make_tensor_value_info("1", TensorProto.INT64, (1,))
+    graph = helper.make_graph(nodes, "g", [image, chosen], [scores, best], [weights, low])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def feeds():
+    image = (np.arange(3 * 8 * 8) % 7 - 3).astype(np.float32).reshape(1, 3, 8, 8)
+    return {"im_age/1": image, "switch": np.array([[True, False, True, True]])}
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    """A folder with a library, its manifest and its header."""
+    folder = tmp_path_factory.mktemp("a shop")
+    onnx.save(two_heads(), folder / "model.onnx")
+    answer(folder, "build", "model.onnx", "--trials", 0, "-o", "two-heads.so")
+    text = header(json.loads((folder / "two-heads.json").read_text()))
+    (folder / "two-heads.h").write_text(text)
+    return folder
+
+
+def hooks(kind):
+    return program(HERE, "hooks", kind).stdout.strip()
+
+
+def flags():
+    words = ["pkg-config", f"--define-variable=site={hooks('runtime')}", "--cflags", "--libs"]
+    told = subprocess.run(
+        [*words, "ansor-deploy"],
+        env={"PKG_CONFIG_PATH": hooks("c"), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return told.stdout.split()
+
+
+def compiled(shop, compiler, *words):
+    """A program of these words and the C API's source, with every warning an error."""
+    out = shop / f"{compiler}-program"
+    source = Path(hooks("c"), "ansor_deploy.c")
+    command = [compiler, *STRICT, *words, source, f"-I{shop}", "-Wl,--as-needed", *flags()]
+    subprocess.run([*command, "-pthread", "-o", out], check=True)
+    return out
+
+
+@pytest.fixture(scope="module")
+def runner(shop):
+    """`run_model.c`, which ends in an error where it reads amiss or leaks."""
+    return compiled(shop, "gcc", "-std=c99", *SANITIZED, HERE / "run_model.c")
+
+
+def run(runner, library, folder):
+    for at, values in enumerate(feeds().values()):
+        values.tofile(folder / f"in{at}")
+    return subprocess.run([runner, library, folder], capture_output=True, text=True, check=False)
+
+
+def test_a_c_program_computes_what_onnx_runtime_does(shop, runner, tmp_path):
+    result = run(runner, shop / "two-heads.so", tmp_path)
+    assert result.returncode == 0, result.stderr
+    for at, want in enumerate(graphs.run(two_heads(), feeds())):
+        have = np.fromfile(tmp_path / f"out{at}", want.dtype).reshape(want.shape)
+        assert compare(have, want)[0]
+
+
+SCORES = "float32, 16 bytes"
+
+
+def test_what_does_not_fit_is_refused_in_words(shop, runner, tmp_path):
+    said = run(runner, shop / "two-heads.so", tmp_path).stdout.splitlines()
+    library = shop / "two-heads.so"
+    assert said[:5] == [
+        f"{library}: it has 2 inputs and 2 outputs; given 1 and 2",
+        f"{library}: im_age/1 is float32, 768 bytes; given float32, 767 bytes at NULL",
+        f"{library}: im_age/1 is float32, 768 bytes; given int7, 767 bytes at NULL",
+        f"{library}: it has 2 outputs, and 1 are expected",
+        f"{library}: its input 0 is im_age/1, float32, 768 bytes; expected scores, {SCORES}",
+    ]
+
+
+@pytest.fixture(scope="module")
+def typed(shop):
+    return compiled(shop, "g++", "-std=c++11", HERE / "run_typed.cpp")
+
+
+def test_a_typed_call_in_cpp(shop, typed):
+    said = subprocess.run([typed, "two-heads.so"], cwd=shop, capture_output=True, check=True)
+    have = np.array(said.stdout.split(), np.float64)
+    scores, best = graphs.run(two_heads(), feeds())
+    assert compare(have[:-1].astype(np.float32).reshape(scores.shape), scores)[0]
+    assert have[-1] == best[0]
+
+
+def test_a_library_that_is_not_the_headers(shop, typed, tmp_path):
+    library = copied(shop, tmp_path)
+    manifest = json.loads(library.with_suffix(".json").read_text())
+    manifest["inputs"].reverse()
+    library.with_suffix(".json").write_text(json.dumps(manifest))
+    said = subprocess.run([typed, library], capture_output=True, text=True, check=False)
+    assert said.returncode == 1
+    assert "its input 0 is switch, bool, 4 bytes; expected im_age/1, float32" in said.stderr
+
+
+def copied(shop, folder):
+    for suffix in (".so", ".json"):
+        shutil.copy(shop / f"two-heads{suffix}", folder / f"copy{suffix}")
+    return folder / "copy.so"
+
+
+def cut(library):
+    library.write_bytes(library.read_bytes()[:-1])
+
+
+def zeroed(library):
+    library.write_bytes(bytes(library.stat().st_size))
+
+
+def foreign_machine(library):
+    raw = bytearray(library.read_bytes())
+    raw[18:20] = (183 if raw[18] == 62 else 62).to_bytes(2, "little")
+    library.write_bytes(raw)
+
+
+def no_manifest(library):
+    library.with_suffix(".json").unlink()
+
+
+def rewritten(change):
+    def apply(library):
+        manifest = json.loads(library.with_suffix(".json").read_text())
+        change(manifest)
+        library.with_suffix(".json").write_text(json.dumps(manifest))
+
+    return apply
+
+
+DAMAGES = {
+    "missing": (Path.unlink, "copy.so: No such file or directory"),
+    "cut": (cut, "bytes where its manifest says"),
+    "zeroed": (zeroed, "copy.so: cannot be loaded: "),
+    "for another machine": (foreign_machine, "copy.so: cannot be loaded: "),
+    "no manifest": (no_manifest, "copy.json: no manifest of a library: No such file"),
+    "not JSON": (lambda at: at.with_suffix(".json").write_text('{"a":'), "no manifest of a lib"),
+    "not an object": (lambda at: at.with_suffix(".json").write_text("[1]"), "it is not an object"),
+    "no cores": (rewritten(lambda one: one.pop("target")), "no manifest of a library"),
+    "text for a list": (rewritten(lambda one: one.update(inputs="x")), "another type than it"),
+    "number for a text": (
+        rewritten(lambda one: one["inputs"][0].update(name=7)),
+        "name is not a text",
+    ),
+    "no such type": (
+        rewritten(lambda one: one["outputs"][1].update(dtype="complex7")),
+        "no manifest of a library",
+    ),
+    "an impossible shape": (
+        rewritten(lambda one: one["inputs"][0].update(shape=[1 << 40, 1 << 40])),
+        "im_age/1 has an impossible shape",
+    ),
+    "another shape": (
+        rewritten(lambda one: one["outputs"][0].update(shape=[1, 5])),
+        "its output 0 has another size than its manifest says",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_what_is_damaged_is_an_error_and_no_crash(shop, runner, tmp_path, name):
+    damage, says = DAMAGES[name]
+    library = copied(shop, tmp_path)
+    damage(library)
+    result = run(runner, library, tmp_path)
+    assert result.returncode == 1, result.stderr
+    assert result.stderr.startswith("error: ")
+    assert says in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+ODD = ("", "7", "int", "a-b", "a_b", "A b", "ü/日本", 'q"\\*/??/\n', "a" * 200)
+
+
+@pytest.mark.parametrize(("compiler", "standard"), [("gcc", "c99"), ("g++", "c++11")])
+@pytest.mark.parametrize("inputs", [0, len(ODD)])
+def test_headers_of_odd_names_compile(tmp_path, compiler, standard, inputs):
+    tensors = [{"name": name, "dtype": "bfloat16", "shape": [2, 3]} for name in ODD]
+    scalar = {"name": "int", "dtype": "bool", "shape": []}
+    huge = {"name": "huge", "dtype": "uint64", "shape": [1 << 20, 1 << 20]}
+    text = header(
+        {
+            "artifact": {"file": "3d-nét.v2.so"},
+            "inputs": tensors[:inputs],
+            "outputs": [*tensors, scalar, huge, {"name": "none", "dtype": "int8", "shape": [0]}],
+        }
+    )
+    (tmp_path / "net.h").write_text(text)
+    (tmp_path / "main.c").write_text(f'#include "net.h"\n{MAIN}')
+    language = ["-x", "c++" if compiler == "g++" else "c", f"-std={standard}"]
+    command = [compiler, *STRICT, *language, f"-I{hooks('c')}", "-fsyntax-only"]
+    subprocess.run([*command, tmp_path / "main.c"], check=True)
+
+
+MAIN = """
+int main(void) { return MODEL_3D_N_T_V2_OUT_INT_COUNT == 6 && model_3d_n_t_v2_load("x") != NULL; }
+"""
