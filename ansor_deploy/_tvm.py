@@ -6,8 +6,12 @@ when a command needs it, so that `--help`, registry queries and an unchanged bui
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import metadata
 from typing import Any
 
@@ -34,12 +38,29 @@ def check_pairing() -> None:
         )
 
 
+@contextmanager
+def kept_from_home() -> Iterator[None]:
+    """Let TVM be imported where there is no home directory, or none to write to.
+
+    It looks for one at once, and makes a folder in it for what its own tests download.
+    """
+    os.environ.setdefault("TEST_DATA_ROOT_PATH", tempfile.gettempdir())
+    named = "XDG_CACHE_HOME" in os.environ
+    os.environ.setdefault("XDG_CACHE_HOME", tempfile.gettempdir())
+    try:
+        yield
+    finally:
+        if not named:
+            del os.environ["XDG_CACHE_HOME"]
+
+
 check_pairing()
 
-import tvm  # noqa: E402
-from tvm import relax, tirx  # noqa: E402
-from tvm.s_tir import meta_schedule  # noqa: E402
-from tvm_ffi import structural_equal, structural_hash, structural_walk  # noqa: E402
+with kept_from_home():
+    import tvm
+    from tvm import relax, tirx
+    from tvm.s_tir import meta_schedule
+    from tvm_ffi import structural_equal, structural_hash, structural_walk
 
 
 def __getattr__(name: str) -> Any:

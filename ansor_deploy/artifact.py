@@ -39,15 +39,15 @@ def read_manifest(artifact: Path) -> dict[str, Any]:
         manifest = json.loads(path.read_text())
         expected = manifest["artifact"]["bytes"]
     except FileNotFoundError as error:
-        raise AnsorError(f"{path}: the manifest of {artifact.name} is missing", rebuild) from error
+        raise AnsorError(f"the manifest of {artifact.name} is missing", rebuild, path) from error
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise AnsorError(f"{path}: not a manifest: {error}", rebuild) from error
+        raise AnsorError(f"not a manifest: {error}", rebuild, path) from error
     try:
         size = artifact.stat().st_size
     except OSError as error:
-        raise AnsorError(f"{artifact}: {error.strerror}", rebuild) from error
+        raise AnsorError(str(error.strerror), rebuild, artifact) from error
     if size != expected:
-        raise AnsorError(f"{artifact}: {size} bytes where its manifest says {expected}", rebuild)
+        raise AnsorError(f"{size} bytes where its manifest says {expected}", rebuild, artifact)
     return manifest
 
 

@@ -13,6 +13,7 @@ from .artifact import file_sha256
 from .compile import check_space, compile_model
 from .current import identity
 from .errors import VerificationError
+from .jobserver import threads
 from .linker import export, linker_name
 from .locked import lock_digest
 from .outputs import commit, staged
@@ -21,6 +22,7 @@ from .plan import impacts, latencies
 from .registry.keys import TaskKey
 from .registry.record import Record
 from .rule import rule_set
+from .runtime import Model
 from .verify import Comparison, Oracle, Verification, compare_speed, seeded_inputs, verify_model
 
 if TYPE_CHECKING:
@@ -81,8 +83,9 @@ def assemble_frozen(
     manifest["lock"] = lock_digest(lock, keys)
     with _staged(model, records, output, session, report) as library:
         if runs_here(session.target):
-            loaded = Place("host").load(library, manifest)
-            _verify(loaded, model, Oracle(model.proto), session, report)
+            with threads(session.target.cores) as width:
+                loaded = Model(library, manifest, width)
+                _verify(loaded, model, Oracle(model.proto, width), session, report)
         return commit(library, output, manifest, header=session.header)
 
 
@@ -145,11 +148,12 @@ def _verify(
     report.verified(verification)
     if not verification.ok:
         raise VerificationError(
-            f"{model.path}: the library's outputs differ from {verification.oracle}: largest "
+            f"the library's outputs differ from {verification.oracle}: largest "
             f"absolute error {verification.max_abs_err:.3g}, relative to the output's scale "
             f"{verification.max_rel_err:.3g}; no library was written",
             "build with --trials 0 and an empty --registry to see whether a record is wrong, "
             "and report it",
+            model.path,
         )
     return verification
 

@@ -6,6 +6,8 @@ message and leaves with the class's exit code. The codes are a contract with bui
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -18,15 +20,28 @@ class AnsorError(Exception):
         self, text: str, hint: str = "", file: Path | None = None, line: int | None = None
     ) -> None:
         """file, line: of the user's that is at fault, if one is; they stand before the text."""
+        super().__init__(text)
         self.text, self.hint = text, hint
         self.file, self.line = file, line
-        super().__init__(self.message)
+
+    def __str__(self) -> str:
+        return self.message
 
     @property
     def message(self) -> str:
         """The text, and before it the file and the line."""
         places = [str(part) for part in (self.file, self.line) if part is not None]
         return ": ".join([":".join(places), self.text] if places else [self.text])
+
+
+@contextmanager
+def blaming(file: Path) -> Iterator[None]:
+    """What is raised meanwhile is the fault of this file, if it does not name another."""
+    try:
+        yield
+    except AnsorError as error:
+        error.file = error.file or file
+        raise
 
 
 class LinkError(AnsorError):

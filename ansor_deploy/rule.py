@@ -19,7 +19,9 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from .errors import UsageError
@@ -126,11 +128,13 @@ def load_rule(path: Path) -> Rule:
         module = _import(path)
     except (Exception, SystemExit) as error:
         raise UsageError(
-            f"{path}: the rule cannot be loaded: {type(error).__name__}: {error}",
+            f"the rule cannot be loaded: {type(error).__name__}: {error}",
             "mend the file, or take it out of the project's rules folder",
+            path,
+            error.lineno if isinstance(error, SyntaxError) else None,
         ) from error
     if broken := _broken(module):
-        raise UsageError(f"{path}: {broken}", "docs/rules.md says what a rule's file must have")
+        raise UsageError(broken, "docs/rules.md says what a rule's file must have", path)
     digest = hashlib.sha256(source).hexdigest()
     kinds, doc = tuple(module.KINDS), module.__doc__ or ""
     return Rule(module.NAME, kinds, path, digest, module.applies, module.apply, doc)
@@ -150,10 +154,18 @@ def _broken(module: Any) -> str:
     return f"{uncallable[0]} must be a function" if uncallable else ""
 
 
+class _Source(SourceFileLoader):
+    """Leaves no bytecode beside a user's file, and trusts none: it goes by times of change."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Compiled now."""
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
 def _import(path: Path) -> Any:
     """Run a file under a flat name of its own, entered in `sys.modules` first, as imports are."""
     name = f"ansor_deploy_rule_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = importlib.util.spec_from_file_location(name, path, loader=_Source(name, str(path)))
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)

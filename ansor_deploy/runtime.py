@@ -40,13 +40,16 @@ class TensorInfo:
 
 
 class Model:
-    """A loaded library: call it with the inputs by name, get the outputs by name."""
+    """A loaded library: call it with the inputs by name, get the outputs by name.
 
-    def __init__(self, path: Path, manifest: dict[str, Any]) -> None:
+    threads: that a call takes; 0 for as many as the target has cores.
+    """
+
+    def __init__(self, path: Path, manifest: dict[str, Any], threads: int = 0) -> None:
         self.path = path
         self.manifest = manifest
         self.inputs, self.outputs = interface(manifest)
-        self._main = _open(path, int(manifest["target"]["cores"]))
+        self._main = _open(path, threads or int(manifest["target"]["cores"]))
 
     def __call__(self, **inputs: np.ndarray) -> dict[str, np.ndarray]:
         """Run once. Arrays must have the shapes and dtypes of `inputs`; UsageError if not."""
@@ -214,7 +217,8 @@ def _open(path: Path, cores: int) -> Any:
     except (OSError, RuntimeError, AttributeError) as error:
         reason = str(error).strip().splitlines()[-1]
         raise AnsorError(
-            f"{path}: cannot be loaded: {reason}",
+            f"cannot be loaded: {reason}",
             "it may be built for another machine: see `target` in its manifest",
+            path,
         ) from error
     return machine["main"]

@@ -99,11 +99,12 @@ def load_target(name_or_path: str, search_path: Sequence[Path]) -> Target:
     missing = [*_missing(Target, values), *_missing(GpuLimits, values.get("gpu"), "gpu.")]
     if missing:
         hint = f"Add {'it' if len(missing) == 1 else 'them'}, or name a target to start from:"
-        raise UsageError(f"{path}: lacks {', '.join(missing)}", f'{hint} extends = "NAME".')
+        raise UsageError(f"lacks {', '.join(missing)}", f'{hint} extends = "NAME".', path)
     if (values["kind"] == "cuda") != bool(values.get("gpu")):
         raise UsageError(
-            f'{path}: kind = "{values["kind"]}" and the [gpu] table do not fit together',
+            f'kind = "{values["kind"]}" and the [gpu] table do not fit together',
             'A target of kind "cuda" has a [gpu] table; one of kind "llvm" has none.',
+            path,
         )
     return Target.from_json({"features": [], "gpu": None, **values, "name": path.stem})
 
@@ -166,7 +167,7 @@ def _base(file: TomlFile, name: str, search_path: Sequence[Path]) -> Path:
     try:
         found = _locate(name, [file.path.parent, *search_path])
     except UsageError as error:
-        raise file.error(error.message, "extends", hint=error.hint) from error
+        raise file.error(error.text, "extends", hint=error.hint) from error
     return file.path.parent / found if name.endswith(".toml") else found
 
 

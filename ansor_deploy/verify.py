@@ -15,6 +15,7 @@ NaN must meet NaN, and an infinity the same infinity.
 
 from __future__ import annotations
 
+import os
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -88,17 +89,20 @@ class Comparison:
 
 
 class Oracle:
-    """ONNX Runtime on a model; ModelError if it refuses the model.
+    """ONNX Runtime on a model; ModelError if it refuses the model. threads: 0 for all cores.
 
     Made before the costly part of a build: what cannot be verified is not worth tuning.
     """
 
-    def __init__(self, proto: onnx.ModelProto) -> None:
+    def __init__(self, proto: onnx.ModelProto, threads: int = 0) -> None:
+        # It would keep an identifier of this machine in the home directory, and call its makers.
+        os.environ["ORT_DISABLE_TELEMETRY"] = "1"
         import onnxruntime
 
         self.name = f"onnxruntime {onnxruntime.__version__}"
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
+        options.intra_op_num_threads = threads
         # Its idle threads would spin beside the code that is measured between two questions.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         try:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import time
 from collections.abc import Callable
@@ -138,6 +139,7 @@ def _ours(artifact: Path, values: dict[str, np.ndarray]) -> Callable[[], list[np
 def _onnxruntime(
     path: Path, values: dict[str, np.ndarray], cores: int
 ) -> Callable[[], list[np.ndarray]]:
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

@@ -36,6 +36,7 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("HOME", str(home))
         for name in XDG:
             patch.setenv(name, str(home / name.lower()))
+        patch.setenv("ORT_DISABLE_TELEMETRY", "1")
         for name in TOLD:
             patch.delenv(name, raising=False)
         for name in [n for n in os.environ if n.startswith("ANSOR_DEPLOY_")]:

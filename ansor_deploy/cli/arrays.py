@@ -51,9 +51,9 @@ def load(path: str) -> Arrays:
         content = np.load(path, allow_pickle=False)
         return {"": content} if isinstance(content, np.ndarray) else dict(content.items())
     except FileNotFoundError:
-        raise UsageError(f"{path}: no such file") from None
+        raise UsageError("no such file", file=Path(path)) from None
     except (ValueError, EOFError, OSError, BadZipFile) as error:
-        raise UsageError(f"{path}: not a NumPy file of plain arrays ({error})") from None
+        raise UsageError(f"not a NumPy file of plain arrays ({error})", file=Path(path)) from None
 
 
 def check_inputs(arrays: Arrays, expected: dict[str, Any]) -> None:

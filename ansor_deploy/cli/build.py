@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import UsageError
 from .helptext import examples
 from .messages import message_format_option
 from .options import (
     budget_options,
+    frozen_options,
     json_option,
-    lock_option,
     model_file,
     place_options,
     reuse_option,
@@ -48,13 +47,7 @@ if TYPE_CHECKING:
     type=click.Path(dir_okay=False, path_type=Path),
     help="The library to write.  [default: the model's name with .so, in this directory]",
 )
-@lock_option
-@click.option(
-    "--frozen/--no-frozen",
-    default=None,
-    help="Use the lock's records only; measure nothing; exit 5 if it lacks one.  "
-    "[default: where CI is set and there is a lock]",
-)
+@frozen_options
 @click.option(
     "--depfile",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -75,7 +68,7 @@ def command(
     model: Path,
     output: Path | None,
     lock: Path | None,
-    frozen: bool | None,
+    frozen: bool,
     depfile: Path | None,
     header: bool,
     touch: bool,
@@ -92,9 +85,9 @@ def command(
     from ..pipeline import build
     from ..report.choose import report_on_stderr
 
-    session = replace(session, lock=lock, frozen=_frozen(frozen, lock), header=header)
+    session = replace(session, lock=lock, frozen=frozen, header=header)
     output = output or Path(f"{model.stem}.so")
-    quiet = session.frozen or below_make()
+    quiet = frozen or below_make()
     with (
         stdout_kept_clean(),
         report_on_stderr(as_json, message_format=message_format, quiet=quiet) as report,
@@ -105,15 +98,6 @@ def command(
         print_json(result.to_json())
     elif result.up_to_date and not quiet:
         click.echo(f"{result.artifact} is up to date")
-
-
-def _frozen(asked: bool | None, lock: Path | None) -> bool:
-    """Whether to build from the lock alone: as asked, else in continuous integration."""
-    from ..environment import in_ci
-
-    if asked and lock is None:
-        raise UsageError("--frozen needs a lock to build from", "name it: --lock FILE")
-    return in_ci() and lock is not None if asked is None else asked
 
 
 def _tell_build_tool(

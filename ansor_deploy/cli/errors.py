@@ -136,8 +136,7 @@ def usage_failure(error: click.ClickException) -> Failure:
 def system_failure(error: OSError, hint: str) -> Failure:
     """The machine's refusal, with the file that it is about."""
     reason = (error.strerror or str(error)).lower()
-    message = f"{error.filename}: {reason}" if error.filename else reason
-    return Failure("system", message, hint, 1)
+    return Failure("system", reason, hint, 1, error.filename and os.fsdecode(error.filename))
 
 
 def bug(error: BaseException, words: list[str]) -> Failure:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..environment import in_ci
+from ..errors import UsageError
 from ..plan import EFFORTS
 from .values import Duration, InputShape, Share
 
@@ -98,7 +101,8 @@ def session_options(command: Command) -> Command:
         seed: int,
         **rest: Any,
     ) -> Any:
-        session = make_session(target, registry, dict(input_shapes), search, seed, rules)
+        words = (target, registry, dict(input_shapes), search, seed, rules)
+        session = make_session(*words, frozen=rest.get("frozen", False))
         return command(session=session, **rest)
 
     return with_session
@@ -111,8 +115,13 @@ def make_session(
     search: str,
     seed: int,
     rules: tuple[Path, ...] = (),
+    *,
+    frozen: bool = False,
 ) -> Session:
-    """Options, and the project's settings where an option was not given."""
+    """Options, and the project's settings where an option was not given.
+
+    frozen: the session has no registry, so that it needs no home directory either.
+    """
     from ..project import Project, shipped
     from ..registry.layers import layers_of
     from ..session import Session
@@ -122,7 +131,7 @@ def make_session(
     name, folders = target or project.target or "host", project.target_path()
     return Session(
         target=load_target(name, folders),
-        registry=project.registry_path(registry),
+        registry=Path(os.devnull) if frozen else project.registry_path(registry),
         input_shapes=input_shapes,
         search=search,
         seed=seed,
@@ -130,6 +139,27 @@ def make_session(
         layers=layers_of(project, shipped("registry") / "seed"),
         sources=(*target_files(name, folders), *project.files()),
     )
+
+
+def frozen_options(command: Command) -> Command:
+    """The lock, and whether a build has nothing else; goes above `session_options`."""
+
+    @lock_option
+    @click.option(
+        "--frozen/--no-frozen",
+        default=None,
+        help="Use the lock's records only; measure nothing; exit 5 if it lacks one.  "
+        "[default: where CI is set and there is a lock]",
+    )
+    @wraps(command)
+    def with_lock(lock: Path | None, frozen: bool | None, **rest: Any) -> Any:
+        if frozen and lock is None:
+            raise UsageError("--frozen needs a lock to build from", "name it: --lock FILE")
+        if frozen is None:
+            frozen = in_ci() and lock is not None
+        return command(lock=lock, frozen=frozen, **rest)
+
+    return with_lock
 
 
 def budget_options(command: Command) -> Command:

@@ -40,6 +40,6 @@ def _sha256(path: Path) -> hashlib._Hash:
 def unreadable(path: Path, error: OSError) -> ModelError:
     """The user's error for a file that cannot be opened or read."""
     if isinstance(error, FileNotFoundError):
-        return ModelError(f"{path}: no such file", "Check the path of the model.")
+        return ModelError("no such file", "Check the path of the model.", path)
     reason = error.strerror or type(error).__name__
-    return ModelError(f"{path}: cannot be read: {reason}", "Give the path of a readable ONNX file.")
+    return ModelError(f"cannot be read: {reason}", "Give the path of a readable ONNX file.", path)

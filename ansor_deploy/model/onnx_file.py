@@ -10,7 +10,7 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import ModelProto
 
-from ..errors import ModelError
+from ..errors import ModelError, blaming
 from .bind import bind_shapes
 from .digest import digest, unreadable
 from .skeleton import skeleton
@@ -47,11 +47,12 @@ def load(path: Path) -> OnnxModel:
         ModelError: missing, unreadable, damaged, incomplete or not valid ONNX; a tensor's
             data file missing, too short, or outside the model's folder.
     """
-    proto = _parse(path)
-    _check_versions(path, proto)
-    _check_tensor_names(path, proto)
-    external = _fetch(path, proto)
-    _check(path, proto)
+    with blaming(path):
+        proto = _parse(path)
+        _check_versions(proto)
+        _check_tensor_names(proto)
+        external = _fetch(path, proto)
+        _check(proto)
     return OnnxModel(path, proto, digest(path, external), external)
 
 
@@ -60,64 +61,61 @@ def _parse(path: Path) -> ModelProto:
         size = path.stat().st_size
         if size > _PROTOBUF_LIMIT:
             raise ModelError(
-                f"{path}: {size} bytes, more than the 2 GiB a protobuf file can hold",
+                f"{size} bytes, more than the 2 GiB a protobuf file can hold",
                 "Save the model with external data (onnx.save, save_as_external_data=True).",
             )
         data = path.read_bytes()
     except OSError as error:
         raise unreadable(path, error) from error
     if not data:
-        raise ModelError(f"{path}: the file is empty", _AGAIN)
+        raise ModelError("the file is empty", _AGAIN)
     try:
         return ModelProto.FromString(data)
     except DecodeError as error:
-        raise ModelError(f"{path}: not an ONNX file, or cut short", _AGAIN) from error
+        raise ModelError("not an ONNX file, or cut short", _AGAIN) from error
 
 
 def _fetch(path: Path, proto: ModelProto) -> tuple[Path, ...]:
     """Bring external data in; the files it came from."""
     files = set()
-    try:
-        for tensor in tensors(proto.graph):
-            if is_external(tensor):
-                file = external_file(tensor, path.parent)
-                load_external(tensor, file)
-                files.add(file)
-            check_size(tensor)
-    except ModelError as error:
-        raise ModelError(f"{path}: {error.message}", error.hint) from error
+    for tensor in tensors(proto.graph):
+        if is_external(tensor):
+            file = external_file(tensor, path.parent)
+            load_external(tensor, file)
+            files.add(file)
+        check_size(tensor)
     return tuple(sorted(files))
 
 
-def _check_versions(path: Path, proto: ModelProto) -> None:
+def _check_versions(proto: ModelProto) -> None:
     known = onnx.defs.onnx_opset_version()
     for opset in proto.opset_import:
         if opset.domain in ("", "ai.onnx") and opset.version > known:
             raise ModelError(
-                f"{path}: opset {opset.version}, but the onnx package here knows up to {known}",
+                f"opset {opset.version}, but the onnx package here knows up to {known}",
                 f"Export the model with opset {known} or lower, or upgrade onnx.",
             )
 
 
-def _check_tensor_names(path: Path, proto: ModelProto) -> None:
+def _check_tensor_names(proto: ModelProto) -> None:
     names = Counter(tensor.name for tensor in proto.graph.initializer)
     if twice := sorted(name for name, count in names.items() if count > 1):
-        raise ModelError(f"{path}: more than one initializer is named '{twice[0]}'", _AGAIN)
+        raise ModelError(f"more than one initializer is named '{twice[0]}'", _AGAIN)
 
 
-def _check(path: Path, proto: ModelProto) -> None:
+def _check(proto: ModelProto) -> None:
     """Well-formed as ONNX says, and something to compile."""
     if not proto.graph.node:
-        raise ModelError(f"{path}: the graph has no nodes, so there is nothing to compile", _AGAIN)
+        raise ModelError("the graph has no nodes, so there is nothing to compile", _AGAIN)
     if not proto.graph.output:
-        raise ModelError(f"{path}: the graph has no outputs", "Mark outputs when exporting.")
+        raise ModelError("the graph has no outputs", "Mark outputs when exporting.")
     if proto.graph.sparse_initializer:
         name = proto.graph.sparse_initializer[0].values.name
-        raise ModelError(f"{path}: weight '{name}' is sparse", "Export it as a dense tensor.")
+        raise ModelError(f"weight '{name}' is sparse", "Export it as a dense tensor.")
     try:
         onnx.checker.check_model(skeleton(proto))
     except (onnx.checker.ValidationError, ValueError) as error:
-        raise ModelError(f"{path}: not valid ONNX: {_reason(error)}", _AGAIN) from error
+        raise ModelError(f"not valid ONNX: {_reason(error)}", _AGAIN) from error
 
 
 def _reason(error: Exception) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..errors import blaming
 from ..registry.keys import TaskKey
 from ..report import Report
 from .canonicalize import canonicalize
@@ -44,10 +45,11 @@ def prepare(
     """Read a model for a target; ModelError says what of it cannot be compiled."""
     report.stage("read", str(path))
     source = load(path)
-    proto = bind_shapes(source.proto, input_shapes)
-    report.stage("import", f"{len(proto.graph.node)} nodes")
-    imported = import_model(canonicalize(proto), target)
-    tasks = extract(imported.mod, target)
+    with blaming(path):
+        proto = bind_shapes(source.proto, input_shapes)
+        report.stage("import", f"{len(proto.graph.node)} nodes")
+        imported = import_model(canonicalize(proto), target)
+        tasks = extract(imported.mod, target)
     return Prepared(path, source.digest, source.external, proto, imported, tasks)
 
 

@@ -52,7 +52,7 @@ def test_errors_become_messages(monkeypatch, error, kind, code):
     result = invoke("build", "net.onnx", "--json")
     failure = json.loads(result.stdout)["error"]
     assert (result.exit_code, failure["exit_code"], failure["kind"]) == (code, code, kind)
-    assert f"ansor-deploy: error: {failure['message']}\n" in result.stderr
+    assert f"{failure['file'] or 'ansor-deploy'}: error: {failure['message']}\n" in result.stderr
     assert "Traceback" not in result.stderr
 
 
@@ -62,7 +62,7 @@ def raises(error):
 
 def test_messages_name_the_file_and_the_remedy():
     failure = describe(OSError(errno.ENOSPC, "No space left on device", "r.db"), [])
-    assert failure.message == "r.db: no space left on device"
+    assert (failure.file, failure.message) == ("r.db", "no space left on device")
     assert "--registry" in failure.hint
 
 

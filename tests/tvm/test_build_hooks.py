@@ -11,9 +11,10 @@ from importlib import metadata
 import foreign
 import onnx
 import pytest
-from cli_process import answer, program, refused
+from cli_process import answer, everything, heed_permissions, program, refused
 from graphs import model, node, randn
 
+from ansor_deploy.depfile import escaped
 from ansor_deploy.project import shipped
 from ansor_deploy.registry.keys import TaskKey
 from ansor_deploy.registry.lock import read_lock, write_lock
@@ -252,3 +253,83 @@ def test_eight_builds_at_once(folder):
     assert [build.wait() for build in builds] == [0] * 8
     assert len({(folder / "out" / f"net{n}.so").read_bytes() for n in range(8)}) == 8
     assert len(list((folder / "out").iterdir())) == 24
+
+
+# Anywhere the same
+
+
+@pytest.fixture
+def elsewhere(folder, tmp_path_factory):
+    """The model and its lock, not to be written to, and a folder that anyone may write to."""
+    sources = tmp_path_factory.mktemp("ä $ource")
+    for name in ("net.onnx", "records.lock"):
+        shutil.copy(folder / name, sources)
+        (sources / name).chmod(0o444)
+    sources.chmod(0o555)
+    out = tmp_path_factory.mktemp("ö ut")
+    out.chmod(0o777)
+    return sources, out
+
+
+def apart(elsewhere, environment, **options):
+    """A frozen build in these folders, of an environment with nothing else in it."""
+    sources, out = elsewhere
+    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    words = ("-o", out / "net.so", "--lock", "records.lock", "--frozen", "--depfile", out / "net.d")
+    env = {**kept, **environment}
+    return program(sources, "build", "net.onnx", *words, env=env, **options)
+
+
+def same_bytes(folder, out):
+    return [(folder / name).read_bytes() == (out / name).read_bytes() for name in OUTPUTS]
+
+
+@pytest.mark.parametrize("epoch", ["1", "1700000000"])
+def test_the_same_bytes_at_any_time_and_place(folder, elsewhere, epoch):
+    environment = {"SOURCE_DATE_EPOCH": epoch, "TZ": "Asia/Tokyo", "HOME": "/no/such/home"}
+    result = apart(elsewhere, environment, preexec_fn=heed_permissions)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert same_bytes(folder, elsewhere[1]) == [True, True, True]
+    assert sorted(everything(elsewhere[0])) == ["net.onnx", "records.lock"]
+    depends = (elsewhere[1] / "net.d").read_text()
+    assert depends.startswith(f"{escaped(elsewhere[1])}/net.so: net.onnx records.lock ")
+
+
+def test_the_same_bytes_on_another_account(folder, elsewhere):
+    if os.geteuid() != 0 or not (setpriv := shutil.which("setpriv")):
+        pytest.skip("needs root, to become somebody else")
+    # What it may read is not the matter: who it is, and that it has no home, is.
+    may_read = ("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")
+    become = [setpriv, "--reuid=54321", "--regid=54321", "--clear-groups", *may_read]
+    words = ["build", "net.onnx", "--lock", "records.lock", "--frozen", "-o"]
+    sources, out = elsewhere
+    result = subprocess.run(
+        [*become, sys.executable, "-m", "ansor_deploy", *words, out / "net.so"],
+        cwd=sources,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": os.environ.get("PYTHONPATH", "")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    assert (out / "net.so").stat().st_uid == 54321
+    assert same_bytes(folder, out) == [True, True, True]
+
+
+def test_no_path_and_no_build_id_is_in_a_library(folder):
+    content = (folder / "net.so").read_bytes()
+    assert str(folder.parent).encode() not in content
+    assert b".note.gnu.build-id" not in content
+    for name in OUTPUTS[1:]:
+        assert str(folder.parent.parent) not in (folder / name).read_text()
+
+
+def test_a_build_below_make_takes_its_tokens_and_returns_them(folder):
+    if not (make := shutil.which("make")):
+        pytest.skip("there is no make here")
+    rule = "net%.so:\n\t+@$(BUILD) net.onnx --lock records.lock --frozen -o $@\n"
+    (folder / "Makefile").write_text(f"all: net1.so net2.so net3.so\n{rule}")
+    words = [make, "-j3", f"BUILD={sys.executable} -m ansor_deploy build"]
+    result = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+    assert len({(folder / f"net{n}.so").read_bytes() for n in (1, 2, 3)}) == 1

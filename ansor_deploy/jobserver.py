@@ -1,0 +1,73 @@
+"""Make's jobserver: so many threads as `make -j` has jobs to spare, and no more.
+
+A process that make runs may keep one processor busy. For each more it takes a token, one byte, out
+of make's pipe or named pipe, and puts the same byte back ("POSIX Jobserver" in the manual of GNU
+make). What is not there is not waited for.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+_AUTH = re.compile(r"--jobserver-(?:auth|fds)=(?:fifo:(?P<path>(?:\\.|\S)+)|(?P<ends>\d+,\d+))")
+
+
+@contextmanager
+def threads(wanted: int) -> Iterator[int]:
+    """How many threads to run meanwhile: as many as wanted, but where make has fewer to spare.
+
+    What was taken is given back however this ends, unless the process is killed.
+    """
+    auth = list(_AUTH.finditer(os.environ.get("MAKEFLAGS", "")))
+    if not auth:
+        yield wanted
+        return
+    with _opened(auth[-1]) as (source, sink):
+        # The kernel writes the tokens here: an interrupt finds them, wherever it comes.
+        tokens = bytearray(max(0, wanted - 1))
+        try:
+            with suppress(OSError):  # none is free, or make has kept its pipe from this process
+                os.readv(source, [tokens])
+            yield 1 + len(tokens.rstrip(b"\0"))
+        finally:
+            if taken := tokens.rstrip(b"\0"):
+                os.write(sink, taken)
+
+
+@contextmanager
+def _opened(auth: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """The two ends of the jobserver, to be read without waiting; (-1, -1) where it is none."""
+    opened: list[int] = []
+    try:
+        with suppress(OSError):
+            source, sink = _places(auth)
+            opened.append(os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+            opened.append(os.open(sink, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+        yield (opened[0], opened[1]) if len(opened) == 2 else (-1, -1)
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+
+
+def _places(auth: re.Match[str]) -> tuple[str, str]:
+    """Paths of what to read from and what to write to; OSError where there is no jobserver.
+
+    A pipe is opened again through /proc: whether reading waits is the matter of each opening, and
+    make's own must wait.
+    """
+    if auth["path"]:
+        path = re.sub(r"\\(.)", r"\1", auth["path"])
+        return path, path
+    ends = [int(number) for number in auth["ends"].split(",")]
+    told = [os.fstat(number) for number in ends]
+    modes = [fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE for number in ends]
+    # Where make keeps its pipe from a recipe, the numbers may be those of any other file.
+    one_pipe = all(stat.S_ISFIFO(one.st_mode) for one in told) and told[0].st_ino == told[1].st_ino
+    if not one_pipe or modes != [os.O_RDONLY, os.O_WRONLY]:
+        raise BlockingIOError
+    return f"/proc/self/fd/{ends[0]}", f"/proc/self/fd/{ends[1]}"
