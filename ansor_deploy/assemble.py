@@ -194,6 +194,7 @@ def _describe(
             "digest": model.digest,
             "sha256": file_sha256(model.path),
             "external": [_file(path, model.path.parent) for path in model.external],
+            "input_shapes": {name: list(one) for name, one in session.input_shapes.items()},
         },
         "rules": [_file(path, path.parent) for path in session.rules],
         "inputs": [_tensor(tensor) for tensor in imported.inputs],
@@ -210,28 +211,31 @@ def _describe(
 
 
 def _tasks(model: Prepared, records: Records, session: Session) -> list[dict[str, Any]]:
-    seconds = latencies(model.tasks, records, session.target)
-    impact = impacts(model.tasks, records, session.target)
+    """As they stand in a manifest; of a frozen build without estimates."""
+    known = {} if session.frozen else _estimates(model, records, session)
     return [
         {
             "name": task.name,
             "op": task.workload.op,
             "key": task.key.workload,
             "weight": task.weight,
-            "impact": impact[task.key],
-            "latency_ms": seconds[task.key] * 1e3,
             "record": records[task.key].id if task.key in records else "default",
+            **known.get(task.key, {"impact": None, "latency_ms": None}),
         }
         for task in model.tasks
     ]
 
 
+def _estimates(model: Prepared, records: Records, session: Session) -> dict[TaskKey, Any]:
+    seconds = latencies(model.tasks, records, session.target)
+    shares = impacts(model.tasks, records, session.target)
+    return {k: {"impact": shares[k], "latency_ms": seconds[k] * 1e3} for k in seconds}
+
+
 def _without_estimates(manifest: dict[str, Any]) -> dict[str, Any]:
-    """What this machine is only taken to do differs between machines that build the same."""
-    guesses = dict.fromkeys(("peak_gflops", "memory_gbs"))
-    tasks = [{**task, "impact": None, "latency_ms": None} for task in manifest["tasks"]]
-    target = {**manifest["target"], **guesses}
-    return {**manifest, "target": target, "tuning": None, "tasks": tasks}
+    """What a machine is only taken to do differs between machines that build the same."""
+    target = {**manifest["target"], "peak_gflops": None, "memory_gbs": None}
+    return {**manifest, "target": target, "tuning": None}
 
 
 def _file(path: Path, folder: Path) -> dict[str, str]:

@@ -73,6 +73,11 @@ def architecture(triple: str = "") -> str:
     return {"arm64": "aarch64", "amd64": "x86_64"}.get(name.lower(), name)
 
 
+def x86_level(cpu: str) -> frozenset[str]:
+    """The flags that a level of the x86-64 psABI demands, in the kernel's words; none of others."""
+    return next((flags for name, flags, *_ in _X86_LEVELS if name == cpu), frozenset())
+
+
 def kernel_flags(features: Iterable[str]) -> list[str]:
     """The kernel's words for LLVM features, those of them that are known here."""
     words = {feature: flag for flag, feature, *_ in (*_X86_EXTRAS, *_ARM_EXTRAS)}

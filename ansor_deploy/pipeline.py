@@ -168,8 +168,6 @@ def revalidate(models: list[Path], session: Session, most: int, report: Report) 
 @contextmanager
 def opened(artifact: Path, device: str, report: Report) -> Iterator[Library]:
     """A built library, ready to be called on a device, or on this machine without one."""
-    from .target import Target
-
     if not device:
         from .runtime import load
 
@@ -177,10 +175,9 @@ def opened(artifact: Path, device: str, report: Report) -> Iterator[Library]:
         return
     from .devices.model import load as load_there
     from .devices.site import open_device
+    from .target import built_for
 
-    built_for = dict(read_manifest(artifact)["target"])
-    built_for.pop("fingerprint", None)
-    with closing(open_device(device, Target.from_json(built_for), report)) as site:
+    with closing(open_device(device, built_for(read_manifest(artifact)), report)) as site:
         yield load_there(site, artifact)
 
 

@@ -30,12 +30,13 @@ def statement(manifest: dict[str, Any], content: bytes) -> bytes:
 
 
 def _definition(manifest: dict[str, Any]) -> dict[str, Any]:
+    model = manifest["model"]
     return {
         "buildType": BUILD_TYPE,
         "externalParameters": {
-            "model": manifest["model"]["name"],
+            "model": model["name"],
             "target": manifest["target"]["name"],
-            "inputs": {one["name"]: one["shape"] for one in manifest["inputs"]},
+            "input_shapes": model["input_shapes"],
             "frozen": manifest["lock"] is not None,
             "header": manifest["header"] is not None,
         },

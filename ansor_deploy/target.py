@@ -109,6 +109,12 @@ def load_target(name_or_path: str, search_path: Sequence[Path]) -> Target:
     return Target.from_json({"features": [], "gpu": None, **values, "name": path.stem})
 
 
+def built_for(manifest: dict[str, Any]) -> Target:
+    """The target that a manifest tells of; of a frozen build without what feeds estimates."""
+    told = {key: value for key, value in manifest["target"].items() if key != "fingerprint"}
+    return Target.from_json(told)
+
+
 def target_files(name_or_path: str, search_path: Sequence[Path]) -> list[Path]:
     """The files that `load_target` reads: the target's, and those that it extends."""
     return [file.path for file in _chain(_locate(name_or_path, search_path), search_path)]

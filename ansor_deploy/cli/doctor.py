@@ -49,7 +49,12 @@ def print_checks(checks: Iterable[Check], as_json: bool) -> bool:
             click.echo(f"{check.level:4}  {check.name}: {check.found}")
         if not as_json and check.remedy:
             click.echo(f"      remedy: {check.remedy}")
-    ok = all(check.level != "FAIL" for check in made)
+    ok = not failed(made)
     if as_json:
         print_json({"ok": ok, "checks": [asdict(check) for check in made]})
     return ok
+
+
+def failed(checks: Iterable[Check]) -> bool:
+    """Whether one of them did."""
+    return any(check.level == "FAIL" for check in checks)

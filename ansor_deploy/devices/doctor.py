@@ -12,10 +12,10 @@ from typing import Any
 
 from ..doctor import GIB, Check, Level
 from ..errors import DeviceError
-from ..host import architecture, kernel_flags
+from ..host import architecture, kernel_flags, x86_level
 from ..target import Target
 from .channel import SshConnection, plain
-from .connection import Connection
+from .connection import Connection, Ran
 from .wheels import pinned
 
 MIB = 2**20
@@ -59,13 +59,10 @@ def diagnose(
 
 def examine(connection: Connection, target: Target, name: str) -> Iterator[Check]:
     """The checks of a device that answers. name: what the user calls it."""
-    probe = Path(__file__).with_name("probe.py").read_bytes()
     before = time.time()
-    ran = connection.run("python3 -", stdin=probe, timeout=_PROBE_SECONDS)
+    ran = probe(connection)
     after = time.time()
-    try:
-        facts = json.loads(ran.stdout.splitlines()[-1])
-    except (IndexError, ValueError):
+    if (facts := told(ran)) is None:
         yield from without_python(connection, target, ran.status, ran.stderr)
         return
     # Python's start and the way there lie between the two: where in between is not known.
@@ -77,6 +74,21 @@ def examine(connection: Connection, target: Target, name: str) -> Iterator[Check
         checks = [Check("probe", "FAIL", found, remedy)]
     for check in checks:
         yield replace(check, found=plain(check.found), remedy=plain(check.remedy))
+
+
+def probe(connection: Connection) -> Ran:
+    """Run `probe.py` on a device."""
+    script = Path(__file__).with_name("probe.py").read_bytes()
+    return connection.run("python3 -", stdin=script, timeout=_PROBE_SECONDS)
+
+
+def told(ran: Ran) -> dict[str, Any] | None:
+    """What the probe told; None where it told nothing."""
+    try:
+        facts = json.loads(ran.stdout.splitlines()[-1])
+    except (IndexError, ValueError):
+        return None
+    return facts if isinstance(facts, dict) else None
 
 
 def judge(facts: dict[str, Any], target: Target, name: str, skew: float) -> list[Check]:
@@ -167,7 +179,8 @@ def check_features(flags: list[str], target: Target) -> Check:
     if target.triple.startswith(("aarch64", "arm")):
         least: tuple[str, ...] = ("asimd" if "64" in architecture(target.triple) else "neon",)
     else:
-        least = _LEAST_FLAGS.get(target.vector_bytes, ())
+        level = x86_level(target.cpu)
+        least = tuple(sorted(level)) if level else _LEAST_FLAGS.get(target.vector_bytes, ())
     needed = [*least, *kernel_flags(target.features)]
     missing = [flag for flag in needed if flag not in flags]
     if not missing:

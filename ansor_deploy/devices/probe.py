@@ -18,7 +18,8 @@ from pathlib import Path
 
 SYSTEM = Path("/sys")
 FIRMWARE = SYSTEM / "devices/platform/soc/soc:firmware/get_throttled"
-CACHE = Path("~/.cache/ansor-deploy").expanduser()
+HOME = Path(os.path.expanduser("~"))  # noqa: PTH111 - which there need not be
+CACHE = HOME / ".cache/ansor-deploy"
 AT_HWCAP = 16
 HWCAPS = {"asimd": 1, "asimdhp": 10, "asimddp": 20}  # of <asm/hwcap.h>
 DIGEST = re.compile("[0-9a-f]{16,64}")
@@ -97,7 +98,6 @@ def memory_free() -> int | None:
 def facts() -> dict[str, object]:
     """Everything."""
     cpus = SYSTEM / "devices/system/cpu"
-    home = Path.home()
     governors = {text(path) for path in cpus.glob("cpu[0-9]*/cpufreq/scaling_governor")}
     return {
         "time": time.time(),
@@ -111,7 +111,7 @@ def facts() -> dict[str, object]:
         "temperatures": temperatures(),
         "throttled": throttled(),
         "memory": memory_free(),
-        "disk": shutil.disk_usage(str(home if home.exists() else "/")).free,
+        "disk": shutil.disk_usage(str(HOME if HOME.exists() else "/")).free,
         "load": os.getloadavg()[0],
         "runtimes": sorted(path.name for path in CACHE.glob("*") if DIGEST.fullmatch(path.name)),
     }

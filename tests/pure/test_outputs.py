@@ -24,10 +24,10 @@ MANIFEST = {
         "name": "m.onnx",
         "sha256": MODEL,
         "external": [{"file": "w.bin", "sha256": "d" * 64}],
+        "input_shapes": {"x": [1, 4]},
     },
     "rules": [{"file": "rule.py", "sha256": RULE}],
     "target": {"name": "board", "fingerprint": "e" * 64},
-    "inputs": [{"name": "x", "shape": [1, 4], "dtype": "float32"}],
     "lock": "f" * 64,
     "tasks": [{"record": RECORD}, {"record": "default"}, {"record": RECORD}],
 }
