@@ -24,7 +24,7 @@ def needed_glibc(path: Path) -> tuple[int, int]:
         raise AnsorError("it is no 64-bit ELF file", file=path)
     try:
         found = [_GLIBC.fullmatch(name) for name in _needed_versions(content)]
-    except (struct.error, IndexError, ValueError) as error:
+    except (struct.error, IndexError, OverflowError, ValueError) as error:
         raise AnsorError(f"it is a damaged ELF file: {error}", file=path) from error
     return max(((int(one[1]), int(one[2])) for one in found if one), default=(0, 0))
 
@@ -51,7 +51,11 @@ def _names(content: bytes, offset: int, libraries: int) -> list[int]:
         for _ in range(versions):
             _, _, _, name, step = struct.unpack_from(_VERSION, content, at)
             found.append(name)
+            if not step:
+                break
             at += step
+        if not onwards:
+            break
         offset += onwards
     return found
 

@@ -20,7 +20,7 @@ from .helptext import examples, verbatim
 
 COMMANDS = (
     *("build", "plan", "tune", "run", "bench", "verify"),
-    *("registry", "targets", "devices", "rules", "hooks", "doctor"),
+    *("registry", "targets", "devices", "rules", "hooks", "init", "doctor"),
 )
 
 

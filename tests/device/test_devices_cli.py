@@ -6,7 +6,11 @@ import sys
 
 import pytest
 from cli_process import PROGRAM, answer, program, refused
+from libraries import build
 from sshd import USER, make_key
+
+from ansor_deploy.project import shipped
+from ansor_deploy.target import load_target
 
 # What an ssh session finds, whichever environment the tests run in.
 PYTHON_THERE = [
@@ -67,6 +71,18 @@ def test_a_board_from_add_to_remove(added, devices, home, tmp_path):
         not in (home / ".config" / "ansor-deploy" / "known_hosts").read_text()
     )
     refused(devices("doctor", "pi"), 2, "there is no device 'pi'")
+
+
+def test_a_library_is_valid_for_a_board_or_not(added, devices, tmp_path):
+    board = added("pi")
+    devices("trust", "pi", "--fingerprint", board.fingerprint)
+    build(tmp_path / "m.so")
+    told = answer(tmp_path, "verify", "m.so", "--device", "pi")
+    assert {check["level"] for check in told["checks"]} == {"ok"}
+    build(tmp_path / "m.so", load_target("rpi3", [shipped("targets")]))
+    result = program(tmp_path, "verify", "m.so", "--device", "pi")
+    assert result.returncode == 4
+    assert "FAIL  architecture: " in result.stdout
 
 
 def test_an_unknown_key_is_refused(added, devices):

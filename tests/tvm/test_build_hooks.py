@@ -333,3 +333,15 @@ def test_a_build_below_make_takes_its_tokens_and_returns_them(folder):
     result = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
     assert len({(folder / f"net{n}.so").read_bytes() for n in (1, 2, 3)}) == 1
+
+
+def test_a_build_is_repeated_byte_for_byte(folder):
+    built(folder, "--header", "--rules", shipped("rules") / "skip.py")
+    words = ("verify", "net.so", "net.onnx", "--rebuild", "--lock", "records.lock")
+    told = answer(folder, *words, "--rules", shipped("rules") / "skip.py")
+    outputs = ("net.so", "net.h", "net.intoto.json", "net.json")
+    assert told == {"ok": True, "same": dict.fromkeys(outputs, True)}
+    result = program(folder, *words)  # without the rule, it is another build
+    assert result.returncode == 6
+    assert "net.json: DIFFERS" in result.stdout
+    assert program(folder, "verify", "net.so").returncode == 0

@@ -1,0 +1,32 @@
+"""What a build leaves, made without one."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from ansor_deploy.outputs import commit, staged
+from ansor_deploy.project import shipped
+from ansor_deploy.target import Target, load_target
+
+HOST = load_target("host", [shipped("targets")])
+TVM = "0.27.0.post1"
+
+
+def build(output: Path, target: Target = HOST, tvm: str = TVM) -> None:
+    """As a build leaves it, but the library is Python itself."""
+    manifest = {
+        "tool": "0.1.0",
+        "tvm": tvm,
+        "linker": "ld 2.40",
+        "model": {"name": "m.onnx", "sha256": "b" * 64, "external": [], "input_shapes": {}},
+        "inputs": [],
+        "outputs": [],
+        "rules": [],
+        "target": {**target.to_json(), "fingerprint": target.fingerprint},
+        "lock": None,
+        "tasks": [],
+    }
+    with staged(output, lambda path: shutil.copy(sys.executable, path)) as library:
+        commit(library, output, manifest, header=True)
