@@ -1,0 +1,172 @@
+/* Private to ansor_deploy.c: what the manifest beside a library says of it. */
+#ifndef ANSOR_DEPLOY_MANIFEST_H
+#define ANSOR_DEPLOY_MANIFEST_H
+
+#include "ansor_deploy.h"
+#include "ansor_deploy_values.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <sys/stat.h>
+
+typedef struct {
+    ansor_deploy_tensor *items;
+    size_t count;
+} tensors;
+
+typedef struct {
+    tensors inputs, outputs;
+    int64_t cores; /* of the target: the most threads that a kernel takes */
+} manifest;
+
+static int length(TVMFFIAny array, size_t *count) {
+    TVMFFIAny size;
+    if (call_global("ffi.ArraySize", &array, 1, &size) != 0) return -1;
+    *count = (size_t)size.v_int64;
+    return 0;
+}
+
+/* A copy, for the caller to free, of a string that lies in the value or in an object. */
+static int read_text(TVMFFIAny map, const char *key, char **result) {
+    TVMFFIAny arguments[] = {map, text(key)}, found;
+    if (call_global("ffi.MapGetItem", arguments, 2, &found) != 0) return -1;
+    TVMFFIByteArray bytes = {found.v_bytes, found.small_str_len};
+    if (found.type_index == kTVMFFIStr)
+        bytes = *(TVMFFIByteArray *)((char *)found.v_obj + sizeof(TVMFFIObject));
+    else if (found.type_index != kTVMFFISmallStr)
+        bytes.data = NULL;
+    *result = bytes.data != NULL ? (char *)zeros(bytes.size + 1, 1) : NULL;
+    if (*result != NULL) memcpy(*result, bytes.data, bytes.size);
+    release(&found);
+    return *result != NULL ? 0 : fail("%s is not a text", key);
+}
+
+static int read_shape(TVMFFIAny list, ansor_deploy_tensor *tensor) {
+    if (length(list, &tensor->rank) != 0) return -1;
+    int64_t *shape = (int64_t *)zeros(tensor->rank, sizeof *shape);
+    tensor->shape = shape;
+    if (shape == NULL) return -1;
+    for (size_t at = 0; at < tensor->rank; at++) {
+        TVMFFIAny extent;
+        if (entry(list, integer((int64_t)at), kTVMFFIInt, &extent) != 0) return -1;
+        shape[at] = extent.v_int64;
+    }
+    return 0;
+}
+
+static int count_bytes(ansor_deploy_tensor *tensor) {
+    TVMFFIByteArray name = {tensor->dtype, strlen(tensor->dtype)};
+    DLDataType type;
+    if (TVMFFIDataTypeFromString(&name, &type) != 0) return raised();
+    uint64_t bits = (uint64_t)type.bits * type.lanes;
+    for (size_t at = 0; at < tensor->rank; at++)
+        if (tensor->shape[at] < 0 ||
+            __builtin_mul_overflow(bits, (uint64_t)tensor->shape[at], &bits))
+            return fail("%s has an impossible shape", tensor->name);
+    tensor->bytes = (size_t)(bits / 8 + (bits % 8 != 0));
+    return 0;
+}
+
+static int read_tensor(TVMFFIAny list, size_t at, ansor_deploy_tensor *tensor) {
+    TVMFFIAny told, shape = value(kTVMFFINone);
+    char *name = NULL, *dtype = NULL;
+    if (entry(list, integer((int64_t)at), kTVMFFIMap, &told) != 0) return -1;
+    int bad = read_text(told, "name", &name) != 0 || read_text(told, "dtype", &dtype) != 0;
+    tensor->name = name;
+    tensor->dtype = dtype;
+    bad = bad || entry(told, text("shape"), kTVMFFIArray, &shape) != 0;
+    bad = bad || read_shape(shape, tensor) != 0 || count_bytes(tensor) != 0;
+    release(&shape);
+    release(&told);
+    return bad ? -1 : 0;
+}
+
+static int read_tensors(TVMFFIAny map, const char *key, tensors *result) {
+    TVMFFIAny list;
+    size_t count = 0;
+    if (entry(map, text(key), kTVMFFIArray, &list) != 0) return -1;
+    int bad = length(list, &count) != 0;
+    result->items = (ansor_deploy_tensor *)zeros(count, sizeof *result->items);
+    if (result->items == NULL) bad = 1;
+    for (; !bad && result->count < count; result->count++)
+        bad = read_tensor(list, result->count, &result->items[result->count]) != 0;
+    release(&list);
+    return bad ? -1 : 0;
+}
+
+static int read_number(TVMFFIAny map, const char *section, const char *key, int64_t *result) {
+    TVMFFIAny part, number;
+    if (entry(map, text(section), kTVMFFIMap, &part) != 0) return -1;
+    int status = entry(part, text(key), kTVMFFIInt, &number);
+    if (status == 0) *result = number.v_int64;
+    release(&part);
+    return status;
+}
+
+/* The whole file as a string, for the caller to free; NULL, and the last error, if not. */
+static char *read_file(const char *path) {
+    struct stat about;
+    FILE *file = fopen(path, "rb");
+    if (file == NULL || fstat(fileno(file), &about) != 0) {
+        fail("%s", strerror(errno));
+        if (file != NULL) fclose(file);
+        return NULL;
+    }
+    char *read = (char *)zeros((size_t)about.st_size + 1, 1);
+    if (read != NULL && fread(read, 1, (size_t)about.st_size, file) != (size_t)about.st_size) {
+        fail("it cannot be read");
+        free(read);
+        read = NULL;
+    }
+    fclose(file);
+    return read;
+}
+
+static int understand(const char *json, manifest *told, int64_t *bytes) {
+    TVMFFIAny argument = text(json), map;
+    if (call_global("ffi.json.Parse", &argument, 1, &map) != 0) return -1;
+    int bad = map.type_index != kTVMFFIMap ? fail("it is not an object") : 0;
+    bad = bad || read_number(map, "artifact", "bytes", bytes) != 0 ||
+          read_number(map, "target", "cores", &told->cores) != 0 ||
+          read_tensors(map, "inputs", &told->inputs) != 0 ||
+          read_tensors(map, "outputs", &told->outputs) != 0;
+    release(&map);
+    return bad ? -1 : 0;
+}
+
+static int check_size(const char *path, int64_t bytes) {
+    struct stat about;
+    if (stat(path, &about) != 0) return fail("%s: %s", path, strerror(errno));
+    if ((int64_t)about.st_size == bytes) return 0;
+    return fail("%s: %lld bytes where its manifest says %lld", path, (long long)about.st_size,
+                (long long)bytes);
+}
+
+/* The library's path with .json in the place of its suffix. */
+static int read_manifest(const char *library, manifest *told) {
+    const char *slash = strrchr(library, '/');
+    const char *name = slash != NULL ? slash + 1 : library;
+    const char *dot = strrchr(name, '.');
+    size_t stem = dot != NULL && dot != name ? (size_t)(dot - library) : strlen(library);
+    char path[PATH_MAX];
+    int64_t bytes = 0;
+    if (stem + sizeof ".json" > sizeof path) return fail("%s: too long a path", library);
+    memcpy(path, library, stem);
+    memcpy(path + stem, ".json", sizeof ".json");
+    char *json = read_file(path);
+    int status = json != NULL ? understand(json, told, &bytes) : -1;
+    free(json);
+    if (status != 0) return fail("%s: no manifest of a library: %s", path, last_error);
+    return check_size(library, bytes);
+}
+
+static void free_tensors(tensors *list) {
+    for (size_t at = 0; at < list->count; at++) {
+        free((void *)list->items[at].name);
+        free((void *)list->items[at].dtype);
+        free((void *)list->items[at].shape);
+    }
+    free(list->items);
+}
+
+#endif
