@@ -3,8 +3,8 @@
     python benchmarks/noop.py [--model FILE] [--trials 16] [--rounds 20] [--folder DIR]
 
 The model, by default the ResNet-50 that comes with onnx, is tuned for so many trials into a
-registry and a lock. Then it is built from the lock alone, with the registry, and in a project whose
-records are a team's. Once these are up to date, each is asked again in turns with `python -c pass`,
+registry and a lock. Then it is built from the lock alone (frozen), with the registry, and in a project
+whose records are a team's. Once these are up to date, each is asked again in turns with an empty program,
 so that what else the machine does meets all alike. Times are of whole processes, by the wall clock.
 """
 
@@ -88,13 +88,13 @@ def prepared(model: Path, trials: int, folder: Path) -> list[Case]:
     return [
         Case(EMPTY, (sys.executable, "-c", "pass"), folder),
         _built("frozen", (*build, "--lock", str(lock), "--frozen"), folder),
-        _built("with a registry", (*build, "--registry", str(registry)), folder),
-        _built("with a team's records", build, project),
+        _built("registry", (*build, "--registry", str(registry)), folder),
+        _built("team", build, project),
     ]
 
 
 def _built(name: str, words: Sequence[str], folder: Path) -> Case:
-    output = folder / f"{name.partition(' ')[0]}.so"
+    output = folder / f"{name}.so"
     return Case(name, (*words, "-o", str(output), "--depfile", f"{output}.d"), folder, output)
 
 
