@@ -84,15 +84,17 @@ def link_candidate(library: Any, path: Path, target: Target) -> None:
 
 
 def linker_name(target: Target) -> str:
-    """The program and version that links a library for the target, in its own words."""
+    """The program and version that links a library for the target, in its own words; "" if none."""
     if is_foreign(target):
         command = cross_linker(target.triple)
     else:
         from ._tvm import tvm
 
-        command = [tvm.support.cc.get_cc()]
-    said = subprocess.run([*command, "--version"], capture_output=True, check=False, text=True)
-    return said.stdout.partition("\n")[0]
+        command = [tvm.support.cc.get_cc() or "c++"]
+    with suppress(OSError):  # that there is none is said where one is needed
+        said = subprocess.run([*command, "--version"], capture_output=True, check=False, text=True)
+        return said.stdout.partition("\n")[0]
+    return ""
 
 
 def export(library: Any, path: Path, target: Target) -> None:

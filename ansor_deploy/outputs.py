@@ -34,8 +34,9 @@ def check_writable(output: Path) -> None:
             pass
     except OSError as error:
         raise _cannot_write(folder, error) from error
-    if output.is_dir():
-        raise AnsorError(f"{output} is a folder", "give the library's file name: -o out/model.so")
+    if output.is_dir() or output in (manifest_path(output), header_path(output)):
+        what = "is a folder" if output.is_dir() else "is the name of what lies beside a library"
+        raise AnsorError(f"{output} {what}", "give the library's file name: -o out/model.so")
 
 
 @contextmanager
@@ -67,19 +68,20 @@ def commit(
 
     header: whether a C header does.
     """
+    header_file, told, written = (library.with_name(f"{output.name}.{k}") for k in "123")
     try:
         whole = {**manifest, "artifact": _describe(library, output), "header": None}
         made = {output: library}
         if header:
-            text = _header(whole)
-            made[header_path(output)] = _write(library.with_name("header"), text)
-            whole["header"] = _describe(library.with_name("header"), header_path(output))
+            made[header_path(output)] = _write(header_file, _header(whole))
+            whole["header"] = _describe(header_file, header_path(output))
         content = manifest_bytes(whole)
-        made[provenance_path(output)] = _write(library.with_name("told"), statement(whole, content))
-        made[manifest_path(output)] = _write(library.with_name("manifest"), content)
+        made[provenance_path(output)] = _write(told, statement(whole, content))
+        made[manifest_path(output)] = _write(written, content)
         library.chmod(0o777 & ~_umask())
-        for place, file in made.items():
-            _settle(file, place)
+        with held(output.parent):  # by the outputs of one build, if two make them at once
+            for place, file in made.items():
+                _settle(file, place)
     except OSError as error:
         raise _cannot_write(output.parent, error) from error
     return whole

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 from typing import Any
+
+from .artifact import manifest_path
 
 BUILD_TYPE = "urn:ansor-deploy:build:v1"
 
@@ -18,7 +21,7 @@ def statement(manifest: dict[str, Any], content: bytes) -> bytes:
     """The statement about the outputs of a build. content: of the manifest's file."""
     parts = [part for part in (manifest["artifact"], manifest["header"]) if part]
     subjects = [_named(part["file"], part["sha256"]) for part in parts]
-    name = manifest["artifact"]["file"].rpartition(".")[0] + ".json"
+    name = manifest_path(Path(manifest["artifact"]["file"])).name
     subjects.append(_named(name, hashlib.sha256(content).hexdigest()))
     whole = {
         "_type": "https://in-toto.io/Statement/v1",

@@ -3,9 +3,10 @@
     python benchmarks/noop.py [--model FILE] [--trials 16] [--rounds 20] [--folder DIR]
 
 The model, by default the ResNet-50 that comes with onnx, is tuned for so many trials into a
-registry and a lock. Then it is built from the lock alone (frozen), with the registry, and in a project
-whose records are a team's. Once these are up to date, each is asked again in turns with an empty program,
-so that what else the machine does meets all alike. Times are of whole processes, by the wall clock.
+registry and a lock. Then it is built from the lock alone (frozen), with the registry, and in a
+project whose records are a team's. Once these are up to date, each is asked again in turns with an
+empty program, so that what else the machine does meets all alike. Times are of whole processes, by
+the wall clock.
 """
 
 from __future__ import annotations

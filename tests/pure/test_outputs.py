@@ -13,7 +13,7 @@ from cli_process import everything
 
 from ansor_deploy.artifact import output_paths
 from ansor_deploy.errors import AnsorError
-from ansor_deploy.outputs import commit, previous, staged, touch
+from ansor_deploy.outputs import check_writable, commit, previous, staged, touch
 
 RECORD, MODEL, RULE = "a" * 64, "b" * 64, "c" * 64
 MANIFEST = {
@@ -103,6 +103,15 @@ def test_a_failure_leaves_what_was_there(output):
     with pytest.raises(AnsorError, match="No space left"), staged(output, fail):
         pass
     assert everything(output.parent) == before
+
+
+def test_a_library_s_name_is_its_own(tmp_path):
+    for name in ("m.json", "m.h"):
+        with pytest.raises(AnsorError, match="beside a library"):
+            check_writable(tmp_path / name)
+    check_writable(tmp_path / "new" / "m")
+    write(tmp_path / "m")
+    assert previous(tmp_path / "m")
 
 
 KILLED = """

@@ -215,14 +215,28 @@ def test_messages_as_lines_of_json(folder):
     assert told["hint"]
 
 
-def test_an_unchanged_frozen_build_loads_nothing_heavy(folder):
+HEAVY = {"tvm", "tvm_ffi", "numpy", "onnx", "onnxruntime", "paramiko", "sqlite_utils", "xgboost"}
+
+
+@pytest.mark.parametrize("kind", ["frozen", "registry", "team"])
+def test_an_unchanged_build_loads_nothing_heavy(folder, kind):
+    words = FROZEN
+    if kind != "frozen":
+        words = ("--registry", "own.db", "--trials", "0", "-o", "own.so")
+        answer(folder, "tune", "net.onnx", "--registry", "r.db", "--trials", 1)
+        answer(folder, "registry", "export", "team.jsonl", "--registry", "r.db")
+        if kind == "team":
+            (folder / "ansor-deploy.toml").write_text('team = "team.jsonl"\n')
+        hits = answer(folder, "build", "net.onnx", *words)["hits"]
+        assert hits == (kind == "team")
     command = [sys.executable, "-X", "importtime", "-m", "ansor_deploy", "build", "net.onnx"]
     result = subprocess.run(
-        [*command, *FROZEN], cwd=folder, capture_output=True, text=True, check=True
+        [*command, *words, "--json"], cwd=folder, capture_output=True, text=True, check=True
     )
+    assert json.loads(result.stdout)["up_to_date"]
     imported = {line.rpartition("|")[2].strip() for line in result.stderr.splitlines()}
     assert "ansor_deploy.current" in imported
-    assert not {"tvm", "tvm_ffi", "numpy", "onnx", "onnxruntime"} & imported
+    assert not HEAVY & imported
     assert touched(folder) == []
 
 
