@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
@@ -102,9 +102,12 @@ def previous(output: Path) -> dict[str, Any] | None:
     return None
 
 
-def touch(paths: Iterable[Path]) -> None:
-    """Set the times of change to now: for tools that compare times, and not contents."""
-    for path in paths:
+def touch(output: Path) -> None:
+    """Set the times of change to now: for tools that compare times, and not contents.
+
+    The header keeps its own: what includes it need not be compiled again for that.
+    """
+    for path in (output, provenance_path(output), manifest_path(output)):
         os.utime(path)
 
 

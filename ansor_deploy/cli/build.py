@@ -55,9 +55,7 @@ if TYPE_CHECKING:
     help="Write what the library depends on, for make and Ninja.",
 )
 @click.option("--header", is_flag=True, help="Write a C header beside the library.")
-@click.option(
-    "--touch", is_flag=True, help="Outputs become new even if nothing changed: for plain make."
-)
+@click.option("--touch", is_flag=True, help="Outputs become new, the header apart: for plain make.")
 @session_options
 @budget_options
 @reuse_option
@@ -109,7 +107,6 @@ def _tell_build_tool(
 
         write_depfile(depfile, result.artifact, input_files(model, result.manifest, session))
     if touch:
-        from ..artifact import output_paths
-        from ..outputs import touch as touch_all
+        from ..outputs import touch as touch_outputs
 
-        touch_all(output_paths(result.artifact, result.manifest))
+        touch_outputs(result.artifact)
