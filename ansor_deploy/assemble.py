@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from ._tvm import VERSION
 from .artifact import file_sha256
 from .compile import check_space, compile_model
 from .current import identity
+from .depfile import write_if_asked
 from .errors import VerificationError
 from .jobserver import threads
 from .linker import export, linker_name
@@ -61,7 +63,7 @@ def assemble(
         else:
             loaded = place.load(library, manifest)
             manifest |= _try(loaded, place, oracle, model, records, session, report)
-        return commit(library, output, manifest, header=session.header)
+        return _commit(library, model, output, manifest, session)
 
 
 def assemble_frozen(
@@ -86,7 +88,15 @@ def assemble_frozen(
             with threads(session.target.cores) as width:
                 loaded = Model(library, manifest, width)
                 _verify(loaded, model, Oracle(model.proto, width), session, report)
-        return commit(library, output, manifest, header=session.header)
+        return _commit(library, model, output, manifest, session)
+
+
+def _commit(
+    library: Path, model: Prepared, output: Path, manifest: dict[str, Any], session: Session
+) -> dict[str, Any]:
+    """All outputs in place; the depfile before the manifest, so that no output is without one."""
+    depend = partial(write_if_asked, model.path, output, manifest, session)
+    return commit(library, output, manifest, header=session.header, before=depend)
 
 
 @contextmanager

@@ -38,6 +38,12 @@ def input_files(model: Path, manifest: dict[str, Any], session: Session) -> list
     return list(dict.fromkeys(files))
 
 
+def write_if_asked(model: Path, output: Path, manifest: dict[str, Any], session: Session) -> None:
+    """Write the depfile of a build that is to have one."""
+    if session.depfile is not None:
+        write_depfile(session.depfile, output, input_files(model, manifest, session))
+
+
 def write_depfile(path: Path, output: Path, inputs: Iterable[Path]) -> None:
     """Write what an output depends on; an equal file is left alone."""
     names = [escaped(file) for file in inputs]

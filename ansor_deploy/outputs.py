@@ -62,11 +62,17 @@ def staged(output: Path, export: Callable[[Path], None]) -> Iterator[Path]:
 
 
 def commit(
-    library: Path, output: Path, manifest: dict[str, Any], *, header: bool
+    library: Path,
+    output: Path,
+    manifest: dict[str, Any],
+    *,
+    header: bool,
+    before: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
     """Move a staged library in place, and write what belongs to it; the manifest written.
 
-    header: whether a C header does.
+    header: whether a C header does. before: is called before the manifest is moved, and where that
+    fails it is not.
     """
     header_file, told, written = (library.with_name(f"{output.name}.{k}") for k in "123")
     try:
@@ -77,11 +83,13 @@ def commit(
             whole["header"] = _describe(header_file, header_path(output))
         content = manifest_bytes(whole)
         made[provenance_path(output)] = _write(told, statement(whole, content))
-        made[manifest_path(output)] = _write(written, content)
+        _write(written, content)
         library.chmod(0o777 & ~_umask())
         with held(output.parent):  # by the outputs of one build, if two make them at once
             for place, file in made.items():
                 _settle(file, place)
+            before()
+            _settle(written, manifest_path(output))
     except OSError as error:
         raise _cannot_write(output.parent, error) from error
     return whole

@@ -261,6 +261,7 @@ def _unchanged(
 ) -> BuildResult | None:
     """What there is already, if a build would change nothing. runs: it would run the library."""
     from .current import built_keys, current_manifest
+    from .depfile import write_if_asked
 
     if (session.lock is not None or session.indexes) and not session.frozen:
         with _registry(session) as registry:
@@ -268,6 +269,7 @@ def _unchanged(
     manifest = current_manifest(model, output, session)
     if manifest is None or (runs and not manifest["ran_on"]):
         return None
+    write_if_asked(model, output, manifest, session)
     tasks = manifest["tasks"]
     hits = sum(task["record"] != "default" for task in tasks)
     told = manifest["speed"] or manifest["tuning"] or {"latency_ms": math.nan}

@@ -32,7 +32,7 @@ class Session:
     layers: whose records a build may use beyond the registry's own, the lowest first. indexes:
     registries with what is in them now.
     sources: files that the target and the settings were read from.
-    header: whether a build writes a C header.
+    header: whether a build writes a C header. depfile: where it writes what the library depends on.
     """
 
     target: Target
@@ -52,6 +52,7 @@ class Session:
     indexes: tuple[Path, ...] = ()
     sources: tuple[Path, ...] = ()
     header: bool = False
+    depfile: Path | None = None
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from .options import (
 from .output import print_json, stdout_kept_clean
 
 if TYPE_CHECKING:
-    from ..session import BuildResult, Session
+    from ..session import Session
 
 
 @click.command(
@@ -83,7 +83,7 @@ def command(
     from ..pipeline import build
     from ..report.choose import report_on_stderr
 
-    session = replace(session, lock=lock, frozen=frozen, header=header)
+    session = replace(session, lock=lock, frozen=frozen, header=header, depfile=depfile)
     output = output or Path(f"{model.stem}.so")
     quiet = frozen or below_make()
     with (
@@ -91,22 +91,11 @@ def command(
         report_on_stderr(as_json, message_format=message_format, quiet=quiet) as report,
     ):
         result = build(model, output, session, report)
-        _tell_build_tool(result, model, session, depfile, touch)
-    if as_json:
-        print_json(result.to_json())
-    elif result.up_to_date and not quiet:
-        click.echo(f"{result.artifact} is up to date")
-
-
-def _tell_build_tool(
-    result: BuildResult, model: Path, session: Session, depfile: Path | None, touch: bool
-) -> None:
-    """What the library depends on, and that it is up to date."""
-    if depfile is not None:
-        from ..depfile import input_files, write_depfile
-
-        write_depfile(depfile, result.artifact, input_files(model, result.manifest, session))
     if touch:
         from ..outputs import touch as touch_outputs
 
         touch_outputs(result.artifact)
+    if as_json:
+        print_json(result.to_json())
+    elif result.up_to_date and not quiet:
+        click.echo(f"{result.artifact} is up to date")

@@ -118,6 +118,19 @@ def test_a_library_s_name_is_its_own(tmp_path):
     assert previous(tmp_path / "m")
 
 
+def test_what_comes_before_the_manifest_must_succeed(output):
+    def fail():
+        assert output.read_bytes() == b"new"
+        raise OSError(28, "No space left on device")
+
+    with (
+        staged(output, lambda path: path.write_bytes(b"new")) as library,
+        pytest.raises(AnsorError, match="No space left"),
+    ):
+        commit(library, output, MANIFEST, header=False, before=fail)
+    assert previous(output) is None
+
+
 KILLED = """
 import sys, time
 from pathlib import Path
