@@ -79,3 +79,28 @@ def test_a_model_of_another_interface_stops_the_compiler(example):
     model.write_bytes(kept)
     example.run()
     assert_classifies(example.program, example.library)
+
+
+@pytest.fixture
+def fresh(tmp_path):
+    """The example for make, not built."""
+    require(TOOLS["make"])
+    require_avx2()
+    return Example("make", tmp_path)
+
+
+def test_a_dry_run_of_make_writes_nothing(fresh):
+    assert "ansor-deploy build" in fresh.run("-n")
+    fresh.run("-q", succeeds=False)
+    assert not (fresh.folder / "make" / "build").exists()
+
+
+def test_make_tune_makes_the_lock_that_is_missing(fresh):
+    lock = fresh.folder / "classifier" / "stripes.lock"
+    lock.unlink()
+    assert "ansor-deploy tune" in fresh.run(succeeds=False)
+    fresh.run("tune", "ANSOR_DEPLOY_TUNE_FLAGS=--trials 4 --registry tuned.db")
+    assert lock.is_file()
+    fresh.run("-j2")
+    fresh.run("-q")
+    assert_classifies(fresh.program, fresh.library)

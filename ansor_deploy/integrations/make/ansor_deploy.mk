@@ -15,7 +15,7 @@
 #   $(ANSOR_DEPLOY_OBJECT)            to link: the C API, compiled by $(CC)
 #   $(ANSOR_DEPLOY_LDLIBS)            to link: TVM's runtime
 #
-# In paths, write a space as `\ `. These may be set before the file is included:
+# A space in a path of the call is written as `\ `. These may be set before the file is included:
 
 ANSOR_DEPLOY ?= ansor-deploy
 ANSOR_DEPLOY_OUT ?= build/models
@@ -44,11 +44,13 @@ ansor_deploy_run = $(if $(ansor_deploy_dry),$(info $(1)),$(1))
 # Whatever is the default goal without this file stays it.
 ansor_deploy_goal := $(.DEFAULT_GOAL)
 
-# Of the model $(1): what a build renews; and a target that is always due, where a file is missing.
+# Of the model $(1): what a build renews; and a target that is always due, where a file is missing or a
+# build was killed, which may have renewed one of them alone.
 ansor_deploy_outputs = $(addprefix $(ANSOR_DEPLOY_OUT)/$(1).,so json intoto.json)
 ansor_deploy_missing = $(filter-out 5,$(words $(wildcard $(ansor_deploy_outputs) $\
     $(addprefix $(ANSOR_DEPLOY_OUT)/$(1).,h d))))
-ansor_deploy_due = $(if $(ansor_deploy_missing),ansor_deploy_always)
+ansor_deploy_due = $(if $(ansor_deploy_missing)$(wildcard $(ANSOR_DEPLOY_OUT)/$(1).unfinished),$\
+    ansor_deploy_always)
 
 # The library's time is that of its last build, if only of one that had nothing to do: make compares
 # times. The header's is that of its last change, so that nothing is compiled again without need: its
@@ -58,9 +60,11 @@ ansor_deploy_names += $(1)
 $(1)_LIBRARY := $(ANSOR_DEPLOY_OUT)/$(1).so
 $(1)_HEADER := $(ANSOR_DEPLOY_OUT)/$(1).h
 $(ansor_deploy_outputs) &: $(2) $(ansor_deploy_due) | $(ANSOR_DEPLOY_OUT)
+	@touch $(ANSOR_DEPLOY_OUT)/$(1).unfinished
 	+$$(call ansor_deploy_run,$(ANSOR_DEPLOY) build $(2) -o $(ANSOR_DEPLOY_OUT)/$(1).so $\
-	    --target $(3) --lock $(4) --frozen --header --depfile $(ANSOR_DEPLOY_OUT)/$(1).d $(5))
-	@touch $(ansor_deploy_outputs)
+	    --target $(3) --lock $(4) --frozen --header --touch $\
+	    --depfile $(ANSOR_DEPLOY_OUT)/$(1).d $(5))
+	@rm $(ANSOR_DEPLOY_OUT)/$(1).unfinished
 
 $(ANSOR_DEPLOY_OUT)/$(1).h: $(ANSOR_DEPLOY_OUT)/$(1).so ;
 
