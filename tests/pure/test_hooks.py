@@ -43,6 +43,13 @@ def test_pkg_config_tells_the_version(tmp_path):
     assert f"\nVersion: {ansor_deploy.__version__}\n" in text
 
 
+def test_cmake_is_told_the_version(tmp_path):
+    folder = Path(program(tmp_path, "hooks", "cmake").stdout.strip())
+    assert (folder / "AnsorDeployConfig.cmake").is_file()
+    text = (folder / "AnsorDeployConfigVersion.cmake").read_text()
+    assert f'\nset(PACKAGE_VERSION "{ansor_deploy.__version__}")\n' in text
+
+
 def test_a_header_tells_of_the_interface_alone():
     """What depends on it is compiled again where it changes, and only there."""
     tuned = manifest() | {"model": {"digest": "1" * 64}, "tasks": [{"record": "7"}]}
