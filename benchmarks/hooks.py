@@ -4,7 +4,7 @@
 
 For each build system that is installed: a project with one program in C, and the same with the
 examples' model beside it. Both are built, then again and again, in turns, with nothing to do. The
-medians are of the whole command's wall clock; of Bazel's, with its server running.
+medians are of the whole command's wall clock.
 """
 
 from __future__ import annotations
