@@ -80,7 +80,7 @@ def _fetch(path: Path, proto: ModelProto) -> tuple[Path, ...]:
     files = set()
     for tensor in tensors(proto.graph):
         if is_external(tensor):
-            file = external_file(tensor, path.parent)
+            file = external_file(tensor, path)
             load_external(tensor, file)
             files.add(file)
         check_size(tensor)

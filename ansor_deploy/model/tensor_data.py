@@ -100,16 +100,20 @@ def is_external(tensor: TensorProto) -> bool:
     return bool(tensor.data_location == TensorProto.EXTERNAL)
 
 
-def external_file(tensor: TensorProto, folder: Path) -> Path:
+def external_file(tensor: TensorProto, model: Path) -> Path:
     """The file that a tensor names, inside the model's folder.
+
+    Where the model is a link, its data may be one into the folder that the model's leads to: build
+    systems make such copies of a folder.
 
     Raises:
         ModelError: no file named, not there, not a file, or outside the folder.
     """
+    folder = model.parent
     location = _entries(tensor).get("location", "")
     where = f"tensor '{tensor.name}': external data file {location!r}"
     path = folder / location
-    if not location or "\0" in location or not _lies_in(path, folder):
+    if not location or "\0" in location or not _lies_beside(path, model):
         raise ModelError(
             f"{where} is outside the model's folder {folder}",
             "External data must lie beside the model or below it: save the model again so.",
@@ -125,10 +129,10 @@ def external_file(tensor: TensorProto, folder: Path) -> Path:
     return path
 
 
-def _lies_in(path: Path, folder: Path) -> bool:
+def _lies_beside(path: Path, model: Path) -> bool:
     """With links followed: neither '..' nor an absolute path nor a link may lead out."""
-    root = Path(os.path.realpath(folder))
-    return root in Path(os.path.realpath(path)).parents
+    roots = {Path(os.path.realpath(model.parent)), Path(os.path.realpath(model)).parent}
+    return not roots.isdisjoint(Path(os.path.realpath(path)).parents)
 
 
 def load_external(tensor: TensorProto, path: Path) -> None:

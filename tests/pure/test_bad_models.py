@@ -209,6 +209,20 @@ def test_external_file_outside_by_a_link(tmp_path):
     assert load(path).external == (path.parent / "link.bin",)
 
 
+def test_external_files_in_a_copy_made_of_links(tmp_path):
+    path = external(tmp_path, "w.bin")
+    (path.parent / "w.bin").write_bytes(bytes(200))
+    (tmp_path / "secret.bin").write_bytes(bytes(200))
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for name in (path.name, "w.bin"):
+        (copy / name).symlink_to(path.parent / name)
+    assert load(copy / path.name).external == (copy / "w.bin",)
+    (copy / "w.bin").unlink()
+    (copy / "w.bin").symlink_to(tmp_path / "secret.bin")
+    refused(copy / path.name, "is outside the model's folder")
+
+
 def test_external_file_that_is_none(tmp_path):
     path = external(tmp_path, "w.bin")
     (path.parent / "w.bin").mkdir()
