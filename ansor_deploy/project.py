@@ -37,8 +37,12 @@ class Project:
     def find(cls, start: Path | None = None) -> Project:
         """The project of `start` (default: the working directory) or of a folder above it.
 
-        UsageError, with file and line, if its file says what cannot be.
+        None is looked for where the environment's ANSOR_DEPLOY_PROJECT is "none": what a build
+        system declares is all that a build of it may read. UsageError, with file and line, if the
+        project's file says what cannot be.
         """
+        if os.environ.get("ANSOR_DEPLOY_PROJECT") == "none":
+            return cls()
         here = (start or Path.cwd()).resolve()
         for folder in (here, *here.parents):
             if (folder / MARKER).is_file():

@@ -32,6 +32,12 @@ def test_the_working_directory_is_where_the_search_starts(root, monkeypatch):
     assert Project.find() == Project(root)
 
 
+def test_no_project_is_looked_for_where_none_is_wanted(root, monkeypatch):
+    marker(root, "what = 1")
+    monkeypatch.setenv("ANSOR_DEPLOY_PROJECT", "none")
+    assert Project.find(root) == Project()
+
+
 def test_the_nearest_project_counts(root):
     marker(root, 'target = "far"')
     marker(root / "deep", 'target = "near"')
