@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from .registry.record import Record
     from .report import Report
     from .session import Session
+    from .target import Target
+    from .task_list import TaskList
 
 _NAMED = 10  # missing tasks that an error lists
 
@@ -98,7 +100,19 @@ def lock_digest(lock: Lock, keys: Iterable[TaskKey]) -> str:
     return sha256(canonical_json(sorted((key.workload, what) for key, what in said.items())))
 
 
-def check_complete(model: Prepared, locked: Lock, session: Session) -> None:
+def select(model: TaskList, lock: Path, target: Target, output: Path) -> None:
+    """Write a lock with what another says of a model's tasks, in the same words.
+
+    MissingRecordError where it does not name one of them, RegistryError for a bad lock.
+    """
+    said = read_lock(lock, target, _tvm())
+    check_complete(model, said, lock)
+    keys = {task.key for task in model.tasks}
+    records = [record for key, record in said.records.items() if key in keys]
+    write_lock(output, target, _tvm(), records, said.defaults & {key.workload for key in keys})
+
+
+def check_complete(model: Prepared | TaskList, locked: Lock, lock: Path | None) -> None:
     """MissingRecordError where a lock does not name a task of the model."""
     missing = [task for task in model.tasks if not locked.names(task.key)]
     if not missing:
@@ -108,8 +122,8 @@ def check_complete(model: Prepared, locked: Lock, session: Session) -> None:
     raise MissingRecordError(
         f"it lacks {len(missing)} of the {len(model.tasks)} tasks of {model.path}: "
         + ", ".join([*names, *more]),
-        f"make them: ansor-deploy tune {model.path} --lock {session.lock}",
-        session.lock,
+        f"make them: ansor-deploy tune {model.path} --lock {lock}",
+        lock,
     )
 
 

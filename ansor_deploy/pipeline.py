@@ -88,7 +88,7 @@ def _build_frozen(model: Path, output: Path, session: Session, report: Report) -
     check_buildable(session.target)
     lock = read_lock(session)
     prepared = prepare(model, session.target, session.input_shapes, report)
-    check_complete(prepared, lock, session)
+    check_complete(prepared, lock, session.lock)
     tasks = prepared.tasks
     hits = sum(task.key in lock.records for task in tasks)
     tuned = TuneResult(len(tasks), hits, 0, len(tasks) - hits, 0, 0.0, math.nan)

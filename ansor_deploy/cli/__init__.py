@@ -6,10 +6,12 @@ the target list and registry queries answer at once.
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
@@ -20,7 +22,7 @@ from .helptext import examples, verbatim
 
 COMMANDS = (
     *("build", "plan", "tune", "run", "bench", "verify"),
-    *("registry", "targets", "devices", "rules", "hooks", "init", "doctor"),
+    *("lock", "registry", "targets", "devices", "rules", "hooks", "init", "doctor"),
 )
 
 
@@ -47,9 +49,18 @@ class CommandLine(click.Group):
         **extra: Any,
     ) -> Any:
         """Run one command and leave with its exit code: the edge where errors are caught."""
-        words = list(sys.argv[1:] if args is None else args)
+        words = list(_spelled_out(sys.argv[1:] if args is None else args))
         run = partial(super().main, words, prog_name, complete_var, standalone_mode=False, **extra)
         return leave(run, words) if standalone_mode else run()
+
+
+def _spelled_out(words: Iterable[str]) -> Iterator[str]:
+    """The words; `@FILE` stands for the lines of a file, where a system allows no more words."""
+    for word in words:
+        if word.startswith("@") and os.path.isfile(word[1:]):  # noqa: PTH113 - no path at all is none
+            yield from os.fsdecode(Path(word[1:]).read_bytes()).splitlines()
+        else:
+            yield word
 
 
 EXIT_CODES = """\
@@ -74,5 +85,6 @@ Exit codes:
 def main() -> None:
     """From an ONNX model to a tuned, verified, deployable library.
 
-    Every tuned schedule is kept in a registry, so that the next build reuses it.
+    Every tuned schedule is kept in a registry, so that the next build reuses it. An argument @FILE
+    stands for the lines of that file.
     """

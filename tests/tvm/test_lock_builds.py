@@ -126,3 +126,11 @@ def test_a_lock_brings_what_others_have_tuned(shop, tmp_path):
 def test_frozen_without_a_lock_is_refused(shop):
     refused(program(shop, "build", "model.onnx", "--frozen"), 2, "--lock FILE")
     refused(program(shop, "build", "model.onnx", "--frozen", "--lock", "none.lock"), 5, "none.lock")
+
+
+def test_a_lock_of_one_model_is_what_its_tasks_need(shop):
+    listed = program(shop, "lock", "tasks", "model.onnx", "-o", "model.tasks")
+    assert (listed.returncode, listed.stdout, listed.stderr) == (0, "", "")
+    words = ("select", "records.lock", "--tasks", "model.tasks", "-o", "model.lock")
+    assert program(shop, "lock", *words).returncode == 0
+    assert (shop / "model.lock").read_bytes() == (shop / "records.lock").read_bytes()

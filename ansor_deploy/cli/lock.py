@@ -1,0 +1,91 @@
+"""`ansor-deploy lock`: of a lock that several models share, what one of them needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .helptext import examples
+from .options import existing_file, input_shape_option, model_file, target_option
+
+if TYPE_CHECKING:
+    from ..target import Target
+
+output_option = click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    metavar="FILE",
+    help="The file to write.",
+)
+
+
+@click.group(
+    "lock",
+    epilog=examples(
+        "lock tasks net.onnx -o net.tasks",
+        "lock select records.lock --tasks net.tasks -o net.lock",
+    ),
+)
+def command() -> None:
+    """Take from a lock what one model needs.
+
+    For a build system that knows inputs by their bytes, as Bazel does: with a lock of its own, a
+    model is not built again when another's records change.
+    """
+
+
+@command.command("tasks", epilog=examples("lock tasks net.onnx -o net.tasks"))
+@click.argument("model", type=model_file)
+@output_option
+@target_option
+@input_shape_option
+def tasks_command(
+    model: Path,
+    output: Path,
+    target: str | None,
+    input_shapes: tuple[tuple[str, tuple[int, ...]], ...],
+) -> None:
+    """Write which tasks a model has.
+
+    The model and the target decide that alone.
+    """
+    from ..model.prepare import prepare
+    from ..report.plain import QuietReport
+    from ..task_list import TaskList
+    from .output import stdout_kept_clean
+
+    with stdout_kept_clean():
+        prepared = prepare(model, _target(target), dict(input_shapes), QuietReport())
+    TaskList.of(prepared).write(output)
+
+
+@command.command(
+    "select", epilog=examples("lock select records.lock --tasks net.tasks -o net.lock")
+)
+@click.argument("lock", type=existing_file)
+@click.option(
+    "--tasks", type=existing_file, required=True, metavar="FILE", help="What `lock tasks` wrote."
+)
+@output_option
+@target_option
+def select_command(lock: Path, tasks: Path, output: Path, target: str | None) -> None:
+    """Write a lock with what another says of these tasks.
+
+    Exits 5 if it does not say what becomes of each.
+    """
+    from ..locked import select
+    from ..task_list import TaskList
+
+    select(TaskList.read(tasks), lock, _target(target), output)
+
+
+def _target(name: str | None) -> Target:
+    from ..project import Project
+    from ..target import load_target
+
+    project = Project.find()
+    return load_target(name or project.target or "host", project.target_path())
