@@ -4,6 +4,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+import debian_bazel
 import pytest
 from cli_process import answer
 from hooked import SUFFIXES, Project, Ready, observed_program, require
@@ -69,3 +70,12 @@ def ready(made, tmp_path_factory):
     for folder in (project.source, project.built):
         shutil.copytree(folder, copy / folder.name, symlinks=True)
     return Ready(project, first, copy)
+
+
+@pytest.fixture(scope="module")
+def bazel(tmp_path_factory):
+    if not debian_bazel.is_installed():
+        pytest.skip("not installed: bazel-bootstrap, or Debian's packages of its repositories")
+    made = debian_bazel.Bazel(tmp_path_factory.mktemp("bazel"))
+    yield made
+    made.shut_down()

@@ -78,3 +78,10 @@ def test_a_type_without_whole_bytes_is_refused():
     told["outputs"][0]["dtype"] = "int4"
     with pytest.raises(UsageError, match="y: C has no type for int4"):
         header(told)
+
+
+def test_bazel_is_told_the_version(tmp_path):
+    folder = Path(program(tmp_path, "hooks", "bazel").stdout.strip())
+    assert {"BUILD", "WORKSPACE", "defs.bzl"} <= {path.name for path in folder.iterdir()}
+    text = (folder / "MODULE.bazel").read_text()
+    assert f'\n    version = "{ansor_deploy.__version__}",\n' in text
