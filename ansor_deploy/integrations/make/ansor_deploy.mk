@@ -37,9 +37,10 @@ ANSOR_DEPLOY_LDLIBS = $(foreach package,tvm tvm_ffi,-L$(ANSOR_DEPLOY_SITE)/$(pac
     -Wl,-rpath,$(ANSOR_DEPLOY_SITE)/$(package)/lib) -ltvm_runtime -ltvm_ffi
 
 # A line with + takes part in make's job server, but is run under -n, -q and -t, too: not by this.
-ansor_deploy_dry = $(strip $(foreach flag,n q t,$(findstring $(flag),$\
-    $(filter-out --%,$(firstword -$(MAKEFLAGS))))))
-ansor_deploy_run = $(if $(ansor_deploy_dry),$(info $(1)),$(1))
+ansor_deploy_flags = $(filter-out --%,$(firstword -$(MAKEFLAGS)))
+ansor_deploy_is = $(findstring $(1),$(ansor_deploy_flags))
+ansor_deploy_run = $(if $(call ansor_deploy_is,n),$(info $(1)),$\
+    $(if $(call ansor_deploy_is,q)$(call ansor_deploy_is,t),,$(1)))
 
 # Whatever is the default goal without this file stays it.
 ansor_deploy_goal := $(.DEFAULT_GOAL)
@@ -54,7 +55,7 @@ ansor_deploy_due = $(if $(ansor_deploy_missing)$(wildcard $(ANSOR_DEPLOY_OUT)/$(
 
 # The library's time is that of its last build, if only of one that had nothing to do: make compares
 # times. The header's is that of its last change, so that nothing is compiled again without need: its
-# recipe is empty, which makes make look at it.
+# recipe is empty, which makes make look at its time; the + has it look under -n and -q as well.
 define ansor_deploy_model
 ansor_deploy_names += $(1)
 $(1)_LIBRARY := $(ANSOR_DEPLOY_OUT)/$(1).so
@@ -66,7 +67,7 @@ $(ansor_deploy_outputs) &: $(2) $(ansor_deploy_due) | $(ANSOR_DEPLOY_OUT)
 	    --depfile $(ANSOR_DEPLOY_OUT)/$(1).d $(5))
 	@rm $(ANSOR_DEPLOY_OUT)/$(1).unfinished
 
-$(ANSOR_DEPLOY_OUT)/$(1).h: $(ANSOR_DEPLOY_OUT)/$(1).so ;
+$(ANSOR_DEPLOY_OUT)/$(1).h: $(ANSOR_DEPLOY_OUT)/$(1).so ; +
 
 .PHONY: tune-$(1)
 tune-$(1):
