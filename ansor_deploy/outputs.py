@@ -155,7 +155,7 @@ def _prefix(output: Path) -> str:
 
 def _sweep(output: Path) -> None:
     """Remove the folders that no process holds."""
-    for folder in output.parent.glob(f"{escape(_prefix(output))}*/"):
+    for folder in output.parent.glob(escape(_prefix(output)) + "[a-z0-9_]" * 8):
         with suppress(OSError):
             descriptor = os.open(folder, os.O_RDONLY)
             try:

@@ -153,8 +153,10 @@ def test_what_a_killed_build_left_is_removed_by_the_next(output):
         assert left.is_dir()  # of a build that is under way
         child.send_signal(signal.SIGKILL)
         child.wait()
+    others = output.with_name(".m.so.of-a-user")
+    others.mkdir()
     write(output, b"after")
-    assert not left.exists()
+    assert (left.exists(), others.exists()) == (False, True)
     assert previous(output)["artifact"]["bytes"] == len(b"after")
 
 
