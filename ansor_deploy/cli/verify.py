@@ -58,10 +58,10 @@ def command(
     as_json: bool,
     message_format: str,
 ) -> None:
-    """Compare a library with ONNX Runtime on its model, or look whether it is whole and valid.
+    """Check a library's numbers, or that it is whole.
 
-    With a model: exits 6 if the outputs differ on seeded inputs or, with --rebuild, if a build from
-    the lock makes other bytes.
+    With a model it is run, and compared with ONNX Runtime: exits 6 if the outputs differ on seeded
+    inputs. With --rebuild, it is built from the lock again: exits 6 if that makes other bytes.
 
     Without one nothing is loaded or run: exits 1 if the library or what lies beside it is not what
     was built, 4 if this machine, or the device, could not run it.
