@@ -118,7 +118,7 @@ def test_a_file_that_is_no_rule_is_refused(tmp_path, text, says):
     path.write_text(text)
     with pytest.raises(UsageError) as caught:
         r.load_rule(path)
-    assert caught.value.message.startswith(f"{path}: ")
+    assert caught.value.message.startswith(f"{path}:")
     assert says in caught.value.message
     assert caught.value.hint
 
