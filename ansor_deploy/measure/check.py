@@ -11,10 +11,16 @@ import numpy as np
 _SIGNIFICANDS = {"bfloat16": 8, "float8_e4m3fn": 4, "float8_e5m2": 3}
 # Half of an 8-bit float's values lie within this of each other: beyond it, nothing is checked.
 _LOOSEST = 0.1
+_PIECE = 1 << 14  # elements compared at a time: they stay in the cache
 
 
 def compare(actual: np.ndarray, expected: np.ndarray, reduction: int) -> tuple[bool, float, float]:
-    """Whether a tensor is what it should be: (ok, max_abs_err, max_rel_err).
+    """Whether a tensor is what it should be (see `Expected`): (ok, max_abs_err, max_rel_err)."""
+    return Expected(expected, reduction).compare(actual)
+
+
+class Expected:
+    """A tensor that others should equal; what telling so needs of it is worked out once.
 
     Integers and booleans must be equal. Of floats, NaN must stand where NaN is expected, and
     infinities where they are, with their sign. All others may differ by
@@ -25,20 +31,43 @@ def compare(actual: np.ndarray, expected: np.ndarray, reduction: int) -> tuple[b
     576). reduction: the longest sum behind an element. Schedules add in different orders, and
     the errors of a sum in random order grow with the square root of its length; 64 covers
     contracted multiply-adds and elementwise functions. The bound is relative to the largest
-    magnitude because an element near zero may be a difference of large ones. max_rel_err is
-    relative to it as well. A differing shape or type is infinitely wrong.
+    magnitude because an element near zero may be a difference of large ones.
     """
-    if actual.shape != expected.shape or actual.dtype != expected.dtype:
-        return False, math.inf, math.inf
-    if expected.size == 0:
-        return True, 0.0, 0.0
-    if expected.dtype == np.bool_:  # a byte that is neither 0 nor 1 was never written
-        actual, expected = actual.view(np.uint8), expected.view(np.uint8)
-    a, e = actual.astype(np.float64), expected.astype(np.float64)
-    if np.issubdtype(expected.dtype, np.integer):
-        errors = np.abs(a - e)
-        return bool(np.array_equal(actual, expected)), *_maxima(errors, e)
-    return _compare_floats(a, e, tolerance(expected.dtype, reduction))
+
+    def __init__(self, array: np.ndarray, reduction: int) -> None:
+        self._array = array
+        values = _bytes_of_bools(array).reshape(-1).astype(np.float64)
+        self._finite = np.isfinite(values)
+        self._whole = bool(self._finite.all())
+        self._odd = values[~self._finite]
+        self._values = values if self._whole else values[self._finite]
+        self._largest = float(np.abs(self._values).max(initial=0.0))
+        self._exact = array.dtype == np.bool_ or np.issubdtype(array.dtype, np.integer)
+        self._rtol = 0.0 if self._exact else tolerance(array.dtype, reduction)
+
+    def compare(self, actual: np.ndarray) -> tuple[bool, float, float]:
+        """(ok, max_abs_err, max_rel_err), the latter relative to the largest magnitude.
+
+        A differing shape or type is infinitely wrong.
+        """
+        if actual.shape != self._array.shape or actual.dtype != self._array.dtype:
+            return False, math.inf, math.inf
+        values = _bytes_of_bools(actual).reshape(-1)
+        if not self._whole:
+            odd = values[~self._finite].astype(np.float64)
+            if not np.array_equal(odd, self._odd, equal_nan=True):
+                return False, math.inf, math.inf
+            values = values[self._finite]
+        worst = _largest_difference(values, self._values)
+        if not math.isfinite(worst):
+            return False, math.inf, math.inf
+        same = not self._exact or np.array_equal(values, _bytes_of_bools(self._array).reshape(-1))
+        return same and worst <= self._rtol * self._largest, worst, self._relative(worst)
+
+    def _relative(self, worst: float) -> float:
+        if worst == 0.0:
+            return 0.0
+        return worst / self._largest if self._largest else math.inf
 
 
 def tolerance(dtype: Any, reduction: int) -> float:
@@ -48,21 +77,19 @@ def tolerance(dtype: Any, reduction: int) -> float:
     return min(_LOOSEST, eps * (64 + 8 * math.sqrt(max(1, reduction))))
 
 
-def _compare_floats(a: np.ndarray, e: np.ndarray, rtol: float) -> tuple[bool, float, float]:
-    finite = np.isfinite(e)
-    if not np.array_equal(a[~finite], e[~finite], equal_nan=True):
-        return False, math.inf, math.inf
-    a, e = a[finite], e[finite]
-    if not np.isfinite(a).all():
-        return False, math.inf, math.inf
-    if a.size == 0:
-        return True, 0.0, 0.0
-    errors = np.abs(a - e)
-    return bool(errors.max() <= rtol * np.abs(e).max()), *_maxima(errors, e)
+def _bytes_of_bools(array: np.ndarray) -> np.ndarray:
+    """A byte that is neither 0 nor 1 was never written, and is no boolean."""
+    return array.view(np.uint8) if array.dtype == np.bool_ else array
 
 
-def _maxima(errors: np.ndarray, expected: np.ndarray) -> tuple[float, float]:
-    worst, largest = float(errors.max()), float(np.abs(expected).max())
-    if worst == 0.0:
-        return 0.0, 0.0
-    return worst, worst / largest if largest else math.inf
+def _largest_difference(actual: np.ndarray, expected: np.ndarray) -> float:
+    """Of two flat arrays; not finite where one of the elements is not."""
+    worst = 0.0
+    for start in range(0, actual.size, _PIECE):
+        piece = actual[start : start + _PIECE].astype(np.float64)
+        piece -= expected[start : start + _PIECE]
+        largest = float(np.abs(piece, out=piece).max())
+        if not math.isfinite(largest):
+            return largest
+        worst = max(worst, largest)
+    return worst

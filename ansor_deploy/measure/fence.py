@@ -19,17 +19,21 @@ _FENCE = 0x7F
 class Fenced:
     """A tensor on the CPU that holds an array, and that can tell whether it still does.
 
-    size: of the tensor, in bytes.
+    size: of the tensor, in bytes. array: what it holds at any time, in the same memory.
     The memory is the runtime's own: NumPy asks for huge pages, which a deployed library has not.
     """
 
     def __init__(self, array: np.ndarray) -> None:
-        self._image = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        self.size = size = self._image.size
+        image = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        self.size = size = image.size
+        # In the largest words that divide it, which are compared the fastest.
+        word = next(f"u{width}" for width in (8, 4, 2, 1) if size % width == 0)
         whole = np.from_dlpack(runtime.empty((size + 2 * _BYTES,), "uint8"))
-        self._inside = whole[_BYTES : _BYTES + size]
+        self._image = image.view(word)
+        self._inside = whole[_BYTES : _BYTES + size].view(word)
         self._fences = whole[:_BYTES], whole[_BYTES + size :]
-        self.tensor = runtime.view(self._inside, array.shape, str(array.dtype))
+        self.array = self._inside.view(array.dtype).reshape(array.shape)
+        self.tensor = runtime.view(self._inside.view(np.uint8), array.shape, str(array.dtype))
         self.restore()
 
     def restore(self) -> None:

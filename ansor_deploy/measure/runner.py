@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from .. import runtime
-from .check import compare
+from .check import Expected
 from .child import describe
 from .fence import Fenced
 from .limits import limit_memory
@@ -86,7 +86,7 @@ def reference(payload: dict[str, Any]) -> dict[str, Any]:
         bound.clock()
         if fault := bound.trespass():
             raise ValueError(f"the program {fault}")
-        outputs = [runtime.array(output.tensor) for output in bound.outputs]
+        outputs = [output.array for output in bound.outputs]
         if not any(_mostly_nan(output) for output in outputs):
             break
     raw = {f"o{at}": np.frombuffer(o.tobytes(), np.uint8) for at, o in enumerate(outputs)}
@@ -116,14 +116,14 @@ def checked(payload: dict[str, Any]) -> tuple[Bound | None, dict[str, Any]]:
         return None, outcome("load", describe(error))
     bound = bind(library, payload, positive)
     bound.clock()
-    fault, errors = _check(bound, expected, payload["signature"]["reduction"])
+    fault, errors = _check(bound, expected)
     return bound, outcome("wrong-output" if fault else "", fault, errors)
 
 
 def recheck(bound: Bound, payload: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     """The outcome of what was timed: void, if it was not right any more at the end."""
     _, expected = _expected(payload["expected"], json.dumps(payload["signature"]))
-    fault, errors = _check(bound, expected, payload["signature"]["reduction"])
+    fault, errors = _check(bound, expected)
     if fault:
         return outcome("wrong-output", f"right at first; repeated, it {fault}", errors)
     return {**found, "errors": errors}
@@ -179,22 +179,21 @@ def _inputs(spec: str, seed: int, positive: bool) -> list[Fenced]:
 
 
 @lru_cache(maxsize=1)
-def _expected(path: str, spec: str) -> tuple[bool, list[np.ndarray]]:
+def _expected(path: str, spec: str) -> tuple[bool, list[Expected]]:
     signature = Signature.from_json(json.loads(spec))
     with np.load(path, allow_pickle=False) as file:
         outputs = [
             file[f"o{k}"].view(numpy_dtype(signature.dtypes[at])).reshape(signature.shapes[at])
             for k, at in enumerate(signature.outputs)
         ]
-        return bool(file["positive"]), outputs
+        right = [Expected(output, signature.reduction) for output in outputs]
+        return bool(file["positive"]), right
 
 
-def _check(
-    bound: Bound, expected: list[np.ndarray], reduction: int
-) -> tuple[str, dict[str, float]]:
+def _check(bound: Bound, expected: list[Expected]) -> tuple[str, dict[str, float]]:
     """What is wrong with the outputs, or was done beside them, in words; the largest errors."""
-    outputs = [runtime.array(output.tensor) for output in bound.outputs]
-    compared = [compare(o, e, reduction) for o, e in zip(outputs, expected, strict=True)]
+    pairs = zip(bound.outputs, expected, strict=True)
+    compared = [right.compare(output.array) for output, right in pairs]
     worst = max(error for _, error, _ in compared)
     relative = max(error for _, _, error in compared)
     errors = {"max_abs_err": worst, "max_rel_err": relative}

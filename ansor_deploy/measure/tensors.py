@@ -6,6 +6,7 @@ And tensors as bytes, for the way to a board and back. NumPy only: a board has n
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -88,9 +89,14 @@ def poisoned(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
     swallow one: NaN and infinities; of integers, very large and very small ones.
     """
     if dtype == np.bool_ or np.issubdtype(dtype, np.integer):
-        raw = np.resize(np.repeat(_BYTE_POISON, dtype.itemsize), (*shape, dtype.itemsize))
-        return raw.view(dtype).reshape(shape)
-    return np.resize(_FLOAT_POISON, shape).astype(dtype)
+        kinds = np.repeat(_BYTE_POISON, dtype.itemsize)
+    else:
+        kinds = _FLOAT_POISON.astype(dtype)
+    bits = kinds.view(f"u{dtype.itemsize}")  # NumPy would make a proper boolean of a byte
+    made = np.empty(math.prod(shape), bits.dtype)
+    for at, kind in enumerate(bits):
+        made[at :: len(bits)] = kind
+    return made.view(dtype).reshape(shape)
 
 
 def numpy_dtype(name: str) -> np.dtype:
