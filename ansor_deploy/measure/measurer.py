@@ -219,49 +219,54 @@ class Measurer:
     def _run_on(
         self, runner: SiteRunner, batch: Batch, built: dict[int, Built | BuildFailure]
     ) -> None:
-        """The rest of the batch on one site, a chunk after the other."""
+        """The rest of the batch on one site, chunk by chunk, the reference kernel in between."""
+        pulse = 0.0
         while (start := len(batch.outcomes)) < len(batch.traces):
             chunk = range(start, min(start + CHUNK, len(batch.traces)))
-            for at in chunk:
-                if batch.halt.is_set():
-                    raise Stopped
-                if at not in built:
-                    built[at] = self.builder.result(batch.building[at])
-            batch.outcomes += self._steady(runner, batch, [built[at] for at in chunk], chunk)
+            outcomes, pulse = self._steady(runner, batch, built, chunk, pulse)
+            batch.outcomes += outcomes
             self._losses.pop(runner.site.name, None)
 
     def _steady(
         self,
         runner: SiteRunner,
         batch: Batch,
-        built: Sequence[Built | BuildFailure],
+        built: dict[int, Built | BuildFailure],
         chunk: range,
-    ) -> list[Outcome]:
-        """A chunk's outcomes; the better of two where the site's speed changed meanwhile."""
+        before: float,
+    ) -> tuple[list[Outcome], float]:
+        """A chunk's outcomes, the better of two where the site's speed changed meanwhile.
+
+        And what the reference kernel took after it. before: what it took; 0 if not known yet.
+        """
         with _turn(runner.site):
-            before = self._pulse(runner)
+            before = before or self._pulse(runner)
             outcomes = list(self._each(runner, batch, built, chunk))
-            changed = drift(before, self._pulse(runner))
+            after = self._pulse(runner)
+            changed = drift(before, after)
             if changed > DRIFT:
                 self._note_drift(runner.site, changed)
                 again = list(self._each(runner, batch, built, chunk))
                 # What disturbs a run makes it slower: the faster is nearer to the truth.
                 pairs = zip(outcomes, again, strict=True)
                 outcomes = [min(pair, key=lambda one: one.latency) for pair in pairs]
-        return outcomes
+        return outcomes, after
 
     def _each(
         self,
         runner: SiteRunner,
         batch: Batch,
-        built: Sequence[Built | BuildFailure],
+        built: dict[int, Built | BuildFailure],
         chunk: range,
     ) -> Iterator[Outcome]:
+        """Each candidate as soon as it is built: a board need not wait for the rest."""
         best = min([batch.best, *(outcome.latency for outcome in batch.outcomes)])
-        for at, library in zip(chunk, built, strict=True):
+        for at in chunk:
+            if at not in built:
+                built[at] = self.builder.result(batch.building[at])
             if batch.halt.is_set():
                 raise Stopped
-            outcome = runner.run(batch.task, library, batch.traces[at], best)
+            outcome = runner.run(batch.task, built[at], batch.traces[at], best)
             best = min(best, outcome.latency)
             yield outcome
 
