@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ._tvm import VERSION
@@ -10,7 +11,8 @@ from .measure.verdict import winner
 from .registry.record import Record
 
 if TYPE_CHECKING:
-    from .measure.measurer import Measurer
+    from .measure.measurer import Batch, Measurer
+    from .measure.outcome import Outcome
     from .model.tasks import Task
     from .registry.record import Provenance
     from .registry.store import Registry
@@ -19,25 +21,35 @@ CLOSE = 0.1  # share within which a single timing may be wrong about who is fast
 KNOWN = 256  # records of a task that the winner is noted to have beaten
 
 
-def settle(
-    task: Task,
-    before: Record | None,
-    default: str,
-    measurer: Measurer,
-    registry: Registry,
-    where: Provenance,
-) -> Record | None:
-    """The record that a build is to use: of the winner, or the one that stands in a tie.
+@dataclass(frozen=True)
+class Final:
+    """A contest under way. before: the best record of before this run."""
+
+    task: Task
+    before: Record | None
+    submitted: tuple[Batch, Future[list[Outcome]]]
+
+
+def begin(task: Task, before: Record | None, default: str, measurer: Measurer) -> Final:
+    """Let the fastest few run in turns with the incumbent, and with the default schedule anyway.
 
     A single timing is a lucky one: of many candidates, the best is the one whose luck was best.
-    Therefore the fastest few run in turns with the incumbent, which is the best record of before
-    this run, else the default schedule, and with the latter anyway. default: its trace. where: it
-    is measured, and what found it if nothing that is known did. None where nothing that runs is
-    known.
+    The incumbent is the best record of before this run, else the default schedule. default: the
+    latter's trace.
     """
     incumbent = before.trace if before else default
     traces = list(dict.fromkeys([incumbent, *measurer.finalists(task, CLOSE), default]))
-    outcomes = measurer.contest(task, traces, default)
+    return Final(task, before, measurer.submit_contest(task, traces, default))
+
+
+def end(final: Final, measurer: Measurer, registry: Registry, where: Provenance) -> Record | None:
+    """The record that a build is to use: of the winner, or the one that stands in a tie.
+
+    where: it was measured, and what found it if nothing that is known did. None where nothing
+    that runs is known.
+    """
+    task, before = final.task, final.before
+    outcomes = measurer.wait(final.submitted)
     won = outcomes[winner([outcome.seconds for outcome in outcomes])]
     known = registry.top(task.key, VERSION, KNOWN)
     if won.error or not won.proof:

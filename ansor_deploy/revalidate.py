@@ -11,10 +11,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from . import __version__
+from . import __version__, contest
 from ._tvm import VERSION
 from .compile import schedule
-from .contest import settle
 from .evidence import measurement, now, provenance
 from .measure.outcome import INFRASTRUCTURE, Outcome
 from .registry.leases import Holder
@@ -171,7 +170,8 @@ class _Trial:
         rules = rule_set(self.session.rules, target.kind)
         default = dump(default_schedule(self.task.mod, target, rules).trace)
         here = provenance("default", "", self.session.seed)
-        return settle(self.task, before, default, self.measurer, self.registry, here)
+        final = contest.begin(self.task, before, default, self.measurer)
+        return contest.end(final, self.measurer, self.registry, here)
 
     def _end(self, records: Sequence[Record], right: Sequence[Record], best: Record | None) -> None:
         """Where one of them is the best, the search that found it need not be made again."""

@@ -9,8 +9,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from . import contest
 from ._tvm import VERSION
-from .contest import settle
 from .errors import DeviceError
 from .evidence import measurement, now, provenance
 from .interrupt import check
@@ -165,14 +165,22 @@ class Tuning:
         searched = [s for s in self.scheduler.standings if len(s.history) > 1]
         if searched:
             self.report.stage("settle", f"the best few of {len(searched)} tasks in turns")
+        under_way: deque[tuple[Standing, contest.Final]] = deque()
         for standing in searched:
             check()
             task = standing.task
             default = self._default(task)
             before = self.before.get(task.key)
-            record = settle(task, before, default, self.measurer, self.registry, self._where())
-            if record is not None:
-                standing.best = record.latency
+            under_way.append((standing, contest.begin(task, before, default, self.measurer)))
+            if len(under_way) == self.measurer.depth:
+                self._end_final(*under_way.popleft())
+        for one in under_way:
+            self._end_final(*one)
+
+    def _end_final(self, standing: Standing, final: contest.Final) -> None:
+        record = contest.end(final, self.measurer, self.registry, self._where())
+        if record is not None:
+            standing.best = record.latency
 
     def _propose_safely(self, standing: Standing, count: int) -> list[str]:
         """A search that fails costs its task the tuning, and no other task anything."""

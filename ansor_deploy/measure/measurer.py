@@ -167,15 +167,23 @@ class Measurer:
 
         default: trace of the default schedule, whose library is there already.
         """
+        return self.wait(self.submit_contest(task, traces, default))
+
+    def submit_contest(
+        self, task: Task, traces: Sequence[str], default: str
+    ) -> tuple[Batch, Future[list[Outcome]]]:
+        """Begin a contest that `wait` ends."""
         kept = {t: built for t, (_, built) in self._kept.get(task.workload.key, {}).items()}
-        known: dict[str, Built | BuildFailure] = {default: self._oracle(task, "default"), **kept}
-        missing = [trace for trace in traces if trace not in known]
         text = task.workload.text
-        made = self.builder.build([BuildJob(text, "trace", trace) for trace in missing])
-        known |= dict(zip(missing, made, strict=True))
-        libraries = [known[trace] for trace in traces]
-        batch = Batch(task, traces, math.inf, [])
-        return self.wait((batch, self._begin(self._contest, batch, libraries)))
+        building = {
+            trace: self.builder.submit(BuildJob(text, "trace", trace))
+            for trace in traces
+            if trace not in kept and trace != default
+        }
+        batch = Batch(task, traces, math.inf, list(building.values()))
+        if default not in kept:
+            building[default] = self._library(task, "default")
+        return batch, self._begin(self._contest, batch, kept, building)
 
     def finalists(self, task: Task, within: float) -> list[str]:
         """Traces of the fastest measured here, those within a share of the best, best first."""
@@ -270,7 +278,11 @@ class Measurer:
             best = min(best, outcome.latency)
             yield outcome
 
-    def _contest(self, batch: Batch, built: Sequence[Built | BuildFailure]) -> list[Outcome]:
+    def _contest(
+        self, batch: Batch, kept: dict[str, Built], building: dict[str, Future[dict[str, Any]]]
+    ) -> list[Outcome]:
+        made = {trace: self.builder.result(one) for trace, one in building.items()}
+        built: list[Built | BuildFailure] = [(kept | made)[trace] for trace in batch.traces]
         while True:
             with self._site(batch) as runner, _turn(runner.site):
                 return runner.contest(batch.task, built, batch.traces)
