@@ -91,18 +91,28 @@ class Tuning:
     def spend(self) -> None:
         """Batch after batch; at the end, settle the winners and note which searches are over."""
         under_way: deque[_UnderWay] = deque()
-        while True:
-            while len(under_way) < self.measurer.depth and (batch := self._begin()) is not None:
-                under_way.append(batch)
-            if not under_way:
-                break
-            self._end_batch(under_way.popleft())
+        try:
+            self._measure(under_way)
+        except BaseException:  # interrupted, or no device is left
+            for batch in under_way:
+                self._keep(batch.standing, _known(batch.submitted[0].outcomes))
+            raise
         self._settle()
         created = now()
         looked_at = [s for s in self.scheduler.standings if s.history or s.measured]
         # What is good enough for one goal may not be for another: that search is not over.
         over = [s for s in looked_at if s.ended != "goal"]
         self.registry.add_searches([self._end(standing, created) for standing in over])
+
+    def _measure(self, under_way: deque[_UnderWay]) -> None:
+        """Until nothing is left. under_way: the batches that were begun and have not ended."""
+        while True:
+            while len(under_way) < self.measurer.depth and (batch := self._begin()) is not None:
+                under_way.append(batch)
+            if not under_way:
+                break
+            outcomes = self.measurer.wait(under_way[0].submitted)
+            self._end_batch(under_way.popleft(), outcomes)
 
     def note_cost(self) -> None:
         """What the trials took, for the price of the next plan."""
@@ -138,13 +148,8 @@ class Tuning:
             standing.history.append(standing.best)
         return None
 
-    def _end_batch(self, batch: _UnderWay) -> None:
+    def _end_batch(self, batch: _UnderWay, outcomes: Sequence[Outcome]) -> None:
         standing = batch.standing
-        try:
-            outcomes = self.measurer.wait(batch.submitted)
-        except BaseException:  # interrupted, or no device is left
-            self._keep(standing, _known(batch.submitted[0].outcomes))
-            raise
         self.under_way -= len(outcomes)
         standing.busy = False
         known = _known(outcomes)

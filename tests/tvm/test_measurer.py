@@ -184,6 +184,22 @@ def test_what_was_measured_of_a_batch_whose_board_is_lost_is_kept(boards, monkey
         assert registry.stats()["measurements"] == 1 + measuring.CHUNK
 
 
+def test_what_was_measured_on_every_lost_board_is_kept(boards, monkeypatch, tmp_path):
+    monkeypatch.setattr(Measurer, "_pulse", lambda *_: 1.0)
+    weights = {"v": randn(0, 64, 64), "w": randn(0, 64, 96)}
+    nodes = [node("MatMul", "x v", "z"), node("MatMul", "z w", "y")]
+    onnx.save(model(nodes, {"x": (64, 64)}, constants=weights), tmp_path / "net.onnx")
+    session = Session(TARGET, tmp_path / "r.db", Budget(trials=34))
+    for board in boards:
+        board.lives = 1 + measuring.CHUNK + 2
+    with Registry.open(session.registry, write=True) as registry:
+        prepared = intake.read([tmp_path / "net.onnx"], session, registry, QuietReport())
+        planned = pipeline._plan(prepared, session, registry)
+        with pytest.raises(DeviceLost, match="no device is left"):
+            tune_plan(planned, session, registry, QuietReport(), Place("both", tuple(boards)))
+        assert registry.stats()["measurements"] == 2 + 2 * measuring.CHUNK
+
+
 def test_an_interrupted_search_for_a_board_ends_at_once(boards, monkeypatch):
     monkeypatch.setattr(measuring, "RETURN_SECONDS", (3600,))
     left, _ = boards
