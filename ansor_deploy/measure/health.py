@@ -6,8 +6,22 @@ and the caches, as candidates do, so a clock that falls or a neighbour that wake
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from ..errors import DeviceError
+from ..model.canonical_text import parse
+from .build import Builder, BuildFailure, BuildJob
+from .signature import signature
+from .worker import WorkerFailure
+
+if TYPE_CHECKING:
+    from ..target import Target
+    from .site_runner import SiteRunner
+
 # Another's work, or a falling clock, must change the kernel's time by this share to be noticed.
 DRIFT = 0.15
+# A board on which the kernel takes so many times what it took at first measures something else.
+UNFIT = 3.0
 
 SIDE = 192
 TEXT = f"""
@@ -28,3 +42,42 @@ def main(a: T.Buffer(({SIDE}, {SIDE}), "float32"), b: T.Buffer(({SIDE}, {SIDE}),
 def drift(before: float, after: float) -> float:
     """By which share the slower of two times of the kernel exceeds the other."""
     return max(before, after) / min(before, after) - 1
+
+
+class Unfit(Exception):  # noqa: N818 - the term
+    """A site does not run the reference kernel, or far slower than it did."""
+
+
+class Health:
+    """Takes the time of the reference kernel on the sites of one target."""
+
+    def __init__(self, builder: Builder, target: Target) -> None:
+        self._builder, self._target = builder, target
+        self._spec = signature(parse(TEXT))
+        self._first: dict[str, float] = {}  # seconds, of each site
+
+    def start(self) -> None:
+        """Have the kernel built, in the background."""
+        self._kernel = self._builder.submit(BuildJob(TEXT, "default"))
+
+    def pulse(self, runner: SiteRunner) -> float:
+        """Seconds that the kernel takes there now.
+
+        Unfit where it does not run, or a board has become far slower than it was at first: what
+        this machine does beside measuring is its user's to know. DeviceError where it cannot be
+        built.
+        """
+        kernel = self._builder.result(self._kernel)
+        if isinstance(kernel, BuildFailure):
+            raise DeviceError(
+                f"the reference kernel cannot be built for {self._target.name}: {kernel.message}",
+                "run `ansor-deploy doctor`",
+            )
+        try:
+            seconds = runner.pulse(kernel, self._spec)
+        except WorkerFailure as failure:
+            raise Unfit(failure.message) from failure
+        times = seconds / self._first.setdefault(runner.site.name, seconds)
+        if runner.site.remote and times > UNFIT:
+            raise Unfit(f"the reference kernel takes {times:.1f} times as long as at first")
+        return seconds

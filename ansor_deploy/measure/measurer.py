@@ -14,17 +14,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DeviceError, DeviceLost
-from ..model.canonical_text import parse
 from ..target import Target
 from .build import Builder, BuildFailure, BuildJob, Built
 from .exclusive import exclusive
-from .health import DRIFT, TEXT, drift
+from .health import DRIFT, Health, Unfit, drift
 from .outcome import Outcome
 from .scratch import Scratch
-from .signature import signature
 from .site import LocalSite, Site
 from .site_runner import SiteRunner
-from .worker import WorkerFailure
 
 if TYPE_CHECKING:
     from ..model.tasks import Task
@@ -94,7 +91,7 @@ class Measurer:
         self._lock = threading.Lock()
         self._oracles: dict[tuple[str, str], Future[dict[str, Any]]] = {}
         self._kept: dict[str, dict[str, tuple[float, Built]]] = {}
-        self._kernel_spec = signature(parse(TEXT))
+        self._health = Health(self.builder, target)
         self._told_of_drift = False
         self.repeated = 0  # chunks measured again because a site's speed changed
 
@@ -103,7 +100,7 @@ class Measurer:
             self.builder.start()
             for site in self.sites:
                 site.start()
-            self._kernel = self.builder.submit(BuildJob(TEXT, "default"))
+            self._health.start()
         except BaseException:
             self.close()
             raise
@@ -288,17 +285,7 @@ class Measurer:
                 return runner.contest(batch.task, built, batch.traces)
 
     def _pulse(self, runner: SiteRunner) -> float:
-        """Seconds of the reference kernel. DeviceError where the site cannot run it."""
-        kernel = self.builder.result(self._kernel)
-        if isinstance(kernel, BuildFailure):
-            raise DeviceError(
-                f"the reference kernel cannot be built for {self._target.name}: {kernel.message}",
-                "run `ansor-deploy doctor`",
-            )
-        try:
-            return runner.pulse(kernel, self._kernel_spec)
-        except WorkerFailure as failure:
-            raise Unfit(failure.message) from failure
+        return self._health.pulse(runner)
 
     @contextmanager
     def _site(self, batch: Batch) -> Iterator[SiteRunner]:
@@ -395,10 +382,6 @@ class Measurer:
         for trace in [t for t in ranked if math.isinf(kept[t][0])] + ranked[KEEP:]:
             if trace in kept:
                 kept.pop(trace)[1].path.unlink(missing_ok=True)
-
-
-class Unfit(Exception):  # noqa: N818 - the term
-    """A site does not run the reference kernel."""
 
 
 def _turn(site: Site) -> AbstractContextManager[None]:

@@ -14,6 +14,8 @@ from ansor_deploy.errors import DeviceLost
 from ansor_deploy.measure import measurer as measuring
 from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.measure.site import LocalSite
+from ansor_deploy.measure.site_runner import SiteRunner
+from ansor_deploy.measure.worker import WorkerFailure
 from ansor_deploy.model.tasks import task_of
 from ansor_deploy.places import Place
 from ansor_deploy.plan import Budget
@@ -215,7 +217,7 @@ def test_a_board_that_fails_the_reference_kernel_is_given_up(boards, monkeypatch
     left, _ = boards
     unfit, task = [], conv()
     monkeypatch.setattr(
-        left, "call", lambda *_: (_ for _ in ()).throw(measuring.WorkerFailure("crash", "SIGILL"))
+        left, "call", lambda *_: (_ for _ in ()).throw(WorkerFailure("crash", "SIGILL"))
     )
     with Measurer(TARGET, boards, unfit=lambda *told: unfit.append(told)) as measurer:
         submitted = [measurer.submit(task, [default_trace(task)]) for _ in range(3)]
@@ -234,3 +236,14 @@ def test_builds_for_a_board_overlap_its_runs(boards):
         measurer.wait(first)
         assert all(building.done() for building in second[0].building)
         assert len(measurer.wait(second)) == 2
+
+
+def test_a_board_that_became_far_slower_is_given_up(boards, monkeypatch):
+    left, _ = boards
+    unfit, task, times = [], conv(), iter([1.0, 1.0, 1.0, 4.0])
+    monkeypatch.setattr(SiteRunner, "pulse", lambda *_: next(times))
+    with Measurer(TARGET, [left], unfit=lambda *told: unfit.append(told)) as measurer:
+        assert measurer.measure(task, [default_trace(task)])
+        with pytest.raises(DeviceLost, match="no device is left"):
+            measurer.measure(task, [default_trace(task)])
+    assert unfit == [("left", "the reference kernel takes 4.0 times as long as at first")]
