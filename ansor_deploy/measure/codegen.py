@@ -6,18 +6,22 @@
     compute(x, packed, out)                 what is timed
 
 As in a deployed library, a block that packs a constant is a function of its own. Machine code is
-generated once, and `linker.py` links it in milliseconds.
+generated once, and `linker.py` links it in milliseconds; what packs is the same in many candidates
+of a task, and is kept for the next. How a function checks its arguments is left out: they are the
+task's, and the code for it, which no kernel is part of, would take a sixth of the time.
 """
 
 from __future__ import annotations
 
 import json
+import tempfile
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from .._tvm import relax, structural_walk, tirx, tvm
-from ..linker import link_candidate
+from .._tvm import relax, structural_equal, structural_hash, structural_walk, tirx, tvm
+from ..linker import export, link_candidate
 from ..model.canonical_text import parse
 from ..model.importer import tvm_target
 from ..search.default import default_schedule
@@ -39,10 +43,43 @@ def build(payload: dict[str, Any]) -> dict[str, Any]:
     """
     mod, target = _parsed(payload["text"]), _target(payload["target"])
     functions, steps = _split(_scheduled(mod, target, payload))
-    with tvm_target(target), tvm.transform.PassContext(opt_level=3):
-        library = tvm.compile(tvm.IRModule(functions), tvm_target(target)).mod
-    link_candidate(library, Path(payload["path"]), target)
+    path = Path(payload["path"])
+    if target.gpu is None:
+        packing = [_kept_object(_Program(functions.pop(s["function"])), target) for s in steps[:-1]]
+        link_candidate([*packing, _object(functions, target)], path, target)
+    else:
+        export(_compiled(functions, target), path, target)
     return {"path": payload["path"], "steps": steps}
+
+
+def _compiled(functions: dict[str, Any], target: Target) -> Any:
+    config = {"tirx.disable_assert": True}
+    with tvm_target(target), tvm.transform.PassContext(opt_level=3, config=config):
+        return tvm.compile(tvm.IRModule(functions), tvm_target(target)).mod
+
+
+def _object(functions: dict[str, Any], target: Target) -> bytes:
+    with tempfile.NamedTemporaryFile(suffix=".o") as file:
+        _compiled(functions, target).write_to_file(file.name, "o")
+        return Path(file.name).read_bytes()
+
+
+@dataclass(frozen=True)
+class _Program:
+    """A function that equals another of the same structure."""
+
+    func: Any
+
+    def __hash__(self) -> int:
+        return int(structural_hash(self.func))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Program) and bool(structural_equal(self.func, other.func))
+
+
+@lru_cache(maxsize=64)
+def _kept_object(program: _Program, target: Target) -> bytes:
+    return _object({program.func.attrs["global_symbol"]: program.func}, target)
 
 
 @lru_cache(maxsize=2)
