@@ -17,7 +17,12 @@ def test_the_ratio_is_that_of_the_medians():
     assert boards.ratio(RUNS) == pytest.approx((32 / 20) / (32 / 64))
 
 
+def test_the_range_is_that_of_the_rounds():
+    assert boards.span(RUNS) == pytest.approx((64 / 40, 32.0))
+
+
 def test_the_file_has_every_run():
     found = boards.summary(RUNS, 0.25)
     assert found["build_seconds"] == 0.25
+    assert found["range"] == boards.span(RUNS)
     assert [run["seconds"] for run in found["runs"]] == [64.0, 40.0, 32.0, 20.0, 320.0, 10.0]
