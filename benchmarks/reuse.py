@@ -1,16 +1,19 @@
 """What a registry of four networks is worth to a fifth.
 
-    python benchmarks/reuse.py [--new mobilenet_v2_075] [--known squeezenet,...] [--tasks 8]
-                               [--trials 64] [--seeds 3] [--registry FILE] [--small] [--json FILE]
+    python benchmarks/reuse.py [--new light_inception_v2] [--known ...] [--tasks 12] [--trials 64]
+                               [--seeds 3] [--registry FILE] [--recorded FILE] [--small]
+                               [--json FILE]
 
 The known networks are tuned into one registry. The new one's tasks are then exact (its own
-schedule is there), near (that of another size is) or missing. Each near task is searched twice,
-with its neighbours and as if it had none; the cost model knows the four networks both times.
+schedule is there), near (that of another size is) or missing. Each near task is searched three
+times: cold, with an empty registry; with what the cost model learnt of the four networks; and with
+that and its neighbours, as a build with the registry does.
 
-What a search held best after so many trials is a lucky timing, which is why a build lets the best
-few run in turns. The same is done here, for the best few at every moment of either search, all of
-them together: the trials counted are those after which a build would have shipped what is as fast
-as what the search without neighbours ended with, give or take a fiftieth.
+So that chance has no say, all programs of a near task (at most --programs) are measured once, and
+the searches, under many seeds, are told what was measured then. What a search held best after so
+many trials is a lucky timing, which is why a build lets the best few run in turns. The same is
+done here with the best of all: the trials counted are those after which a build would have shipped
+what is as fast as what the cold search ended with, but for what a contest calls a tie.
 """
 
 from __future__ import annotations
@@ -19,16 +22,20 @@ import argparse
 import json
 import statistics
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import onnx
 import searching
+import spaces
 import zoo
+from spaces import Space
 
 from ansor_deploy.measure.measurer import KEEP, Measurer
-from ansor_deploy.measure.outcome import Outcome
+from ansor_deploy.measure.outcome import UNMEASURED, Outcome
+from ansor_deploy.measure.verdict import MARGIN
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.pipeline import plan, tune
 from ansor_deploy.plan import Budget, Plan, PlanRow
@@ -37,20 +44,20 @@ from ansor_deploy.registry.store import Registry
 from ansor_deploy.report.plain import QuietReport
 from ansor_deploy.rule import shipped_rules
 from ansor_deploy.search import Search, open_search
-from ansor_deploy.search.default import default_schedule
-from ansor_deploy.search.kit import open_kit
-from ansor_deploy.search.trace import dump
+from ansor_deploy.search.kit import SearchKit, open_kit
 from ansor_deploy.session import Session
 from ansor_deploy.target import Target
 
-AS_FAST = 0.02  # share by which two schedules may differ that count as equally fast
-KNOWN = ("squeezenet", "resnet50", "mobilenet_v2", "bert_base")
+SEARCHES = ("cold", "model", "near")
+KNOWN = ("light_squeezenet", "light_resnet50", "light_vgg19", "light_inception_v1")
+LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"  # networks that come with onnx
 VARIANTS: dict[str, Callable[[], onnx.ModelProto]] = {
     **zoo.NETWORKS,
     "mobilenet_v2_075": lambda: zoo.mobilenet_v2(width=0.75, size=192),
     "resnet50_160": lambda: zoo.resnet50(size=160),
     "squeezenet_160": lambda: zoo.squeezenet(size=160),
     "bert_64": lambda: zoo.bert_base(sequence=64),
+    **{path.stem: partial(onnx.load, path) for path in sorted(LIGHT.glob("light_*.onnx"))},
 }
 SMALL: dict[str, Callable[[], onnx.ModelProto]] = {
     "squeezenet": lambda: zoo.squeezenet(size=64, classes=10),
@@ -77,25 +84,24 @@ class Shares:
 class Row:
     """One near task searched with one seed. Latencies in milliseconds, all of the same turns.
 
-    cold, near: trials until a search without, and with, neighbours held what is as fast as what
-    the former held at its end; near is None where that never was. served_ms: of the default
-    schedule and the nearest neighbour's, the faster. cold_ms, near_ms: at the end.
+    trials: of each of the searches, until it held what is as fast as what the cold one held at its
+    end; None where it never did. ms: of what each held at its end. default_ms: of the default
+    schedule. served_ms: of that or the nearest neighbour's, the faster.
     """
 
     task: str
     distance: float
     seed: int
-    cold: int
-    near: int | None
+    trials: dict[str, int | None]
     default_ms: float
     served_ms: float
-    cold_ms: float
-    near_ms: float
+    ms: dict[str, float]
 
     def __str__(self) -> str:
-        times = (self.default_ms, self.served_ms, self.cold_ms, self.near_ms)
+        counts = "".join(f"{self.trials[name] or '-':>6}" for name in SEARCHES)
+        times = (self.default_ms, self.served_ms, *(self.ms[name] for name in SEARCHES))
         told = "".join(f"{ms:9.4f}" for ms in times)
-        return f"{self.task[:30]:30}{self.distance:6.1f}{self.cold:6}{self.near or '-':>6}{told}"
+        return f"{self.task[:30]:30}{self.distance:6.1f}{counts}{told}"
 
 
 def main() -> None:
@@ -107,7 +113,7 @@ def main() -> None:
         budget = Budget(args.fill, per_task=args.trials, min_impact=args.min_impact)
         session = Session(target, registry, budget, seed=args.seed)
         networks = SMALL if args.small else VARIANTS
-        for name in args.known:
+        for name in args.known if args.fill != 0 else ():
             result = tune([_saved(name, networks, folder)], session, QuietReport())
             searching.tell(f"{name}: {result.trials} trials")
         planned = plan([_saved(args.new, networks, folder)], session, QuietReport())
@@ -125,14 +131,20 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     names = searching.one_of(list(VARIANTS))
-    parser.add_argument("--new", choices=list(VARIANTS), default="mobilenet_v2_075")
+    parser.add_argument("--new", choices=list(VARIANTS), default="light_inception_v2")
     parser.add_argument("--known", type=names, default=list(KNOWN), help=",".join(VARIANTS))
-    parser.add_argument("--tasks", type=int, default=8, help="near tasks searched; default 8")
+    parser.add_argument("--tasks", type=int, default=12, help="near tasks searched; default 12")
     parser.add_argument("--trials", type=int, default=64, help="a task; default 64")
-    parser.add_argument("--fill", type=int, help="most trials of a known network; default all")
+    parser.add_argument(
+        "--fill",
+        type=int,
+        help="most trials of a known network (0: leave the registry); default all",
+    )
     parser.add_argument("--min-impact", type=float, default=0.01, help="default 0.01")
     parser.add_argument("--seeds", type=int, default=3, help="default 3")
     parser.add_argument("--seed", type=int, default=0, help="the first; default 0")
+    parser.add_argument("--programs", type=int, default=512, help="of a task's space; default 512")
+    parser.add_argument("--recorded", type=Path, help="kept, and measured where it is not")
     parser.add_argument("--threads", type=int, default=2, help="default 2")
     parser.add_argument("--registry", type=Path, help="kept, and filled where it is not")
     parser.add_argument("--small", action="store_true", help=f"small nets: {', '.join(SMALL)}")
@@ -158,63 +170,71 @@ def _shares(planned: Plan) -> Shares:
 def _searched(
     near: Sequence[PlanRow], target: Target, path: Path, args: argparse.Namespace
 ) -> list[Row]:
-    """Every near task under every seed, with and without neighbours, one after the other."""
+    """Every near task under every seed, by each of the searches."""
     rows = []
-    with Registry.open(path, write=False) as registry, Measurer(target) as measurer:
+    with Registry.open(path, write=False) as registry:
+        found = _spaces(near, target, args)
+        measurer = spaces.replayed(found)
         for row in near:
             for seed in range(args.seed, args.seed + args.seeds):
-                runs = [
-                    searching.search(
-                        _opener(registry, alone=alone),
-                        row.task,
-                        target,
-                        measurer,
-                        args.trials,
-                        seed,
+                runs = {
+                    name: searching.search(
+                        _opener(registry, name), row.task, target, measurer, args.trials, seed
                     ).outcomes
-                    for alone in (True, False)
-                ]
-                rows.append(_row(row, seed, runs, target, measurer))
+                    for name in SEARCHES
+                }
+                rows.append(_row(row, seed, runs, found[row.task.workload.key]))
                 searching.tell(str(rows[-1]))
     return rows
 
 
-def _opener(registry: Registry, *, alone: bool) -> searching.Opener:
-    """Opens our search with a cost model of its own; alone: as if there were no neighbours."""
+def _spaces(near: Sequence[PlanRow], target: Target, args: argparse.Namespace) -> dict[str, Space]:
+    """The near tasks' programs: of the file, and measured where that lacks a task."""
+    found = spaces.load(args.recorded) if args.recorded else {}
+    tasks = [row.task for row in near if row.task.workload.key not in found]
+    if not tasks:
+        return found
+    traces = [spaces.programs(task, target, args.programs, args.seed) for task in tasks]
+    with Measurer(target) as measurer:
+        for task, some in zip(tasks, traces, strict=True):
+            found[task.workload.key] = spaces.measured(task, some, measurer)
+            searching.tell(f"{task.name}: {len(some)} programs")
+            if args.recorded:
+                spaces.save(args.recorded, found)
+    return found
+
+
+def _opener(registry: Registry, name: str) -> searching.Opener:
+    """Opens one of `SEARCHES`, ours, with a cost model of its own."""
 
     def open_(task: Task, target: Target, known: Sequence[Measurement], seed: int) -> Search:
-        kit = open_kit(registry, target, shipped_rules(target.kind), seed)
-        if alone:
+        rules = shipped_rules(target.kind)
+        if name == "cold":
+            return open_search("ansor", task, known, SearchKit(target, rules, seed))
+        kit = open_kit(registry, target, rules, seed)
+        if name == "model":
             kit.neighbours = lambda task: ()
         return open_search("ansor", task, known, kit)
 
     return open_
 
 
-def _row(
-    row: PlanRow,
-    seed: int,
-    runs: Sequence[Sequence[Outcome]],
-    target: Target,
-    measurer: Measurer,
-) -> Row:
-    default = dump(default_schedule(row.task.mod, target).trace)
-    held = [_held(outcomes) for outcomes in runs]
-    traces = dict.fromkeys(trace for run in held for moment in run for trace in moment)
-    outcomes = measurer.contest(row.task, list(traces), default)
-    ms = {outcome.trace: 1e3 * outcome.latency for outcome in outcomes}
-    cold, near = ([min(ms[trace] for trace in moment) for moment in run] for run in held)
-    goal = cold[-1] * (1 + AS_FAST)
+def _row(row: PlanRow, seed: int, runs: Mapping[str, Sequence[Outcome]], space: Space) -> Row:
+    """Unmeasured programs, of a space that is larger than what was measured, are no trials."""
+    told = {name: [o for o in run if o.error != UNMEASURED] for name, run in runs.items()}
+    best = {
+        name: [1e3 * min(map(space.judged, moment)) for moment in _held(run)]
+        for name, run in told.items()
+    }
+    goal = best["cold"][-1] * (1 + MARGIN)
     return Row(
         task=row.task.name,
         distance=row.neighbours[0].distance,
         seed=seed,
-        cold=_reached(cold, goal) or len(cold),
-        near=_reached(near, goal),
-        default_ms=ms[default],
-        served_ms=near[min(2, len(near)) - 1],
-        cold_ms=cold[-1],
-        near_ms=near[-1],
+        trials={name: reached(found, goal) for name, found in best.items()},
+        default_ms=best["cold"][0],
+        served_ms=best["near"][min(2, len(best["near"])) - 1],
+        ms={name: found[-1] for name, found in best.items()},
     )
 
 
@@ -231,22 +251,28 @@ def _latency(outcome: Outcome) -> float:
     return outcome.latency
 
 
-def _reached(times: Sequence[float], goal: float) -> int | None:
+def reached(times: Sequence[float], goal: float) -> int | None:
     """Trials until that latency; None where it never was."""
     return next((at for at, ms in enumerate(times, start=1) if ms <= goal), None)
 
 
+def means(rows: Sequence[Row], trials: int) -> dict[str, float]:
+    """Mean trials of each search; one that never got there counts as all of them."""
+    return {name: statistics.mean(row.trials[name] or trials for row in rows) for name in SEARCHES}
+
+
 def _tell(rows: Sequence[Row], trials: int) -> None:
-    print(f"{'task':30}{'apart':>6}{'cold':>6}{'near':>6}" + f"{'default':>9}{'served':>9}", end="")
-    print(f"{'cold ms':>9}{'near ms':>9}")
+    columns = "".join(f"{name:>6}" for name in SEARCHES) + f"{'default':>9}{'served':>9}"
+    columns += "".join(f"{name + ' ms':>9}" for name in SEARCHES)
+    print(f"{'task':30}{'apart':>6}{columns}")
     for row in rows:
         print(row)
     if not rows:
         return
-    cold = statistics.mean(row.cold for row in rows)
-    near = statistics.mean(trials if row.near is None else row.near for row in rows)
-    never = sum(row.near is None for row in rows)
-    print(f"trials to what {trials} bring: {cold:.1f} cold, {near:.1f} near: {near / cold:.2f}")
+    found = means(rows, trials)
+    told = ", ".join(f"{found[name]:.1f} {name}" for name in SEARCHES)
+    print(f"trials to what {trials} cold ones bring: {told}: {found['near'] / found['cold']:.2f}")
+    never = sum(row.trials["near"] is None for row in rows)
     print(f"of {len(rows)} searches with neighbours {never} never got there")
 
 

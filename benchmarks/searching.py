@@ -22,6 +22,7 @@ from ansor_deploy import __version__
 from ansor_deploy._tvm import VERSION
 from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.measure.outcome import Outcome
+from ansor_deploy.measure.replay import ReplayMeasurer
 from ansor_deploy.model.prepare import prepare
 from ansor_deploy.model.tasks import Task, task_of
 from ansor_deploy.project import shipped
@@ -75,7 +76,7 @@ def search(
     open_: Opener,
     task: Task,
     target: Target,
-    measurer: Measurer,
+    measurer: Measurer | ReplayMeasurer,
     trials: int,
     seed: int,
     *,

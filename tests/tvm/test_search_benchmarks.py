@@ -1,16 +1,23 @@
 """The arithmetic of the search benchmarks, on numbers that are known."""
 
 import json
+import math
 
 import ablation
 import cost_model
 import numpy as np
 import operators
+import programs
 import pytest
 import reuse
+import spaces
+from built import HOST
 from peak import Peak
 
 from ansor_deploy.measure.outcome import Outcome
+from ansor_deploy.model.tasks import task_of
+from ansor_deploy.search.default import default_schedule
+from ansor_deploy.search.trace import dump
 
 CASES = [
     operators.Case("C2D", 1.0, 4.0, 0.5, 3.0, 0.4, 0.5),
@@ -84,8 +91,34 @@ def test_what_a_build_would_ship_is_the_default_or_one_of_the_best_few():
 
 
 def test_the_trials_to_a_goal_are_counted_from_one():
-    assert reuse._reached([4.0, 3.0, 3.0], 3.0) == 2
-    assert reuse._reached([4.0, 3.0], 2.9) is None
+    assert reuse.reached([4.0, 3.0, 3.0], 3.0) == 2
+    assert reuse.reached([4.0, 3.0], 2.9) is None
+
+
+def row(cold, model, near):
+    trials = {"cold": cold, "model": model, "near": near}
+    return reuse.Row("conv2d", 1.0, 0, trials, 1.0, 1.0, dict.fromkeys(trials, 1.0))
+
+
+def test_a_search_that_never_got_there_counts_as_all_its_trials():
+    found = reuse.means([row(10, 8, 2), row(30, 20, None)], 64)
+    assert found == {"cold": 20, "model": 14, "near": 33}
+
+
+def test_what_ran_in_turns_is_judged_by_that(tmp_path):
+    space = spaces.Space({"a": 1.0, "b": 1.1, "c": spaces.FAILED}, {"a": 1.2})
+    assert [space.judged(trace) for trace in "abc"] == [1.2, 1.1, math.inf]
+    assert [space.outcome(trace).latency for trace in "abc"] == [1.0, 1.1, math.inf]
+    spaces.save(tmp_path / "spaces.json", {"key": space})
+    assert spaces.load(tmp_path / "spaces.json") == {"key": space}
+    assert spaces.load(tmp_path / "nothing.json") == {}
+
+
+def test_the_programs_of_a_space_differ_and_the_default_schedule_is_the_first():
+    task = task_of(programs.softmax(16, 96)["main"], "softmax", HOST)
+    found = spaces.programs(task, HOST, 12, 0)
+    assert found[0] == dump(default_schedule(task.mod, HOST).trace)
+    assert len(set(found)) == len(found) > 2
 
 
 def test_the_small_networks_are_ones_that_there_are():

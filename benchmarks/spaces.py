@@ -1,0 +1,93 @@
+"""All programs of a task, measured once: a search that is told of them has no luck with clocks."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ansor_deploy.contest import CLOSE
+from ansor_deploy.measure.measurer import Measurer
+from ansor_deploy.measure.outcome import Outcome
+from ansor_deploy.measure.replay import ReplayMeasurer
+from ansor_deploy.model.tasks import Task
+from ansor_deploy.rule import shipped_rules
+from ansor_deploy.search.cost_model import CostModel
+from ansor_deploy.search.default import default_schedule
+from ansor_deploy.search.evolution import Evolution
+from ansor_deploy.search.features import Extractor
+from ansor_deploy.search.scheduler import BATCH
+from ansor_deploy.search.sketch import derive
+from ansor_deploy.search.trace import dump
+from ansor_deploy.target import Target
+
+FINALISTS = 32  # of the best, those that run in turns
+FAILED = -1.0
+
+
+@dataclass(frozen=True)
+class Space:
+    """Seconds of programs by trace. first: as a search is told. again: of the best, in turns."""
+
+    first: dict[str, float]
+    again: dict[str, float]
+
+    def outcome(self, trace: str) -> Outcome:
+        """As it was measured."""
+        seconds = self.first[trace]
+        return Outcome(trace, error="run") if seconds == FAILED else Outcome(trace, (seconds,))
+
+    def judged(self, trace: str) -> float:
+        """Seconds, in turns with the others where it was among the best."""
+        found = self.again.get(trace, self.first[trace])
+        return float("inf") if found == FAILED else found
+
+
+def programs(task: Task, target: Target, most: int, seed: int) -> list[str]:
+    """Traces of the task's programs, the default schedule's first; drawn where there are more."""
+    rng = random.Random(f"{seed} {task.key.workload}")  # noqa: S311 - no secret
+    sketches = derive(task.mod, target, shipped_rules(target.kind)).sketches
+    evolution = Evolution(sketches, Extractor(target), CostModel(), rng)
+    found = [dump(default_schedule(task.mod, target).trace)]
+    evolution.know(found[0])
+    while len(found) < most and (made := evolution.propose(min(BATCH, most - len(found)), [])):
+        for member in made:
+            evolution.know(member.trace)
+            found.append(member.trace)
+    return found
+
+
+def measured(task: Task, traces: Sequence[str], measurer: Measurer) -> Space:
+    """Every program by itself, as in a search, and then the best in turns."""
+    outcomes: list[Outcome] = []
+    for start in range(0, len(traces), BATCH):
+        best = min((outcome.latency for outcome in outcomes), default=float("inf"))
+        outcomes += measurer.measure(task, traces[start : start + BATCH], best=best)
+    first = {one.trace: FAILED if one.error else one.latency for one in outcomes}
+    ranked = sorted(outcomes, key=lambda outcome: outcome.latency)
+    limit = ranked[0].latency * (1 + CLOSE)
+    best_few = [one.trace for one in ranked[:FINALISTS] if one.latency <= limit]
+    again = measurer.contest(task, list(dict.fromkeys([*best_few, traces[0]])), traces[0])
+    return Space(first, {one.trace: one.latency for one in again if not one.error})
+
+
+def replayed(spaces: dict[str, Space]) -> ReplayMeasurer:
+    """Answers as was measured. spaces: by the tasks' workload keys."""
+    return ReplayMeasurer(
+        (workload, space.outcome(trace))
+        for workload, space in spaces.items()
+        for trace in space.first
+    )
+
+
+def load(path: Path) -> dict[str, Space]:
+    """What `save` wrote, nothing where there is no file: spaces by workload keys."""
+    found = json.loads(path.read_text()) if path.exists() else {}
+    return {workload: Space(**space) for workload, space in found.items()}
+
+
+def save(path: Path, spaces: dict[str, Space]) -> None:
+    """Write them to a file."""
+    path.write_text(json.dumps({workload: asdict(one) for workload, one in spaces.items()}))
