@@ -36,7 +36,6 @@ CROSSED = 0.2  # share of children with two parents
 SPARE = 256  # programs kept, unmeasured, from one batch to the next
 PARENTS = 32  # best measured that have children
 EPSILON = 0.05  # share of a batch that is picked at random
-DOUBT = 0.5  # the same, while the cost model knows nothing of this task
 LOOK = 24  # programs of each sketch that are measured before it may be given up
 LOOKING = 0.25  # share of a batch that a sketch gets which has had fewer
 
@@ -106,8 +105,7 @@ class Evolution:
             pool = self._bred([*parents, *_promising(members)], surrogate, self._templates)
             members += self._made(pool, wanted)
         members = self._scored(members, surrogate)
-        doubt = EPSILON if surrogate else DOUBT
-        greedy = count - round(count * doubt) if learnt else count
+        greedy = count - round(count * EPSILON) if learnt else count
         ranked = sorted(members, key=lambda member: -member.score)
         chosen, rest = ranked[:greedy], ranked[greedy:]
         lucky = set(self._rng.sample(range(len(rest)), min(len(rest), count - len(chosen))))
