@@ -75,7 +75,7 @@ def bad_model(folder, proto, *says):
 def test_a_model_cut_short(folder):
     whole = (folder / "net.onnx").read_bytes()
     (folder / "net.onnx").write_bytes(whole[: len(whole) // 2])
-    refused(untuned(folder), 3, "net.onnx: not an ONNX file, or cut short")
+    refused(untuned(folder), 3, "net.onnx: error: not an ONNX file, or cut short")
     assert not list(folder.rglob("*.so"))
 
 
