@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import keyword
 import warnings
 from collections.abc import Iterator
 from contextlib import redirect_stdout
@@ -18,6 +20,7 @@ from ..target import Target
 from .bind import model_inputs
 from .converters import converters, own_converters
 from .layout import channels_last
+from .skeleton import with_initializers
 from .widen import widen
 
 
@@ -48,7 +51,7 @@ def import_model(proto: onnx.ModelProto, target: Target) -> Imported:
     inputs = tuple(_tensor(value) for value in model_inputs(proto))
     with own_converters(), warnings.catch_warnings(), redirect_stdout(StringIO()):
         warnings.simplefilter("ignore")
-        mod = _convert(proto, {tensor.name: list(tensor.shape) for tensor in inputs})
+        mod = _convert(_without_keywords(proto))
     outputs = _outputs(proto, mod["main"].body.body.ty)
     with tvm_target(target), tvm.transform.PassContext(opt_level=3):
         return Imported(_fuse(mod, target), inputs, outputs)
@@ -108,7 +111,24 @@ def _rooted(func: tirx.PrimFunc) -> tirx.PrimFunc:
     return func.with_body(tvm.s_tir.SBlockRealize([], True, root))
 
 
-def _convert(proto: onnx.ModelProto, shapes: dict[str, list[int]]) -> tvm.IRModule:
+def _without_keywords(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """The model, its inputs renamed where no parameter of TVMScript, which is Python, can be so."""
+    named = [value.name for value in model_inputs(proto) if keyword.iskeyword(value.name)]
+    if not named:
+        return proto
+    renamed = with_initializers(proto, proto.graph.initializer)
+    taken = {name for node in _nodes(renamed.graph) for name in (*node.input, *node.output)}
+    for old in named:
+        new = next(name for n in itertools.count() if (name := f"{old}_{n}") not in taken)
+        for value in (*renamed.graph.input, *renamed.graph.output):
+            value.name = new if value.name == old else value.name
+        for node in _nodes(renamed.graph):
+            node.input[:] = [new if name == old else name for name in node.input]
+    return renamed
+
+
+def _convert(proto: onnx.ModelProto) -> tvm.IRModule:
+    shapes = {tensor.name: list(tensor.shape) for tensor in map(_tensor, model_inputs(proto))}
     try:
         return onnx_frontend.from_onnx(proto, shape_dict=shapes, keep_params_in_input=False)
     except Exception as error:  # the front end raises what each converter happens to raise

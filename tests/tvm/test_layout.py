@@ -5,8 +5,8 @@ import graphs
 import onnx
 import pytest
 import zoo
-from graphs import node, randn
-from layout_models import MODELS, after, conv, pooled
+from graphs import model, node, randn
+from layout_models import MODELS, WEIGHTS, after, conv, pooled
 
 from ansor_deploy.model.tasks import extract
 
@@ -97,3 +97,12 @@ def test_a_model_s_own_transposes_cancel():
 
 def test_an_image_of_one_channel_needs_a_view_at_most():
     built.assert_like_oracle(conv(1, 1, 8, 8, kernel=(4, 1, 3, 3)))
+
+
+@pytest.mark.parametrize("name", ["class", "None", "T", "range"])
+def test_an_input_may_have_a_name_that_means_something_in_python(name):
+    named = model(
+        [node("Conv", f"{name} w", "y")], {name: (1, 3, 8, 8)}, constants={"w": WEIGHTS["w"]}
+    )
+    assert [one.name for one in built.imported(named).inputs] == [name]
+    built.assert_like_oracle(named)
