@@ -4,7 +4,8 @@
 
 For each build system that is installed: a project with one program in C, and the same with the
 examples' model beside it. Both are built, then again and again, in turns, with nothing to do. The
-medians are of the whole command's wall clock.
+medians are of the whole command's wall clock. Bazel is Debian's, its server running and without
+network, as the tests set it up.
 """
 
 from __future__ import annotations
@@ -19,14 +20,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import ansor_deploy
 from ansor_deploy.integrations import hook_folder
 
-EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "classifier"
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLE = ROOT / "examples" / "classifier"
+
 SOURCES = ("stripes.onnx", "stripes.lock", "avx2.toml")
 
 
@@ -101,6 +104,20 @@ BUILD_SYSTEMS = (
 )
 
 
+BAZEL_PLAIN = 'cc_binary(name = "program", srcs = ["program.c"])\n'
+BAZEL_MODEL = """\
+load("@ansor_deploy//:defs.bzl", "ansor_model")
+ansor_model(
+    name = "stripes", model = "stripes.onnx", lock = "stripes.lock", descriptor = "avx2.toml"
+)
+"""
+BAZEL_WORKSPACE = f"""\
+local_repository(name = "ansor_deploy", path = "{hook_folder("bazel")}")
+load("@ansor_deploy//:repositories.bzl", "ansor_deploy_repositories")
+ansor_deploy_repositories()
+"""
+
+
 @dataclass(frozen=True)
 class Cost:
     """Median milliseconds of a build with nothing to do: of the program alone, and with a model."""
@@ -132,12 +149,47 @@ def measure(system: BuildSystem, folder: Path, rounds: int) -> Cost:
     place = folder / system.file.partition(".")[0] / system.name
     place.mkdir(parents=True)
     both = [project(system, place / str(model), model=model) for model in (False, True)]
+    return _in_turns(system.name, [(system.build, where) for where in both], rounds)
+
+
+def _in_turns(name: str, builds: Sequence[tuple[Sequence[str], Path]], rounds: int) -> Cost:
+    """What the builds of the two projects take: command and folder of each."""
     times: list[list[float]] = [[], []]
     for _ in range(rounds):
-        for which, where in zip(times, both, strict=True):
-            which.append(_milliseconds(system.build, where))
+        for which, (command, where) in zip(times, builds, strict=True):
+            which.append(_milliseconds(command, where))
     plain, model = (statistics.median(which) for which in times)
-    return Cost(system.name, plain, model)
+    return Cost(name, plain, model)
+
+
+def measure_bazel(folder: Path, rounds: int, tool: Path) -> Cost | None:
+    """As `measure`, with a server for each of the two workspaces; None without Bazel."""
+    sys.path.insert(0, str(ROOT / "tests" / "integrations"))
+    from debian_bazel import Bazel, is_installed  # type: ignore[import-not-found]
+
+    if not is_installed():
+        return None
+    bazel = Bazel(folder / "bazel")
+    both = [folder / "bazel" / name for name in ("plain", "model")]
+    try:
+        for where, model in zip(both, (False, True), strict=True):
+            _workspace(where, model=model)
+            bazel.prepare(where, folder / f"base-{where.name}", tool)
+            subprocess.run(
+                bazel.command(where, "build", "//..."), cwd=where, check=True, capture_output=True
+            )
+        return _in_turns("bazel", [(bazel.command(w, "build", "//..."), w) for w in both], rounds)
+    finally:
+        bazel.shut_down()
+
+
+def _workspace(folder: Path, *, model: bool) -> None:
+    folder.mkdir(parents=True)
+    (folder / "program.c").write_text("int main(void) { return 0; }\n")
+    (folder / "WORKSPACE").write_text(BAZEL_WORKSPACE if model else "")
+    (folder / "BUILD").write_text((BAZEL_MODEL if model else "") + BAZEL_PLAIN)
+    for name in SOURCES if model else ():
+        shutil.copy(EXAMPLE / name, folder)
 
 
 def main() -> None:
@@ -149,10 +201,13 @@ def main() -> None:
     print(f"{'':14}{'plain ms':>10}{'+ model ms':>12}{'more ms':>10}")
     costs = []
     with tempfile.TemporaryDirectory() as folder:
-        _put_on_path(Path(folder))
+        tool = _put_on_path(Path(folder))
         for system in installed():
             costs.append(measure(system, Path(folder), args.rounds))
             print(costs[-1], flush=True)
+        if (cost := measure_bazel(Path(folder), args.rounds, tool)) is not None:
+            costs.append(cost)
+            print(cost, flush=True)
     if args.json:
         args.json.write_text(json.dumps([asdict(cost) for cost in costs], indent=2) + "\n")
 
@@ -166,14 +221,14 @@ def installed() -> Iterator[BuildSystem]:
             print(f"{system.name:14} is not installed")
 
 
-def _milliseconds(command: tuple[str, ...], folder: Path) -> float:
+def _milliseconds(command: Sequence[str], folder: Path) -> float:
     began = time.perf_counter()
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
     return (time.perf_counter() - began) * 1e3
 
 
-def _put_on_path(folder: Path) -> None:
-    """An `ansor-deploy` of this very Python and package."""
+def _put_on_path(folder: Path) -> Path:
+    """An `ansor-deploy` of this very Python and package; the program."""
     program = folder / "bin" / "ansor-deploy"
     program.parent.mkdir()
     root = Path(ansor_deploy.__file__).parents[1]
@@ -181,6 +236,7 @@ def _put_on_path(folder: Path) -> None:
     program.write_text(f'#!/bin/sh\n{words} -m ansor_deploy "$@"\n')
     program.chmod(0o755)
     os.environ["PATH"] = f"{program.parent}:{os.environ['PATH']}"
+    return program
 
 
 if __name__ == "__main__":
