@@ -97,7 +97,7 @@ def packed_main(proto):
     imported = built.imported(proto)
     mod = tvm.IRModule(dict(imported.mod.functions.items()))
     for name, task in extract(imported.mod, built.HOST).items():
-        func = compiler.schedule(task, None, built.HOST)
+        func = default_schedule(task.mod, built.HOST).mod["main"]
         mod[mod.get_global_var(name)] = compiler._private(func)
     with compiler.tvm_target(built.HOST), tvm.transform.PassContext(opt_level=3):
         return compiler._pack_weights(mod)
