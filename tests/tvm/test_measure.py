@@ -346,7 +346,7 @@ from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.project import shipped
 from ansor_deploy.target import load_target
 measurer = Measurer(load_target("host", [shipped("targets")])).__enter__()
-measurer._kernel.result()  # its builder is in nobody's way now
+measurer._health._kernel.result()  # its builder is in nobody's way now
 workers = [measurer.sites[0]._worker, *measurer.builder._here.workers]
 print(*(worker.pid for worker in workers), flush=True)
 for worker in workers:
