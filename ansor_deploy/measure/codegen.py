@@ -14,7 +14,7 @@ task's, and the code for it, which no kernel is part of, would take a sixth of t
 from __future__ import annotations
 
 import json
-import tempfile
+import os
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -59,9 +59,10 @@ def _compiled(functions: dict[str, Any], target: Target) -> Any:
 
 
 def _object(functions: dict[str, Any], target: Target) -> bytes:
-    with tempfile.NamedTemporaryFile(suffix=".o") as file:
-        _compiled(functions, target).write_to_file(file.name, "o")
-        return Path(file.name).read_bytes()
+    # In memory, where a killed process leaves nothing behind.
+    with os.fdopen(os.memfd_create("object"), "rb") as file:
+        _compiled(functions, target).write_to_file(f"/proc/self/fd/{file.fileno()}", "o")
+        return file.read()
 
 
 @dataclass(frozen=True)
