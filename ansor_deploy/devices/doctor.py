@@ -83,12 +83,12 @@ def probe(connection: Connection) -> Ran:
 
 
 def told(ran: Ran) -> dict[str, Any] | None:
-    """What the probe told; None where it told nothing."""
+    """What the probe told, {} if that is no facts at all; None where it told nothing."""
     try:
         facts = json.loads(ran.stdout.splitlines()[-1])
     except (IndexError, ValueError):
         return None
-    return facts if isinstance(facts, dict) else None
+    return facts if isinstance(facts, dict) else {}
 
 
 def judge(facts: dict[str, Any], target: Target, name: str, skew: float) -> list[Check]:
