@@ -31,10 +31,11 @@ from .host import architecture
 from .target import Target
 
 COMPILERS = ("g++", "clang++", "c++", "gcc", "clang", "cc")
-# What a candidate may call beyond itself, as mapped in a process that has imported TVM.
+# What nearly every candidate is content with, and what else it may call of the C library then.
 _RUNTIME = "libtvm_ffi"
 _ONE_VERSION = {"memset"}
 _UNRESOLVED = re.compile(r"undefined references? to `([^']+)'")
+# What a candidate may call beyond itself, as mapped in a process that has imported TVM.
 _CALLED = re.compile(r"lib(m|c|tvm_ffi)(-[\d.]+)?\.so(\.\d+)?")
 _MESSAGE_CHARS = 500
 

@@ -7,7 +7,6 @@ what it is already is left alone, its time of change too.
 
 from __future__ import annotations
 
-import fcntl
 import filecmp
 import json
 import os
@@ -21,6 +20,7 @@ from typing import Any
 
 from .artifact import file_sha256, header_path, manifest_path, provenance_path, read_manifest
 from .errors import AnsorError
+from .measure.scratch import remove_unheld
 from .provenance import statement
 from .whole_file import held
 
@@ -157,12 +157,7 @@ def _sweep(output: Path) -> None:
     """Remove the folders that no process holds."""
     for folder in output.parent.glob(escape(_prefix(output)) + "[a-z0-9_]" * 8):
         with suppress(OSError):
-            descriptor = os.open(folder, os.O_RDONLY)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(descriptor)
+            remove_unheld(folder)
 
 
 def _umask() -> int:

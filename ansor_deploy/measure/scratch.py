@@ -45,6 +45,11 @@ def _remove_if_left(folder: Path) -> None:
     found = folder.lstat()
     if found.st_uid != os.getuid() or time.time() - found.st_mtime < _GRACE_SECONDS:
         return
+    remove_unheld(folder)
+
+
+def remove_unheld(folder: Path) -> None:
+    """Remove a folder that no process has locked; OSError where one has, or it is none."""
     lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

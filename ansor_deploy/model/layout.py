@@ -19,26 +19,13 @@ from typing import Any
 import numpy as np
 
 from .._tvm import relax, tvm
+from .dataflow import kept, rewritten
 from .layout_rules import RULES, Value, to_first, to_last
 
 
 def channels_last(mod: tvm.IRModule) -> tvm.IRModule:
     """The module with `main` rewritten; unchanged where `main` is not one dataflow block."""
-    main = mod["main"]
-    blocks = main.body.blocks
-    if len(blocks) != 1 or not isinstance(blocks[0], relax.DataflowBlock):
-        return mod
-    builder = relax.BlockBuilder()
-    walk = Walk(builder)
-    with builder.function("main", list(main.params), attrs=dict(main.attrs or {})):
-        with builder.dataflow():
-            for binding in blocks[0].bindings:
-                walk.define(binding.var, walk.rewrite(binding.value))
-            result = builder.emit_output(walk.first(main.body.body))
-        builder.emit_func_output(result)
-    # What the front end has lowered by itself is called from `main` already: it stays.
-    others = {gv: func for gv, func in mod.functions.items() if gv.name_hint != "main"}
-    return tvm.IRModule({**others, mod.get_global_var("main"): builder.get()["main"]})
+    return rewritten(mod, Walk)
 
 
 class Walk:
@@ -48,9 +35,13 @@ class Walk:
         self.builder = builder
         self._values: dict[Any, Value] = {}
 
-    def define(self, var: relax.Var, value: Value) -> None:
+    def bind(self, var: relax.Var, value: relax.Expr) -> None:
         """From now on `var` means `value`."""
-        self._values[var] = value
+        self._values[var] = self.rewrite(value)
+
+    def plain(self, expr: relax.Expr) -> relax.Expr:
+        """As the model has it: channels first."""
+        return self.first(expr)
 
     def emit(self, expr: relax.Expr) -> relax.Expr:
         """The expression as a variable of the new function."""
@@ -99,12 +90,4 @@ class Walk:
         if isinstance(expr, relax.Var):
             return self.value(expr)
         ruled = RULES[name](self, expr) if name in RULES else None
-        return ruled or Value(first=self.emit(self._keep(expr)))
-
-    def _keep(self, expr: relax.Expr) -> relax.Expr:
-        if isinstance(expr, relax.Call):
-            args = [self.first(arg) for arg in expr.args]
-            return relax.Call(expr.op, args, expr.attrs, expr.ty_args)
-        if isinstance(expr, relax.TupleGetItem):
-            return relax.TupleGetItem(self.first(expr.tuple_value), expr.index)
-        return self.first(expr)
+        return ruled or Value(first=self.emit(kept(expr, self.first)))

@@ -18,6 +18,7 @@ import numpy as np
 
 from .._tvm import relax, tvm
 from ..target import Target
+from .dataflow import kept, rewritten
 from .layout_rules import CONVOLUTIONS, ELEMENTWISE, POOLS, REDUCTIONS
 
 # Multiply-adds of an element that are worth the copy of a crop.
@@ -28,20 +29,7 @@ FEWER = 0.58
 
 def widen(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
     """The module with `main` rewritten; unchanged where `main` is not one dataflow block."""
-    main = mod["main"]
-    blocks = main.body.blocks
-    if len(blocks) != 1 or not isinstance(blocks[0], relax.DataflowBlock):
-        return mod
-    builder = relax.BlockBuilder()
-    walk = _Walk(builder, target)
-    with builder.function("main", list(main.params), attrs=dict(main.attrs or {})):
-        with builder.dataflow():
-            for binding in blocks[0].bindings:
-                walk.bind(binding.var, binding.value)
-            result = builder.emit_output(walk.plain(main.body.body))
-        builder.emit_func_output(result)
-    others = {gv: func for gv, func in mod.functions.items() if gv.name_hint != "main"}
-    return tvm.IRModule({**others, mod.get_global_var("main"): builder.get()["main"]})
+    return rewritten(mod, lambda builder: _Walk(builder, target))
 
 
 def whole_vectors(channels: int, lanes: int) -> int:
@@ -65,7 +53,7 @@ class _Walk:
         if wide is not None:
             self._wide[var] = self._emit(wide)
         else:
-            self._plain[var] = self._emit(self._kept(value))
+            self._plain[var] = self._emit(kept(value, self.plain))
 
     def plain(self, expr: relax.Expr) -> relax.Expr:
         """An operand without surplus; cropped once, where it has some."""
@@ -76,14 +64,6 @@ class _Walk:
             crop = relax.op.strided_slice(self._wide[expr], [axis], [0], [channels])
             self._plain[expr] = self._emit(crop)
         return self._plain.get(expr, expr) if isinstance(expr, relax.Var) else expr
-
-    def _kept(self, value: relax.Expr) -> relax.Expr:
-        if isinstance(value, relax.Call):
-            args = [self.plain(arg) for arg in value.args]
-            return relax.Call(value.op, args, value.attrs, value.ty_args)
-        if isinstance(value, relax.TupleGetItem):
-            return relax.TupleGetItem(self.plain(value.tuple_value), value.index)
-        return self.plain(value)
 
     def _widened(self, call: relax.Call) -> relax.Expr | None:
         name = getattr(call.op, "name", "")
