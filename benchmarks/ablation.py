@@ -18,7 +18,7 @@ at the end, all in turns, and the best of each few counts, as when a build settl
     no-crossover       every child has one parent
     cold               the cost model starts empty; in all others it knows another network
     no-register-tile   without the rule that keeps a tile of the output in vector registers
-    no-register-tile-random, -no-crossover, -cold: both
+    no-register-tile-random, -no-crossover, -cold, -cold-no-crossover: all of it
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ BEYOND_REGISTERS = (
     "reduction-factorisation",
     "row-fusion",
 )
-RANDOM = {"FRESH": 1.0, "ENOUGH": float("inf")}
+RANDOM = {"FRESH": 1.0, "worth_asking": lambda measured: False}
 VARIANTS = {
     "full": Variant(),
     "round-robin": Variant(round_robin=True),
@@ -100,6 +100,7 @@ VARIANTS = {
     "no-register-tile-random": Variant(("register-tile",), RANDOM, learns=False),
     "no-register-tile-no-crossover": Variant(("register-tile",), {"CROSSED": 0.0}),
     "no-register-tile-cold": Variant(("register-tile",), warm=False),
+    "no-register-tile-cold-no-crossover": Variant(("register-tile",), {"CROSSED": 0.0}, warm=False),
 }
 
 

@@ -34,6 +34,15 @@ RELATIVES = """
     ORDER BY w.key
 """
 
+# With more than one measurement: two can be told apart.
+ALIKE = """
+    SELECT w.* FROM workloads AS w
+    WHERE w.op = :op AND w.key <> :key AND (
+        SELECT count(*) FROM measurements AS m WHERE m.target = :target AND m.workload = w.key
+    ) > 1
+    ORDER BY w.family <> :family, max(w.flops / :flops, :flops / w.flops), w.key LIMIT :count
+"""
+
 RANKING = """
     SELECT tvm, id, lost FROM standings WHERE workload = ? AND target = ?
     ORDER BY tvm, lost, latency, id

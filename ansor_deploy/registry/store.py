@@ -181,6 +181,11 @@ class Registry:
         values = {"families": canonical_json(list(families)), "target": target, "tvm": tvm}
         return [self._workload(row) for row in self._rows(queries.RELATIVES, values)]
 
+    def alike(self, workload: Workload, target: str, count: int) -> list[Workload]:
+        """Others of its operator that were measured: of its family first, then of like FLOPs."""
+        values = {**vars(workload), "target": target, "count": count}
+        return [self._workload(row) for row in self._rows(queries.ALIKE, values)]
+
     def seconds_per_trial(self, target: str) -> float | None:
         """Mean wall-clock seconds of one trial on a target's fingerprint; None if never tuned."""
         row = self._rows(queries.SECONDS_PER_TRIAL, (target,))[0]

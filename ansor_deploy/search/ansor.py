@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..measure.outcome import UNMEASURED
 from .evolution import Evolution, Measured, Member
+from .experience import choices
 from .features import decode
 from .genome import recover
 from .refit import refit
@@ -43,7 +44,8 @@ class AnsorSearch:
             kit.warn(f"{task.name}: {fault}")
         # A later run goes on where this one was, instead of repeating it.
         rng = random.Random(f"{kit.seed} {task.key.workload} {len(known)}")  # noqa: S311
-        self._evolution = Evolution(self._sketches, kit.extract, kit.model, rng)
+        text, relatives = task.workload.text, kit.relatives(task)
+        self._evolution = Evolution(self._sketches, kit.extract, kit.model, rng, text, relatives)
         self._measured: list[Measured] = []
         self._pending: dict[str, Member] = {}
         for measurement in known:
@@ -51,6 +53,9 @@ class AnsorSearch:
         for measurement in sorted(known, key=lambda one: one.latency)[:RECOVERED]:
             self._recover(measurement)
         self._seeds = self._refitted() if len(known) <= UNSEARCHED else []
+        if relatives:  # they rank the seeds beside all others
+            self._evolution.consider(self._seeds)
+            self._seeds = []
         kit.model.update()
 
     def propose(self, count: int) -> list[str]:
@@ -60,7 +65,8 @@ class AnsorSearch:
         for member in members:
             self._evolution.know(member.trace)
             self._pending[member.trace] = member
-            self._kit.remember(self._task, member.trace, member.features)
+            made = choices(self._sketches[member.genome.sketch], member.genome.decisions)
+            self._kit.remember(self._task, member.trace, member.features, made)
         return [member.trace for member in members]
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:

@@ -19,12 +19,14 @@ import numpy as np
 from .._tvm import structural_hash
 from .cost_model import CostModel
 from .crossover import crossover
+from .experience import Experience, Row, choices, row
 from .features import Extractor
 from .genome import Genome, build, templates
 from .mutate import mutate, resample
+from .neighbours import anchor
 from .sketch import Sketch
 from .state import Random
-from .surrogate import ENOUGH, Surrogate
+from .surrogate import Surrogate, worth_asking
 from .trace import dump
 
 POOL = 384  # genomes bred at a time
@@ -59,12 +61,22 @@ class Member:
 
 
 class Evolution:
-    """Breeds programs of some sketches. Nothing that it is told is known comes out of it."""
+    """Breeds programs of some sketches. Nothing that it is told is known comes out of it.
+
+    text: the workload's. others: what was measured of other tasks of its operator.
+    """
 
     def __init__(
-        self, sketches: Sequence[Sketch], extract: Extractor, model: CostModel, rng: random.Random
+        self,
+        sketches: Sequence[Sketch],
+        extract: Extractor,
+        model: CostModel,
+        rng: random.Random,
+        text: str = "",
+        others: Sequence[Experience] = (),
     ) -> None:
         self._sketches, self._extract, self._model, self._rng = sketches, extract, model, rng
+        self._anchor, self._others = anchor(text), others
         self._templates = templates(sketches)
         self._genomes: set[Genome] = set()
         self._programs: set[int] = set()
@@ -89,12 +101,16 @@ class Evolution:
         self._adopted = [genome for genome, _ in new]
         return self._members(new)
 
+    def consider(self, members: Sequence[Member]) -> None:
+        """Propose them where they are as promising as any."""
+        self._spare = [*members, *self._spare]
+
     def propose(self, count: int, measured: Sequence[Measured]) -> list[Member]:
         """Up to `count` new programs, the most promising first; empty when there are no more."""
         if not self._templates or count < 1:
             return []
         learnt = self._model.trained
-        surrogate = _surrogate(measured)
+        surrogate = self._surrogate(measured)
         parents, self._adopted = [*_best(measured), *self._adopted], []
         looked = self._look(int(count * LOOKING), measured, surrogate) if surrogate else []
         count -= len(looked)
@@ -135,9 +151,9 @@ class Evolution:
         if surrogate is None:
             return pool
         for _ in range(BREEDING - 1):
-            elite = _ranked(pool, surrogate)[: POOL // 4]
+            elite = self._ranked(pool, surrogate)[: POOL // 4]
             pool = list(dict.fromkeys([*elite, *self._brood([*parents, *elite], templates)]))
-        ranked = _ranked(pool, surrogate)
+        ranked = self._ranked(pool, surrogate)
         # Every tenth as it comes: what it has never seen, it cannot rank.
         return _mixed(ranked, self._rng.sample(ranked, len(ranked) // 10))
 
@@ -200,6 +216,19 @@ class Evolution:
         self._programs.add(program)
         return True
 
+    def _surrogate(self, measured: Sequence[Measured]) -> Surrogate | None:
+        rows = self._rows([one.genome for one in measured])
+        own = Experience(rows, [one.latency for one in measured])
+        return Surrogate(own, self._others) if worth_asking([own, *self._others]) else None
+
+    def _rows(self, genomes: Sequence[Genome]) -> list[Row]:
+        made = (choices(self._sketches[one.sketch], one.decisions) for one in genomes)
+        return [row(one, self._anchor) for one in made]
+
+    def _ranked(self, pool: Sequence[Genome], surrogate: Surrogate) -> list[Genome]:
+        order = np.argsort(-surrogate.predict(self._rows(pool)), kind="stable")
+        return [pool[at] for at in order]
+
     def _scored(self, members: Sequence[Member], surrogate: Surrogate | None) -> list[Member]:
         """By the cost model and the surrogate, which err differently: the sum errs less.
 
@@ -208,16 +237,8 @@ class Evolution:
         known = iter(self._model.predict([m.features for m in members if m.features is not None]))
         scores = np.array([-np.inf if m.features is None else next(known) for m in members])
         if surrogate is not None:
-            scores = scores + surrogate.predict([member.genome for member in members])
+            scores = scores + surrogate.predict(self._rows([m.genome for m in members]))
         return [replace(m, score=float(s)) for m, s in zip(members, scores, strict=True)]
-
-
-def _surrogate(measured: Sequence[Measured]) -> Surrogate | None:
-    best = min((one.latency for one in measured), default=np.inf)
-    if len(measured) < ENOUGH or best == np.inf:
-        return None
-    labels = [best / one.latency for one in measured]
-    return Surrogate([one.genome for one in measured], labels)
 
 
 def _least_measured(templates: Sequence[Genome], measured: Sequence[Measured]) -> tuple[int, int]:
@@ -237,11 +258,6 @@ def _best(measured: Sequence[Measured]) -> list[Genome]:
 def _promising(members: Sequence[Member]) -> list[Genome]:
     ranked = sorted(members, key=lambda member: -member.score)
     return [member.genome for member in ranked[: len(ranked) // 4]]
-
-
-def _ranked(pool: Sequence[Genome], surrogate: Surrogate) -> list[Genome]:
-    order = np.argsort(-surrogate.predict(pool), kind="stable")
-    return [pool[at] for at in order]
 
 
 def _mixed(ranked: Sequence[Genome], others: Sequence[Genome]) -> list[Genome]:

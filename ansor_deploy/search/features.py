@@ -8,6 +8,7 @@ half precision holds them.
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,8 +17,10 @@ import numpy as np
 
 if TYPE_CHECKING:
     from ..target import Target
+    from .experience import Choice
 
 LENGTH = 164
+_MOST = 1 << 16  # bytes of a program's choices; hundreds are usual
 _BUFFERS, _CURVE_SAMPLES = 5, 10  # which make it 164
 
 
@@ -54,9 +57,14 @@ class Extractor:
         return [_rounded(tensor.numpy()) for tensor in tensors]
 
 
-def encode(features: np.ndarray) -> bytes:
-    """Features in few bytes, for the registry: zlib of half-precision rows."""
-    return zlib.compress(features.astype("<f2").tobytes())
+def encode(features: np.ndarray, choices: Sequence[Choice] = ()) -> bytes:
+    """Features in few bytes, for the registry: zlib of half-precision rows.
+
+    choices: what was decided for the program; it follows as zlib of JSON, past which `decode`
+    does not look.
+    """
+    rows = zlib.compress(features.astype("<f2").tobytes())
+    return rows + zlib.compress(json.dumps(choices).encode()) if choices else rows
 
 
 def decode(blob: bytes) -> np.ndarray | None:
@@ -66,6 +74,17 @@ def decode(blob: bytes) -> np.ndarray | None:
     except (zlib.error, ValueError):
         return None
     return rows.astype(np.float32) if len(rows) and np.isfinite(rows).all() else None
+
+
+def decode_choices(blob: bytes) -> list[Choice]:
+    """What was decided, of an `encode`; empty where the bytes do not tell."""
+    rows = zlib.decompressobj()
+    try:
+        rows.decompress(blob)
+        told = zlib.decompressobj().decompress(rows.unused_data, _MOST)
+        return [(str(kind), meaning) for kind, meaning in json.loads(told or "[]")]
+    except (zlib.error, ValueError, TypeError, RecursionError):
+        return []
 
 
 def _rounded(found: np.ndarray) -> np.ndarray | None:

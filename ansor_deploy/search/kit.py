@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from .._tvm import VERSION
 from .cost_model import CostModel
+from .experience import Choice, Experience, experiences
 from .features import Extractor, decode, encode
 from .neighbours import Neighbour, nearest
 from .trace import replay
@@ -26,6 +27,7 @@ class SearchKit:
 
     seed: of every random choice. model: by default a new one, that nothing keeps. warn: is told of
     rules that had to be left out. neighbours: of a task, nearest first; by default it has none.
+    relatives: what was measured of other tasks of a task's operator; by default nothing.
     """
 
     def __init__(
@@ -36,17 +38,20 @@ class SearchKit:
         model: CostModel | None = None,
         warn: Callable[[str], None] = lambda message: None,
         neighbours: Callable[[Task], Sequence[Neighbour]] = lambda task: (),
+        relatives: Callable[[Task], Sequence[Experience]] = lambda task: (),
     ) -> None:
-        self.warn, self.neighbours = warn, neighbours
+        self.warn, self.neighbours, self.relatives = warn, neighbours, relatives
         self.target, self.rules, self.seed = target, tuple(rules), seed
         self.model = model or CostModel()
         self.extract = Extractor(target)
         self._features: dict[tuple[str, str], bytes] = {}
 
-    def remember(self, task: Task, trace: str, features: np.ndarray | None) -> None:
-        """Keep a proposal's features until `features` asks for them."""
+    def remember(
+        self, task: Task, trace: str, features: np.ndarray | None, made: Sequence[Choice]
+    ) -> None:
+        """Keep a proposal's features and choices until `features` asks for them."""
         if features is not None:
-            self._features[task.key.workload, trace] = encode(features)
+            self._features[task.key.workload, trace] = encode(features, made)
 
     def features(self, task: Task, trace: str) -> bytes | None:
         """Encoded features of a program, for the registry; None where it cannot be lowered."""
@@ -82,7 +87,8 @@ def open_kit(
     def neighbours(task: Task) -> Sequence[Neighbour]:
         return nearest({task.key: task.workload}, registry, VERSION).get(task.key, ())
 
-    return SearchKit(target, rules, seed, model, warn, neighbours)
+    relatives = experiences(registry, target.fingerprint)
+    return SearchKit(target, rules, seed, model, warn, neighbours, relatives)
 
 
 def model_path(registry: Path, target: Target) -> Path:

@@ -51,15 +51,15 @@ def _bits(decision: Decision) -> float:
 
 def _any(decision: Decision, rng: random.Random) -> Decision:
     if isinstance(decision.value, int):
-        return replace(decision, value=rng.randrange(decision.size), meaning=None)
+        return replace(decision, value=rng.randrange(decision.size))
     ways = factorisations(decision.size, len(decision.value), decision.limit)
-    return replace(decision, value=rng.choice(ways), meaning=None) if ways else decision
+    return replace(decision, value=rng.choice(ways)) if ways else decision
 
 
 def _step(decision: Decision, rng: random.Random) -> Decision:
     if isinstance(decision.value, tuple):
-        return replace(decision, value=_move_factor(decision, decision.value, rng), meaning=None)
-    return replace(decision, value=_other(decision, decision.value, rng), meaning=None)
+        return replace(decision, value=_move_factor(decision, decision.value, rng))
+    return replace(decision, value=_other(decision, decision.value, rng))
 
 
 def _move_factor(

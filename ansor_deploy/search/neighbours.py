@@ -51,7 +51,7 @@ class Neighbour:
 
 
 @dataclass(frozen=True)
-class _Block:
+class Block:
     """Extents of a block's loops, and what it reads at once along them: windows and strides."""
 
     extents: tuple[int, ...]
@@ -93,6 +93,11 @@ def distance(one: Workload, other: Workload) -> float:
     return doublings + (OTHER_WINDOW if ours.window != theirs.window else 0.0)
 
 
+def anchor(text: str) -> Block:
+    """The block with the most iterations of a canonical text; one without loops if it has none."""
+    return max(_blocks(text), key=lambda block: math.prod(block.extents), default=Block((), ()))
+
+
 def _nearest(workload: Workload, relatives: Sequence[Workload]) -> list[Neighbour]:
     others = [other for other in relatives if other.key != workload.key]
     found = [Neighbour(other, distance(workload, other)) for other in others]
@@ -106,18 +111,18 @@ def _with_traces(one: Neighbour, target: str, registry: Registry, tvm: str) -> N
 
 
 @lru_cache(maxsize=4096)
-def _blocks(text: str) -> tuple[_Block, ...]:
+def _blocks(text: str) -> tuple[Block, ...]:
     """The blocks of a canonical text, in its order."""
     _, *parts = _LOOPS.split(text)
     return tuple(map(_block, parts[::2], parts[1::2]))
 
 
-def _block(loops: str, body: str) -> _Block:
+def _block(loops: str, body: str) -> Block:
     extents = tuple(max(1, int(number)) for number in _NUMBER.findall(loops))
     axes, reads = _AXES.search(body), _READS.search(body)
     if axes is None or reads is None:
-        return _Block(extents, ())
+        return Block(extents, ())
     names = zip(axes[1].split(", "), axes[2], extents, strict=False)
     reduced = [(name, extent) for name, kind, extent in names if kind == "R"]
     window = [extent for name, extent in reduced if re.search(rf"\+ {name}\b", reads[1])]
-    return _Block(extents, (*window, *map(int, _STRIDE.findall(reads[1]))))
+    return Block(extents, (*window, *map(int, _STRIDE.findall(reads[1]))))

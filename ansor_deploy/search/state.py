@@ -30,8 +30,12 @@ class Decision:
     value: tuple[int, ...] | int
     size: int
     limit: int = 0  # largest innermost factor of a tile; 0 for choices
-    # The factors, or the option itself: what the value means to a task of other sizes.
-    meaning: Any = field(default=None, compare=False, repr=False)
+    options: tuple[Any, ...] = field(default=(), compare=False, repr=False)  # of a choice
+
+    @property
+    def meaning(self) -> Any:
+        """The factors, or the option itself: what the value means to a task of other sizes."""
+        return self.value if isinstance(self.value, tuple) else self.options[self.value]
 
 
 class Chooser(Protocol):
@@ -163,7 +167,8 @@ class State:
         """
         index = self.chooser.choose(kind, self.node, options, guess)
         option = options[index]
-        self.decisions.append(Decision(kind, self.node, index, len(options), meaning=option))
+        made = Decision(kind, self.node, index, len(options), options=tuple(options))
+        self.decisions.append(made)
         share = 1.0 / len(options)
         self.sch.sample_categorical(list(range(len(options))), [share] * len(options), index)
         return option
@@ -176,7 +181,7 @@ class State:
         guess = guess or [extent, *[1] * (parts - 1)]
         factors = self.chooser.tile(self.node, extent, parts, limit, guess)
         decided = tuple(factors)
-        self.decisions.append(Decision("tile", self.node, decided, extent, limit, decided))
+        self.decisions.append(Decision("tile", self.node, decided, extent, limit))
         sampled = self.sch.sample_perfect_tile(loop, parts, max(limit, factors[-1]), factors)
         return list(self.sch.split(loop, sampled))
 

@@ -1,7 +1,7 @@
 """The cheap first stage: ranks decisions of one task without building their programs.
 
 A program and its features cost some 15 ms, a row of decisions microseconds. What was measured of
-this task tells which decisions are worth a program; the cost model then ranks the programs.
+this task, and of others of its operator, tells which decisions are worth a program.
 """
 
 from __future__ import annotations
@@ -12,17 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from .genome import Genome
+from .experience import Experience, Row
 
-# Measured programs of the task from which it is worth asking.
+# Measured programs from which it is worth asking.
 ENOUGH = 16
-ROUNDS = 30
+ROUNDS = 100
 _PARAMETERS = {
+    # Within a task alone: what two tasks' latencies have in common is not known.
+    "objective": "rank:pairwise",
+    # The first so many of a task are told from all others: the rest need no order.
+    "lambdarank_pair_method": "topk",
+    "lambdarank_num_pair_per_sample": 16,
     "max_depth": 4,
-    "eta": 0.3,
-    "min_child_weight": 0,
+    "eta": 0.1,
+    "min_child_weight": 1,
     "tree_method": "hist",
-    "max_bin": 32,
     "nthread": 1,
     "seed": 43,
     "verbosity": 0,
@@ -30,40 +34,50 @@ _PARAMETERS = {
 
 
 class Surrogate:
-    """Trees over decisions, learnt from labels in [0, 1], the higher the faster."""
+    """Trees over decisions that tell a task's fast programs from its slow ones.
 
-    def __init__(self, genomes: Sequence[Genome], labels: Sequence[float]) -> None:
+    own: what was measured of the task. others: of its operator's other tasks.
+    """
+
+    def __init__(self, own: Experience, others: Sequence[Experience] = ()) -> None:
         import xgboost
 
-        self._width = max(len(_row(genome)) for genome in genomes)
-        weights = np.maximum(labels, 0.1)
-        data = xgboost.DMatrix(
-            self._rows(genomes), label=np.array(labels), weight=weights, nthread=1
-        )
+        known = [one for one in (*others, own) if _best(one) < math.inf]
+        rows = [row for one in known for row in one.rows]
+        names = dict.fromkeys(name for row in rows for name in row)
+        self._columns = {name: at for at, name in enumerate(names)}
+        labels = np.concatenate([_labels(one) for one in known])
+        data = xgboost.DMatrix(self._matrix(rows), label=labels, nthread=1)
+        data.set_group([len(one.rows) for one in known])
         self._booster: Any = xgboost.train(_PARAMETERS, data, ROUNDS)
 
-    def predict(self, genomes: Sequence[Genome]) -> np.ndarray:
-        """A score for each genome, the higher the faster."""
+    def predict(self, rows: Sequence[Row]) -> np.ndarray:
+        """A score for each program, the higher the faster; only the order means anything."""
         import xgboost
 
-        if not genomes:
+        if not rows:
             return np.zeros(0)
-        return self._booster.predict(xgboost.DMatrix(self._rows(genomes), nthread=1))
+        return self._booster.predict(xgboost.DMatrix(self._matrix(rows), nthread=1))
 
-    def _rows(self, genomes: Sequence[Genome]) -> np.ndarray:
-        rows = np.full((len(genomes), self._width), np.nan, dtype=np.float32)
-        for at, genome in enumerate(genomes):
-            values = _row(genome)[: self._width]
-            rows[at, : len(values)] = values
-        return rows
+    def _matrix(self, rows: Sequence[Row]) -> np.ndarray:
+        found = np.full((len(rows), len(self._columns)), np.nan, dtype=np.float32)
+        for at, row in enumerate(rows):
+            for name, value in row.items():
+                if name in self._columns:
+                    found[at, self._columns[name]] = value
+        return found
 
 
-def _row(genome: Genome) -> list[float]:
-    """The sketch, then each choice's index and the logarithm of each tile's factors."""
-    row = [float(genome.sketch)]
-    for decision in genome.decisions:
-        if isinstance(decision.value, tuple):
-            row += [math.log2(factor) for factor in decision.value]
-        else:
-            row.append(float(decision.value))
-    return row
+def worth_asking(experiences: Sequence[Experience]) -> bool:
+    """Whether enough was measured, and not all of it failed."""
+    measured = sum(len(one.rows) for one in experiences)
+    return measured >= ENOUGH and any(_best(one) < math.inf for one in experiences)
+
+
+def _best(one: Experience) -> float:
+    return min(one.latencies, default=math.inf)
+
+
+def _labels(one: Experience) -> np.ndarray:
+    """Best latency over each one's own; 0 for failures."""
+    return _best(one) / np.array(one.latencies)

@@ -17,6 +17,7 @@ from ansor_deploy.report.plain import QuietReport
 from ansor_deploy.rule import rule_set
 from ansor_deploy.search import open_search
 from ansor_deploy.search.default import default_schedule
+from ansor_deploy.search.features import decode_choices
 from ansor_deploy.search.genome import Genome, build, recover, templates
 from ansor_deploy.search.kit import open_kit
 from ansor_deploy.search.mutate import resample
@@ -158,7 +159,9 @@ def test_other_searches_traces_and_other_rules_are_left_out():
 
 
 def answered(value, kind="tile"):
-    return Refitted([Decision(kind, "b0", 0, 1, meaning=value)])
+    if kind == "tile":
+        return Refitted([Decision(kind, "b0", value, 1)])
+    return Refitted([Decision(kind, "b0", 0, 1, options=(value,))])
 
 
 @pytest.mark.parametrize(
@@ -280,6 +283,34 @@ def test_a_task_that_was_searched_goes_on_where_it_was(registry):
     tuned(registry, old, drawn(old, 1, seed=5))
     after = open_search("ansor", new, known, open_kit(registry, HOST, RULES, 0)).propose(BATCH)
     assert before == after
+
+
+def learnt(registry, made, count=32):
+    """As if some programs had been measured, of which those with wide tiles were twice as fast."""
+    tuned(registry, made, [default_trace(made)])
+    kit = open_kit(registry, HOST, RULES, 0)
+    where = Provenance("0.1", VERSION, "ansor", "here", 0, WHEN)
+    for trace in open_search("ansor", made, [], kit).propose(count):
+        features = kit.features(made, trace)
+        seconds = (1e-3 * (2 - is_wide(features)),)
+        registry.add_batch([Measurement(made.key, trace, seconds, "", "", where, features)], [])
+
+
+def is_wide(features):
+    _, tile_height, tile_width, _ = dict(decode_choices(features))["register"]
+    return tile_width > tile_height
+
+
+def test_what_was_measured_of_other_sizes_ranks_a_tasks_first_programs(registry):
+    new = task(conv2d(14, 16, 32))
+    registry.add_workloads([new.workload])
+    for size in (12, 28, 56):
+        learnt(registry, task(conv2d(size, 16, 32)))
+    kit = open_kit(registry, HOST, RULES, 0)
+    batch = open_search("ansor", new, [], kit).propose(BATCH)
+    wide = [is_wide(kit.features(new, trace)) for trace in batch]
+    assert 2 <= sum(wide) < BATCH
+    assert all(wide[: sum(wide) - 1])  # one in twenty is chosen by chance
 
 
 # Served
