@@ -26,6 +26,8 @@ from ansor_deploy.registry.history import history
 from ansor_deploy.registry.keys import TaskKey, canonical_json, sha256
 from ansor_deploy.registry.record import Measurement, Provenance, Record, Workload
 from ansor_deploy.registry.store import Registry
+from ansor_deploy.search.experience import experiences
+from ansor_deploy.search.features import decode, encode
 from ansor_deploy.search.neighbours import nearest
 from ansor_deploy.target import Target, load_target
 
@@ -36,6 +38,7 @@ FAMILIES = 50
 TVM = "0.27.0.post1"
 MOMENT = "2026-11-20T12:00:00+00:00"
 SHOWN = 10
+MADE = [("rule register-tile/0", True), ("register", (1, 7, 2, 32)), ("unroll", 1), ("order", 0)]
 CONVOLUTION = """@T.prim_func(s_tir=True)
 def main(v0: T.Buffer((1, 56, 56, 64), 'float32'), v1: T.Buffer((3, 3, 64, {out}), 'float32'), v2: T.Buffer((1, 56, 56, {out}), 'float32')):
     T.func_attr({{'tirx.noalias': True, 'kind': {kind}}})
@@ -62,9 +65,10 @@ class Speed:
     """What was measured; goals: open below 50 ms, lookup below 2 ms, plan below 1 s.
 
     open_ms: median, for reading. lookup_p99_ms: the best record of a task. plan_200_s: all that a
-    plan of 200 tasks asks; near_200_s: and what the neighbours of 200 unknown ones are. query_s,
-    stats_s, best_s (of a model of 60 tasks, on one target), show_s (of a task): the commands'
-    questions. row_bytes: a record with its measurement, indexes and all.
+    plan of 200 tasks asks; near_200_s: and what the neighbours of 200 unknown ones are.
+    relatives_s: what the search of an unknown one learns from. query_s, stats_s, best_s (of a
+    model of 60 tasks, on one target), show_s (of a task): the commands' questions. row_bytes: a
+    record with its measurement, indexes and all.
     """
 
     records: int
@@ -72,6 +76,7 @@ class Speed:
     lookup_p99_ms: float
     plan_200_s: float
     near_200_s: float
+    relatives_s: float
     query_s: float
     stats_s: float
     best_s: float
@@ -105,7 +110,7 @@ def measure(path: Path, keys: list[TaskKey], records: int, chance: random.Random
     with Registry.open(path, write=False) as registry:
         asked = [keys[chance.randrange(len(keys))] for _ in range(LOOKUPS)]
         lookups = sorted(_seconds(partial(registry.best, [key], TVM)) for key in asked)
-        planned = asked[:PLANNED]
+        planned, unknown = asked[:PLANNED], _workload(WORKLOADS)
         size = path.stat().st_size
         return Speed(
             records=records,
@@ -113,6 +118,7 @@ def measure(path: Path, keys: list[TaskKey], records: int, chance: random.Random
             lookup_p99_ms=lookups[len(lookups) * 99 // 100] * 1e3,
             plan_200_s=_seconds(lambda: _plan(registry, planned)),
             near_200_s=_seconds(lambda: nearest(_unknown(planned[0].target), registry, TVM)),
+            relatives_s=_seconds(partial(experiences(registry, asked[0].target), unknown)),
             query_s=_seconds(registry.query),
             stats_s=_seconds(registry.stats),
             best_s=_seconds(lambda: coverage(path, "model-0", TARGETS[0])),
@@ -141,7 +147,11 @@ def main() -> None:
 def _real_measurements(path: Path) -> list[Measurement]:
     with Registry.open(path) as real:
         (fingerprint,) = [row["fingerprint"] for row in real.stats()["per_target"]]
-        return [found for found in real.measurements(fingerprint) if found.features]
+        return [
+            replace(found, features=encode(rows, MADE))
+            for found in real.measurements(fingerprint)
+            if (rows := decode(found.features or b"")) is not None
+        ]
 
 
 def _plan(registry: Registry, keys: list[TaskKey]) -> None:
@@ -191,7 +201,7 @@ def _measured(key: TaskKey, models: list[Measurement], chance: random.Random) ->
     seconds = tuple(1e-3 * (1 + chance.random()) for _ in range(3))
     device = f"board-{chance.randrange(8)}"
     provenance = replace(model.provenance, device=device, created=MOMENT, tvm=TVM)
-    return replace(model, key=key, trace=trace, seconds=seconds, provenance=provenance)
+    return Measurement(key, trace, seconds, "", "", provenance, model.features)
 
 
 def _shuffled(decisions: list[list[object]], chance: random.Random) -> list[list[object]]:

@@ -214,6 +214,7 @@ def _opener(registry: Registry, name: str) -> searching.Opener:
         kit = open_kit(registry, target, rules, seed)
         if name == "model":
             kit.neighbours = lambda task: ()
+            kit.relatives = lambda workload: ()
         return open_search("ansor", task, known, kit)
 
     return open_

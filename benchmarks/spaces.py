@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ansor_deploy.contest import CLOSE
 from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.measure.outcome import Outcome
 from ansor_deploy.measure.replay import ReplayMeasurer
@@ -23,13 +22,13 @@ from ansor_deploy.search.sketch import derive
 from ansor_deploy.search.trace import dump
 from ansor_deploy.target import Target
 
-FINALISTS = 32  # of the best, those that run in turns
+WORTH = 2.0  # times the best: programs up to so slow run in turns
 FAILED = -1.0
 
 
 @dataclass(frozen=True)
 class Space:
-    """Seconds of programs by trace. first: as a search is told. again: of the best, in turns."""
+    """Seconds of programs by trace. first: as a search is told. again: in turns, unless slow."""
 
     first: dict[str, float]
     again: dict[str, float]
@@ -40,7 +39,7 @@ class Space:
         return Outcome(trace, error="run") if seconds == FAILED else Outcome(trace, (seconds,))
 
     def judged(self, trace: str) -> float:
-        """Seconds, in turns with the others where it was among the best."""
+        """Seconds, in turns with the others unless it is slow."""
         found = self.again.get(trace, self.first[trace])
         return float("inf") if found == FAILED else found
 
@@ -60,16 +59,15 @@ def programs(task: Task, target: Target, most: int, seed: int) -> list[str]:
 
 
 def measured(task: Task, traces: Sequence[str], measurer: Measurer) -> Space:
-    """Every program by itself, as in a search, and then the best in turns."""
+    """Every program by itself, as in a search, and then all that are not slow in turns."""
     outcomes: list[Outcome] = []
     for start in range(0, len(traces), BATCH):
         best = min((outcome.latency for outcome in outcomes), default=float("inf"))
         outcomes += measurer.measure(task, traces[start : start + BATCH], best=best)
     first = {one.trace: FAILED if one.error else one.latency for one in outcomes}
-    ranked = sorted(outcomes, key=lambda outcome: outcome.latency)
-    limit = ranked[0].latency * (1 + CLOSE)
-    best_few = [one.trace for one in ranked[:FINALISTS] if one.latency <= limit]
-    again = measurer.contest(task, list(dict.fromkeys([*best_few, traces[0]])), traces[0])
+    limit = WORTH * min(outcome.latency for outcome in outcomes)
+    some = [one.trace for one in outcomes if one.latency <= limit]
+    again = measurer.contest(task, list(dict.fromkeys([traces[0], *some])), traces[0])
     return Space(first, {one.trace: one.latency for one in again if not one.error})
 
 

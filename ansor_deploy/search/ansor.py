@@ -44,8 +44,8 @@ class AnsorSearch:
             kit.warn(f"{task.name}: {fault}")
         # A later run goes on where this one was, instead of repeating it.
         rng = random.Random(f"{kit.seed} {task.key.workload} {len(known)}")  # noqa: S311
-        text, relatives = task.workload.text, kit.relatives(task)
-        self._evolution = Evolution(self._sketches, kit.extract, kit.model, rng, text, relatives)
+        text, others = task.workload.text, kit.relatives(task.workload)
+        self._evolution = Evolution(self._sketches, kit.extract, kit.model, rng, text, others)
         self._measured: list[Measured] = []
         self._pending: dict[str, Member] = {}
         for measurement in known:
@@ -53,7 +53,7 @@ class AnsorSearch:
         for measurement in sorted(known, key=lambda one: one.latency)[:RECOVERED]:
             self._recover(measurement)
         self._seeds = self._refitted() if len(known) <= UNSEARCHED else []
-        if relatives:  # they rank the seeds beside all others
+        if others:  # they rank the seeds beside all others
             self._evolution.consider(self._seeds)
             self._seeds = []
         kit.model.update()

@@ -19,7 +19,7 @@ from .features import decode_choices
 from .neighbours import Block, anchor
 
 if TYPE_CHECKING:
-    from ..model.tasks import Task
+    from ..registry.record import Workload
     from ..registry.store import Registry
     from .sketch import Sketch
     from .state import Decision
@@ -62,17 +62,17 @@ def row(made: Iterable[Choice], block: Block) -> Row:
     return found
 
 
-def experiences(registry: Registry, target: str) -> Callable[[Task], list[Experience]]:
-    """Tells of a task what was measured of others of its operator. target: a fingerprint."""
+def experiences(registry: Registry, target: str) -> Callable[[Workload], list[Experience]]:
+    """Tells of a workload what was measured of others of its operator. target: a fingerprint."""
     read: dict[tuple[TaskKey, int], Experience] = {}  # anew where more was measured since
 
-    def relatives(task: Task) -> list[Experience]:
-        alike = registry.alike(task.workload, target, RELATIVES)
+    def relatives(workload: Workload) -> list[Experience]:
+        alike = registry.alike(workload, target, RELATIVES)
         keys = [TaskKey(workload.key, target) for workload in alike]
         trials = registry.trials(keys)
-        for key, workload in zip(keys, alike, strict=True):
+        for key, other in zip(keys, alike, strict=True):
             if (key, trials[key]) not in read:
-                read[key, trials[key]] = _experience(key, workload.text, registry)
+                read[key, trials[key]] = _experience(key, other.text, registry)
         found = [read[key, trials[key]] for key in keys]
         return [one for one in found if len(one.rows) > 1]
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ..model.tasks import Task
+    from ..registry.record import Workload
     from ..registry.store import Registry
     from ..rule import Rule
     from ..target import Target
@@ -27,7 +28,7 @@ class SearchKit:
 
     seed: of every random choice. model: by default a new one, that nothing keeps. warn: is told of
     rules that had to be left out. neighbours: of a task, nearest first; by default it has none.
-    relatives: what was measured of other tasks of a task's operator; by default nothing.
+    relatives: what was measured of others of a workload's operator; by default nothing.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class SearchKit:
         model: CostModel | None = None,
         warn: Callable[[str], None] = lambda message: None,
         neighbours: Callable[[Task], Sequence[Neighbour]] = lambda task: (),
-        relatives: Callable[[Task], Sequence[Experience]] = lambda task: (),
+        relatives: Callable[[Workload], Sequence[Experience]] = lambda workload: (),
     ) -> None:
         self.warn, self.neighbours, self.relatives = warn, neighbours, relatives
         self.target, self.rules, self.seed = target, tuple(rules), seed
