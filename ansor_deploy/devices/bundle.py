@@ -39,6 +39,7 @@ _OWN = (
     "measure/contest.py",
     "measure/fence.py",
     "measure/limits.py",
+    "measure/placement.py",
     "measure/runner.py",
     "measure/tensors.py",
     "measure/worker.py",

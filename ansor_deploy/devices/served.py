@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import runtime
+from ..measure import placement
 from ..measure.tensors import from_bytes, to_bytes
 
 
@@ -39,6 +40,7 @@ def _model(payload: dict[str, Any]) -> runtime.Model:
 
 @lru_cache(maxsize=2)  # two, to be timed in turns
 def _loaded(path: str, manifest: str) -> runtime.Model:
+    placement.release()
     return runtime.Model(Path(path), json.loads(manifest))
 
 

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from .. import runtime
+from . import placement
 from .check import Expected
 from .child import describe
 from .fence import Fenced
@@ -30,7 +31,7 @@ from .tensors import Signature, numpy_dtype, poisoned, seeded_inputs
 from .workspace import poison_workspaces
 
 # Here, so that a worker has it before its first call. Cores: of the target, as the worker was told.
-runtime.use_cores(int(os.environ.get("TVM_NUM_THREADS", "0")) or 1)
+placement.use_cores(int(os.environ.get("TVM_NUM_THREADS", "0")) or 1)
 
 MIN_REPEAT_MS = 5.0  # the best few are measured again, in turns
 REPEATS = (3, 3, 4)  # until settled

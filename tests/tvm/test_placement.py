@@ -1,0 +1,32 @@
+"""Where the threads of a run worker stand."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import json, os
+from pathlib import Path
+from ansor_deploy.measure import placement
+
+def places():
+    return [sorted(os.sched_getaffinity(int(e.name))) for e in Path("/proc/self/task").iterdir()]
+
+placement.use_cores(2)
+held = places()
+placement.release()
+print(json.dumps([held, places()]))
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
+def test_each_thread_of_a_kernel_has_its_own_processor_until_they_are_released():
+    made = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, check=True)
+    held, released = json.loads(made.stdout)
+    first, second, *_ = sorted(os.sched_getaffinity(0))
+    assert [first] in held
+    assert [second] in held
+    assert all(one == sorted(os.sched_getaffinity(0)) for one in released)
