@@ -167,7 +167,7 @@ class Tuning:
 
     def _settle(self) -> None:
         """Let the best few of every task that was searched run against each other."""
-        searched = [s for s in self.scheduler.standings if len(s.history) > 1]
+        searched = [s for s in self.scheduler.standings if self._was_searched(s)]
         if searched:
             self.report.stage("settle", f"the best few of {len(searched)} tasks in turns")
         under_way: deque[tuple[Standing, contest.Final]] = deque()
@@ -181,6 +181,11 @@ class Tuning:
                 self._end_final(*under_way.popleft())
         for one in under_way:
             self._end_final(*one)
+
+    def _was_searched(self, standing: Standing) -> bool:
+        """Whether anything but its default schedule was measured."""
+        looks = len(standing.history)
+        return looks > 1 or (looks == 1 and standing.task.key.workload in self.searches)
 
     def _end_final(self, standing: Standing, final: contest.Final) -> None:
         record = contest.end(final, self.measurer, self.registry, self._where())
@@ -197,10 +202,12 @@ class Tuning:
             return []
 
     def _propose(self, standing: Standing, count: int) -> list[str]:
-        """The default schedule first, alone: a cheap first look at every task."""
+        """One program first, a cheap look at every task: as its relatives tell, or the default."""
         task, workload = standing.task, standing.task.key.workload
         if not standing.measured and not standing.history:
-            return [self._default(task)]
+            if self.session.search != "ansor" or not self.kit.known(task):
+                return [self._default(task)]
+            count = 1
         if workload not in self.searches:
             known = list(self.registry.measurements(task.key.target, task.key))
             self.searches[workload] = open_search(self.session.search, task, known, self.kit)
@@ -212,8 +219,8 @@ class Tuning:
 
     def _keep(self, standing: Standing, outcomes: Sequence[Outcome]) -> None:
         """All outcomes as measurements; those that are right and as good as any as records."""
-        first = not standing.history and not standing.measured
-        search = "default" if first else self.session.search
+        searched = standing.task.key.workload in self.searches
+        search = self.session.search if searched else "default"
         task, key = standing.task, standing.task.key
         measurements = [
             measurement(key, o, self._where(search, o.device), self.kit.features(task, o.trace))

@@ -7,7 +7,8 @@
 The known networks are tuned into one registry. The new one's tasks are then exact (its own
 schedule is there), near (that of another size is) or missing. Each near task is searched three
 times: cold, with an empty registry; with what the cost model learnt of the four networks; and with
-that and its neighbours, as a build with the registry does.
+that and what was measured of its relatives, as a build with the registry does. The last needs no
+look at the default schedule first; in the end that runs in turns with the best few in any case.
 
 So that chance has no say, all programs of a near task (at most --programs) are measured once, and
 the searches, under many seeds, are told what was measured then. What a search held best after so
@@ -35,6 +36,7 @@ from spaces import Space
 
 from ansor_deploy.measure.measurer import KEEP, Measurer
 from ansor_deploy.measure.outcome import UNMEASURED, Outcome
+from ansor_deploy.measure.replay import ReplayMeasurer
 from ansor_deploy.measure.verdict import MARGIN
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.pipeline import plan, tune
@@ -86,7 +88,7 @@ class Row:
 
     trials: of each of the searches, until it held what is as fast as what the cold one held at its
     end; None where it never did. ms: of what each held at its end. default_ms: of the default
-    schedule. served_ms: of that or the nearest neighbour's, the faster.
+    schedule. served_ms: of that or the first look of a search with neighbours, the faster.
     """
 
     task: str
@@ -178,9 +180,7 @@ def _searched(
         for row in near:
             for seed in range(args.seed, args.seed + args.seeds):
                 runs = {
-                    name: searching.search(
-                        _opener(registry, name), row.task, target, measurer, args.trials, seed
-                    ).outcomes
+                    name: _search(name, registry, row.task, target, measurer, args.trials, seed)
                     for name in SEARCHES
                 }
                 rows.append(_row(row, seed, runs, found[row.task.workload.key]))
@@ -204,6 +204,21 @@ def _spaces(near: Sequence[PlanRow], target: Target, args: argparse.Namespace) -
     return found
 
 
+def _search(
+    name: str,
+    registry: Registry,
+    task: Task,
+    target: Target,
+    measurer: ReplayMeasurer,
+    trials: int,
+    seed: int,
+) -> Sequence[Outcome]:
+    """As in a build: what its relatives tell, where it asks them, is the first look at a task."""
+    opener, blind = _opener(registry, name), name != "near"
+    run = searching.search(opener, task, target, measurer, trials, seed, default_first=blind)
+    return run.outcomes
+
+
 def _opener(registry: Registry, name: str) -> searching.Opener:
     """Opens one of `SEARCHES`, ours, with a cost model of its own."""
 
@@ -223,8 +238,9 @@ def _opener(registry: Registry, name: str) -> searching.Opener:
 def _row(row: PlanRow, seed: int, runs: Mapping[str, Sequence[Outcome]], space: Space) -> Row:
     """Unmeasured programs, of a space that is larger than what was measured, are no trials."""
     told = {name: [o for o in run if o.error != UNMEASURED] for name, run in runs.items()}
+    default, *_ = space.first
     best = {
-        name: [1e3 * min(map(space.judged, moment)) for moment in _held(run)]
+        name: [1e3 * min(map(space.judged, moment)) for moment in _held(run, default)]
         for name, run in told.items()
     }
     goal = best["cold"][-1] * (1 + MARGIN)
@@ -233,17 +249,16 @@ def _row(row: PlanRow, seed: int, runs: Mapping[str, Sequence[Outcome]], space: 
         distance=row.neighbours[0].distance,
         seed=seed,
         trials={name: reached(found, goal) for name, found in best.items()},
-        default_ms=best["cold"][0],
-        served_ms=best["near"][min(2, len(best["near"])) - 1],
+        default_ms=1e3 * space.judged(default),
+        served_ms=best["near"][0],
         ms={name: found[-1] for name, found in best.items()},
     )
 
 
-def _held(outcomes: Sequence[Outcome]) -> list[list[str]]:
+def _held(outcomes: Sequence[Outcome], default: str) -> list[list[str]]:
     """After each trial, the traces that would run in turns: the default's and the best few."""
-    default, *_ = outcomes
     return [
-        [default.trace, *[o.trace for o in sorted(outcomes[:trials], key=_latency)[:KEEP]]]
+        [default, *[o.trace for o in sorted(outcomes[:trials], key=_latency)[:KEEP]]]
         for trials in range(1, len(outcomes) + 1)
     ]
 

@@ -44,7 +44,7 @@ class AnsorSearch:
             kit.warn(f"{task.name}: {fault}")
         # A later run goes on where this one was, instead of repeating it.
         rng = random.Random(f"{kit.seed} {task.key.workload} {len(known)}")  # noqa: S311
-        text, others = task.workload.text, kit.relatives(task.workload)
+        text, others = task.workload.text, kit.known(task)
         self._evolution = Evolution(self._sketches, kit.extract, kit.model, rng, text, others)
         self._measured: list[Measured] = []
         self._pending: dict[str, Member] = {}

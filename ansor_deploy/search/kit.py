@@ -11,6 +11,7 @@ from .cost_model import CostModel
 from .experience import Choice, Experience, experiences
 from .features import Extractor, decode, encode
 from .neighbours import Neighbour, nearest
+from .surrogate import worth_asking
 from .trace import replay
 
 if TYPE_CHECKING:
@@ -46,6 +47,11 @@ class SearchKit:
         self.model = model or CostModel()
         self.extract = Extractor(target)
         self._features: dict[tuple[str, str], bytes] = {}
+
+    def known(self, task: Task) -> Sequence[Experience]:
+        """What its relatives teach, so that a search need not begin with the default schedule."""
+        relatives = self.relatives(task.workload)
+        return relatives if worth_asking(relatives) else ()
 
     def remember(
         self, task: Task, trace: str, features: np.ndarray | None, made: Sequence[Choice]

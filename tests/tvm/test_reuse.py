@@ -8,7 +8,9 @@ from cli_process import answer
 from onnx_net import Net
 
 from ansor_deploy._tvm import VERSION
+from ansor_deploy.registry.keys import TaskKey
 from ansor_deploy.registry.store import Registry
+from ansor_deploy.search.features import decode_choices
 
 FEW = ("--registry", "registry.db", "--effort", "quick", "--min-impact", "0%")
 
@@ -73,3 +75,18 @@ def test_to_serve_near_ones_a_build_of_before_is_made_anew(shop):
     assert answer(shop, *words)["up_to_date"]
     assert not answer(shop, *words, "--reuse", "near")["up_to_date"]
     assert answer(shop, *words, "--reuse", "near")["up_to_date"]
+
+
+def test_the_first_look_at_a_task_is_what_its_relatives_tell(shop):
+    """And its default schedule runs in turns with what is found: no record is worse than that."""
+    onnx.save(convolutions(20), shop / "20.onnx")
+    planned = answer(shop, "plan", "20.onnx", *FEW)
+    assert statuses(planned) == ["near"] * 3
+    answer(shop, "tune", "20.onnx", *FEW)
+    keys = {row["key"] for row in planned["tasks"] if row["op"] == "conv2d"}
+    with Registry.open(shop / "registry.db", write=False) as registry:
+        (target,) = [row["fingerprint"] for row in registry.stats()["per_target"]]
+        measured = [list(registry.measurements(target, TaskKey(key, target))) for key in keys]
+    assert {made[0].provenance.search for made in measured} == {"ansor"}
+    assert all(decode_choices(made[0].features) for made in measured)
+    assert statuses(answer(shop, "plan", "20.onnx", *FEW)) == ["hit"] * 3
