@@ -133,6 +133,7 @@ def test_a_lost_board_is_looked_for_and_the_batch_goes_on(boards):
         left.cut = True
         outcomes = measurer.measure(task, [default_trace(task)] * 2)
     assert [one.error for one in outcomes] == ["", ""]
+    told = [warning for warning in told if "speed changed" not in warning]  # on a busy machine
     assert told == ["left is away; looking for it again"]
 
 

@@ -84,9 +84,9 @@ def outcomes(*milliseconds):
 
 
 def test_what_a_build_would_ship_is_the_default_or_one_of_the_best_few():
-    held = reuse._held(outcomes(4, 3, 2, 1, 5))
-    assert held[0] == ["trace 0", "trace 0"]
-    assert held[-1] == ["trace 0", "trace 3", "trace 2", "trace 1"]
+    held = reuse._held(outcomes(4, 3, 2, 1, 5), "default")
+    assert held[0] == ["default", "trace 0"]
+    assert held[-1] == ["default", "trace 3", "trace 2", "trace 1"]
     assert len(held) == 5
 
 
