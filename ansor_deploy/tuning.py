@@ -167,7 +167,7 @@ class Tuning:
 
     def _settle(self) -> None:
         """Let the best few of every task that was searched run against each other."""
-        searched = [s for s in self.scheduler.standings if self._was_searched(s)]
+        searched = [s for s in self.scheduler.standings if s.task.key.workload in self.searches]
         if searched:
             self.report.stage("settle", f"the best few of {len(searched)} tasks in turns")
         under_way: deque[tuple[Standing, contest.Final]] = deque()
@@ -181,11 +181,6 @@ class Tuning:
                 self._end_final(*under_way.popleft())
         for one in under_way:
             self._end_final(*one)
-
-    def _was_searched(self, standing: Standing) -> bool:
-        """Whether anything but its default schedule was measured."""
-        looks = len(standing.history)
-        return looks > 1 or (looks == 1 and standing.task.key.workload in self.searches)
 
     def _end_final(self, standing: Standing, final: contest.Final) -> None:
         record = contest.end(final, self.measurer, self.registry, self._where())

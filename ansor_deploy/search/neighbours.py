@@ -83,8 +83,8 @@ def distance(one: Workload, other: Workload) -> float:
     here, there = _blocks(one.text), _blocks(other.text)
     if one.family != other.family or len(here) != len(there) or not here:
         return math.inf
-    anchor = max(range(len(here)), key=lambda at: math.prod(here[at].extents))
-    ours, theirs = here[anchor], there[anchor]
+    at = _anchor(here)
+    ours, theirs = here[at], there[at]
     if len(ours.extents) != len(theirs.extents):
         return math.inf
     doublings = sum(
@@ -95,7 +95,12 @@ def distance(one: Workload, other: Workload) -> float:
 
 def anchor(text: str) -> Block:
     """The block with the most iterations of a canonical text; one without loops if it has none."""
-    return max(_blocks(text), key=lambda block: math.prod(block.extents), default=Block((), ()))
+    blocks = _blocks(text)
+    return blocks[_anchor(blocks)] if blocks else Block((), ())
+
+
+def _anchor(blocks: Sequence[Block]) -> int:
+    return max(range(len(blocks)), key=lambda at: math.prod(blocks[at].extents))
 
 
 def _nearest(workload: Workload, relatives: Sequence[Workload]) -> list[Neighbour]:
