@@ -60,7 +60,7 @@ with kept_from_home():
     import tvm
     from tvm import relax, tirx
     from tvm.s_tir import meta_schedule
-    from tvm_ffi import structural_equal, structural_hash, structural_walk
+    from tvm_ffi import structural_equal, structural_hash, structural_map, structural_walk
 
 
 def __getattr__(name: str) -> Any:
@@ -80,6 +80,7 @@ __all__ = [
     "relax",
     "structural_equal",
     "structural_hash",
+    "structural_map",
     "structural_walk",
     "tirx",
     "tvm",

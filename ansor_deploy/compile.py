@@ -9,6 +9,7 @@ from typing import Any
 
 from ._tvm import relax, structural_walk, tvm
 from .errors import AnsorError, RegistryError
+from .lowering import PIPELINE
 from .model.importer import Imported, tvm_target
 from .model.tasks import Task
 from .registry.keys import TaskKey
@@ -53,7 +54,9 @@ def compile_model(
         mod[mod.get_global_var(name)] = _private(scheduled[task.key])
     with tvm_target(target), tvm.transform.PassContext(opt_level=3):
         packed = _pack_weights(mod)
-        return relax.build(packed, tvm_target(target), relax_pipeline=_lower())
+        return relax.build(
+            packed, tvm_target(target), relax_pipeline=_lower(), tir_pipeline=PIPELINE
+        )
 
 
 def schedule(task: Task, record: Record) -> Any:

@@ -15,6 +15,7 @@ from tvm.runtime.vm import VirtualMachine
 
 from ansor_deploy import verify
 from ansor_deploy.compile import compile_model
+from ansor_deploy.lowering import PIPELINE
 from ansor_deploy.model.canonicalize import canonicalize
 from ansor_deploy.model.importer import Imported, import_model, tvm_target
 from ansor_deploy.model.tasks import extract
@@ -72,7 +73,7 @@ def count_ops(proto: onnx.ModelProto, target: Target = HOST) -> dict[str, int]:
 
 def kernel_outputs(mod: tvm.IRModule) -> list[np.ndarray]:
     """What `main` leaves in its arguments, given seeded ones."""
-    library = tvm.compile(mod, target=tvm_target(HOST))
+    library = tvm.compile(mod, target=tvm_target(HOST), tir_pipeline=PIPELINE)
     tensors = [tvm.runtime.tensor(array) for array in _arguments(mod)]
     library["main"](*tensors)
     return [tensor.numpy() for tensor in tensors]

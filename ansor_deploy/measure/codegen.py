@@ -22,6 +22,7 @@ from typing import Any
 
 from .._tvm import relax, structural_equal, structural_hash, structural_walk, tirx, tvm
 from ..linker import export, link_candidate
+from ..lowering import PIPELINE
 from ..model.canonical_text import parse
 from ..model.importer import tvm_target
 from ..search.default import default_schedule
@@ -55,7 +56,7 @@ def build(payload: dict[str, Any]) -> dict[str, Any]:
 def _compiled(functions: dict[str, Any], target: Target) -> Any:
     config = {"tirx.disable_assert": True}
     with tvm_target(target), tvm.transform.PassContext(opt_level=3, config=config):
-        return tvm.compile(tvm.IRModule(functions), tvm_target(target)).mod
+        return tvm.compile(tvm.IRModule(functions), tvm_target(target), tir_pipeline=PIPELINE).mod
 
 
 def _object(functions: dict[str, Any], target: Target) -> bytes:
