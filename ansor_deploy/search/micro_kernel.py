@@ -69,7 +69,7 @@ def tile_reduction(state: State, reduction: Any, target: Target, phases: Phases)
     pairs = [sch.split(loop, [None, size]) for loop, size in zip(loops[:rank], tile, strict=True)]
     outer, inner = [o for o, _ in pairs], [i for _, i in pairs]
     reduced = _unrolled_steps(state, loops[rank:], steps[rank:])
-    outer = _ordered(state, outer, target)
+    outer = _ordered(state, outer, _rows_outside(node, target))
     sch.reorder(*outer, *reduced, *inner)
     task = sch.fuse(*outer)
     sch.parallel(task)
@@ -230,11 +230,11 @@ def _worth_packing(
     return state.choose("pack", [False, True])
 
 
-def _ordered(state: State, outer: list[Any], target: Target) -> list[Any]:
+def _ordered(state: State, outer: list[Any], rows_outside: bool) -> list[Any]:
     """The loops over tiles: a panel of columns over all rows, rows over all panels, or in blocks.
 
     With panels outermost, one packed panel is reused over all rows while it is in cache; in
-    blocks, the rows of a block stay in cache as well.
+    blocks, the rows of a block stay in cache as well. rows_outside: what is tried first.
     """
     sch = state.sch
     *rows, panels = outer
@@ -244,13 +244,22 @@ def _ordered(state: State, outer: list[Any], target: Target) -> list[Any]:
     if wide is None:
         return [panels, *rows]
     halves = [2] if l.extent(sch, wide) % 2 == 0 and l.extent(sch, wide) > 2 else []
-    blocks = state.choose("order", [1, 0, *halves])
+    blocks = state.choose("order", [1, 0, *halves], guess=int(rows_outside))
     if blocks == 0:
         return outer
     if blocks == 1:
         return [panels, *rows]
     block, row = sch.split(wide, [blocks, None])
     return [block, panels, *[row if loop is wide else loop for loop in rows]]
+
+
+def _rows_outside(node: Any, target: Target) -> bool:
+    """Whether all panels stay in the second cache, beside the rows in hand, but all rows do not."""
+    room = target.l2_bytes / 2
+    columns = int(node.iter_vars[len(b.spatial_vars(node)) - 1].dom.extent)
+    regions = [*node.reads, *node.writes]
+    rows = sum(math.prod(int(n) for n in region.source.shape) for region in regions)
+    return _taps(node) * columns * 4 <= room < rows * 4
 
 
 def _unrolled_steps(state: State, reduced: list[Any], steps: list[int]) -> list[Any]:
