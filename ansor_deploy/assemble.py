@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from . import __version__
 from ._tvm import VERSION
-from .artifact import file_sha256
+from .artifact.depfile import write_if_asked
+from .artifact.files import file_sha256
+from .artifact.outputs import commit, staged
 from .compile import check_space, compile_model
 from .current import identity
-from .depfile import write_if_asked
 from .errors import VerificationError
 from .jobserver import threads
 from .linker import export, linker_name
 from .locked import lock_digest
-from .outputs import commit, staged
 from .places import Place, runs_here
 from .plan import impacts, latencies
 from .registry.keys import TaskKey

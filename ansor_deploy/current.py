@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import __version__
-from .artifact import file_sha256, read_manifest
+from .artifact.files import file_sha256, read_manifest
+from .artifact.outputs import previous
 from .errors import AnsorError
 from .model.digest import digest
-from .outputs import previous
 from .plan import settled
 from .registry.keys import TaskKey, canonical_json, sha256
 from .registry.store import Registry

@@ -14,8 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import outputs
-from .artifact import output_paths, read_manifest
+from .artifact import outputs
+from .artifact.files import output_paths, read_manifest
 from .errors import DeviceError, UsageError
 from .intake import adopt, note, read, with_indexes
 from .interrupt import check
@@ -260,8 +260,8 @@ def _unchanged(
     model: Path, output: Path, session: Session, report: Report, *, runs: bool
 ) -> BuildResult | None:
     """What there is already, if a build would change nothing. runs: it would run the library."""
+    from .artifact.depfile import write_if_asked
     from .current import built_keys, current_manifest
-    from .depfile import write_if_asked
 
     if (session.lock is not None or session.indexes) and not session.frozen:
         with _registry(session) as registry:

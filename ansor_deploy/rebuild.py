@@ -6,7 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from .artifact import output_paths, read_manifest
+from .artifact.files import output_paths, read_manifest
 from .errors import AnsorError
 from .pipeline import build
 from .report import Report

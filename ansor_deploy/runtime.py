@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from .artifact import read_manifest
+from .artifact.files import read_manifest
 from .errors import AnsorError, DeviceError, UsageError
 from .measure.tensors import numpy_dtype
 

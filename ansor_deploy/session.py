@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .artifact import manifest_path, output_paths
+from .artifact.files import manifest_path, output_paths
 from .plan import Budget
 from .search.objectives import Latency, Objective
 

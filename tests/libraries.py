@@ -6,7 +6,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from ansor_deploy.outputs import commit, staged
+from ansor_deploy.artifact.outputs import commit, staged
 from ansor_deploy.project import shipped
 from ansor_deploy.target import Target, load_target
 

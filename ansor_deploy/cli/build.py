@@ -92,7 +92,7 @@ def command(
     ):
         result = build(model, output, session, report)
     if touch:
-        from ..outputs import touch as touch_outputs
+        from ..artifact.outputs import touch as touch_outputs
 
         touch_outputs(result.artifact)
     if as_json:

@@ -79,7 +79,7 @@ def command(
 
 def _look(artifact: Path, device: str, as_json: bool) -> int:
     """Whether it is whole, and valid; the exit code."""
-    from ..validity import check_valid, check_whole
+    from ..artifact.validity import check_valid, check_whole
 
     whole, valid = list(check_whole(artifact)), list(check_valid(artifact, device))
     print_checks([*whole, *valid], as_json)

@@ -25,7 +25,8 @@ from .wheels import ARCHES, cache_folder, present
 _PACKAGES = ("apache-tvm", "apache-tvm-ffi", "ml_dtypes", "numpy", "typing_extensions")
 _OWN = (
     "__init__.py",
-    "artifact.py",
+    "artifact/__init__.py",
+    "artifact/files.py",
     "errors.py",
     "host.py",
     "runtime.py",

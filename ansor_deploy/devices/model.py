@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..artifact import read_manifest
+from ..artifact.files import read_manifest
 from ..errors import AnsorError
 from ..measure.site import Site
 from ..measure.tensors import from_bytes, to_bytes

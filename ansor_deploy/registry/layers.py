@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..artifact import file_sha256
+from ..artifact.files import file_sha256
 from ..errors import AnsorError, RegistryError
 from ..project import Project, cache_folder
 from .connect import SCHEMA_VERSION, connect, transaction

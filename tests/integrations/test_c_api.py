@@ -12,7 +12,7 @@ import pytest
 from cli_process import answer, program
 from onnx import TensorProto, helper, numpy_helper
 
-from ansor_deploy.c_header import header
+from ansor_deploy.artifact.c_header import header
 from ansor_deploy.verify import compare
 
 HERE = Path(__file__).parent

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from registry_samples import TARGET
 
-from ansor_deploy.depfile import input_files, write_depfile
+from ansor_deploy.artifact.depfile import input_files, write_depfile
 from ansor_deploy.session import Session
 
 ODD = ["plain.onnx", "a b.onnx", "pri$e.onnx", "größe.onnx", "a#b.lock", "back\\ slash.toml"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ansor_deploy.elf import needed_glibc
+from ansor_deploy.artifact.elf import needed_glibc
 from ansor_deploy.errors import AnsorError
 
 REAL = [

@@ -6,7 +6,7 @@ import pytest
 from cli_process import program, refused
 
 import ansor_deploy
-from ansor_deploy.c_header import header, identifier, literal
+from ansor_deploy.artifact.c_header import header, identifier, literal
 from ansor_deploy.errors import UsageError
 
 FLOATS = {"dtype": "float32", "shape": [1, 3, 2]}

@@ -11,9 +11,9 @@ import time
 import pytest
 from cli_process import everything
 
-from ansor_deploy.artifact import output_paths
+from ansor_deploy.artifact.files import output_paths
+from ansor_deploy.artifact.outputs import check_writable, commit, previous, staged, touch
 from ansor_deploy.errors import AnsorError
-from ansor_deploy.outputs import check_writable, commit, previous, staged, touch
 
 RECORD, MODEL, RULE = "a" * 64, "b" * 64, "c" * 64
 MANIFEST = {
@@ -134,7 +134,7 @@ def test_what_comes_before_the_manifest_must_succeed(output):
 KILLED = """
 import sys, time
 from pathlib import Path
-from ansor_deploy.outputs import staged
+from ansor_deploy.artifact.outputs import staged
 def export(path):
     path.write_bytes(b"half")
     print("half", flush=True)

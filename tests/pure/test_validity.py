@@ -9,10 +9,10 @@ import pytest
 from cli_process import answer, program, refused
 from libraries import HOST, build
 
+from ansor_deploy.artifact.validity import check_glibc, check_runtime
 from ansor_deploy.devices.doctor import check_features
 from ansor_deploy.project import shipped
 from ansor_deploy.target import load_target
-from ansor_deploy.validity import check_glibc, check_runtime
 
 
 @pytest.fixture

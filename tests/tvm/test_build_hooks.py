@@ -14,7 +14,7 @@ import pytest
 from cli_process import answer, everything, heed_permissions, program, refused
 from graphs import model, node, randn
 
-from ansor_deploy.depfile import escaped
+from ansor_deploy.artifact.depfile import escaped
 from ansor_deploy.project import shipped
 from ansor_deploy.registry.keys import TaskKey
 from ansor_deploy.registry.lock import read_lock, write_lock

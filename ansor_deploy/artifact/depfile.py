@@ -17,10 +17,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .whole_file import write_whole
+from ..whole_file import write_whole
 
 if TYPE_CHECKING:
-    from .session import Session
+    from ..session import Session
 
 
 def input_files(model: Path, manifest: dict[str, Any], session: Session) -> list[Path]:
@@ -31,7 +31,7 @@ def input_files(model: Path, manifest: dict[str, Any], session: Session) -> list
     """
     external = [model.parent / one["file"] for one in manifest["model"]["external"]]
     lock = [session.lock] if session.lock else []
-    versions = [Path(__file__).with_name("__init__.py")]
+    versions = [Path(__file__).parents[1] / "__init__.py"]
     if (tvm := find_spec("tvm")) and tvm.origin:
         versions.append(Path(tvm.origin))
     files = [model, *external, *lock, *session.sources, *session.rules, *versions]

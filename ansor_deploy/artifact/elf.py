@@ -6,7 +6,7 @@ import re
 import struct
 from pathlib import Path
 
-from .errors import AnsorError
+from ..errors import AnsorError
 
 _VERNEED = 0x6FFFFFFE  # SHT_GNU_verneed: versions of other libraries' symbols
 _GLIBC = re.compile(rb"GLIBC_(\d+)\.(\d+)")

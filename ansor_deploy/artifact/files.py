@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from .errors import AnsorError
+from ..errors import AnsorError
 
 
 def manifest_path(artifact: Path) -> Path:

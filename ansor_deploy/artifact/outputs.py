@@ -18,11 +18,11 @@ from glob import escape
 from pathlib import Path
 from typing import Any
 
-from .artifact import file_sha256, header_path, manifest_path, provenance_path, read_manifest
-from .errors import AnsorError
-from .measure.scratch import remove_unheld
+from ..errors import AnsorError
+from ..measure.scratch import remove_unheld
+from ..whole_file import held
+from .files import file_sha256, header_path, manifest_path, provenance_path, read_manifest
 from .provenance import statement
-from .whole_file import held
 
 
 def check_writable(output: Path) -> None:

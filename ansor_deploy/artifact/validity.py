@@ -10,14 +10,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from .artifact import file_sha256, header_path, manifest_path, provenance_path, read_manifest
-from .devices.channel import plain
-from .devices.doctor import check_architecture, check_features, check_word_size, numbers
-from .doctor import Check
+from ..devices.channel import plain
+from ..devices.doctor import check_architecture, check_features, check_word_size, numbers
+from ..doctor import Check
+from ..errors import DeviceError
+from ..target import built_for
 from .elf import needed_glibc
-from .errors import DeviceError
+from .files import file_sha256, header_path, manifest_path, provenance_path, read_manifest
 from .provenance import statement
-from .target import built_for
 
 _REBUILD = "build it again, or copy it again with all that lies beside it"
 
@@ -97,15 +97,15 @@ def _consistent(artifact: Path, manifest: dict[str, Any]) -> Check:
 
 
 def _facts() -> dict[str, Any]:
-    from .devices import probe
+    from ..devices import probe
 
     return probe.facts()
 
 
 def _device_facts(name: str) -> dict[str, Any]:
-    from .devices.doctor import probe, told
-    from .devices.inventory import Inventory
-    from .devices.ssh import connect
+    from ..devices.doctor import probe, told
+    from ..devices.inventory import Inventory
+    from ..devices.ssh import connect
 
     inventory = Inventory.find()
     with closing(connect(inventory.get(name), inventory)) as connection:

@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from .artifact import manifest_path
+from .files import manifest_path
 
 BUILD_TYPE = "urn:ansor-deploy:build:v1"
 
