@@ -40,6 +40,8 @@ NARROW_GROUP = 4
 
 # Steps of a reduction that are written out as a whole: a depthwise kernel, a pooling window.
 FEW_TAPS = 9
+# Of the second cache, what a panel may take: all rows pass by it, and want some as well.
+PANEL_SHARE = 0.5
 # Rows that use a panel: from here copying it may pay, and from here it does.
 PACKING_PAYS = 64
 PACKING_WINS = 128
@@ -68,17 +70,15 @@ def tile_reduction(state: State, reduction: Any, target: Target, phases: Phases)
     loops = sch.get_loops(reduction)
     pairs = [sch.split(loop, [None, size]) for loop, size in zip(loops[:rank], tile, strict=True)]
     outer, inner = [o for o, _ in pairs], [i for _, i in pairs]
-    reduced = _unrolled_steps(state, loops[rank:], steps[rank:])
-    outer = _ordered(state, outer, _rows_outside(node, target))
-    sch.reorder(*outer, *reduced, *inner)
-    task = sch.fuse(*outer)
-    sch.parallel(task)
+    parts, depth = _in_parts(state, outer, loops[rank:], _taps(node) * tile[-1] * 4, target)
+    reduced = _unrolled_steps(state, depth, steps[rank:])
+    task = _nested(state, outer, parts, [*reduced, *inner], _rows_outside(node, target))
     sch.reverse_compute_at(epilogue, task, preserve_unit_loops=True)
-    _place_producers(state, reduction, task, target)
-    l.unroll_and_vectorize(sch, epilogue, rank, target)
+    _place_producers(state, reduction, None if parts else task, target)
+    l.unroll_and_vectorize(sch, epilogue, 1 if parts else rank, target)
     # A block without its init is no reduction any more: annotate first, then decompose.
     l.unroll_and_vectorize(sch, reduction, rank, target)
-    init = sch.decompose_reduction(reduction, reduced[0])
+    init = sch.decompose_reduction(reduction, (parts or reduced)[0])
     l.unroll_and_vectorize(sch, init, rank, target)
     state.done |= {sch.get(stage).name_hint for stage in (init, reduction, epilogue)}
 
@@ -253,6 +253,43 @@ def _ordered(state: State, outer: list[Any], rows_outside: bool) -> list[Any]:
     return [block, panels, *[row if loop is wide else loop for loop in rows]]
 
 
+def _in_parts(
+    state: State, outer: list[Any], reduced: list[Any], panel_bytes: int, target: Target
+) -> tuple[list[Any], list[Any]]:
+    """The reducing loops as (over parts, in a part), where a panel is too large for its cache.
+
+    All rows use a part of the panel before the next comes: what they sum up lies in memory in
+    between. Each panel is a task of its own then.
+    """
+    sch = state.sch
+    *rows, panels = (l.extent(sch, loop) for loop in outer)
+    excess = panel_bytes / target.l2_bytes / PANEL_SHARE
+    if excess <= 1 or math.prod(rows) == 1 or panels < 2 * target.cores:
+        return [], reduced
+    most = l.extent(sch, reduced[-1])
+    count = next((d for d in divisors(most) if d >= 2 * excess), most)
+    if count == 1 or state.choose("parts", [count, 1]) == 1:
+        return [], reduced
+    part, rest = sch.split(reduced[-1], [count, None])
+    return [part], [*reduced[:-1], rest]
+
+
+def _nested(
+    state: State, outer: list[Any], parts: list[Any], inside: list[Any], rows_outside: bool
+) -> Any:
+    """Bring the loops in order; the parallel one, over tasks."""
+    sch = state.sch
+    if parts:
+        *rows, task = outer
+        sch.reorder(task, *parts, *rows, *inside)
+    else:
+        outer = _ordered(state, outer, rows_outside)
+        sch.reorder(*outer, *inside)
+        task = sch.fuse(*outer)
+    sch.parallel(task)
+    return task
+
+
 def _rows_outside(node: Any, target: Target) -> bool:
     """Whether all panels stay in the second cache, beside the rows in hand, but all rows do not."""
     room = target.l2_bytes / 2
@@ -301,8 +338,11 @@ def _taps(node: Any) -> int:
     return math.prod(int(a.dom.extent) for a in node.iter_vars if a.iter_type == b.REDUCE)
 
 
-def _place_producers(state: State, reduction: Any, task: Any, target: Target) -> None:
-    """Padding and other producers: once for all, for each task what it reads, or at each read."""
+def _place_producers(state: State, reduction: Any, task: Any | None, target: Target) -> None:
+    """Padding and other producers: once for all, for each task what it reads, or at each read.
+
+    task: None where each reads all rows.
+    """
     sch = state.sch
     few = _taps(sch.get(reduction)) <= FEW_TAPS
     for producer in sch.get_producers(reduction):
@@ -314,7 +354,7 @@ def _place_producers(state: State, reduction: Any, task: Any, target: Target) ->
         if few:
             sch.compute_inline(producer)
             continue
-        if state.choose("location", ["root", "task"]) == "task":
+        if task is not None and state.choose("location", ["root", "task"]) == "task":
             sch.compute_at(producer, task, preserve_unit_loops=True)
             _, lane = l.split_lanes(sch, sch.get_loops(producer)[-1], target)
             if l.extent(sch, lane) > 1:

@@ -1,6 +1,7 @@
 """Whatever the rules derive computes what the program computes, and few decisions do not fit."""
 
 import random
+from dataclasses import replace
 from functools import partial
 
 import built
@@ -64,6 +65,20 @@ def module(name: str) -> tvm.IRModule:
 
 def sketches(name: str, target):
     return derive(module(name), target, shipped_rules("llvm")).sketches
+
+
+@pytest.mark.parametrize("name", ["conv2d", "conv3d", "matmul", "dilated", "conv bn relu"])
+def test_a_panel_too_large_for_its_cache_is_summed_up_in_parts(name):
+    target = replace(built.with_vectors(32), cores=1, l2_bytes=1024)
+    (sketch, *_) = sketches(name, target)
+    made = sketch.program(Guess())
+    asked = [decision for decision in made.decisions if decision.kind == "parts"]
+    assert asked
+    assert asked[0].meaning > 1
+    for have, want in zip(
+        built.kernel_outputs(made.sch.mod), built.kernel_outputs(module(name)), strict=True
+    ):
+        assert verify.compare(have, want)[0]
 
 
 @pytest.mark.parametrize("name", [*OPERATORS, "attention", *FAST])
