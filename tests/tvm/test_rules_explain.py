@@ -40,6 +40,10 @@ BAD = {
         APPLIES.format("return Apply()") + APPLY.format("state.block('absent').x"),
         "",
     ),
+    "apply confuses types": (
+        APPLIES.format("return Apply()") + APPLY.format("state.sch.split('i', [None, 4])"),
+        "raised TypeError: Mismatched type on argument #1",
+    ),
     "apply derives nothing": (
         APPLIES.format("return Apply()") + APPLY.format("pass"),
         "derived None",
