@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -50,14 +51,19 @@ class Measured:
     latency: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Member:
-    """A genome's program: its trace, features (None if unknown), score (high is good)."""
+    """A genome's program: how it was made, features (None if unknown), score (high is good)."""
 
     genome: Genome
-    trace: str
-    features: np.ndarray | None = field(repr=False, compare=False)
+    made: Any = field(repr=False)  # `tvm.s_tir.schedule.Trace`
+    features: np.ndarray | None = field(repr=False)
     score: float = 0.0
+
+    @cached_property
+    def trace(self) -> str:
+        """As text. It takes longer than to rank the program: only what is measured needs it."""
+        return dump(self.made)
 
 
 class Evolution:
@@ -99,7 +105,7 @@ class Evolution:
         """
         new = [made for made in strangers if self._is_new(*made)]
         self._adopted = [genome for genome, _ in new]
-        return self._members(new)
+        return self._unknown(self._members(new), len(new))[0]
 
     def consider(self, members: Sequence[Member]) -> None:
         """Propose them where they are as promising as any."""
@@ -123,11 +129,11 @@ class Evolution:
         members = self._scored(members, surrogate)
         greedy = count - round(count * EPSILON) if learnt else count
         ranked = sorted(members, key=lambda member: -member.score)
-        chosen, rest = ranked[:greedy], ranked[greedy:]
-        lucky = set(self._rng.sample(range(len(rest)), min(len(rest), count - len(chosen))))
-        chosen += [member for at, member in enumerate(rest) if at in lucky]
-        self._spare = [member for at, member in enumerate(rest) if at not in lucky][:SPARE]
-        return chosen + looked
+        chosen, rest = self._unknown(ranked, greedy)
+        shuffled = self._rng.sample(rest, len(rest))
+        lucky, _ = self._unknown(shuffled, count - len(chosen))
+        self._spare = [member for member in rest if member not in lucky][:SPARE]
+        return [*chosen, *lucky, *looked]
 
     def _look(self, count: int, measured: Sequence[Measured], surrogate: Surrogate) -> list[Member]:
         """The most promising of the sketch that was measured least; none once all had their look.
@@ -141,7 +147,19 @@ class Evolution:
         templates = [one for one in self._templates if one.sketch == sketch]
         pool = self._bred(_best(own), surrogate, templates)
         members = self._scored(self._made(pool, count * PROGRAMS), surrogate)
-        return sorted(members, key=lambda member: -member.score)[:count]
+        return self._unknown(sorted(members, key=lambda member: -member.score), count)[0]
+
+    def _unknown(
+        self, members: Sequence[Member], count: int
+    ) -> tuple[list[Member], Sequence[Member]]:
+        """The first `count` that nobody has measured, and those that come after them."""
+        chosen: list[Member] = []
+        for at, member in enumerate(members):
+            if len(chosen) == count:
+                return chosen, members[at:]
+            if member.trace not in self._traces:
+                chosen.append(member)
+        return chosen, []
 
     def _bred(
         self, parents: Sequence[Genome], surrogate: Surrogate | None, templates: Sequence[Genome]
@@ -192,11 +210,10 @@ class Evolution:
 
     def _members(self, made: Sequence[tuple[Genome, Any]]) -> list[Member]:
         features = self._extract([sch for _, sch in made])
-        members = [
-            Member(genome, dump(sch.trace), rows)
+        return [
+            Member(genome, sch.trace, rows)
             for (genome, sch), rows in zip(made, features, strict=True)
         ]
-        return [member for member in members if member.trace not in self._traces]
 
     def _program(self, genome: Genome) -> Iterable[tuple[Genome, Any]]:
         """The genome's schedule, unless it fails or is of a program that is known."""
