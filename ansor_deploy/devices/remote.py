@@ -109,8 +109,13 @@ class RemoteSite:
             parts.append(data)
 
     def drop(self, place: str) -> None:
-        """Remove a file of the session, if it is there."""
-        self._ask("drop", _ANSWER_SECONDS, place=place)
+        """Remove a file of the session, if it is there.
+
+        One of an earlier session is gone already: the thread that wants it dropped may not have
+        heard yet that another has found the board again.
+        """
+        if place.startswith(f"{self.info['session']}/"):
+            self._ask("drop", _ANSWER_SECONDS, place=place)
 
     def scratch(self, name: str) -> str:
         """A path in the session's folder."""

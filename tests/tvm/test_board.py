@@ -168,6 +168,14 @@ def test_files_go_there_and_back(site, tmp_path):
             site.get(place)
 
 
+def test_a_file_of_an_earlier_session_is_gone_with_it(opened, tmp_path):
+    (tmp_path / "file").write_bytes(b"1")
+    earlier = opened()
+    place = earlier.put(tmp_path / "file")
+    earlier.close()
+    opened().drop(place)
+
+
 @pytest.mark.parametrize("place", ["/etc/hostname", "../upload.lock", "a/../../b", "."])
 def test_other_files_are_out_of_reach(site, place):
     with pytest.raises(DeviceLost, match="outside"):
