@@ -31,9 +31,8 @@ def input_files(model: Path, manifest: dict[str, Any], session: Session) -> list
     """
     external = [model.parent / one["file"] for one in manifest["model"]["external"]]
     lock = [session.lock] if session.lock else []
-    versions = [Path(__file__).parents[1] / "__init__.py"]
-    if (tvm := find_spec("tvm")) and tvm.origin:
-        versions.append(Path(tvm.origin))
+    found = [find_spec(package) for package in ("ansor_deploy", "tvm")]
+    versions = [Path(spec.origin) for spec in found if spec and spec.origin]
     files = [model, *external, *lock, *session.sources, *session.rules, *versions]
     return list(dict.fromkeys(files))
 

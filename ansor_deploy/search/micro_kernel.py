@@ -40,7 +40,7 @@ NARROW_GROUP = 4
 
 # Steps of a reduction that are written out as a whole: a depthwise kernel, a pooling window.
 FEW_TAPS = 9
-# Of the second cache, what a panel may take: all rows pass by it, and want some as well.
+# Of the second cache, what panels may take: all rows pass by them, and want some as well.
 PANEL_SHARE = 0.5
 # Rows that use a panel: from here copying it may pay, and from here it does.
 PACKING_PAYS = 64
@@ -70,7 +70,7 @@ def tile_reduction(state: State, reduction: Any, target: Target, phases: Phases)
     loops = sch.get_loops(reduction)
     pairs = [sch.split(loop, [None, size]) for loop, size in zip(loops[:rank], tile, strict=True)]
     outer, inner = [o for o, _ in pairs], [i for _, i in pairs]
-    parts, depth = _in_parts(state, outer, loops[rank:], _taps(node) * tile[-1] * 4, target)
+    parts, depth = _in_parts(state, outer, loops[rank:], _panel_bytes(node, tile[-1]), target)
     reduced = _unrolled_steps(state, depth, steps[rank:])
     task = _nested(state, outer, parts, [*reduced, *inner], _rows_outside(node, target))
     sch.reverse_compute_at(epilogue, task, preserve_unit_loops=True)
@@ -225,7 +225,7 @@ def _worth_packing(
     )
     if rows < PACKING_PAYS or columns == extents[-1]:
         return False
-    if _taps(node) * columns * 4 > target.l1_bytes and rows >= PACKING_WINS:
+    if _panel_bytes(node, columns) > target.l1_bytes and rows >= PACKING_WINS:
         return True
     return state.choose("pack", [False, True])
 
@@ -263,7 +263,7 @@ def _in_parts(
     """
     sch = state.sch
     *rows, panels = (l.extent(sch, loop) for loop in outer)
-    excess = panel_bytes / target.l2_bytes / PANEL_SHARE
+    excess = panel_bytes / (PANEL_SHARE * target.l2_bytes)
     if excess <= 1 or math.prod(rows) == 1 or panels < 2 * target.cores:
         return [], reduced
     most = l.extent(sch, reduced[-1])
@@ -292,11 +292,11 @@ def _nested(
 
 def _rows_outside(node: Any, target: Target) -> bool:
     """Whether all panels stay in the second cache, beside the rows in hand, but all rows do not."""
-    room = target.l2_bytes / 2
+    room = PANEL_SHARE * target.l2_bytes
     columns = int(node.iter_vars[len(b.spatial_vars(node)) - 1].dom.extent)
     regions = [*node.reads, *node.writes]
     rows = sum(math.prod(int(n) for n in region.source.shape) for region in regions)
-    return _taps(node) * columns * 4 <= room < rows * 4
+    return _panel_bytes(node, columns) <= room < rows * 4
 
 
 def _unrolled_steps(state: State, reduced: list[Any], steps: list[int]) -> list[Any]:
@@ -336,6 +336,11 @@ def _unrolled_innermost(state: State, loops: list[Any]) -> tuple[list[Any], list
 
 def _taps(node: Any) -> int:
     return math.prod(int(a.dom.extent) for a in node.iter_vars if a.iter_type == b.REDUCE)
+
+
+def _panel_bytes(node: Any, columns: int) -> int:
+    """What so many columns of a float32 operand take, packed."""
+    return _taps(node) * columns * 4
 
 
 def _place_producers(state: State, reduction: Any, task: Any | None, target: Target) -> None:
