@@ -13,9 +13,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .errors import AnsorError
+
+if TYPE_CHECKING:
+    from .target import Target
 
 PROBE = "import tvm; tvm.ir.save_json(tvm.tirx.IntImm('int32', 1))"
 
@@ -86,6 +89,24 @@ def __getattr__(name: str) -> Any:
     return onnx_frontend
 
 
+def tvm_target(target: Target) -> tvm.target.Target:
+    """The code generator's view of a target."""
+    host: dict[str, Any] = {"kind": "llvm", "mcpu": target.cpu, "mtriple": target.triple}
+    host["num-cores"] = target.cores
+    if target.features:
+        host["mattr"] = list(target.features)
+    if target.gpu is None:
+        return tvm.target.Target(host)
+    device = {
+        "kind": target.kind,
+        "arch": target.gpu.arch,
+        "max_threads_per_block": target.gpu.max_threads_per_block,
+        "max_shared_memory_per_block": target.gpu.shared_bytes_per_block,
+        "thread_warp_size": target.gpu.warp_size,
+    }
+    return tvm.target.Target(device, host=host)
+
+
 VERSION: str = metadata.version("apache-tvm")
 
 __all__ = [
@@ -98,4 +119,5 @@ __all__ = [
     "structural_walk",
     "tirx",
     "tvm",
+    "tvm_target",
 ]

@@ -8,6 +8,8 @@ Heavy modules are imported where they are used: an unchanged build needs none of
 from __future__ import annotations
 
 import math
+import os
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -16,22 +18,23 @@ from typing import TYPE_CHECKING, Any
 
 from .artifact import outputs
 from .artifact.files import output_paths, read_manifest
-from .errors import DeviceError, UsageError
-from .intake import adopt, note, read, with_indexes
-from .interrupt import check
-from .places import Place, cannot_run, check_buildable, open_place, runs_here
+from .devices.machine import Place, cannot_run, check_buildable, open_place, runs_here
+from .errors import AnsorError, DeviceError, UsageError
 from .plan import Plan, make_plan
 from .registry.store import Registry
 from .report import Report
-from .session import BuildResult, Session, TuneResult
+from .request import BuildResult, Session, TuneResult
+from .system.interrupt import check
+from .target import built_for
+from .tune.known import adopt, note, read, with_indexes
 
 if TYPE_CHECKING:
+    from .build.verify import Library, Verification
     from .model.prepare import Prepared
-    from .revalidate import Retrial
-    from .rule import Rule
-    from .search.explain import Explanation
+    from .space.explain import Explanation
+    from .space.rule import Rule
     from .target import Target
-    from .verify import Library, Verification
+    from .tune.revalidate import Retrial
 
 
 def build(model: Path, output: Path, session: Session, report: Report) -> BuildResult:
@@ -51,15 +54,15 @@ def build(model: Path, output: Path, session: Session, report: Report) -> BuildR
     result = _unchanged(model, output, session, report, runs=runs)
     result = result or _build_anew(model, output, session, report)
     if session.lock is not None:
-        from .locked import write_used
+        from .build.lock import write_used
 
         write_used(session.lock, result.manifest, session, report)
     return result
 
 
 def _build_anew(model: Path, output: Path, session: Session, report: Report) -> BuildResult:
-    from .assemble import assemble
-    from .verify import Oracle
+    from .build.assemble import assemble
+    from .build.verify import Oracle
 
     outputs.check_writable(output)
     with open_place(session, report) as place, _registry(session) as registry:
@@ -79,9 +82,9 @@ def _build_frozen(model: Path, output: Path, session: Session, report: Report) -
     """From the lock alone: no registry is read and nothing is measured."""
     if (result := _unchanged(model, output, session, report, runs=False)) is not None:
         return result
-    from .assemble import assemble_frozen
-    from .locked import check_complete
-    from .locked import read as read_lock
+    from .build.assemble import assemble_frozen
+    from .build.lock import check_complete
+    from .build.lock import read as read_lock
     from .model.prepare import prepare
 
     outputs.check_writable(output)
@@ -120,7 +123,7 @@ def explain(
 ) -> tuple[int, list[Explanation]]:
     """How many tasks a model has, and what the rules make of each, or only of task `number`."""
     from .model.prepare import prepare
-    from .search.explain import explain as explain_task
+    from .space.explain import explain as explain_task
 
     tasks = prepare(model, target, input_shapes, report).tasks
     if number is not None and number > len(tasks):
@@ -144,7 +147,7 @@ def tune(models: list[Path], session: Session, report: Report) -> TuneResult:
         tuned = _tune(planned, session, registry, report, place)
         if session.lock is not None:
             from ._tvm import VERSION
-            from .locked import write
+            from .build.lock import write
 
             keys = [row.task.key for row in planned.rows]
             write(session.lock, keys, registry.best(keys, VERSION), session, report)
@@ -157,7 +160,7 @@ def revalidate(models: list[Path], session: Session, most: int, report: Report) 
     DeviceError if nothing can run them.
     """
     from .model.prepare import merge
-    from .revalidate import revalidate_tasks
+    from .tune.revalidate import revalidate_tasks
 
     session = with_indexes(session, report)
     with _place_to_run(session, report) as place, _registry(session) as registry:
@@ -165,17 +168,46 @@ def revalidate(models: list[Path], session: Session, most: int, report: Report) 
         return revalidate_tasks(tasks, session, registry, report, place, most)
 
 
+def rebuild(
+    artifact: Path, model: Path, lock: Path, rules: tuple[Path, ...], report: Report
+) -> dict[str, bool]:
+    """Build a library anew in a temporary folder: of each output, whether it has the same bytes.
+
+    AnsorError where it was not built from a lock, and what a frozen build raises.
+    """
+    manifest = read_manifest(artifact)
+    if manifest["lock"] is None:
+        raise AnsorError(
+            "it was not built from a lock: measured times are in its manifest",
+            f"build it so: ansor-deploy build {model} -o {artifact} --lock {lock} --frozen",
+            artifact,
+        )
+    shapes = manifest["model"]["input_shapes"]
+    session = Session(
+        target=built_for(manifest),
+        registry=Path(os.devnull),
+        input_shapes={name: tuple(shape) for name, shape in shapes.items()},
+        rules=rules,
+        lock=lock,
+        frozen=True,
+        header=manifest["header"] is not None,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        again = Path(folder, artifact.name)
+        made = output_paths(again, build(model, again, session, report).manifest)
+        return {path.name: _equal(path, artifact.with_name(path.name)) for path in made}
+
+
 @contextmanager
 def opened(artifact: Path, device: str, report: Report) -> Iterator[Library]:
     """A built library, ready to be called on a device, or on this machine without one."""
     if not device:
-        from .runtime import load
+        from .runtime.model import load
 
         yield load(artifact)
         return
+    from .devices.board import open_device
     from .devices.model import load as load_there
-    from .devices.site import open_device
-    from .target import built_for
 
     with closing(open_device(device, built_for(read_manifest(artifact)), report)) as site:
         yield load_there(site, artifact)
@@ -187,8 +219,8 @@ def verify(artifact: Path, model: Path, seed: int, device: str, report: Report) 
     device: that runs the artifact; "" for this machine.
     UsageError if the artifact was not built from a model with these inputs and outputs.
     """
+    from .build.verify import Oracle, verify_model
     from .model.onnx_file import bind_shapes, load
-    from .verify import Oracle, verify_model
 
     with opened(artifact, device, report) as library:
         shapes = {info.name: info.shape for info in library.inputs}
@@ -202,7 +234,7 @@ def bench(artifact: Path, seconds: float, device: str, report: Report) -> list[f
 
     device: that runs the artifact; "" for this machine.
     """
-    from .verify import seeded_inputs
+    from .build.verify import seeded_inputs
 
     with opened(artifact, device, report) as library:
         inputs = seeded_inputs(library.inputs, seed=0, upper=2)
@@ -234,7 +266,7 @@ def _tune(
     planned: Plan, session: Session, registry: Registry, report: Report, place: Place | None
 ) -> TuneResult:
     from ._tvm import VERSION
-    from .tuner import Tuned, tune_plan
+    from .tune.queue import Tuned, tune_plan
 
     spent = tune_plan(planned, session, registry, report, place) if place else Tuned()
     records = registry.best([row.task.key for row in planned.rows], VERSION)
@@ -261,7 +293,7 @@ def _unchanged(
 ) -> BuildResult | None:
     """What there is already, if a build would change nothing. runs: it would run the library."""
     from .artifact.depfile import write_if_asked
-    from .current import built_keys, current_manifest
+    from .build.up_to_date import built_keys, current_manifest
 
     if (session.lock is not None or session.indexes) and not session.frozen:
         with _registry(session) as registry:
@@ -300,3 +332,7 @@ def _check_same_interface(artifact: Path, model: Path, library: Any, proto: Any)
         f"{gives}",
         f"build it: ansor-deploy build {model} -o {artifact}",
     )
+
+
+def _equal(one: Path, other: Path) -> bool:
+    return other.is_file() and one.read_bytes() == other.read_bytes()

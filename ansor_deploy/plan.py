@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .registry.keys import TaskKey
     from .registry.record import Record
     from .registry.store import Registry
-    from .session import Session
+    from .request import Session
     from .target import Target
 
 # What a trial is taken to cost on a target that was never tuned.
@@ -25,29 +25,6 @@ SECONDS_PER_TRIAL = 0.5
 SERVED = 0
 
 Status = Literal["hit", "near", "miss", "skip"]
-
-
-@dataclass(frozen=True)
-class Budget:
-    """What a run may spend.
-
-    trials: measured candidates in all (None: no limit but `per_task`; 0: no tuning).
-    seconds: of tuning, wall clock (None: no limit). per_task: trials on one unique task.
-    min_impact: share of the end-to-end time below which a task is left untuned.
-    """
-
-    trials: int | None = None
-    seconds: float | None = None
-    per_task: int = 64
-    min_impact: float = 0.005
-
-
-# What `--effort` means: how far one task is searched, and which tasks are worth it at all.
-EFFORTS = {
-    "quick": Budget(per_task=16, min_impact=0.02),
-    "normal": Budget(),
-    "thorough": Budget(per_task=512, min_impact=0.0),
-}
 
 
 @dataclass(frozen=True)

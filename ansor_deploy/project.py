@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import AnsorError, UsageError
-from .toml_file import TomlFile, read_toml
+from .system.toml_file import TomlFile, read_toml
 
 MARKER = "ansor-deploy.toml"
 _FIELDS = ("registry", "target", "trust", "team")

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import UsageError
-from .registry.keys import canonical_json, sha256
-from .toml_file import TomlFile, read_toml
+from .system.digest import canonical_json, sha256
+from .system.toml_file import TomlFile, read_toml
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -144,7 +144,7 @@ def _resolve(path: Path, search_path: Sequence[Path]) -> dict[str, Any]:
     for file in reversed(_chain(path, search_path)):
         own = {key: value for key, value in file.data.items() if key != "extends"}
         if own.pop("detected", False):
-            from .host import detect_host
+            from .system.host import detect_host
 
             values = detect_host()
         if "gpu" in own:

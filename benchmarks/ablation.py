@@ -34,26 +34,24 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import searching
-import zoo
-from cost_model import Program, measured_programs
-from operators_te import OPERATORS
-
 from ansor_deploy.measure.measurer import KEEP, Measurer
 from ansor_deploy.measure.outcome import Outcome
 from ansor_deploy.model.tasks import Task
-from ansor_deploy.plan import Budget
-from ansor_deploy.rule import shipped_rules
+from ansor_deploy.objectives import Latency
+from ansor_deploy.request import Budget
 from ansor_deploy.search import evolution
 from ansor_deploy.search.ansor import AnsorSearch
+from ansor_deploy.search.context import SearchKit
 from ansor_deploy.search.cost_model import CostModel
-from ansor_deploy.search.kit import SearchKit
-from ansor_deploy.search.objectives import Latency
-from ansor_deploy.search.scheduler import BATCH, Scheduler, Standing
-from ansor_deploy.search.sketch import derive
-from ansor_deploy.search.state import Guess
-from ansor_deploy.search.trace import dump
+from ansor_deploy.space.rule import shipped_rules
+from ansor_deploy.space.sketch import derive
+from ansor_deploy.space.state import Guess
+from ansor_deploy.space.trace import dump
 from ansor_deploy.target import Target
+from ansor_deploy.tune.scheduler import BATCH, Scheduler, Standing
+from benchmarks import searching, zoo
+from benchmarks.cost_model import Program, measured_programs
+from benchmarks.operators_te import OPERATORS
 
 WARM_NETWORK = "squeezenet"  # what a cost model that is not cold knows of
 WARM_TASKS, WARM_PROGRAMS = 6, 24

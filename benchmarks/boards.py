@@ -30,18 +30,18 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-import searching
 from tvm import s_tir, te
 
+from ansor_deploy.devices.board import DeviceSite
 from ansor_deploy.devices.inventory import Inventory
 from ansor_deploy.devices.remote import open_site
-from ansor_deploy.devices.site import DeviceSite
 from ansor_deploy.devices.ssh import connect
 from ansor_deploy.measure.build import BuildJob
 from ansor_deploy.measure.measurer import CHUNK, Measurer
 from ansor_deploy.model.tasks import Task, task_of
-from ansor_deploy.search.trace import dump
+from ansor_deploy.space.trace import dump
 from ansor_deploy.target import Target
+from benchmarks import searching
 
 _TESTS = Path(__file__).resolve().parents[1] / "tests"
 SIDE = 640
@@ -167,8 +167,8 @@ def _matmul(target: Target) -> Task:
 @contextmanager
 def _boards(target: Target) -> Iterator[list[DeviceSite]]:
     """Two, each on a core; the user's devices are left alone."""
-    sys.path += [str(_TESTS), str(_TESTS / "device")]
-    from plain_board import PlainBoard, add_board  # type: ignore[import-not-found]
+    sys.path.append(str(_TESTS))
+    from helpers.plain_board import PlainBoard, add_board  # type: ignore[import-not-found]
 
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))

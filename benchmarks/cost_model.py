@@ -20,17 +20,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import searching
 
 from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.model.tasks import Task
-from ansor_deploy.rule import shipped_rules
 from ansor_deploy.search.cost_model import CostModel
 from ansor_deploy.search.features import Extractor
-from ansor_deploy.search.sketch import derive
-from ansor_deploy.search.state import Random
-from ansor_deploy.search.trace import dump
+from ansor_deploy.space.rule import shipped_rules
+from ansor_deploy.space.sketch import derive
+from ansor_deploy.space.state import Random
+from ansor_deploy.space.trace import dump
 from ansor_deploy.target import Target
+from benchmarks import searching
 
 HELD_OUT = 0.2
 RECALLED = 30

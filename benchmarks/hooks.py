@@ -165,7 +165,7 @@ def _in_turns(name: str, builds: Sequence[tuple[Sequence[str], Path]], rounds: i
 def measure_bazel(folder: Path, rounds: int, tool: Path) -> Cost | None:
     """As `measure`, with a server for each of the two workspaces; None without Bazel."""
     sys.path.insert(0, str(ROOT / "tests" / "integrations"))
-    from debian_bazel import Bazel, is_installed  # type: ignore[import-not-found]
+    from helpers.debian_bazel import Bazel, is_installed  # type: ignore[import-not-found]
 
     if not is_installed():
         return None

@@ -28,23 +28,23 @@ from typing import Any
 
 import numpy as np
 import onnx
-import searching
 
 from ansor_deploy._tvm import meta_schedule as ms
+from ansor_deploy._tvm import tvm_target
 from ansor_deploy.measure.build import BuildJob
 from ansor_deploy.measure.health import TEXT
 from ansor_deploy.measure.measurer import Measurer
-from ansor_deploy.model.importer import tvm_target
 from ansor_deploy.model.prepare import prepare
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.report.plain import QuietReport
-from ansor_deploy.rule import shipped_rules
-from ansor_deploy.search.default import default_schedule
-from ansor_deploy.search.scheduler import BATCH
-from ansor_deploy.search.sketch import derive
-from ansor_deploy.search.state import Random
-from ansor_deploy.search.trace import dump, replay
+from ansor_deploy.space.default import default_schedule
+from ansor_deploy.space.rule import shipped_rules
+from ansor_deploy.space.sketch import derive
+from ansor_deploy.space.state import Random
+from ansor_deploy.space.trace import dump, replay
 from ansor_deploy.target import Target
+from ansor_deploy.tune.scheduler import BATCH
+from benchmarks import searching
 
 NETWORK = Path(onnx.__file__).parent / "backend/test/data/light/light_resnet50.onnx"
 FEWEST = 3  # programs measured by both: a rank of fewer says nothing

@@ -25,9 +25,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-import peak
-import zoo
-from flops import count_flops
+
+from benchmarks import peak, zoo
+from benchmarks.flops import count_flops
 
 BLOCKS = 8
 BLOCK_SECONDS = 0.5
@@ -113,10 +113,9 @@ def _network(name: str, args: argparse.Namespace, limits: peak.Peak) -> Row:
 
 def _build(model: Path, args: argparse.Namespace) -> Any:
     from ansor_deploy.pipeline import build
-    from ansor_deploy.plan import EFFORTS
     from ansor_deploy.project import Project
     from ansor_deploy.report.choose import report_on_stderr
-    from ansor_deploy.session import Session
+    from ansor_deploy.request import EFFORTS, Session
     from ansor_deploy.target import load_target
 
     budget = replace(EFFORTS[args.effort], trials=args.trials)

@@ -19,13 +19,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import searching
-from operators_te import OPERATORS
-from peak import Peak
-
 from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.target import Target
+from benchmarks import searching
+from benchmarks.operators_te import OPERATORS
+from benchmarks.peak import Peak
 
 REPEATS = 5  # of the finalists, in turns
 FINALISTS = 4  # of each search

@@ -23,12 +23,13 @@ from pathlib import Path
 from ansor_deploy.project import shipped
 from ansor_deploy.registry.coverage import coverage
 from ansor_deploy.registry.history import history
-from ansor_deploy.registry.keys import TaskKey, canonical_json, sha256
+from ansor_deploy.registry.keys import TaskKey
 from ansor_deploy.registry.record import Measurement, Provenance, Record, Workload
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.search.experience import experiences
 from ansor_deploy.search.features import decode, encode
 from ansor_deploy.search.neighbours import nearest
+from ansor_deploy.system.digest import canonical_json, sha256
 from ansor_deploy.target import Target, load_target
 
 REAL = Path(__file__).resolve().parents[1] / "tests" / "assets" / "registry-schema-1.db"

@@ -29,26 +29,24 @@ from functools import partial
 from pathlib import Path
 
 import onnx
-import searching
-import spaces
-import zoo
-from spaces import Space
 
 from ansor_deploy.measure.measurer import KEEP, Measurer
 from ansor_deploy.measure.outcome import UNMEASURED, Outcome
 from ansor_deploy.measure.replay import ReplayMeasurer
-from ansor_deploy.measure.verdict import MARGIN
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.pipeline import plan, tune
-from ansor_deploy.plan import Budget, Plan, PlanRow
+from ansor_deploy.plan import Plan, PlanRow
 from ansor_deploy.registry.record import Measurement
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.report.plain import QuietReport
-from ansor_deploy.rule import shipped_rules
+from ansor_deploy.request import Budget, Session
 from ansor_deploy.search import Search, open_search
-from ansor_deploy.search.kit import SearchKit, open_kit
-from ansor_deploy.session import Session
+from ansor_deploy.search.context import SearchKit, open_kit
+from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.target import Target
+from ansor_deploy.tune.winner import MARGIN
+from benchmarks import searching, spaces, zoo
+from benchmarks.spaces import Space
 
 SEARCHES = ("cold", "model", "near")
 KNOWN = ("light_squeezenet", "light_resnet50", "light_vgg19", "light_inception_v1")

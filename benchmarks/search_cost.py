@@ -11,11 +11,10 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
-import searching
-from operators_te import OPERATORS
-
 from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.target import Target
+from benchmarks import searching
+from benchmarks.operators_te import OPERATORS
 
 TASKS = ("C1D", "C2D-fused", "DEP", "TBS")
 SEARCHES = ("ansor", "metaschedule")

@@ -14,9 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-import zoo
-from operators_te import OPERATORS
-from peak import Peak
 
 from ansor_deploy import __version__
 from ansor_deploy._tvm import VERSION
@@ -28,13 +25,16 @@ from ansor_deploy.model.tasks import Task, task_of
 from ansor_deploy.project import shipped
 from ansor_deploy.registry.record import Measurement, Provenance
 from ansor_deploy.report.plain import QuietReport
-from ansor_deploy.rule import shipped_rules
 from ansor_deploy.search import Search, open_search
-from ansor_deploy.search.default import default_schedule
-from ansor_deploy.search.kit import SearchKit
-from ansor_deploy.search.scheduler import BATCH
-from ansor_deploy.search.trace import dump
+from ansor_deploy.search.context import SearchKit
+from ansor_deploy.space.default import default_schedule
+from ansor_deploy.space.rule import shipped_rules
+from ansor_deploy.space.trace import dump
 from ansor_deploy.target import Target, load_target
+from ansor_deploy.tune.scheduler import BATCH
+from benchmarks import zoo
+from benchmarks.operators_te import OPERATORS
+from benchmarks.peak import Peak
 
 Opener = Callable[[Task, Target, Sequence[Measurement], int], Search]
 
@@ -82,7 +82,7 @@ def search(
     *,
     default_first: bool = True,
 ) -> Run:
-    """Spend the trials on a task, as `ansor_deploy.tuner` does.
+    """Spend the trials on a task, as `ansor_deploy.tune.queue` does.
 
     default_first: the first trial is the default schedule, which the search is then told of.
     """
@@ -132,10 +132,9 @@ def measured_peak() -> Peak:
     """This machine's limits, measured in a process of its own: its threads would linger here."""
     import json
 
-    script = Path(__file__).with_name("peak.py")
     with tempfile.TemporaryDirectory() as folder:
         found = Path(folder) / "peak.json"
-        command = [sys.executable, str(script), "--json", str(found)]
+        command = [sys.executable, "-m", "benchmarks.peak", "--json", str(found)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         return Peak(**json.loads(found.read_text()))
 

@@ -12,15 +12,15 @@ from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.measure.outcome import Outcome
 from ansor_deploy.measure.replay import ReplayMeasurer
 from ansor_deploy.model.tasks import Task
-from ansor_deploy.rule import shipped_rules
 from ansor_deploy.search.cost_model import CostModel
-from ansor_deploy.search.default import default_schedule
 from ansor_deploy.search.evolution import Evolution
 from ansor_deploy.search.features import Extractor
-from ansor_deploy.search.scheduler import BATCH
-from ansor_deploy.search.sketch import derive
-from ansor_deploy.search.trace import dump
+from ansor_deploy.space.default import default_schedule
+from ansor_deploy.space.rule import shipped_rules
+from ansor_deploy.space.sketch import derive
+from ansor_deploy.space.trace import dump
 from ansor_deploy.target import Target
+from ansor_deploy.tune.scheduler import BATCH
 
 WORTH = 2.0  # times the best: programs up to so slow run in turns
 FAILED = -1.0

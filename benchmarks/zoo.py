@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 from onnx import TensorProto
-from onnx_net import Net
+
+from benchmarks.onnx_net import Net
 
 RESIDUAL_GAIN = 0.3  # of the last batch norm in a residual branch
 

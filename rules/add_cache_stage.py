@@ -8,9 +8,9 @@ for i: c[i] = acc[i]
 The tiles of the rules that follow then accumulate in a small buffer and write each result once.
 """
 
-from ansor_deploy.model import blocks as b
-from ansor_deploy.rule import ApplyAndSkipRest, Pass
-from ansor_deploy.search import loops as l
+from ansor_deploy.space import blocks as b
+from ansor_deploy.space import loops as l
+from ansor_deploy.space.rule import ApplyAndSkipRest, Pass
 
 NAME = "add-cache-stage"
 KINDS = ("llvm",)

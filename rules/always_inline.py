@@ -8,8 +8,8 @@ for i: c[i] = (a[i] + 1) * 2
 What is costly and read many times (padding, exponentials before a reduction) keeps its stage.
 """
 
-from ansor_deploy.rule import ApplyAndSkipRest, Pass
-from ansor_deploy.search import loops as l
+from ansor_deploy.space import loops as l
+from ansor_deploy.space.rule import ApplyAndSkipRest, Pass
 
 NAME = "always-inline"
 KINDS = ("llvm", "cuda")

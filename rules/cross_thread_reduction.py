@@ -9,9 +9,9 @@ T is a choice. What the threads hold is added up by TVM's lowering, in shared me
 
 import math
 
-from ansor_deploy.model import blocks as b
-from ansor_deploy.rule import ApplyAndSkipRest, Pass
-from ansor_deploy.search import loops as l
+from ansor_deploy.space import blocks as b
+from ansor_deploy.space import loops as l
+from ansor_deploy.space.rule import ApplyAndSkipRest, Pass
 
 NAME = "cross-thread-reduction"
 KINDS = ("cuda",)

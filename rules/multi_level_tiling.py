@@ -8,8 +8,8 @@ parallel i0, j0:
 All sizes are free (Ansor, section 4.1). It is for contractions that no register tile fits.
 """
 
-from ansor_deploy.rule import ApplyAndSkipRest
-from ansor_deploy.search import multi_level as m
+from ansor_deploy.space import multi_level as m
+from ansor_deploy.space.rule import ApplyAndSkipRest
 
 NAME = "multi-level-tiling"
 KINDS = ("llvm",)

@@ -11,9 +11,9 @@ parallel i0, j0:
 Gives two structures, the consumer after the first level of tiles and after the second.
 """
 
-from ansor_deploy.rule import Apply, Pass
-from ansor_deploy.search import loops as l
-from ansor_deploy.search import multi_level as m
+from ansor_deploy.space import loops as l
+from ansor_deploy.space import multi_level as m
+from ansor_deploy.space.rule import Apply, Pass
 
 NAME = "multi-level-tiling-with-fusion"
 KINDS = ("llvm",)

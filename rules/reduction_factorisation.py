@@ -10,10 +10,10 @@ The final sum is of one partial result a task.
 
 import math
 
-from ansor_deploy.model import blocks as b
-from ansor_deploy.rule import ApplyAndSkipRest, Pass
-from ansor_deploy.search import loops as l
-from ansor_deploy.search.state import divisors
+from ansor_deploy.space import blocks as b
+from ansor_deploy.space import loops as l
+from ansor_deploy.space.rule import ApplyAndSkipRest, Pass
+from ansor_deploy.space.state import divisors
 
 NAME = "reduction-factorisation"
 KINDS = ("llvm",)

@@ -12,10 +12,10 @@ All reductions run outside the tile, so an accumulator is loaded and stored once
 weights are packed to match when the model is built, others while it runs.
 """
 
-from ansor_deploy.model import blocks as b
-from ansor_deploy.rule import ApplyAndSkipRest, Pass
-from ansor_deploy.search import loops as l
-from ansor_deploy.search.micro_kernel import tile_reduction
+from ansor_deploy.space import blocks as b
+from ansor_deploy.space import loops as l
+from ansor_deploy.space.register_tile import tile_reduction
+from ansor_deploy.space.rule import ApplyAndSkipRest, Pass
 
 NAME = "register-tile"
 KINDS = ("llvm",)

@@ -13,9 +13,9 @@ A row is read once from memory, and stays in the cache for all stages.
 
 import math
 
-from ansor_deploy.model import blocks as b
-from ansor_deploy.rule import ApplyAndSkipRest, Pass
-from ansor_deploy.search import loops as l
+from ansor_deploy.space import blocks as b
+from ansor_deploy.space import loops as l
+from ansor_deploy.space.rule import ApplyAndSkipRest, Pass
 
 NAME = "row-fusion"
 KINDS = ("llvm",)

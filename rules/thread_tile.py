@@ -12,9 +12,9 @@ All sizes are free, within the target's threads and shared memory (Ansor, sectio
 MultiLevelTiling for CUDA, which has the same structure).
 """
 
-from ansor_deploy.model import blocks as b
-from ansor_deploy.rule import ApplyAndSkipRest, Pass
-from ansor_deploy.search import threads
+from ansor_deploy.space import blocks as b
+from ansor_deploy.space import threads
+from ansor_deploy.space.rule import ApplyAndSkipRest, Pass
 
 NAME = "thread-tile"
 KINDS = ("cuda",)

@@ -11,10 +11,10 @@ With the remainders written out the conditions are constants, and the zero terms
 """
 
 from ansor_deploy._tvm import structural_walk, tirx
-from ansor_deploy.model import blocks as b
-from ansor_deploy.rule import ApplyAndSkipRest, Pass
-from ansor_deploy.search import loops as l
-from ansor_deploy.search.micro_kernel import tile_reduction
+from ansor_deploy.space import blocks as b
+from ansor_deploy.space import loops as l
+from ansor_deploy.space.register_tile import tile_reduction
+from ansor_deploy.space.rule import ApplyAndSkipRest, Pass
 
 NAME = "transposed"
 KINDS = ("llvm",)

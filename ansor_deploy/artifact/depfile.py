@@ -17,10 +17,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..whole_file import write_whole
+from ..system.atomic_file import write_whole
 
 if TYPE_CHECKING:
-    from ..session import Session
+    from ..request import Session
 
 
 def input_files(model: Path, manifest: dict[str, Any], session: Session) -> list[Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -49,12 +48,3 @@ def read_manifest(artifact: Path) -> dict[str, Any]:
     if size != expected:
         raise AnsorError(f"{size} bytes where its manifest says {expected}", rebuild, artifact)
     return manifest
-
-
-def file_sha256(path: Path) -> str:
-    """Hex SHA-256 of a file."""
-    with path.open("rb") as stream:
-        digest = hashlib.sha256()
-        while block := stream.read(1 << 20):
-            digest.update(block)
-        return digest.hexdigest()

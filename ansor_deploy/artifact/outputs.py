@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import AnsorError
-from ..measure.scratch import remove_unheld
-from ..whole_file import held
-from .files import file_sha256, header_path, manifest_path, provenance_path, read_manifest
+from ..system.atomic_file import held
+from ..system.digest import file_sha256
+from ..system.scratch import remove_unheld
+from .files import header_path, manifest_path, provenance_path, read_manifest
 from .provenance import statement
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 from ..errors import UsageError
-from ..whole_file import write_whole
+from ..system.atomic_file import write_whole
 
 if TYPE_CHECKING:
     import numpy as np

@@ -22,7 +22,7 @@ from .options import (
 from .output import print_json, stdout_kept_clean
 
 if TYPE_CHECKING:
-    from ..session import Session
+    from ..request import Session
 
 
 @click.command(
@@ -79,9 +79,9 @@ def command(
     Only what is missing from the registry and matters is tuned, within the budget. Nothing is done
     where the library is up to date. Beside it lie its manifest and its provenance.
     """
-    from ..environment import below_make
     from ..pipeline import build
     from ..report.choose import report_on_stderr
+    from ..system.environment import below_make
 
     session = replace(session, lock=lock, frozen=frozen, header=header, depfile=depfile)
     output = output or Path(f"{model.stem}.so")

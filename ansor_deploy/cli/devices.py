@@ -138,10 +138,10 @@ def doctor_command(ctx: click.Context, name: str, as_json: bool) -> None:
     ok, warn or FAIL, with a remedy; exits 4 on a FAIL. Where nothing fails, a device in
     quarantine is let out of it.
     """
-    from ..devices.doctor import diagnose
     from ..devices.inventory import Inventory, target_of
-    from ..devices.reference import check_kernel
     from ..devices.ssh import connect
+    from ..doctor.device import diagnose
+    from ..doctor.reference_kernel import check_kernel
     from .doctor import print_checks
 
     inventory = Inventory.find()

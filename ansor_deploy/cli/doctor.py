@@ -14,7 +14,7 @@ from .options import json_option, registry_option
 from .output import print_json
 
 if TYPE_CHECKING:
-    from ..doctor import Check
+    from ..doctor.host import Check
 
 
 @click.command(
@@ -32,7 +32,7 @@ def command(ctx: click.Context, registry: Path | None, as_json: bool) -> None:
 
     Each line is ok, warn or FAIL, with a remedy; exits 1 on a FAIL.
     """
-    from ..doctor import diagnose
+    from ..doctor.host import diagnose
     from ..project import Project
 
     project = Project.find()

@@ -16,7 +16,7 @@ from typing import NoReturn
 import click
 
 from ..errors import AnsorError
-from ..interrupt import forget, interrupt
+from ..system.interrupt import forget, interrupt
 from .messages import asks_for_json
 from .output import print_json
 

@@ -29,8 +29,8 @@ def command(models: tuple[Path, ...], target: str, yes: bool) -> None:
     Writes an ansor-deploy.toml, a models.mk for the Makefile to include, and a line of .gitignore,
     after it has shown them. What is there already is left as it is.
     """
+    from ..integrations.scaffold import MAKEFILE, additions
     from ..project import Project
-    from ..scaffold import MAKEFILE, additions
     from ..target import load_target
 
     load_target(target, Project.find().target_path())

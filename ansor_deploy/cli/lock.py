@@ -53,9 +53,9 @@ def tasks_command(
 
     The model and the target decide that alone.
     """
+    from ..build.task_list import TaskList
     from ..model.prepare import prepare
     from ..report.plain import QuietReport
-    from ..task_list import TaskList
     from .output import stdout_kept_clean
 
     with stdout_kept_clean():
@@ -77,8 +77,8 @@ def select_command(lock: Path, tasks: Path, output: Path, target: str | None) ->
 
     Exits 5 if it does not say what becomes of each.
     """
-    from ..locked import select
-    from ..task_list import TaskList
+    from ..build.lock import select
+    from ..build.task_list import TaskList
 
     select(TaskList.read(tasks), lock, _target(target), output)
 

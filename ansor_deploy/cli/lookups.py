@@ -103,7 +103,7 @@ def datasette_command(registry: Path | None, output: Path | None, as_json: bool)
     Datasette is a program of its own (pip install datasette). The metadata says what tables and
     columns mean, and has queries to begin with.
     """
-    from ..registry.browse import metadata_for
+    from ..registry.datasette import metadata_for
 
     path = _registry(registry)
     command = ["datasette", str(path), "--metadata", str(metadata_for(path, output))]
@@ -161,8 +161,8 @@ def _print_script(path: Path, found: dict[str, Any], as_json: bool) -> None:
 
     record, text = program_of(path, _wanted(found))
     with stdout_kept_clean():
-        from ..model.canonical_text import parse
-        from ..search.trace import replay
+        from ..space.canonical_text import parse
+        from ..space.trace import replay
 
         script = replay(parse(text), record.trace).mod.script()
     if as_json:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import UsageError
-from ..search.objectives import Goal, Objective, make_objective
+from ..objectives import Goal, Objective, make_objective
 
 if TYPE_CHECKING:
-    from ..session import TuneResult
+    from ..request import TuneResult
 
 
 def chosen_objective(

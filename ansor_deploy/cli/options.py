@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..environment import in_ci
 from ..errors import UsageError
-from ..plan import EFFORTS
+from ..request import EFFORTS
+from ..system.environment import in_ci
 from .values import Duration, InputShape, Share
 
 if TYPE_CHECKING:
-    from ..plan import Budget
-    from ..session import Session
+    from ..request import Budget, Session
     from ..target import Target
 
     Command = Callable[..., Any]
@@ -124,7 +123,7 @@ def make_session(
     """
     from ..project import Project, shipped
     from ..registry.layers import layers_of
-    from ..session import Session
+    from ..request import Session
     from ..target import load_target, target_files
 
     project = Project.find()

@@ -12,7 +12,7 @@ from .options import budget_options, json_option, model_file, reuse_option, sess
 from .output import print_json, stdout_kept_clean
 
 if TYPE_CHECKING:
-    from ..session import Session
+    from ..request import Session
 
 
 @click.command(

@@ -24,7 +24,7 @@ from .output import in_columns, print_json, stdout_kept_clean
 
 if TYPE_CHECKING:
     from ..report import Report
-    from ..revalidate import Retrial
+    from ..tune.revalidate import Retrial
 
 
 @click.command(

@@ -12,7 +12,7 @@ from .options import input_shape_option, json_option, model_file, rules_option, 
 from .output import print_json, stdout_kept_clean
 
 if TYPE_CHECKING:
-    from ..rule import Rule
+    from ..space.rule import Rule
     from ..target import Target
 
 
@@ -36,7 +36,7 @@ def command() -> None:
 @json_option
 def list_command(target: str | None, rules: tuple[Path, ...], as_json: bool) -> None:
     """Print the rules for a target, in the order in which they are asked."""
-    from ..rule import rule_set_digest
+    from ..space.rule import rule_set_digest
 
     with stdout_kept_clean():
         _, found = target_and_rules(target, rules)
@@ -98,7 +98,7 @@ def explain_command(
 def target_and_rules(target: str | None, files: tuple[Path, ...]) -> tuple[Target, list[Rule]]:
     """The target that is meant, and its rules in order."""
     from ..project import Project
-    from ..rule import rule_set
+    from ..space.rule import rule_set
     from ..target import load_target
 
     project = Project.find()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import BudgetError
-from ..search.objectives import OBJECTIVES
+from ..objectives import OBJECTIVES
 from .helptext import examples
 from .messages import message_format_option
 from .objective import chosen_objective, missed_goals
@@ -25,7 +25,7 @@ from .output import print_json, stdout_kept_clean
 from .values import LatencyGoal
 
 if TYPE_CHECKING:
-    from ..session import Session
+    from ..request import Session
 
 
 @click.command(

@@ -79,7 +79,7 @@ def command(
 
 def _look(artifact: Path, device: str, as_json: bool) -> int:
     """Whether it is whole, and valid; the exit code."""
-    from ..artifact.validity import check_valid, check_whole
+    from ..doctor.artifact import check_valid, check_whole
 
     whole, valid = list(check_whole(artifact)), list(check_valid(artifact, device))
     print_checks([*whole, *valid], as_json)
@@ -96,8 +96,8 @@ def _rebuild(
     message_format: str,
 ) -> int:
     """Whether the same bytes come out; the exit code."""
+    from ..pipeline import rebuild
     from ..project import Project
-    from ..rebuild import rebuild
     from ..report.choose import report_on_stderr
 
     files = (*rules, *Project.find().rule_files())

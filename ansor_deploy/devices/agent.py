@@ -30,8 +30,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import AnsorError
-from ..measure.worker import Worker, WorkerFailure
+from ..system.worker import Worker, WorkerFailure
 from .frames import CHUNK, MARK, Unpacker, pack
+from .site import RUNS
 
 _SESSION = "session-"
 _TELL_SECONDS = 5.0
@@ -58,7 +59,7 @@ class _Agent:
         self._heard = time.monotonic()
         self._requests: queue.Queue[tuple[dict[str, Any], bytes]] = queue.Queue()
         self._session: Path | None = None
-        self._worker = Worker({"TVM_NUM_THREADS": str(cores)})
+        self._worker = Worker(RUNS, {"TVM_NUM_THREADS": str(cores)})
 
     def serve(self) -> None:
         for number in (signal.SIGTERM, signal.SIGHUP):

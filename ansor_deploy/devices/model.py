@@ -11,10 +11,10 @@ import numpy as np
 
 from ..artifact.files import read_manifest
 from ..errors import AnsorError
-from ..measure.site import Site
-from ..measure.tensors import from_bytes, to_bytes
-from ..measure.worker import WorkerFailure
-from ..runtime import check_inputs, interface
+from ..runtime.model import check_inputs, interface
+from ..runtime.tensors import from_bytes, to_bytes
+from ..system.worker import WorkerFailure
+from .site import Site
 
 RUN_SECONDS = 600.0  # for the runs of one call
 _SERVED = "ansor_deploy.devices.served"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DeviceError, DeviceLost
-from ..measure.worker import WorkerFailure
+from ..system.worker import WorkerFailure
 from .connection import Connection
 from .frames import CHUNK
 from .install import PYTHON, install, look_at

@@ -7,14 +7,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from .. import runtime
-from ..measure import placement
-from ..measure.tensors import from_bytes, to_bytes
+from ..runtime import cpu_pinning, native
+from ..runtime.model import Model
+from ..runtime.tensors import from_bytes, to_bytes
 
 
 def threads(payload: dict[str, Any]) -> int:
     """How many threads a kernel gets; that it answers shows that the runtime is whole."""
-    return int(runtime.ffi().get_global_func("runtime.NumThreads")())
+    return int(native.ffi().get_global_func("runtime.NumThreads")())
 
 
 def run(payload: dict[str, Any]) -> None:
@@ -34,14 +34,14 @@ def times(payload: dict[str, Any]) -> list[float]:
     return _model(payload).times(_inputs(payload), payload["runs"])
 
 
-def _model(payload: dict[str, Any]) -> runtime.Model:
+def _model(payload: dict[str, Any]) -> Model:
     return _loaded(payload["path"], json.dumps(payload["manifest"]))
 
 
 @lru_cache(maxsize=2)  # two, to be timed in turns
-def _loaded(path: str, manifest: str) -> runtime.Model:
-    placement.release()
-    return runtime.Model(Path(path), json.loads(manifest))
+def _loaded(path: str, manifest: str) -> Model:
+    cpu_pinning.release()
+    return Model(Path(path), json.loads(manifest))
 
 
 def _inputs(payload: dict[str, Any]) -> dict[str, Any]:

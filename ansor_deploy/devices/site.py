@@ -1,126 +1,103 @@
-"""A device of the inventory as a place where candidates run, found again after it was lost."""
+"""Where candidates run: this machine, or a board that is reached over the network."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+import itertools
+import platform
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from ..errors import DeviceError, DeviceLost, UsageError
-from .inventory import Inventory, target_of
-from .remote import RemoteSite, open_site
+from ..system.scratch import Scratch
+from ..system.worker import Worker
 
-if TYPE_CHECKING:
-    from ..report import Report
-    from ..target import Target
-    from .connection import Connection
+# What a run worker imports, here and on a board: TVM's runtime, and no compiler.
+RUNS = "ansor_deploy.measure.runner"
 
 
-class DeviceSite:
-    """A `Site` over one connection after another.
+class Site(Protocol):
+    """A place with a process that runs candidates and that can be killed alone.
 
-    connect: makes the next. open_: makes a site of it.
+    name: for people. remote: builds on this machine do not disturb what runs there.
     """
 
-    remote = True
-
-    def __init__(
-        self,
-        name: str,
-        connect: Callable[[], Connection],
-        open_: Callable[[Callable[[], Connection]], RemoteSite],
-    ) -> None:
-        self.name = name
-        self._connect, self._open = connect, open_
-        self._connection: Connection | None = None
-        self._site: RemoteSite | None = None
+    name: str
+    remote: bool
 
     def start(self) -> None:
-        """Connect, unless there is a connection. DeviceError where the device cannot be used."""
-        if self._site is None:
-            self._site = self._open(self._connecting)
+        """Start the process in the background, unless it lives."""
 
     def call(self, function: str, payload: dict[str, Any], timeout: float) -> Any:
-        """As `Worker.call`; DeviceLost where the device or the way to it is at fault."""
-        return self._ask("call", function, payload, timeout)
+        """As `Worker.call`. DeviceLost where the site is at fault and not what ran on it."""
 
     def put(self, path: Path) -> str:
-        """Send a file."""
-        return str(self._ask("put", path))
+        """A copy of this machine's file; where it lies on the site."""
 
     def get(self, place: str) -> bytes:
-        """Fetch a file."""
-        return bytes(self._ask("get", place))
+        """What a file of the site contains."""
 
     def drop(self, place: str) -> None:
-        """Remove a file of the device's session; with a lost session it is gone already."""
-        if self._site is not None:
-            self._ask("drop", place)
+        """Remove what `put` or the site's process left at a path, if it is there."""
 
     def scratch(self, name: str) -> str:
-        """A path in the session's folder."""
-        return str(self._ask("scratch", name))
+        """A path for a file that the site's process writes."""
 
     def restart(self) -> None:
-        """Kill the device's process and start a fresh one in the background."""
-        self._ask("restart")
+        """Kill the process, whatever it does, and start a fresh one in the background."""
 
     def interrupt(self) -> None:
-        """Hang up: the thread that waits, if only for its turn, sees a lost device."""
-        self.close()
+        """End what runs, from another thread than the one that waits for it."""
 
     def close(self) -> None:
-        """Hang up; the device's agent cleans up behind itself."""
-        site, self._site = self._site, None
-        connection, self._connection = self._connection, None
-        if site is not None:
-            site.close()
-        elif connection is not None:
-            connection.close()
-
-    def _connecting(self) -> Connection:
-        self._connection = self._connect()
-        return self._connection
-
-    def _ask(self, do: str, *words: Any) -> Any:
-        site = self._site
-        if site is None:
-            raise DeviceLost(f"{self.name} is not connected", "repeat the command")
-        try:
-            return getattr(site, do)(*words)
-        except DeviceLost:
-            self.close()
-            raise
+        """Kill the process and remove every file. May be called twice."""
 
 
-def open_device(name: str, target: Target, report: Report) -> DeviceSite:
-    """A device of the user's inventory, connected and ready to run code of the target.
+class LocalSite:
+    """This machine, with so many cores. Files are shared, not copied."""
 
-    UsageError where there is no such device or it is no such machine; DeviceError where it is in
-    quarantine or cannot be used; DeviceLost where it cannot be reached.
-    """
-    from .ssh import connect
+    remote = False
 
-    inventory = Inventory.find()
-    device = inventory.get(name)
-    known = target_of(device)
-    if known.fingerprint != target.fingerprint:
-        raise UsageError(
-            f"device {name} is a {known.name}, and the build is for {target.name}",
-            f"build with --target {known.name}, or name another device",
-        )
-    if quarantine := inventory.reason(name):
-        raise DeviceError(
-            f"device {name} is in quarantine since {quarantine.since}: {quarantine.reason}",
-            f"run `ansor-deploy devices doctor {name}`, which lets it out if all is well",
-        )
+    def __init__(self, cores: int) -> None:
+        self.name = platform.node()
+        self._scratch = Scratch()
+        self._names = itertools.count()
+        # TVM takes half of the cores on x86 unless it is told, before its first parallel loop.
+        self._worker = Worker(RUNS, {"TVM_NUM_THREADS": str(cores)})
 
-    def waiting(holder: str) -> None:
-        report.stage("wait", f"for {name}, which serves {holder}")
+    def start(self) -> None:
+        """Start the process in the background, unless it lives."""
+        self._worker.start()
 
-    opened = partial(open_site, name, cores=target.cores, waiting=waiting)
-    site = DeviceSite(name, partial(connect, device, inventory), opened)
-    report.stage("connect", f"to {name} ({device.url})")
-    site.start()
-    return site
+    def call(self, function: str, payload: dict[str, Any], timeout: float) -> Any:
+        """As `Worker.call`."""
+        return self._worker.call(function, payload, timeout)
+
+    def put(self, path: Path) -> str:
+        """The file itself."""
+        return str(path)
+
+    def get(self, place: str) -> bytes:
+        """What the file contains."""
+        return Path(place).read_bytes()
+
+    def drop(self, place: str) -> None:
+        """Remove a file that the process wrote; what was put is its owner's to remove."""
+        if Path(place).is_relative_to(self._scratch.path):
+            Path(place).unlink(missing_ok=True)
+
+    def scratch(self, name: str) -> str:
+        """A path in a folder that goes with the site."""
+        return str(self._scratch.path / f"{next(self._names)}-{name}")
+
+    def restart(self) -> None:
+        """Kill the process and start a fresh one in the background."""
+        self._worker.kill()
+        self._worker.start()
+
+    def interrupt(self) -> None:
+        """Kill the process: the thread that waits for it sees a crash."""
+        self._worker.interrupt()
+
+    def close(self) -> None:
+        """Kill the process and remove its folder."""
+        self._worker.close()
+        self._scratch.close()

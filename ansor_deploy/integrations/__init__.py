@@ -17,7 +17,7 @@ def runtime_folder() -> Path:
 
     AnsorError if one is missing, or if they lie apart.
     """
-    from ..runtime import library
+    from ..runtime.native import library
 
     runtime = library().resolve()
     folder = runtime.parents[2]

@@ -13,11 +13,12 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from .. import linker
+from ..codegen import linker
 from ..errors import AnsorError, LinkError
+from ..system.worker import Worker, WorkerFailure
 from ..target import Target
-from .worker import BUILDS, Worker, WorkerFailure
 
+BUILDS = "ansor_deploy.codegen.candidate"  # what a build worker imports: the compiler
 BUILD_SECONDS = 30.0
 _ENV = {"TVM_NUM_THREADS": "1"}  # of a build worker: there is one a core
 _this_thread = threading.local()
@@ -55,7 +56,7 @@ class WarmThreads(ThreadPoolExecutor):
     """
 
     def __init__(self, count: int) -> None:
-        self.workers = [Worker(_ENV, BUILDS) for _ in range(count)]
+        self.workers = [Worker(BUILDS, _ENV) for _ in range(count)]
         self._unowned: SimpleQueue[Worker] = SimpleQueue()
         for worker in self.workers:
             self._unowned.put(worker)
@@ -176,9 +177,9 @@ class Builder:
 def _called(payload: dict[str, Any], timeout: float) -> dict[str, Any]:
     worker: Worker | None = getattr(_this_thread, "worker", None)
     if worker is None:  # a farm's thread
-        worker = _this_thread.worker = Worker(_ENV, BUILDS)
+        worker = _this_thread.worker = Worker(BUILDS, _ENV)
     try:
-        made: dict[str, Any] = worker.call("ansor_deploy.measure.codegen:build", payload, timeout)
+        made: dict[str, Any] = worker.call(f"{BUILDS}:build", payload, timeout)
     except WorkerFailure as failure:
         return {"error": _kind(failure), "message": failure.message}
     return made

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 
-from ..doctor import version
 from ..errors import AnsorError, DeviceError
+from ..system.environment import version
 
 CONNECT_SECONDS = 15
 _PACKAGES = ("ansor-deploy", "apache-tvm", "apache-tvm-ffi")

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..codegen.signature import signature
 from ..errors import DeviceError
-from ..model.canonical_text import parse
+from ..space.canonical_text import parse
+from ..system.worker import WorkerFailure
 from .build import Builder, BuildFailure, BuildJob
-from .signature import signature
-from .worker import WorkerFailure
 
 if TYPE_CHECKING:
     from ..target import Target

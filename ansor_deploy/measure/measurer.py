@@ -13,14 +13,14 @@ from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from ..devices.site import LocalSite, Site
 from ..errors import DeviceError, DeviceLost
+from ..system.machine_lock import exclusive
+from ..system.scratch import Scratch
 from ..target import Target
 from .build import Builder, BuildFailure, BuildJob, Built
-from .exclusive import exclusive
 from .health import DRIFT, Health, Unfit, drift
 from .outcome import Outcome
-from .scratch import Scratch
-from .site import LocalSite, Site
 from .site_runner import SiteRunner
 
 if TYPE_CHECKING:

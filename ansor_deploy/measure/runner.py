@@ -21,17 +21,16 @@ from typing import Any
 
 import numpy as np
 
-from .. import runtime
-from . import placement
+from ..runtime import cpu_pinning, native
+from ..runtime.tensors import Signature, numpy_dtype, poisoned, seeded_inputs
+from ..system.child import describe
+from ..system.limits import limit_memory
 from .check import Expected
-from .child import describe
-from .fence import Fenced
-from .limits import limit_memory
-from .tensors import Signature, numpy_dtype, poisoned, seeded_inputs
+from .guarded import Fenced
 from .workspace import poison_workspaces
 
 # Here, so that a worker has it before its first call. Cores: of the target, as the worker was told.
-placement.use_cores(int(os.environ.get("TVM_NUM_THREADS", "0")) or 1)
+cpu_pinning.use_cores(int(os.environ.get("TVM_NUM_THREADS", "0")) or 1)
 
 MIN_REPEAT_MS = 5.0  # the best few are measured again, in turns
 REPEATS = (3, 3, 4)  # until settled
@@ -63,7 +62,7 @@ class Bound:
     def times(self, number: int, repeat: int) -> list[float]:
         """Seconds a run, averaged over `number` runs, `repeat` times."""
         self._poison()
-        return runtime.times(self.library, "compute", self.arguments, number, repeat)
+        return native.times(self.library, "compute", self.arguments, number, repeat)
 
     def trespass(self) -> str:
         """What was written to beside the outputs, in words; "" if nothing was."""
@@ -83,7 +82,7 @@ def reference(payload: dict[str, Any]) -> dict[str, Any]:
     Where most of what it computes from signed inputs is NaN, the inputs are made positive.
     """
     for positive in (False, True):
-        bound = bind(runtime.load_module(payload["path"]), payload, positive)
+        bound = bind(native.load_module(payload["path"]), payload, positive)
         bound.clock()
         if fault := bound.trespass():
             raise ValueError(f"the program {fault}")
@@ -112,7 +111,7 @@ def checked(payload: dict[str, Any]) -> tuple[Bound | None, dict[str, Any]]:
     """The payload's library bound to its tensors, and whether its first run was right."""
     positive, expected = _expected(payload["expected"], json.dumps(payload["signature"]))
     try:
-        library = runtime.load_module(payload["path"])
+        library = native.load_module(payload["path"])
     except Exception as error:  # noqa: BLE001 - what the loader raises differs by what is wrong
         return None, outcome("load", describe(error))
     bound = bind(library, payload, positive)

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..codegen.signature import signature
+from ..devices.site import Site
+from ..runtime.tensors import Signature
+from ..system.worker import WorkerFailure
 from ..target import Target
 from .build import BuildFailure, Built
 from .outcome import Outcome
-from .signature import signature
-from .site import Site
-from .tensors import Signature
-from .worker import WorkerFailure
 
 if TYPE_CHECKING:
     from ..model.tasks import Task
@@ -26,7 +26,7 @@ MOST_SECONDS = 600.0
 _PATIENCE = 60.0
 _ASSUMED_SLOWER = 20.0  # than the roofline, a candidate of a task without any result
 _RUNNER = "ansor_deploy.measure.runner"
-_CONTEST = "ansor_deploy.measure.contest"
+_CONTEST = "ansor_deploy.measure.head_to_head"
 
 
 @dataclass(frozen=True)

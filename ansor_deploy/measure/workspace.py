@@ -10,7 +10,7 @@ import ctypes
 from functools import lru_cache
 from typing import Any
 
-from ..runtime import ffi, library
+from ..runtime.native import ffi, library
 
 _PAGES = 16  # a thread; more buffers at a time than any kernel has
 _CPU = 1

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from .._tvm import onnx_frontend, relax, tirx, tvm
+from .._tvm import onnx_frontend, relax, tirx, tvm, tvm_target
 from ..errors import ModelError
 from ..target import Target
 from .bind import model_inputs
@@ -55,24 +55,6 @@ def import_model(proto: onnx.ModelProto, target: Target) -> Imported:
     outputs = _outputs(proto, mod["main"].body.body.ty)
     with tvm_target(target), tvm.transform.PassContext(opt_level=3):
         return Imported(_fuse(mod, target), inputs, outputs)
-
-
-def tvm_target(target: Target) -> tvm.target.Target:
-    """The code generator's view of a target."""
-    host: dict[str, Any] = {"kind": "llvm", "mcpu": target.cpu, "mtriple": target.triple}
-    host["num-cores"] = target.cores
-    if target.features:
-        host["mattr"] = list(target.features)
-    if target.gpu is None:
-        return tvm.target.Target(host)
-    device = {
-        "kind": target.kind,
-        "arch": target.gpu.arch,
-        "max_threads_per_block": target.gpu.max_threads_per_block,
-        "max_shared_memory_per_block": target.gpu.shared_bytes_per_block,
-        "thread_warp_size": target.gpu.warp_size,
-    }
-    return tvm.target.Target(device, host=host)
 
 
 def _fuse(mod: tvm.IRModule, target: Target) -> tvm.IRModule:

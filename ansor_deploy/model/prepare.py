@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import blaming
 from ..registry.keys import TaskKey
-from ..report import Report
 from .canonicalize import canonicalize
 from .importer import Imported, import_model
 from .onnx_file import bind_shapes, load
 from .tasks import Task, extract
 
 if TYPE_CHECKING:
+    from ..report import Report
     from ..target import Target
 
 

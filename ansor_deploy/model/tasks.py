@@ -8,8 +8,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..registry.keys import TaskKey, sha256
+from ..registry.keys import TaskKey
 from ..registry.record import Workload, roofline
+from ..system.digest import sha256
 
 if TYPE_CHECKING:
     from .._tvm import tvm
@@ -85,7 +86,7 @@ def _has_choices(func: Any) -> bool:
 def _confirmed(func: Any) -> tuple[str, Any]:
     """Canonical text and program; RuntimeError if the two do not mean the same function."""
     from .._tvm import structural_equal
-    from .canonical_text import canonical_text, normalized, parse
+    from ..space.canonical_text import canonical_text, normalized, parse
 
     text = canonical_text(func)
     program = parse(text)
@@ -128,7 +129,7 @@ def _traffic(program: Any) -> float:
     A table that is only looked into counts by its look-ups, not by its size.
     """
     from .._tvm import tvm
-    from . import blocks as b
+    from ..space import blocks as b
 
     sch = tvm.s_tir.Schedule(program, debug_mask="none")
     nodes = [sch.get(block) for block in b.blocks(sch)]

@@ -21,8 +21,8 @@ from itertools import pairwise
 from typing import Any
 
 from ..errors import RegistryError
+from ..system.digest import canonical_json
 from ..target import Target
-from .doubt import Refused, exactly, quoted, refuse, strict_json
 from .firewall import (
     check_contest,
     check_record,
@@ -32,8 +32,9 @@ from .firewall import (
     target_fields,
     workload_fields,
 )
-from .keys import TaskKey, canonical_json
+from .keys import TaskKey
 from .record import Contest, Record, SearchEnd, Workload
+from .untrusted import Refused, exactly, quoted, refuse, strict_json
 
 VERSION = 1
 MOST_BYTES = 1 << 28

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RegistryError, UsageError
-from ..whole_file import write_whole
+from ..system.atomic_file import write_whole
 from .bundle import MOST_BYTES, Bundle, BundleRefused, Refusal, digest, read_bundle, refused
-from .place import SIGNATURE, Place, name_of
 from .signing import Signer, check_signature, signed_by
+from .storage import SIGNATURE, Place, name_of
 from .transfer import Taken, contents, take_in
 
 Trusted = frozenset[bytes]

@@ -15,11 +15,12 @@ from datetime import datetime, timedelta, timezone
 from statistics import median
 from typing import Any
 
+from ..system.digest import canonical_json, sha256
 from ..target import GpuLimits, Target, complaints
-from .doubt import exactly, is_int, is_number, quoted, refuse
 from .instructions import check_trace
-from .keys import TaskKey, canonical_json, sha256
+from .keys import TaskKey
 from .record import Contest, Provenance, Record, SearchEnd, Workload
+from .untrusted import exactly, is_int, is_number, quoted, refuse
 
 MOST_TEXT = 262_144  # characters of a workload's program
 MOST_REPEATS = 10_000  # times of one record

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from .doubt import INT32, Refused, exactly, is_int, quoted, refuse
+from .untrusted import INT32, Refused, exactly, is_int, quoted, refuse
 
 MOST_CHARACTERS = 32_768
 MOST_NODES = 512

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .doubt import INT32, Refused, is_int, is_number, quoted, refuse, strict_json
 from .index_map import check_index_map
+from .untrusted import INT32, Refused, is_int, is_number, quoted, refuse, strict_json
 
 Check = Callable[[Any], bool]
 

@@ -2,20 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass
-from typing import Any
-
-
-def sha256(text: str) -> str:
-    """Hex SHA-256 of a text's UTF-8 bytes."""
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def canonical_json(value: Any) -> str:
-    """The one JSON text of a value: sorted keys, no spaces, no NaN."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 @dataclass(frozen=True, order=True)

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..artifact.files import file_sha256
 from ..errors import AnsorError, RegistryError
 from ..project import Project, cache_folder
+from ..system.digest import canonical_json, file_sha256, sha256
 from .connect import SCHEMA_VERSION, connect, transaction
 from .faults import DamagedError, explained
-from .keys import TaskKey, canonical_json, sha256
+from .keys import TaskKey
 from .stale import FEW
 from .store import Registry
 
@@ -142,7 +142,7 @@ def _index(layer: Layer, warn: Warn) -> Path:
 def _bundles(source: Path) -> dict[str, Path]:
     """The bundles of a layer by what their digest is, or is said to be."""
     if source.is_dir():
-        from .place import NAME
+        from .storage import NAME
 
         paths = sorted(path for path in source.iterdir() if NAME.fullmatch(path.name))
         return {path.stem: path for path in paths if _readable(path)}
@@ -199,7 +199,7 @@ def _mirrored(layer: Layer, folder: Path, warn: Warn) -> Path:
 
     They are fetched by another process, which can be ended at the deadline.
     """
-    from ..measure.worker import Worker, WorkerFailure
+    from ..system.worker import Worker, WorkerFailure
 
     asked = folder.with_suffix(".asked")  # its time of change says when the URL last answered
     if asked.exists() and time.time() - asked.stat().st_mtime < FRESH_SECONDS:

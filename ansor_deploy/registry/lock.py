@@ -18,13 +18,14 @@ from pathlib import Path
 
 from .. import __version__
 from ..errors import RegistryError
+from ..system.atomic_file import write_whole
+from ..system.digest import canonical_json
 from ..target import Target
-from ..whole_file import write_whole
 from .bundle import MOST_BYTES, MOST_LINE, record_line
-from .doubt import Refused, exactly, quoted, refuse, strict_json
 from .firewall import check_record
-from .keys import TaskKey, canonical_json
+from .keys import TaskKey
 from .record import Record
+from .untrusted import Refused, exactly, quoted, refuse, strict_json
 
 VERSION = 1
 _FORMAT = "ansor-deploy-lock"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..whole_file import write_whole
-from .place import SIGNATURE, Place
+from ..system.atomic_file import write_whole
+from .storage import SIGNATURE, Place
 
 
 def fetch(payload: dict[str, Any]) -> None:

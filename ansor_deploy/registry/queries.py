@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .keys import canonical_json
+from ..system.digest import canonical_json
 
 # The index has all that the order needs, so that only the rows that are asked for are read.
 TOP = """

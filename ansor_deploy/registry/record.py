@@ -7,7 +7,8 @@ from functools import cached_property
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from .keys import TaskKey, canonical_json, sha256
+from ..system.digest import canonical_json, sha256
+from .keys import TaskKey
 
 if TYPE_CHECKING:
     from ..target import Target

@@ -13,7 +13,8 @@ from functools import cache
 from typing import Any
 
 from ..project import shipped
-from .keys import TaskKey, canonical_json, sha256
+from ..system.digest import canonical_json, sha256
+from .keys import TaskKey
 from .record import Measurement, Provenance, Record, SearchEnd, Workload
 
 Row = tuple[Any, ...]  # values in the order of the table's columns

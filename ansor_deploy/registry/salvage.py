@@ -17,14 +17,7 @@ from ..errors import RegistryError
 from .connect import connect, transaction
 from .faults import damaged, explained, in_use
 from .pages import Pages, Row, Value, page_size
-from .rows import (
-    measurement_of,
-    measurement_row,
-    record_of,
-    record_row,
-    workload_of,
-    workload_row,
-)
+from .rows import measurement_of, measurement_row, record_of, record_row, workload_of, workload_row
 
 if TYPE_CHECKING:
     import sqlite3

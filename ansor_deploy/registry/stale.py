@@ -1,7 +1,7 @@
 """Records that another version of TVM made.
 
 From release to release TVM changes what its instructions do. Such a record is never used as it
-is, but it is a good guess, and `ansor_deploy.revalidate` tries it.
+is, but it is a good guess, and `ansor_deploy.tune.revalidate` tries it.
 """
 
 from __future__ import annotations

@@ -10,11 +10,12 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ..system.digest import canonical_json
 from . import queries
 from .connect import BUSY_SECONDS, connect, transaction
 from .faults import decoding, explained
 from .inspection import complaints
-from .keys import TaskKey, canonical_json
+from .keys import TaskKey
 from .leases import Holder, Leases
 from .record import Contest, SearchEnd
 from .rows import (

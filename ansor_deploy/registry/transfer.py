@@ -12,12 +12,12 @@ from sqlite3 import Connection
 from typing import Any
 
 from ..errors import RegistryError
+from ..system.digest import canonical_json
 from ..target import Target
 from .bundle import Bundle, Refusal, read_lines, record_line
 from .connect import connect, transaction
 from .faults import explained
 from .firewall import target_fields
-from .keys import canonical_json
 from .rows import unpacked
 from .store import Registry
 

@@ -2,33 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from ..build.verify import Comparison, Verification
     from ..plan import Plan
-    from ..verify import Comparison, Verification
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Tuning as it stands after a batch of measurements.
-
-    task: readable name of the task just measured. best: its best latency, seconds.
-    end_to_end: estimated latency of the whole model, seconds. left: seconds until the budget
-    or the work ends, as far as can be told. why: the scheduler's reason for this task.
-    """
-
-    task: str
-    trials: int
-    total_trials: int
-    failed: int
-    best: float
-    end_to_end: float
-    elapsed: float
-    left: float
-    why: str
+    from ..tune.scheduler import Progress
 
 
 class Report(Protocol):

@@ -12,11 +12,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from . import Progress, text
+from ..tune.scheduler import Progress
+from . import text
 
 if TYPE_CHECKING:
+    from ..build.verify import Comparison, Verification
     from ..plan import Plan, PlanRow
-    from ..verify import Comparison, Verification
 
 ROWS = 15
 STATUS_STYLES = {"hit": "green", "near": "cyan", "miss": "", "skip": "dim"}

@@ -7,11 +7,12 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from . import Progress, text
+from ..tune.scheduler import Progress
+from . import text
 
 if TYPE_CHECKING:
+    from ..build.verify import Comparison, Verification
     from ..plan import Plan
-    from ..verify import Comparison, Verification
 
 ROWS = 15
 

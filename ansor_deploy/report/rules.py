@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .text import WIDTH
 
 if TYPE_CHECKING:
-    from ..search.explain import Explanation, SketchTold
+    from ..space.explain import Explanation, SketchTold
 
 
 def explanation_lines(found: Explanation, total: int) -> list[str]:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ..build.verify import Comparison, Verification
     from ..plan import Plan, PlanRow
-    from ..session import TuneResult
-    from ..verify import Comparison, Verification
+    from ..request import TuneResult
 
     Cells = tuple[str, ...]
 

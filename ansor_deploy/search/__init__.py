@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ..measure.outcome import Outcome
     from ..model.tasks import Task
     from ..registry.record import Measurement
-    from .kit import SearchKit
+    from .context import SearchKit
 
 
 class Search(Protocol):

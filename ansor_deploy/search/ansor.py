@@ -8,12 +8,12 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from ..measure.outcome import UNMEASURED
+from ..space.sketch import derive
 from .evolution import Evolution, Measured, Member
 from .experience import choices
 from .features import decode
 from .genome import recover
 from .refit import refit
-from .sketch import derive
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..measure.outcome import Outcome
     from ..model.tasks import Task
     from ..registry.record import Measurement
-    from .kit import SearchKit
+    from .context import SearchKit
 
 # Measurements of a task that nobody has searched: its default schedule, and one of a neighbour.
 UNSEARCHED = 2

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from .state import Decision
+from ..space.state import Decision
 
 
 def crossover(

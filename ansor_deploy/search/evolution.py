@@ -18,6 +18,9 @@ from typing import Any
 import numpy as np
 
 from .._tvm import structural_hash
+from ..space.sketch import Sketch
+from ..space.state import Random
+from ..space.trace import dump
 from .cost_model import CostModel
 from .crossover import crossover
 from .experience import Experience, Row, choices, row
@@ -25,10 +28,7 @@ from .features import Extractor
 from .genome import Genome, build, templates
 from .mutate import mutate, resample
 from .neighbours import anchor
-from .sketch import Sketch
-from .state import Random
 from .surrogate import Surrogate, worth_asking
-from .trace import dump
 
 POOL = 384  # genomes bred at a time
 BREEDING = 3  # rounds of breeding before programs are made

@@ -21,8 +21,8 @@ from .neighbours import Block, anchor
 if TYPE_CHECKING:
     from ..registry.record import Workload
     from ..registry.store import Registry
-    from .sketch import Sketch
-    from .state import Decision
+    from ..space.sketch import Sketch
+    from ..space.state import Decision
 
 RELATIVES = 64  # workloads of the same operator that a search learns from
 

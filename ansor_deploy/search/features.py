@@ -102,8 +102,7 @@ def _context(target: Target) -> Any:
     By its constructor in C++: the one in Python first imports 497 intrinsics, of which none is
     looked at here, at the cost of 15 seconds.
     """
-    from .._tvm import tvm
-    from ..model.importer import tvm_target
+    from .._tvm import tvm, tvm_target
 
     make = tvm.get_global_func("s_tir.meta_schedule.TuneContext")
     return make(None, tvm_target(target), None, None, "features", target.cores, 1, None)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..space.sketch import Candidate, Sketch
+from ..space.state import Chooser, Decision, Guess, Replay
+from ..space.trace import dump
 from .crossover import is_merged
-from .sketch import Candidate, Sketch
-from .state import Chooser, Decision, Guess, Replay
-from .trace import dump
 
 
 @dataclass(frozen=True)

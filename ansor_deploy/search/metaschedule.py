@@ -13,13 +13,12 @@ from typing import Any
 from unittest.mock import patch
 
 from .._tvm import meta_schedule as ms
-from .._tvm import tvm
+from .._tvm import tvm, tvm_target
 from ..measure.outcome import Outcome
-from ..model.importer import tvm_target
 from ..model.tasks import Task
 from ..registry.record import Measurement
+from ..space import trace as traces
 from ..target import Target
-from . import trace as traces
 
 # As MetaSchedule sets them itself: a round evolves 64 candidates, which are handed out in our
 # smaller batches, and is learnt from when the last of them was measured.

@@ -12,7 +12,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .state import Decision, divisors, factorisations
+from ..space.state import Decision, divisors, factorisations
 
 # Kinds whose options stand in order, so that the next one differs least.
 ORDERED = ("register", "unroll", "parallel")

@@ -12,13 +12,13 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..model.canonical_text import parse
+from ..space.canonical_text import parse
+from ..space.sketch import Candidate, Sketch, derive
+from ..space.state import Decision, divisors
 from .genome import Genome, program, recover
-from .sketch import Candidate, Sketch, derive
-from .state import Decision, divisors
 
 if TYPE_CHECKING:
-    from ..rule import Rule
+    from ..space.rule import Rule
     from ..target import Target
     from .neighbours import Neighbour
 

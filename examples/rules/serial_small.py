@@ -11,9 +11,9 @@ that you build for.
 
 import math
 
-from ansor_deploy.model import blocks as b
-from ansor_deploy.rule import ApplyAndSkipRest, Pass
-from ansor_deploy.search import loops as l
+from ansor_deploy.space import blocks as b
+from ansor_deploy.space import loops as l
+from ansor_deploy.space.rule import ApplyAndSkipRest, Pass
 
 NAME = "serial-small"
 KINDS = ("llvm",)

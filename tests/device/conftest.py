@@ -2,10 +2,10 @@
 
 from contextlib import closing
 
-import arm64
 import pytest
-from cable import laid
-from sshd import sshd
+from helpers import arm64
+from helpers.cable import laid
+from helpers.sshd import sshd
 
 from ansor_deploy.devices import ssh
 from ansor_deploy.devices.inventory import Inventory, parse_url

@@ -6,20 +6,20 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-import arm64
 import numpy as np
 import onnx
 import pytest
 import tvm
-from cli_process import answer
-from graphs import LIGHT_FOLDER, before_softmax, randomize_weights
+from helpers import arm64
+from helpers.cli_process import answer
+from helpers.graphs import LIGHT_FOLDER, before_softmax, randomize_weights
 from tvm import te
 
-from ansor_deploy.measure import codegen
-from ansor_deploy.model.canonical_text import canonical_text
+from ansor_deploy.build.verify import Oracle, compare
+from ansor_deploy.codegen import candidate as codegen
 from ansor_deploy.project import shipped
+from ansor_deploy.space.canonical_text import canonical_text
 from ansor_deploy.target import load_target
-from ansor_deploy.verify import Oracle, compare
 
 SITE = "/opt/site"
 TARGETS = ("rpi3", "cortex-a53")
@@ -29,7 +29,7 @@ TARGETS = ("rpi3", "cortex-a53")
 def able_board(board):
     """The board, with what runs a library installed on it."""
     shutil.copytree(arm64.site_packages(), board.root / SITE[1:])
-    shutil.copy(Path(__file__).with_name("on_board.py"), board.root / SITE[1:])
+    shutil.copy(Path(__file__).parents[1] / "helpers" / "on_board.py", board.root / SITE[1:])
     return board
 
 

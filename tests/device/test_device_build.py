@@ -4,12 +4,12 @@ import json
 import os
 import shutil
 
-import arm64
 import numpy as np
 import onnxruntime
 import pytest
-from cli_process import answer, everything, program, refused
-from graphs import LIGHT_FOLDER
+from helpers import arm64
+from helpers.cli_process import answer, everything, program, refused
+from helpers.graphs import LIGHT_FOLDER
 
 from ansor_deploy.devices.inventory import Inventory
 from ansor_deploy.devices.wheels import fetch_wheels

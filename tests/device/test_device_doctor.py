@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ansor_deploy.devices import doctor, probe
+from ansor_deploy.devices import probe
 from ansor_deploy.devices.connection import Ran
+from ansor_deploy.doctor import device as doctor
 from ansor_deploy.project import shipped
 from ansor_deploy.target import load_target
 

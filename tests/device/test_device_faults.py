@@ -6,10 +6,10 @@ import os
 import signal
 
 import pytest
-from cable import THERE
-from cli_process import everything
-from device_runs import COMMAND, HASTY, Run, measured, workplace
-from plain_board import PlainBoard, add_board
+from helpers.cable import THERE
+from helpers.cli_process import everything
+from helpers.device_runs import COMMAND, HASTY, Run, measured, workplace
+from helpers.plain_board import PlainBoard, add_board
 
 BATCH = r"(\d+)/\d+ trials"
 

@@ -5,9 +5,9 @@ import subprocess
 import sys
 
 import pytest
-from cli_process import PROGRAM, answer, program, refused
-from libraries import build
-from sshd import USER, make_key
+from helpers.cli_process import PROGRAM, answer, program, refused
+from helpers.libraries import build
+from helpers.sshd import USER, make_key
 
 from ansor_deploy.project import shipped
 from ansor_deploy.target import load_target

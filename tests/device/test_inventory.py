@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 import pytest
-from cli_process import PROGRAM, program, refused
-from sshd import fingerprint, make_key
+from helpers.cli_process import PROGRAM, program, refused
+from helpers.sshd import fingerprint, make_key
 
 from ansor_deploy.devices.inventory import Device, Inventory, parse_url
 from ansor_deploy.devices.known_hosts import Entry, HostKey, is_revoked, keys_of, parse

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from cable import THERE
+from helpers.cable import THERE
 
 from ansor_deploy.devices.inventory import Inventory, parse_url
 from ansor_deploy.devices.known_hosts import parse

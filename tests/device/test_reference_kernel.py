@@ -3,11 +3,11 @@
 import fcntl
 
 import pytest
-from cli_process import program
-from device_runs import workplace
-from plain_board import PlainBoard, add_board
+from helpers.cli_process import program
+from helpers.device_runs import workplace
+from helpers.plain_board import PlainBoard, add_board
 
-from ansor_deploy.devices.reference import check_times
+from ansor_deploy.doctor.reference_kernel import check_times
 
 pytestmark = pytest.mark.slow
 

@@ -6,15 +6,17 @@ import time
 from functools import partial
 from pathlib import Path
 
-import arm64
-import graphs
 import numpy as np
 import pytest
-from built import executable
-from kernels import ASTRAY, ENDLESS
+from helpers import arm64, graphs
+from helpers.built import executable
+from helpers.kernels import ASTRAY, ENDLESS
 from tvm import te
 
-from ansor_deploy import verify
+from ansor_deploy.build import verify
+from ansor_deploy.codegen import candidate as codegen
+from ansor_deploy.codegen.linker import export
+from ansor_deploy.codegen.signature import signature
 from ansor_deploy.devices.inventory import Inventory, parse_url
 from ansor_deploy.devices.known_hosts import parse
 from ansor_deploy.devices.model import RemoteModel
@@ -22,13 +24,10 @@ from ansor_deploy.devices.remote import open_site
 from ansor_deploy.devices.ssh import connect
 from ansor_deploy.devices.wheels import fetch_wheels
 from ansor_deploy.errors import DeviceError, DeviceLost
-from ansor_deploy.linker import export
-from ansor_deploy.measure import codegen
-from ansor_deploy.measure.signature import signature
-from ansor_deploy.measure.worker import WorkerFailure
-from ansor_deploy.model.canonical_text import canonical_text
-from ansor_deploy.model.canonical_text import parse as parse_program
 from ansor_deploy.project import shipped
+from ansor_deploy.space.canonical_text import canonical_text
+from ansor_deploy.space.canonical_text import parse as parse_program
+from ansor_deploy.system.worker import WorkerFailure
 from ansor_deploy.target import load_target
 
 RPI3 = load_target("rpi3", [shipped("targets")])

@@ -10,7 +10,7 @@ from contextlib import closing, suppress
 
 import psutil
 import pytest
-from sshd import USER, make_key
+from helpers.sshd import USER, make_key
 
 from ansor_deploy.devices import channel, ssh
 from ansor_deploy.devices.inventory import parse_url

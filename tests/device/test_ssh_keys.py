@@ -6,7 +6,7 @@ import subprocess
 from contextlib import contextmanager
 
 import pytest
-from sshd import make_key
+from helpers.sshd import make_key
 
 from ansor_deploy.devices import identity, ssh
 from ansor_deploy.errors import DeviceError

@@ -4,11 +4,11 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-import debian_bazel
 import pytest
-from cli_process import answer
-from hooked import SUFFIXES, Project, Ready, observed_program, require
-from lab import Lab, make_lab
+from helpers import debian_bazel
+from helpers.cli_process import answer
+from helpers.hooked import SUFFIXES, Project, Ready, observed_program, require
+from helpers.lab import Lab, make_lab
 
 HERE = Path(__file__).parent
 

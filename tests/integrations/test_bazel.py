@@ -6,10 +6,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from debian_bazel import bin_folder
-from hooked import Tool
-from lab import DESCRIPTOR, descriptor, net, save
-from scenarios import Scenarios
+from helpers.debian_bazel import bin_folder
+from helpers.hooked import Tool
+from helpers.lab import DESCRIPTOR, descriptor, net, save
+from helpers.scenarios import Scenarios
 
 from ansor_deploy.integrations import hook_folder
 

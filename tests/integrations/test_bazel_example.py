@@ -8,9 +8,9 @@ from pathlib import Path
 
 import onnx
 import pytest
-from classifier import EXAMPLES, assert_classifies, require_avx2
-from debian_bazel import Bazel, bin_folder
-from hooked import observed_program
+from helpers.classifier import EXAMPLES, assert_classifies, require_avx2
+from helpers.debian_bazel import Bazel, bin_folder
+from helpers.hooked import observed_program
 from onnx import numpy_helper
 
 from ansor_deploy.integrations import hook_folder

@@ -5,15 +5,15 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import graphs
 import numpy as np
 import onnx
 import pytest
-from cli_process import answer, program
+from helpers import graphs
+from helpers.cli_process import answer, program
 from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy.artifact.c_header import header
-from ansor_deploy.verify import compare
+from ansor_deploy.build.verify import compare
 
 HERE = Path(__file__).parent
 STRICT = ("-Wall", "-Wextra", "-Werror", "-pedantic", "-g", "-O1")

@@ -5,10 +5,10 @@ import struct
 import subprocess
 
 import pytest
-from cli_process import answer
-from hooked import SUFFIXES, Tool, observed_program, require
-from lab import net, save
-from scenarios import Scenarios
+from helpers.cli_process import answer
+from helpers.hooked import SUFFIXES, Tool, observed_program, require
+from helpers.lab import net, save
+from helpers.scenarios import Scenarios
 
 from ansor_deploy.integrations import hook_folder
 

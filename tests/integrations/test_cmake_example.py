@@ -5,8 +5,8 @@ import shutil
 
 import onnx
 import pytest
-from classifier import EXAMPLES, SHARED, assert_classifies, require_avx2
-from hooked import observed_program, require
+from helpers.classifier import EXAMPLES, SHARED, assert_classifies, require_avx2
+from helpers.hooked import observed_program, require
 from onnx import numpy_helper
 from test_cmake import GENERATORS, configure, run
 

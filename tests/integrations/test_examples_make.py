@@ -6,8 +6,8 @@ import subprocess
 
 import onnx
 import pytest
-from classifier import EXAMPLES, SHARED, assert_classifies, require_avx2
-from hooked import observed_program, require
+from helpers.classifier import EXAMPLES, SHARED, assert_classifies, require_avx2
+from helpers.hooked import observed_program, require
 from stripes_model import stripes
 
 TOOLS = {"make": ("make", "c++"), "ninja": ("ninja", "c++", "pkg-config")}

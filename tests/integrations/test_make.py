@@ -1,7 +1,7 @@
 """ansor_deploy.mk in a Makefile."""
 
-from hooked import Tool
-from scenarios import Scenarios
+from helpers.hooked import Tool
+from helpers.scenarios import Scenarios
 
 HEAD = """\
 ANSOR_DEPLOY_OUT = ../built

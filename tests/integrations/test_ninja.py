@@ -2,8 +2,8 @@
 
 import shlex
 
-from hooked import Tool
-from scenarios import Scenarios
+from helpers.hooked import Tool
+from helpers.scenarios import Scenarios
 
 RULE = """\
 rule ansor

@@ -10,16 +10,9 @@ from ansor_deploy import cli, pipeline
 from ansor_deploy.cli.objective import chosen_objective, missed_goals
 from ansor_deploy.cli.values import parse_goal
 from ansor_deploy.errors import UsageError
-from ansor_deploy.search.objectives import (
-    OBJECTIVES,
-    EarlyStop,
-    Goal,
-    Latency,
-    Speedup,
-    make_objective,
-)
-from ansor_deploy.search.scheduler import Round
-from ansor_deploy.session import TuneResult
+from ansor_deploy.objectives import OBJECTIVES, EarlyStop, Goal, Latency, Speedup, make_objective
+from ansor_deploy.request import TuneResult
+from ansor_deploy.tune.scheduler import Round
 
 LATENCIES = (2.0, 0.5, 8.0)
 STEP = 1e-6

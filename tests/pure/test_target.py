@@ -9,14 +9,7 @@ import pytest
 
 from ansor_deploy.errors import UsageError
 from ansor_deploy.project import shipped
-from ansor_deploy.target import (
-    _CHECKS,
-    _GPU_CHECKS,
-    GpuLimits,
-    Target,
-    list_targets,
-    load_target,
-)
+from ansor_deploy.target import _CHECKS, _GPU_CHECKS, GpuLimits, Target, list_targets, load_target
 
 SHIPPED = [shipped("targets")]
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "targets.md"

@@ -1,0 +1,210 @@
+"""Is the library right, and is it faster? Numbers against ONNX Runtime, time against untuned.
+
+Tolerance, by the output's dtype; an element is right if |a - e| <= atol x scale + rtol x |e|,
+where scale is the largest finite |e| of that output, so that cancellation near zero is judged
+by the magnitudes it came from:
+
+    float64            atol 1e-9   rtol 1e-7
+    float32            atol 1e-4   rtol 1e-3
+    float16, bfloat16  atol 1e-2   rtol 1e-2
+    int8, uint8        within 1 (a rounding step of a quantised value)
+    other integers, bool, strings: equal
+
+NaN must meet NaN, and an infinity the same infinity.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from ..errors import ModelError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import onnx
+
+    from ..runtime.model import TensorInfo
+
+Arrays = Mapping[str, np.ndarray]
+
+_FLOAT = {
+    "float64": (1e-9, 1e-7),
+    "float32": (1e-4, 1e-3),
+    "float16": (1e-2, 1e-2),
+    "bfloat16": (1e-2, 1e-2),
+}
+_STEP = ("int8", "uint8")
+
+
+class Library(Protocol):
+    """A library where it runs: a `runtime.Model` here, or a `devices.model.RemoteModel`."""
+
+    path: Path
+    manifest: dict[str, Any]
+    inputs: list[TensorInfo]
+    outputs: list[TensorInfo]
+
+    def __call__(self, **inputs: np.ndarray) -> dict[str, np.ndarray]:
+        """The outputs by name."""
+
+    def times(self, inputs: dict[str, np.ndarray], runs: int) -> list[float]:
+        """Seconds of each of so many runs, one after the other."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The library's outputs beside the oracle's on seeded inputs. Errors are maxima.
+
+    max_rel_err: largest |a - e| over the output's scale (its largest finite |e|).
+    """
+
+    ok: bool
+    max_abs_err: float
+    max_rel_err: float
+    oracle: str
+    seed: int
+
+    def to_json(self) -> dict[str, Any]:
+        """As in the manifest and in `build --json`."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Median milliseconds of interleaved runs: the tuned library beside the untuned one."""
+
+    latency_ms: float
+    untuned_ms: float
+
+    def to_json(self) -> dict[str, Any]:
+        """As in the manifest's `speed`."""
+        return asdict(self)
+
+
+class Oracle:
+    """ONNX Runtime on a model; ModelError if it refuses the model. threads: 0 for all cores.
+
+    Made before the costly part of a build: what cannot be verified is not worth tuning.
+    """
+
+    def __init__(self, proto: onnx.ModelProto, threads: int = 0) -> None:
+        # It would keep an identifier of this machine in the home directory, and call its makers.
+        os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+        import onnxruntime
+
+        self.name = f"onnxruntime {onnxruntime.__version__}"
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        options.intra_op_num_threads = threads
+        # Its idle threads would spin beside the code that is measured between two questions.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        try:
+            self._session = onnxruntime.InferenceSession(
+                proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:
+            raise _refused("refuses", error) from error
+
+    def ask(
+        self, inputs: Sequence[TensorInfo], seed: int
+    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """(seeded inputs, outputs).
+
+        Integer inputs are tried as indices of shrinking range: a graph does not say how many
+        rows the table has that they look into.
+        """
+        names = [output.name for output in self._session.get_outputs()]
+        for upper in (64, 8, 2, 1):
+            feed = seeded_inputs(inputs, seed, upper)
+            try:
+                return feed, dict(zip(names, self._session.run(names, feed), strict=True))
+            except Exception as error:  # noqa: BLE001 - as above
+                failure = error
+        raise _refused("cannot run", failure) from failure
+
+
+def verify_model(model: Library, oracle: Oracle, seed: int) -> Verification:
+    """Run the library and the oracle on the same seeded inputs and compare every output."""
+    inputs, expected = oracle.ask(model.inputs, seed)
+    actual = model(**inputs)
+    verdicts = [compare(actual[name], expected[name]) for name in expected]
+    return Verification(
+        ok=all(ok for ok, _, _ in verdicts),
+        max_abs_err=max(abs_err for _, abs_err, _ in verdicts),
+        max_rel_err=max(rel_err for _, _, rel_err in verdicts),
+        oracle=oracle.name,
+        seed=seed,
+    )
+
+
+def _refused(how: str, error: Exception) -> ModelError:
+    return ModelError(
+        f"ONNX Runtime {how} the model: {str(error).strip().splitlines()[0]}",
+        "without an oracle nothing can be verified: mend the model",
+    )
+
+
+def seeded_inputs(inputs: Sequence[TensorInfo], seed: int, upper: int = 64) -> dict[str, Any]:
+    """Reproducible arrays: standard normal floats, integers below `upper`, fair booleans."""
+    rng = np.random.default_rng(seed)
+    made: dict[str, np.ndarray] = {}
+    for info in inputs:
+        if info.dtype == "bool":
+            made[info.name] = np.asarray(rng.random(info.shape) < 0.5)
+        elif "int" in info.dtype:
+            made[info.name] = rng.integers(0, upper, info.shape).astype(info.dtype)
+        else:
+            made[info.name] = rng.standard_normal(info.shape).astype(info.dtype)
+    return made
+
+
+def compare(actual: np.ndarray, expected: np.ndarray) -> tuple[bool, float, float]:
+    """(within tolerance, largest absolute error, largest error over the output's scale)."""
+    if actual.shape != expected.shape or actual.dtype != expected.dtype:
+        return False, float("inf"), float("inf")
+    if expected.size == 0:
+        return True, 0.0, 0.0
+    if expected.dtype.name not in _FLOAT:
+        return _compare_exact(actual, expected)
+    a, e = actual.astype(np.float64), expected.astype(np.float64)
+    finite = np.isfinite(e)
+    same = bool(np.array_equal(a[~finite], e[~finite], equal_nan=True))
+    if not same or not np.isfinite(a[finite]).all():
+        return False, float("inf"), float("inf")
+    error, magnitude = np.abs(a[finite] - e[finite]), np.abs(e[finite])
+    if error.size == 0:
+        return True, 0.0, 0.0
+    atol, rtol = _FLOAT[expected.dtype.name]
+    scale = float(magnitude.max()) or 1.0
+    ok = bool((error <= atol * scale + rtol * magnitude).all())
+    return ok, float(error.max()), float(error.max()) / scale
+
+
+def _compare_exact(actual: np.ndarray, expected: np.ndarray) -> tuple[bool, float, float]:
+    if not np.issubdtype(expected.dtype, np.integer):
+        wrong = float((actual != expected).mean())
+        return wrong == 0, wrong, wrong
+    error = np.abs(actual.astype(np.float64) - expected.astype(np.float64))
+    # Not by the error alone: a float64 holds no integer beyond 2**53 exactly.
+    step = expected.dtype.name in _STEP and error.max() <= 1
+    scale = float(np.abs(expected.astype(np.float64)).max()) or 1.0
+    ok = step or np.array_equal(actual, expected)
+    return bool(ok), float(error.max()), float(error.max()) / scale
+
+
+def compare_speed(tuned: Library, untuned: Library, inputs: dict[str, np.ndarray]) -> Comparison:
+    """Interleaved blocks of runs, so that a drift of the machine's speed meets both alike."""
+    times: tuple[list[float], list[float]] = ([], [])
+    once = max(*tuned.times(inputs, 1), *untuned.times(inputs, 1))
+    block = max(1, min(10, int(0.05 / once)))
+    for _ in range(7 if once < 1.0 else 3):
+        for model, taken in zip((tuned, untuned), times, strict=True):
+            taken.extend(model.times(inputs, block))
+    return Comparison(*(statistics.median(taken) * 1e3 for taken in times))

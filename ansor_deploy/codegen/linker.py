@@ -1,0 +1,197 @@
+"""Object files to one shared library: the one module that knows linkers.
+
+Code for this machine's architecture is linked as code on it is: a candidate by `ld` alone, in
+milliseconds, an artifact by the C++ compiler.
+
+Code for another architecture is linked against nothing. What a kernel calls (libm, memset, a
+function of tvm-ffi) comes with libtvm_ffi.so, without which no such library can be loaded. So
+no file of the other system is needed here; the library names no other library, and its symbols
+carry no versions: the loader takes the oldest version of each, which every glibc since 2.17 has,
+however new this machine's is. All symbols are bound when the library is loaded (`-z now`), so
+that one which the board lacks is an error then, and does not end the process in a first call.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from ..errors import AnsorError, LinkError
+from ..system.host import architecture
+from ..target import Target
+
+COMPILERS = ("g++", "clang++", "c++", "gcc", "clang", "cc")
+# What nearly every candidate is content with, and what else it may call of the C library then.
+_RUNTIME = "libtvm_ffi"
+_ONE_VERSION = {"memset"}
+_UNRESOLVED = re.compile(r"undefined references? to `([^']+)'")
+# What a candidate may call beyond itself, as mapped in a process that has imported TVM.
+_CALLED = re.compile(r"lib(m|c|tvm_ffi)(-[\d.]+)?\.so(\.\d+)?")
+_MESSAGE_CHARS = 500
+
+
+def is_foreign(target: Target) -> bool:
+    """Whether its code is for another architecture than this machine's."""
+    return architecture(target.triple) != architecture()
+
+
+def check(target: Target) -> None:
+    """AnsorError, with the remedy, where nothing here can link for the target."""
+    if is_foreign(target):
+        cross_linker(target.triple)
+    elif not any(shutil.which(name) for name in ("ld", *COMPILERS)):
+        raise AnsorError(
+            "no linker to build candidates with: neither ld nor a C++ compiler is on the PATH",
+            "install one (Debian: apt-get install g++), then repeat the command",
+        )
+
+
+def cross_linker(triple: str) -> list[str]:
+    """The command that links for another architecture; AnsorError where there is none."""
+    gnu = f"{architecture(triple)}-linux-gnu-ld"
+    for name in (gnu, "ld.lld"):
+        if found := shutil.which(name):
+            return [found]
+    if (zig := find_spec("ziglang")) and zig.origin:
+        return [str(Path(zig.origin).with_name("zig")), "ld.lld"]
+    package = f"gcc-{architecture(triple).replace('_', '-')}-linux-gnu"
+    raise AnsorError(
+        f"no linker for {triple}: neither {gnu} nor ld.lld is on the PATH, and there is no ziglang",
+        f"install one (Debian: apt-get install {package}; anywhere: pip install ziglang)",
+    )
+
+
+def link_candidate(objects: Sequence[bytes], path: Path, target: Target) -> None:
+    """Write object files beside `path`, and link them, as fast as can be.
+
+    LinkError where the linker refuses; AnsorError where there is none.
+    """
+    files = [path.with_suffix(f".{at}.o") for at in range(len(objects))]
+    try:
+        for file, code in zip(files, objects, strict=True):
+            file.write_bytes(code)
+        _link_objects(path, files, target)
+    finally:
+        for file in files:
+            file.unlink(missing_ok=True)
+
+
+def linker_name(target: Target) -> str:
+    """The program and version that links a library for the target, in its own words; "" if none."""
+    if is_foreign(target):
+        command = cross_linker(target.triple)
+    else:
+        from .._tvm import tvm
+
+        command = [tvm.support.cc.get_cc() or "c++"]
+    with suppress(OSError):  # that there is none is said where one is needed
+        said = subprocess.run([*command, "--version"], capture_output=True, check=False, text=True)
+        return said.stdout.partition("\n")[0]
+    return ""
+
+
+def export(library: Any, path: Path, target: Target) -> None:
+    """Link a compiled module or executable, and all that it imports, to be deployed at `path`.
+
+    Object files lie in a folder beside it meanwhile. LinkError, or OSError where the disk is full.
+    """
+    options: dict[str, Any] = {"options": ["-Wl,--build-id=none"]}
+    if is_foreign(target):
+        options = {"fcompile": _cross(target)}
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        try:
+            library.export_library(str(path), workspace_dir=folder, **options)
+        except FileNotFoundError as error:
+            raise AnsorError(
+                f"no C++ compiler to link the library with: {error}",
+                "install one (Debian: apt-get install g++), then repeat the build",
+            ) from error
+        except RuntimeError as error:  # TVM's, in the linker's words
+            raise _refused(path, str(error)) from error
+
+
+def _link_objects(path: Path, objects: Sequence[Path], target: Target) -> None:
+    names = [str(one) for one in objects]
+    if is_foreign(target):
+        _cross(target)(str(path), names)
+    elif not _linked_here(path, names):
+        from .._tvm import tvm
+
+        try:
+            tvm.support.cc.create_shared(str(path), names)
+        except RuntimeError as error:
+            raise _refused(path, str(error)) from error
+
+
+def _linked_here(path: Path, objects: Sequence[str]) -> bool:
+    """By `ld` alone; False where that does not do, as with a symbol of the compiler's library."""
+    ld, called = shutil.which("ld"), _mapped()
+    if not ld or not called:
+        return False
+    command = [ld, "-shared", "--no-undefined", "-o", str(path), *objects]
+    return _linked_quickly(command, called) or _ld([*command, *called]).returncode == 0
+
+
+def _linked_quickly(command: Sequence[str], called: Sequence[str]) -> bool:
+    """Against the runtime alone, which nearly every candidate is content with.
+
+    To read the C library takes thrice the time of all the rest. Of what it has in one version
+    only, any process finds the right one.
+    """
+    runtime = [library for library in called if _RUNTIME in library]
+    linked = _ld([*command, "--warn-unresolved-symbols", *runtime])
+    unresolved = set(_UNRESOLVED.findall(linked.stderr))
+    silent = not linked.stderr.strip()
+    return linked.returncode == 0 and (silent or unresolved == _ONE_VERSION)
+
+
+def _ld(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    english = {**os.environ, "LC_ALL": "C"}
+    return subprocess.run(
+        command, capture_output=True, check=False, text=True, errors="replace", env=english
+    )
+
+
+@lru_cache(maxsize=1)
+def _mapped() -> tuple[str, ...]:
+    """The very files that this process uses: linker scripts of their names are not they."""
+    with suppress(OSError):
+        maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+        paths = {fields[5] for fields in (line.split(maxsplit=5) for line in maps) if fields[5:]}
+        return tuple(sorted(path for path in paths if _CALLED.fullmatch(Path(path).name)))
+    return ()
+
+
+def _cross(target: Target) -> Callable[..., None]:
+    """Links object files for the target's triple; in the form that TVM's export calls."""
+    command = [*cross_linker(target.triple), "-shared", "-z", "now", "--build-id=none"]
+
+    def link(output: str, objects: Sequence[str], **_: Any) -> None:
+        line = [*command, "-o", output, *objects]
+        linked = subprocess.run(line, capture_output=True, check=False, text=True, errors="replace")
+        if linked.returncode != 0:
+            raise _refused(Path(output), linked.stderr)
+
+    link.get_target_triple = lambda: target.triple  # type: ignore[attr-defined]
+    return link
+
+
+def _refused(path: Path, said: str) -> Exception:
+    full = os.strerror(errno.ENOSPC)
+    if full in said:
+        return OSError(errno.ENOSPC, full)
+    words = " | ".join(line.strip() for line in said.splitlines() if line.strip())
+    return LinkError(
+        f"{path.name} cannot be linked: {words[:_MESSAGE_CHARS]}",
+        "`ansor-deploy doctor` tells which linkers there are",
+    )

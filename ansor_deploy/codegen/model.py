@@ -1,0 +1,122 @@
+"""Tasks and their best records to one shared library, weights packed for the schedules."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .._tvm import relax, structural_walk, tvm, tvm_target
+from ..errors import AnsorError, RegistryError
+from ..model.importer import Imported
+from ..model.tasks import Task
+from ..registry.keys import TaskKey
+from ..registry.record import Record
+from ..space.default import default_schedule
+from ..space.rule import Rule
+from ..space.trace import copies, replay
+from ..target import Target
+from .lowering import PIPELINE
+
+# Linking holds the weights as object file and as library, and the untuned library beside the
+# tuned one; code and symbols come on top.
+COPIES = 5
+SPARE_BYTES = 16 << 20
+
+# Copies of a statement that vectors and unrolled loops make; no rule's programs come near it. A
+# record from elsewhere could keep the compiler busy for days.
+MOST_COPIES = 1 << 16
+
+
+def compile_model(
+    model: Imported,
+    tasks: Mapping[str, Task],
+    records: Mapping[TaskKey, Record],
+    target: Target,
+    rules: Sequence[Rule] | None = None,
+    warn: Callable[[str], None] = lambda message: None,
+) -> Any:
+    """The executable (`relax.VMExecutable`) of a model, each task under its record's schedule.
+
+    A task without a record gets the default schedule of these rules, by default the shipped ones.
+    warn: is told of rules that had to be left out.
+    """
+    mod = tvm.IRModule(dict(model.mod.functions.items()))
+    scheduled: dict[TaskKey, Any] = {}
+    for name, task in tasks.items():
+        if task.key not in scheduled:
+            if (record := records.get(task.key)) is not None:
+                scheduled[task.key] = schedule(task, record)
+            else:
+                default = default_schedule(task.mod, target, rules, warn)
+                scheduled[task.key] = default.mod["main"]
+        mod[mod.get_global_var(name)] = _private(scheduled[task.key])
+    with tvm_target(target), tvm.transform.PassContext(opt_level=3):
+        packed = _pack_weights(mod)
+        return relax.build(
+            packed, tvm_target(target), relax_pipeline=_lower(), tir_pipeline=PIPELINE
+        )
+
+
+def schedule(task: Task, record: Record) -> Any:
+    """The PrimFunc of a task under a record's schedule; RegistryError where it does not fit."""
+    hint = "tune into a new registry (--registry PATH), and report the record"
+    named = f"record {record.id[:12]} of task {task.name}"
+    try:
+        sch = replay(task.mod, record.trace)
+    except (RuntimeError, ValueError) as error:  # a ScheduleError is a RuntimeError
+        raise RegistryError(f"{named} does not replay on its program", hint) from error
+    if (count := copies(sch)) > MOST_COPIES:
+        raise RegistryError(f"{named} would write out its body {count} times", hint)
+    return sch.mod["main"]
+
+
+def check_space(model: Imported, folder: Path) -> None:
+    """AnsorError if a folder cannot hold the library and what linking it leaves meanwhile.
+
+    Asked before, because LLVM ends the process where a write of its own fails.
+    """
+    sizes: list[int] = []
+    structural_walk(
+        model.mod["main"], (tvm.ir.GenericConst, lambda c: sizes.append(c.value.numpy().nbytes))
+    )
+    needed = SPARE_BYTES + COPIES * sum(sizes)
+    if (free := shutil.disk_usage(folder).free) < needed:
+        raise AnsorError(
+            f"{folder}: {free / 1e6:.0f} MB free, and a build of this model may take "
+            f"{needed / 1e6:.0f} MB while it links",
+            "free some space, or give another place with -o/--output (or TMPDIR, if it is named)",
+        )
+
+
+def _private(func: Any) -> Any:
+    # A global symbol would keep the function as it was before its weights were packed alive.
+    return func.without_attr("global_symbol").with_attr("tirx.is_scheduled", True)
+
+
+def _pack_weights(mod: tvm.IRModule) -> tvm.IRModule:
+    """Run the layout-rewriting part of each program now, on the constants, and drop it."""
+    t = relax.transform
+    passes = [t.SplitLayoutRewritePreproc(), t.FoldConstant(), t.DeadCodeElimination()]
+    return tvm.transform.Sequential(passes)(mod)
+
+
+def _lower() -> Any:
+    """TVM's CPU pipeline after fusion: the module comes fused and scheduled."""
+    t = relax.transform
+    return tvm.transform.Sequential(
+        [
+            t.RewriteDataflowReshape(),
+            t.ToNonDataflow(),
+            t.RemovePurityChecking(),
+            t.CallTIRRewrite(),
+            t.StaticPlanBlockMemory(),
+            t.LowerAllocTensor(),
+            t.KillAfterLastUse(),
+            t.LowerRuntimeBuiltin(),
+            t.ComputePrimValue(),
+            t.VMShapeLower(),
+            t.AttachGlobalSymbol(),
+        ]
+    )

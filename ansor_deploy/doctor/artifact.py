@@ -1,0 +1,120 @@
+"""Is a library whole, and may it run somewhere? Told from files, without loading it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from ..artifact.elf import needed_glibc
+from ..artifact.files import header_path, manifest_path, provenance_path, read_manifest
+from ..artifact.provenance import statement
+from ..devices.channel import plain
+from ..errors import DeviceError
+from ..system.digest import file_sha256
+from ..target import built_for
+from .device import check_architecture, check_features, check_word_size, numbers
+from .host import Check
+
+_REBUILD = "build it again, or copy it again with all that lies beside it"
+
+
+def check_whole(artifact: Path) -> Iterator[Check]:
+    """That each output is the one that was built. AnsorError where there is no manifest."""
+    manifest = read_manifest(artifact)
+    yield _same("library", artifact, manifest["artifact"])
+    if manifest.get("header"):
+        yield _same("header", header_path(artifact), manifest["header"])
+    yield _consistent(artifact, manifest)
+
+
+def check_valid(artifact: Path, device: str) -> Iterator[Check]:
+    """That a machine can run it. device: of the user's inventory; "" for this machine.
+
+    UsageError where there is no such device, DeviceError where it cannot be asked.
+    """
+    manifest = read_manifest(artifact)
+    target = built_for(manifest)
+    facts = _device_facts(device) if device else _facts()
+    try:
+        checks = [
+            check_architecture(facts["machine"], target),
+            check_word_size(str(facts["bits"]), target),
+            check_features(facts["flags"], target),
+            check_glibc(artifact, *facts["libc"]),
+        ]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:  # a board may say anything
+        raise DeviceError(f"what {device} tells of itself makes no sense", _ask(device)) from error
+    for check in (*checks, check_runtime(manifest["tvm"])):
+        yield replace(check, found=plain(check.found), remedy=plain(check.remedy))
+
+
+def check_glibc(artifact: Path, name: str, version: str) -> Check:
+    """That its symbols are to be had there."""
+    needed = needed_glibc(artifact)
+    asked = f"needs glibc {'.'.join(map(str, needed))}" if any(needed) else "needs no version"
+    found = f"{asked}, found {name} {version}".rstrip()
+    if name == "glibc" and numbers(version) >= needed:
+        return Check("libc", "ok", found)
+    return Check("libc", "FAIL", found, "upgrade the system, or build on one that is as old")
+
+
+def check_runtime(built_with: str) -> Check:
+    """That the runtime here, which devices get as well, is of the version it was built with."""
+    try:
+        found = metadata.version("apache-tvm")
+    except metadata.PackageNotFoundError:
+        found = "none"
+    told = f"built with TVM {built_with}, found {found}"
+    if numbers(found) == numbers(built_with):
+        return Check("runtime", "ok", told)
+    remedy = f"build it again, or install that version: pip install apache-tvm=={built_with}"
+    return Check("runtime", "FAIL", told, remedy)
+
+
+def _same(name: str, path: Path, part: dict[str, Any]) -> Check:
+    if not path.is_file():
+        return Check(name, "warn", f"{path} is not there", _REBUILD)
+    if file_sha256(path) != part["sha256"]:
+        return Check(name, "FAIL", f"{path} is not what its manifest says", _REBUILD)
+    return Check(name, "ok", f"{path}, SHA-256 {part['sha256'][:12]}")
+
+
+def _consistent(artifact: Path, manifest: dict[str, Any]) -> Check:
+    """The statement tells of just these files and inputs."""
+    path = provenance_path(artifact)
+    if not path.is_file():
+        return Check("provenance", "warn", f"{path} is not there", _REBUILD)
+    content = manifest_path(artifact).read_bytes()
+    if path.read_bytes() != statement(manifest, content):
+        found = f"{path} is not about this library and its manifest"
+        return Check("provenance", "FAIL", found, _REBUILD)
+    inputs = json.loads(path.read_bytes())["predicate"]["buildDefinition"]["resolvedDependencies"]
+    return Check("provenance", "ok", f"{path}, {len(inputs)} inputs")
+
+
+def _facts() -> dict[str, Any]:
+    from ..devices import probe
+
+    return probe.facts()
+
+
+def _device_facts(name: str) -> dict[str, Any]:
+    from ..devices.inventory import Inventory
+    from ..devices.ssh import connect
+    from .device import probe, told
+
+    inventory = Inventory.find()
+    with closing(connect(inventory.get(name), inventory)) as connection:
+        facts = told(probe(connection))
+    if facts is None:
+        raise DeviceError(f"{name} does not tell what it is", _ask(name))
+    return facts
+
+
+def _ask(device: str) -> str:
+    return f"see what is wrong with it: ansor-deploy devices doctor {device}"

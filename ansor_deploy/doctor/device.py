@@ -1,0 +1,272 @@
+"""Is a device fit to measure on? Each check says what it found and what to do about it."""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..devices.channel import SshConnection, plain
+from ..devices.connection import Connection, Ran
+from ..devices.wheels import pinned
+from ..errors import DeviceError
+from ..system.host import architecture, kernel_flags, x86_level
+from ..target import Target
+from .host import GIB, Check, Level
+
+MIB = 2**20
+OLDEST_GLIBC = (2, 28)
+_HOT, _TOO_HOT = 70.0, 82.0  # degrees Celsius; a Raspberry Pi slows down from 80
+_SKEW_SECONDS = 60.0
+_PROBE_SECONDS = 30.0
+_LEAST_FLAGS = {32: ("avx2", "fma"), 64: ("avx512f", "avx512bw", "avx512dq", "avx512vl")}
+# Bits of the Raspberry Pi's firmware: what holds it back now; 16 places up, what has since it
+# was switched on.
+_THROTTLES = ("under-voltage", "frequency capped", "throttled", "soft temperature limit")
+# For a board without python3: enough to say what kind of machine it is.
+_SHELL = "uname -m; getconf LONG_BIT 2>/dev/null || echo '?'"
+
+
+def diagnose(
+    target: Target, connect: Callable[[], SshConnection], extra: Iterable[Check] = ()
+) -> Iterator[Check]:
+    """Every check, the basic ones first. extra: further ones, if nothing has failed before."""
+    try:
+        connection = connect()
+    except DeviceError as error:
+        yield Check("reachable", "FAIL", error.message, error.hint)
+        return
+    failed = False
+    try:
+        yield Check("reachable", "ok", f"as {connection.name}")
+        key = connection.host_key
+        yield Check("host key", "ok", f"{key.fingerprint} ({key.kind})")
+        for check in examine(connection, target, connection.name):
+            failed = failed or check.level == "FAIL"
+            yield check
+    except DeviceError as error:
+        failed = True
+        yield Check("connection", "FAIL", error.message, error.hint)
+    finally:
+        connection.close()
+    if not failed:
+        yield from extra
+
+
+def examine(connection: Connection, target: Target, name: str) -> Iterator[Check]:
+    """The checks of a device that answers. name: what the user calls it."""
+    before = time.time()
+    ran = probe(connection)
+    after = time.time()
+    if (facts := told(ran)) is None:
+        yield from without_python(connection, target, ran.status, ran.stderr)
+        return
+    # Python's start and the way there lie between the two: where in between is not known.
+    try:
+        skew = max(before - facts["time"], facts["time"] - after, 0.0)
+        checks = judge(facts, target, name, skew)
+    except (AttributeError, KeyError, TypeError, ValueError):  # a board is not to be believed
+        found, remedy = "its answer makes no sense", "log in and see what its python3 is"
+        checks = [Check("probe", "FAIL", found, remedy)]
+    for check in checks:
+        yield replace(check, found=plain(check.found), remedy=plain(check.remedy))
+
+
+def probe(connection: Connection) -> Ran:
+    """Run `probe.py` on a device."""
+    script = Path(__file__).with_name("probe.py").read_bytes()
+    return connection.run("python3 -", stdin=script, timeout=_PROBE_SECONDS)
+
+
+def told(ran: Ran) -> dict[str, Any] | None:
+    """What the probe told, {} if that is no facts at all; None where it told nothing."""
+    try:
+        facts = json.loads(ran.stdout.splitlines()[-1])
+    except (IndexError, ValueError):
+        return None
+    return facts if isinstance(facts, dict) else {}
+
+
+def judge(facts: dict[str, Any], target: Target, name: str, skew: float) -> list[Check]:
+    """The checks of what `probe.py` found. skew: seconds between its clock and ours."""
+    return [
+        check_architecture(facts["machine"], target),
+        check_word_size(str(facts["bits"]), target),
+        check_glibc(*facts["libc"]),
+        check_python(facts["python"], facts["machine"]),
+        check_cores(facts["cores"], target),
+        check_features(facts["flags"], target),
+        check_governor(facts["governors"]),
+        check_temperature(facts["temperatures"]),
+        check_throttling(facts["throttled"]),
+        check_memory(facts["memory"]),
+        check_disk(facts["disk"]),
+        check_clock(skew),
+        check_load(facts["load"]),
+        check_runtime(facts["runtimes"], name),
+    ]
+
+
+def without_python(
+    connection: Connection, target: Target, status: int, complaint: str
+) -> Iterator[Check]:
+    """What a shell can tell where python3 is not there, or does not work."""
+    lines = [*plain(connection.run(_SHELL).stdout.decode(errors="replace")).split(), "?", "?"]
+    yield check_architecture(lines[0], target)
+    yield check_word_size(lines[1], target)
+    last = (complaint.strip().splitlines() or [f"exit status {status}"])[-1]
+    found = "there is no python3" if status == 127 else f"python3 does not work: {last}"
+    yield Check("python", "FAIL", found, "on the board: apt-get install python3")
+
+
+def check_architecture(machine: str, target: Target) -> Check:
+    """That its processor is of the target's kind."""
+    wanted = architecture(target.triple)
+    if architecture(machine or "?") == wanted:
+        return Check("architecture", "ok", machine)
+    remedy = f"add the device with a target for {machine}; {target.name} is for {wanted}"
+    return Check("architecture", "FAIL", machine, remedy)
+
+
+def check_word_size(bits: str, target: Target) -> Check:
+    """That programs are of 64 bits where the target's are: a kernel may run others, too."""
+    wanted = "64" if "64" in architecture(target.triple) else "32"
+    if bits in (wanted, "?"):
+        return Check("word size", "ok", f"{bits} bits")
+    remedy = f"install a {wanted}-bit system: its kernel alone does not suffice"
+    return Check("word size", "FAIL", f"{bits} bits", remedy)
+
+
+def check_glibc(name: str, version: str) -> Check:
+    """That what is linked elsewhere can be loaded."""
+    oldest = ".".join(map(str, OLDEST_GLIBC))
+    if name != "glibc":
+        remedy = f"use a system with glibc {oldest} or later, such as Debian"
+        return Check("libc", "FAIL", name or "not glibc", remedy)
+    if numbers(version) >= OLDEST_GLIBC:
+        return Check("libc", "ok", f"glibc {version}")
+    return Check("libc", "FAIL", f"glibc {version}", f"upgrade the system: glibc {oldest} or later")
+
+
+def check_python(version: str, machine: str) -> Check:
+    """That the runtime is to be had for its Python: as wheels, or from this very machine's."""
+    short = ".".join(version.split(".")[:2])
+    ours = short == ".".join(platform.python_version_tuple()[:2])
+    if ours and machine == platform.machine():
+        return Check("python", "ok", version)
+    try:
+        pinned(machine, short)
+    except DeviceError as error:
+        return Check("python", "FAIL", f"{version}: {error.message}", error.hint)
+    return Check("python", "ok", version)
+
+
+def check_cores(cores: int, target: Target) -> Check:
+    """That a run may have as many as the target says."""
+    found = f"{cores} online, {target.cores} in {target.name}"
+    if cores >= target.cores:
+        return Check("cores", "ok", found)
+    remedy = f"bring the others online, or use a target with cores = {cores}"
+    return Check("cores", "FAIL", found, remedy)
+
+
+def check_features(flags: list[str], target: Target) -> Check:
+    """That it has the instructions that code for the target will use."""
+    if target.triple.startswith(("aarch64", "arm")):
+        least: tuple[str, ...] = ("asimd" if "64" in architecture(target.triple) else "neon",)
+    else:
+        level = x86_level(target.cpu)
+        least = tuple(sorted(level)) if level else _LEAST_FLAGS.get(target.vector_bytes, ())
+    needed = [*least, *kernel_flags(target.features)]
+    missing = [flag for flag in needed if flag not in flags]
+    if not missing:
+        return Check("cpu features", "ok", " ".join(needed) or "none needed")
+    remedy = f"use another target: code for {target.name} would die of an illegal instruction"
+    return Check("cpu features", "FAIL", f"lacks {' '.join(missing)}", remedy)
+
+
+def check_governor(governors: list[str]) -> Check:
+    """That the clock does not follow the load."""
+    if governors in ([], ["performance"]):
+        return Check("clock governor", "ok", *governors or ["none: the clock is not adjustable"])
+    remedy = (
+        "for steady times, as root on the board: "
+        "echo performance | tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"
+    )
+    return Check("clock governor", "warn", ", ".join(governors), remedy)
+
+
+def check_temperature(temperatures: dict[str, float]) -> Check:
+    """That the hottest sensor is well below where processors slow down."""
+    if not temperatures:
+        return Check("temperature", "ok", "no sensor")
+    name, degrees = max(temperatures.items(), key=lambda item: item[1])
+    level: Level = "ok" if degrees < _HOT else "warn" if degrees < _TOO_HOT else "FAIL"
+    remedy = "" if level == "ok" else "let it cool down; give it a heat sink or a fan"
+    return Check("temperature", level, f"{degrees:.0f} C ({name})", remedy)
+
+
+def check_throttling(bits: int | None) -> Check:
+    """That the firmware does not slow it down."""
+    if not bits:
+        return Check("throttling", "ok", "not reported" if bits is None else "none")
+    now = [word for place, word in enumerate(_THROTTLES) if bits >> place & 1]
+    before = [word for place, word in enumerate(_THROTTLES) if bits >> (place + 16) & 1]
+    remedy = "use a stronger power supply and a shorter cable; cool the board; restart it"
+    if now:
+        return Check("throttling", "FAIL", f"now: {', '.join(now)}", remedy)
+    return Check("throttling", "warn", f"since it started: {', '.join(before)}", remedy)
+
+
+def check_memory(free: int | None) -> Check:
+    """That weights and inputs have room."""
+    if free is None:
+        return Check("memory", "ok", "not reported")
+    level: Level = "ok" if free >= 256 * MIB else "warn" if free >= 96 * MIB else "FAIL"
+    remedy = "" if level == "ok" else "end other programs, the desktop first"
+    return Check("memory", level, f"{free / MIB:.0f} MiB free", remedy)
+
+
+def check_disk(free: int) -> Check:
+    """That the runtime and the candidates have room under the home folder."""
+    level: Level = "ok" if free >= GIB else "warn" if free >= 256 * MIB else "FAIL"
+    remedy = "" if level == "ok" else "free at least 1 GiB under the home folder"
+    return Check("disk", level, f"{free / GIB:.1f} GiB free at home", remedy)
+
+
+def check_clock(skew: float) -> Check:
+    """That its clock is about ours. skew: seconds."""
+    if skew <= _SKEW_SECONDS:
+        return Check("clock", "ok", f"{skew:.0f} s off")
+    return Check("clock", "warn", f"{skew:.0f} s off", "on the board: timedatectl set-ntp true")
+
+
+def check_load(load: float) -> Check:
+    """That nobody else computes on it. load: of the last minute."""
+    if load < 1:
+        return Check("load", "ok", f"{load:.2f}")
+    return Check("load", "warn", f"{load:.2f}", "end other programs: times would not be steady")
+
+
+def check_runtime(runtimes: list[str], name: str) -> Check:
+    """That something is installed; whether it is the right one is seen when it is used."""
+    if runtimes:
+        return Check("runtime", "ok", ", ".join(digest[:12] for digest in runtimes))
+    return Check("runtime", "warn", "not installed", f"ansor-deploy devices install {name}")
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """3.11.2 as (3, 11); () where it is no version."""
+    try:
+        return tuple(int(word) for word in version.split(".")[:2])
+    except ValueError:
+        return ()
+
+
+def is_fit(checks: Iterable[Check]) -> bool:
+    """Whether nothing failed; a warning lets a device work."""
+    return all(check.level != "FAIL" for check in checks)

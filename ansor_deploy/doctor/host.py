@@ -1,0 +1,183 @@
+"""Can this machine build? Each check says what it found and what to do where it is not well."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from ..codegen.linker import COMPILERS, cross_linker
+from ..errors import AnsorError
+from ..system.environment import version
+
+if TYPE_CHECKING:
+    from ..project import Project
+
+Level = Literal["ok", "warn", "FAIL"]
+
+PIN = "'apache-tvm==0.27.0.post1' 'apache-tvm-ffi>=0.1.14.post0,<0.1.15'"
+# tvm-ffi 0.1.15 and later kill the interpreter here with apache-tvm 0.27, hence a child process.
+PROBE = "import tvm; tvm.ir.save_json(tvm.tirx.IntImm('int32', 1))"
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the diagnosis; `remedy` is empty where all is well."""
+
+    name: str
+    level: Level
+    found: str
+    remedy: str = ""
+
+
+def diagnose(project: Project, registry: Path) -> Iterator[Check]:
+    """Every check, in the order in which a build would meet the trouble."""
+    yield check_python()
+    yield check_packages()
+    yield check_tvm()
+    yield check_compiler()
+    yield from check_cross_linkers()
+    yield check_sqlite()
+    yield check_host(project)
+    yield check_registry(registry)
+    yield check_records(registry)
+    yield check_space("space for the registry", registry)
+    yield check_space("space for outputs", Path.cwd())
+
+
+def check_python() -> Check:
+    """Which Python this is; one that is too old could not have come this far."""
+    return Check("python", "ok", f"{platform.python_version()} at {sys.executable}")
+
+
+def check_packages() -> Check:
+    """What a build imports, by version, without importing it."""
+    names = ("apache-tvm", "apache-tvm-ffi", "numpy", "onnx", "onnxruntime")
+    versions = {name: version(name) for name in names}
+    missing = [name for name, found in versions.items() if not found]
+    if missing:
+        remedy = f"pip install {' '.join(missing)}"
+        return Check("packages", "FAIL", f"missing: {', '.join(missing)}", remedy)
+    return Check("packages", "ok", ", ".join(f"{name} {v}" for name, v in versions.items()))
+
+
+def check_tvm() -> Check:
+    """That TVM and its FFI fit together; where they don't, the probe dies of a signal."""
+    pair = f"apache-tvm {version('apache-tvm')} with apache-tvm-ffi {version('apache-tvm-ffi')}"
+    try:
+        child = subprocess.run(
+            [sys.executable, "-c", PROBE], capture_output=True, check=False, text=True, timeout=120
+        )
+    except subprocess.TimeoutExpired:
+        return Check("tvm", "FAIL", f"{pair}: no answer in 120 s", f"pip install {PIN}")
+    if child.returncode == 0:
+        return Check("tvm", "ok", f"{pair} answers")
+    last = (child.stderr.strip().splitlines() or ["no message"])[-1]
+    reason = f"died of signal {-child.returncode}" if child.returncode < 0 else last
+    return Check("tvm", "FAIL", f"{pair}: {reason}", f"pip install {PIN}")
+
+
+def check_compiler() -> Check:
+    """TVM links a library with the system's C++ compiler."""
+    chosen = os.environ.get("CXX", "")
+    found = next(filter(None, map(shutil.which, [chosen] if chosen else COMPILERS)), None)
+    if found:
+        return Check("linker", "ok", found)
+    if chosen:
+        return Check("linker", "FAIL", f"CXX={chosen} is not there", "correct or unset CXX")
+    return Check("linker", "FAIL", "no C++ compiler", "apt install g++")
+
+
+def check_cross_linkers() -> list[Check]:
+    """What links for the architectures of the shipped targets that are not this machine's."""
+    from ..project import shipped
+    from ..system.host import architecture
+    from ..target import list_targets, load_target
+
+    folders = [shipped("targets")]
+    targets = [load_target(name, folders) for name in list_targets(folders) if name != "host"]
+    names = {architecture(target.triple) for target in targets if target.kind == "llvm"}
+    return [check_cross_linker(name) for name in sorted(names - {architecture()})]
+
+
+def check_cross_linker(architecture: str) -> Check:
+    """Needed only to build for a machine of another kind."""
+    name = f"linker for {architecture}"
+    try:
+        return Check(name, "ok", " ".join(cross_linker(architecture)))
+    except AnsorError as error:
+        return Check(name, "warn", "none", error.hint)
+
+
+def check_sqlite() -> Check:
+    """STRICT tables, which the registry is made of, came with SQLite 3.37."""
+    found = sqlite3.sqlite_version
+    if sqlite3.sqlite_version_info >= (3, 37):
+        return Check("sqlite", "ok", f"{found}, with a rollback journal")
+    return Check("sqlite", "FAIL", found, "use a Python with SQLite 3.37 or later")
+
+
+def check_host(project: Project) -> Check:
+    """What this machine is taken for."""
+    from ..target import load_target
+
+    try:
+        host = load_target("host", project.target_path())
+    except AnsorError as error:
+        return Check("host", "warn", error.message, error.hint)
+    cores = "1 core" if host.cores == 1 else f"{host.cores} cores"
+    return Check("host", "ok", f"{host.cpu}, {cores}, {host.vector_bytes * 8}-bit vectors")
+
+
+def check_registry(path: Path) -> Check:
+    """That records can be read and added."""
+    if path.exists():
+        place, needed = path, os.R_OK | os.W_OK
+    else:
+        place, needed = nearest(path.parent), os.W_OK | os.X_OK
+    # SQLite makes its journal beside the file, so the directory must be writable too.
+    if os.access(place, needed) and os.access(nearest(path.parent), os.W_OK):
+        return Check("registry", "ok", str(path) if path.exists() else f"{path} (none yet)")
+    if path.exists() and os.access(path, os.R_OK):
+        return Check("registry", "warn", f"{path} is read-only", "tune with --registry elsewhere")
+    return Check("registry", "FAIL", f"{path} cannot be used", "use --registry, or chmod u+rw it")
+
+
+def check_records(path: Path) -> Check:
+    """That the records are of this version of TVM: builds use no others."""
+    from ..registry.store import Registry
+
+    tvm = version("apache-tvm")
+    try:
+        with Registry.open(path, write=False) as registry:
+            outdated = registry.outdated(tvm)
+    except AnsorError as error:
+        return Check("records", "FAIL", error.message, error.hint)
+    if not outdated:
+        return Check("records", "ok", f"every task that has any has one of TVM {tvm}")
+    found = f"{outdated} tasks have records of other versions of TVM only"
+    remedy = "ansor-deploy registry revalidate MODEL, for each model that you build"
+    return Check("records", "warn", found, remedy)
+
+
+def check_space(name: str, path: Path) -> Check:
+    """Libraries and records are small; candidates being built are not."""
+    place = nearest(path)
+    free = shutil.disk_usage(place).free
+    found = f"{free / GIB:.1f} GiB free at {place}"
+    if free >= GIB:
+        return Check(name, "ok", found)
+    return Check(name, "warn" if free >= GIB / 10 else "FAIL", found, "free at least 1 GiB")
+
+
+def nearest(path: Path) -> Path:
+    """The path itself, or the closest directory above it that exists."""
+    return next(place for place in (path, *path.absolute().parents) if place.exists())

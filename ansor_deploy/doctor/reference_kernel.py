@@ -1,0 +1,85 @@
+"""The last check of a device: it runs the reference kernel, rightly and always as fast."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..codegen.signature import signature
+from ..devices.board import DeviceSite
+from ..devices.install import look_at
+from ..devices.remote import open_site
+from ..errors import AnsorError, DeviceError
+from ..measure.build import Builder, BuildFailure, BuildJob, Built
+from ..measure.health import DRIFT, TEXT, drift
+from ..measure.site_runner import SiteRunner
+from ..space.canonical_text import parse
+from ..system.worker import WorkerFailure
+from .host import Check
+
+if TYPE_CHECKING:
+    from ..devices.connection import Connection
+    from ..target import Target
+
+TIMES = 5
+PATIENCE_SECONDS = 10.0  # for another host to be done with the device
+_NAME = "reference kernel"
+
+
+def check_kernel(name: str, target: Target, connect: Callable[[], Connection]) -> Iterator[Check]:
+    """Run the kernel a few times on a device, once something is installed there to run it with.
+
+    warn where its times spread, or another host has the device; FAIL where it does not run.
+    """
+    with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as folder:
+        holders: list[str] = []
+        try:
+            with closing(connect()) as connection:
+                if not look_at(name, connection).bundles:
+                    return
+            kernel = _built(target, Path(folder))
+            opened = partial(
+                open_site,
+                name,
+                cores=target.cores,
+                waiting=holders.append,
+                patience=PATIENCE_SECONDS,
+            )
+            with closing(DeviceSite(name, connect, opened)) as site:
+                site.start()
+                runner = SiteRunner(site, target, 0, lambda *_: kernel)
+                spec = signature(parse(TEXT))
+                times = [runner.pulse(kernel, spec) for _ in range(TIMES)]
+        except WorkerFailure as failure:
+            remedy = f"is it a {target.name}? If so, suspect its memory, power supply or cooling"
+            yield Check(_NAME, "FAIL", failure.message, remedy)
+        except AnsorError as error:
+            yield Check(_NAME, "warn" if holders else "FAIL", error.message, error.hint)
+        else:
+            yield check_times(times)
+
+
+def check_times(times: Sequence[float]) -> Check:
+    """That the device is always as fast. times: of the kernel, in seconds."""
+    found = f"{min(times) * 1e3:.3g} to {max(times) * 1e3:.3g} ms"
+    if drift(min(times), max(times)) <= DRIFT:
+        return Check(_NAME, "ok", found)
+    remedy = "times measured now are not steady: see to its clock governor, load and cooling"
+    return Check(_NAME, "warn", found, remedy)
+
+
+def _built(target: Target, folder: Path) -> Built:
+    builder = Builder(target, folder)
+    try:
+        (kernel,) = builder.build([BuildJob(TEXT, "default")])
+    finally:
+        builder.close()
+    if isinstance(kernel, BuildFailure):
+        raise DeviceError(
+            f"it cannot be built for {target.name}: {kernel.message}", "run: ansor-deploy doctor"
+        )
+    return kernel

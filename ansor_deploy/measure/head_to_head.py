@@ -1,0 +1,76 @@
+"""In the run worker: several libraries of one task in turns, and a reference kernel's time.
+
+In turns, because a machine's speed changes between one minute and the next: what ran beside
+each other can be compared, what ran one after another need not be comparable.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any
+
+from ..runtime import native
+from .check import compare
+from .runner import Bound, bind, checked, recheck
+
+TURNS = 9
+SLOT_SECONDS = 8e-3  # that one library runs in one turn
+PULSES = 5
+PULSE_SECONDS, WAKING_SECONDS = 2e-3, 6e-3
+
+
+def contest(payload: dict[str, Any]) -> list[dict[str, Any]]:
+    """Check and time several libraries: for each {"seconds", "error", "message", "errors"}.
+
+    payload: "candidates" ({"path", "steps"} each), "signature", "seed" and "expected". The k-th
+    times of all were taken in the same turn.
+    """
+    candidates = [{**payload, **candidate} for candidate in payload["candidates"]]
+    found = [checked(candidate) for candidate in candidates]
+    right = [bound for bound, verdict in found if bound is not None and not verdict["error"]]
+    times = iter(in_turns(right))
+    verdicts = []
+    for candidate, (bound, verdict) in zip(candidates, found, strict=True):
+        if bound is not None and not verdict["error"]:
+            seconds = next(times)
+            bound.times(1, 1)  # the tensors are everybody's: now they hold what this one makes
+            verdicts.append(recheck(bound, candidate, {**verdict, "seconds": seconds}))
+        else:
+            verdicts.append(verdict)
+    return verdicts
+
+
+def in_turns(bound: list[Bound]) -> list[list[float]]:
+    """Seconds a run of each library in each turn."""
+    numbers = [max(1, round(SLOT_SECONDS / one.times(1, 1)[0])) for one in bound]
+    times: list[list[float]] = [[] for _ in bound]
+    for turn in range(TURNS):
+        order = range(len(bound)) if turn % 2 else reversed(range(len(bound)))
+        for at in order:
+            times[at] += bound[at].times(numbers[at], 1)
+    return times
+
+
+def pulse(payload: dict[str, Any]) -> float:
+    """Seconds of the reference kernel: the least of a few, each long enough to be timed.
+
+    payload: "path", "steps", "signature", "seed".
+    """
+    bound = _kernel(json.dumps(payload))
+    once = min(bound.times(1, 2))
+    # A worker that has slept is slow at first: its threads wake, the clock rises.
+    once = min(bound.times(max(1, round(WAKING_SECONDS / once)), 1))
+    return min(bound.times(max(1, round(PULSE_SECONDS / once)), PULSES))
+
+
+@lru_cache(maxsize=1)
+def _kernel(payload: str) -> Bound:
+    spec = json.loads(payload)
+    bound = bind(native.load_module(spec["path"]), spec, positive=False)
+    bound.clock()
+    a, b, c = (native.array(one) for one in bound.arguments)
+    if not compare(c, a @ b, len(b))[0]:
+        raise ValueError("the product of two matrices is wrong")
+    in_turns([bound])  # a fresh process is slow until its threads have found their cores
+    return bound

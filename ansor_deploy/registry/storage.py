@@ -1,0 +1,89 @@
+"""A place that registries push to and pull from: a folder of bundles, at any fsspec URL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ..errors import RegistryError
+from .bundle import MOST_BYTES, digest
+from .untrusted import printable
+
+SIGNATURE = ".sig"
+NAME = re.compile(r"[0-9a-f]{64}\.jsonl")
+
+
+class Place:
+    """A folder at a URL. Every method raises RegistryError if it cannot be reached."""
+
+    def __init__(self, url: str) -> None:
+        import fsspec
+
+        self.url = url
+        with self._reaching():
+            self._files, root = fsspec.core.url_to_fs(url)
+            self._root = root.rstrip("/")
+
+    def names(self) -> list[str]:
+        """The bundles that are there, whole or not, sorted."""
+        with self._reaching():
+            self._files.invalidate_cache()
+            entries = self._files.ls(self._root, detail=True)
+        # A named pipe would be read without end.
+        paths = [str(entry["name"]) for entry in entries if entry["type"] == "file"]
+        names = {path.rpartition("/")[2] for path in paths}
+        return sorted(name for name in names if NAME.fullmatch(name))
+
+    def bundle(self, name: str) -> bytes | None:
+        """The content of a bundle; None if its upload did not end, or it was changed."""
+        content = self._read(name)
+        return content if name_of(content) == name else None
+
+    def signature(self, name: str) -> bytes | None:
+        """A bundle's detached signature, if there is one."""
+        with self._reaching():
+            there = self._files.exists(f"{self._root}/{name}{SIGNATURE}")
+        return self._read(name + SIGNATURE) if there else None
+
+    def write(self, name: str, content: bytes) -> None:
+        """Put a file there; made with its folder if need be."""
+        with self._reaching():
+            self._files.makedirs(self._root, exist_ok=True)
+            self._files.pipe_file(f"{self._root}/{name}", content)
+
+    def exists(self) -> bool:
+        """Whether anything was ever pushed there."""
+        with self._reaching():
+            found: bool = self._files.exists(self._root)
+            return found
+
+    def _read(self, name: str) -> bytes:
+        """At most one byte more than a bundle may have: its digest is then another."""
+        with self._reaching(), self._files.open(f"{self._root}/{name}", "rb") as stream:
+            found: bytes = stream.read(MOST_BYTES + 1)
+            return found
+
+    @contextmanager
+    def _reaching(self) -> Iterator[None]:
+        try:
+            yield
+        except ImportError as error:
+            hint = f"Install what it needs (for S3: pip install s3fs): {error}"
+            raise RegistryError(f"{self.url} needs another package to be reached", hint) from error
+        except RuntimeError as error:  # what a file system does not offer
+            hint = "Push to a folder or a bucket; from an HTTP server one can only pull."
+            what = printable(repr(error))
+            raise RegistryError(f"{self.url} cannot do that: {what}", hint) from error
+        except Exception as error:  # every file system has errors of its own
+            what = printable(str(error).strip() or type(error).__name__)
+            hint = "Check the address, and that you may read and write there."
+            raise RegistryError(f"{self.url} cannot be used: {what}", hint) from error
+
+    def __repr__(self) -> str:
+        return f"Place({self.url})"
+
+
+def name_of(content: bytes) -> str:
+    """What a bundle is called where it is pushed to."""
+    return f"{digest(content)}.jsonl"

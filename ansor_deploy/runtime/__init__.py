@@ -1,0 +1,9 @@
+"""Load and run a built library. Needs tvm_ffi and TVM's runtime library, and no compiler.
+
+>>> model = ansor_deploy.runtime.load("out/resnet50.so")
+>>> model(data=x)["prob"]
+"""
+
+from .model import Model, TensorInfo, load
+
+__all__ = ["Model", "TensorInfo", "load"]

@@ -1,0 +1,118 @@
+"""TVM's runtime library, its functions, and tensors in its memory. No compiler.
+
+The package `tvm` is never imported, but only its library libtvm_runtime.so loaded: beside a
+compiler that is imported already, or is later, that is the same library, and not a second one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+from collections.abc import Sequence
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import AnsorError
+from .tensors import numpy_dtype
+
+_CPU = 1  # DLPack's device type
+_LIBRARY = "libtvm_runtime.so"
+
+
+@lru_cache(maxsize=1)
+def ffi() -> Any:
+    """The module tvm_ffi, the runtime's functions among its global ones."""
+    import tvm_ffi
+
+    if tvm_ffi.get_global_func("runtime.config_threadpool", allow_missing=True) is None:
+        ctypes.CDLL(str(library()), ctypes.RTLD_GLOBAL)
+    return tvm_ffi
+
+
+def use_cores(count: int) -> None:
+    """Let kernels take so many of the processors that this process may use.
+
+    TVM by itself takes half of the processors of an x86 machine, for hyper-threads, and pins each
+    thread of its pool to one of them, where it starves beside other work: the caller's, which no
+    thread is pinned for. Here the threads share the processors.
+    """
+    allowed = sorted(os.sched_getaffinity(0))
+    width = max(1, min(count, len(allowed)))
+    os.environ["TVM_NUM_THREADS"] = str(width)
+    shared = -3  # mode "kSpecifyThreadShareAllCore" of TVM's threading_backend.h
+    processors = [str(cpu) for cpu in allowed[:width]]
+    ffi().get_global_func("runtime.config_threadpool")(shared, width, processors)
+
+
+def library() -> Path:
+    """Where TVM's runtime library lies: in the package `tvm`, which is found, not imported."""
+    spec = find_spec("tvm")
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        if (path := Path(folder, "lib", _LIBRARY)).is_file():
+            return path
+    raise AnsorError(
+        f"TVM's runtime ({_LIBRARY}) is not installed for this Python",
+        "run: pip install 'apache-tvm==0.27.0.post1'",
+    )
+
+
+def load_module(path: str | Path) -> Any:
+    """A shared library that TVM made; OSError or RuntimeError where it cannot be loaded.
+
+    It stays in the process: what it returned may outlive the last reference to it.
+    """
+    return ffi().load_module(os.path.realpath(path))
+
+
+def tensor(values: np.ndarray) -> Any:
+    """A tensor in memory that is aligned as kernels expect it, with a copy of the values."""
+    made = empty(values.shape, str(values.dtype))
+    fill(made, values)
+    return made
+
+
+def empty(shape: Sequence[int], dtype: str) -> Any:
+    """A tensor whose elements have any value."""
+    lib = ffi()
+    alloc = lib.get_global_func("runtime.TVMTensorAllocWithScope")
+    return alloc(lib.Shape([int(n) for n in shape]), lib.dtype(dtype), lib.device("cpu", 0), None)
+
+
+def view(memory: np.ndarray, shape: Sequence[int], dtype: str) -> Any:
+    """A tensor in the memory of an array of bytes."""
+    lib = ffi()
+    make = lib.get_global_func("runtime.TVMTensorCreateView")
+    return make(lib.from_dlpack(memory), lib.Shape([int(n) for n in shape]), lib.dtype(dtype), 0)
+
+
+def fill(target: Any, values: np.ndarray) -> None:
+    """Copy an array of the tensor's shape and type into it."""
+    flat = np.ascontiguousarray(values)
+    copy = ffi().get_global_func("runtime.TVMTensorCopyFromBytes")
+    copy(target, flat.ctypes.data_as(ctypes.c_void_p), flat.nbytes)
+
+
+def array(source: Any) -> np.ndarray:
+    """A copy of a tensor."""
+    made = np.empty(tuple(source.shape), numpy_dtype(str(source.dtype)))
+    copy = ffi().get_global_func("runtime.TVMTensorCopyToBytes")
+    copy(source, made.ctypes.data_as(ctypes.c_void_p), made.nbytes)
+    return made
+
+
+def times(
+    module: Any, function: str, arguments: Sequence[Any], number: int, repeat: int
+) -> list[float]:
+    """Seconds a call, averaged over `number` calls, `repeat` times; one call before is not timed.
+
+    The runtime's own loop and clock: no Python between the calls.
+    """
+    make = ffi().get_global_func("runtime.RPCTimeEvaluator")
+    # Whatever it offers beyond that is off: no least duration, no pauses, no flushed caches.
+    timer = make(module, function, _CPU, 0, number, repeat, 0, 100, 0, 1, 0, "")
+    return list(struct.unpack(f"@{repeat}d", timer(*arguments)))

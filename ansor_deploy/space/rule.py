@@ -1,0 +1,178 @@
+"""Derivation rules: their contract, and loading them from files.
+
+A rule is one Python file with
+
+    NAME = "register-tile"                       # how it is called in explanations
+    KINDS = ("llvm",)                            # kinds of target that it serves
+    def applies(state, block, target): ...       # Pass(reason), Apply() or ApplyAndSkipRest()
+    def apply(state, block, target): ...         # the states that it derives, usually one
+
+`block` is the name of a block of `state.sch`, a TVM schedule. Every free choice is made through
+`state.choose` and `state.sample_tile`: there a search puts its decisions in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import CodeType
+from typing import TYPE_CHECKING, Any
+
+from ..errors import UsageError
+from ..project import shipped
+from ..system.toml_file import TomlFile, read_toml
+
+if TYPE_CHECKING:
+    from ..target import Target
+    from .state import State
+
+
+@dataclass(frozen=True)
+class Pass:
+    """The rule does not apply. reason: why, in words that complete "passes: it ..."."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Apply:
+    """The rule derives states, and the rules after it are tried as well."""
+
+
+@dataclass(frozen=True)
+class ApplyAndSkipRest:
+    """The rule derives states, and no rule after it is tried on this block."""
+
+
+Verdict = Pass | Apply | ApplyAndSkipRest
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A loaded rule. digest: SHA-256 of its file. doc: the file's docstring, or ""."""
+
+    name: str
+    kinds: tuple[str, ...]
+    path: Path
+    digest: str
+    applies: Callable[[State, str, Target], Verdict]
+    apply: Callable[[State, str, Target], Sequence[State]]
+    doc: str = ""
+
+    @property
+    def summary(self) -> str:
+        """The first paragraph of the docstring on one line."""
+        return " ".join(self.doc.strip().split("\n\n")[0].split())
+
+    def __repr__(self) -> str:
+        return f"Rule({self.name} {self.path})"
+
+
+def rule_set(files: Sequence[Path], kind: str) -> list[Rule]:
+    """The rules that a kind of target is asked about, in order.
+
+    files: a user's own, asked before the shipped ones. Of two rules with one name the earlier
+    counts, so a user's replaces the shipped one.
+    """
+    return _first_of_a_name([*load_rules(files, kind), *shipped_rules(kind)])
+
+
+def rule_set_digest(rules: Sequence[Rule]) -> str:
+    """SHA-256 over the names and files of the rules, in order: which rules made a program."""
+    told = "\n".join(f"{rule.name} {rule.digest}" for rule in rules)
+    return hashlib.sha256(told.encode()).hexdigest()
+
+
+def shipped_rules(kind: str) -> list[Rule]:
+    """The rules shipped with the tool for a kind of target, as `order.toml` orders them."""
+    return list(_shipped_rules(kind))
+
+
+@cache
+def _shipped_rules(kind: str) -> tuple[Rule, ...]:
+    order = read_toml(shipped("rules") / "order.toml")
+    return tuple(load_rules(ordered_files(order, kind), kind))
+
+
+def ordered_files(order: TomlFile, kind: str) -> list[Path]:
+    """The files that the order names for a kind; UsageError where there is no such file."""
+    files = [order.path.parent / f"{name}.py" for name in order.data.get(kind, [])]
+    for path in files:
+        if not path.is_file():
+            raise order.error(f"there is no rule {path.stem!r} beside this file", kind)
+    return files
+
+
+def load_rules(files: Sequence[Path], kind: str) -> list[Rule]:
+    """The rules of these files that serve a kind of target, in order; the first of a name wins."""
+    return _first_of_a_name([rule for rule in map(load_rule, files) if kind in rule.kinds])
+
+
+def _first_of_a_name(rules: Sequence[Rule]) -> list[Rule]:
+    by_name: dict[str, Rule] = {}
+    for rule in rules:
+        by_name.setdefault(rule.name, rule)
+    return list(by_name.values())
+
+
+def load_rule(path: Path) -> Rule:
+    """The rule of a file. UsageError if it cannot be run or does not keep the contract."""
+    try:
+        source = path.read_bytes()
+        module = _import(path)
+    except (Exception, SystemExit) as error:
+        raise UsageError(
+            f"the rule cannot be loaded: {type(error).__name__}: {error}",
+            "mend the file, or take it out of the project's rules folder",
+            path,
+            error.lineno if isinstance(error, SyntaxError) else None,
+        ) from error
+    if broken := _broken(module):
+        raise UsageError(broken, "docs/rules.md says what a rule's file must have", path)
+    digest = hashlib.sha256(source).hexdigest()
+    kinds, doc = tuple(module.KINDS), module.__doc__ or ""
+    return Rule(module.NAME, kinds, path, digest, module.applies, module.apply, doc)
+
+
+def _broken(module: Any) -> str:
+    """What a rule's module lacks of the contract; "" if nothing."""
+    missing = [n for n in ("NAME", "KINDS", "applies", "apply") if not hasattr(module, n)]
+    if missing:
+        return f"a rule needs {', '.join(missing)}"
+    name, kinds = module.NAME, module.KINDS
+    if not (isinstance(name, str) and name.isprintable() and name.strip()):
+        return f"NAME must be a line of text and is {name!r}"
+    if not isinstance(kinds, (tuple, list)) or not all(isinstance(kind, str) for kind in kinds):
+        return f'KINDS must list kinds of target, such as ("llvm",), and is {kinds!r}'
+    uncallable = [n for n in ("applies", "apply") if not callable(getattr(module, n))]
+    return f"{uncallable[0]} must be a function" if uncallable else ""
+
+
+class _Source(SourceFileLoader):
+    """Leaves no bytecode beside a user's file, and trusts none: it goes by times of change."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Compiled now."""
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
+def _import(path: Path) -> Any:
+    """Run a file under a flat name of its own, entered in `sys.modules` first, as imports are."""
+    name = f"ansor_deploy_rule_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
+    spec = importlib.util.spec_from_file_location(name, path, loader=_Source(name, str(path)))
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module

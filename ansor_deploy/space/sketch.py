@@ -1,0 +1,235 @@
+"""Sketches: the structures that the rules derive for a task (Ansor, section 4.1).
+
+Blocks are visited from the output backwards. At each, the rules are asked in order; one that
+applies derives new states, and unless it says to skip the rest the next is asked too. What no
+rule has finished is annotated at the end. A sketch is the path of rules that led to a program;
+walking the path again with other decisions gives other programs of the same structure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .._tvm import tvm
+from ..target import Target
+from . import blocks as b
+from .annotate import annotate
+from .rule import Apply, ApplyAndSkipRest, Pass, Rule, Verdict
+from .state import Chooser, Decision, Guess, State
+
+# Paper: "fewer than 10 for a typical subgraph". A rule that branches without end stops here.
+MAX_SKETCHES = 32
+# A cache stage is a second visit of its block. A rule that asks for more and more stops here.
+MAX_VISITS = 8
+
+
+@dataclass(frozen=True)
+class Step:
+    """One rule applied at one block. branch: which of the states that it derived."""
+
+    block: str
+    rule: Rule
+    branch: int
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """What one rule said about one block. text: "applies", or why not, or how it failed.
+
+    failed: the rule broke its contract, and was left out for this task.
+    """
+
+    block: str
+    rule: str
+    text: str
+    failed: bool = False
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A complete program: a schedule and the decisions that made it."""
+
+    sketch: Sketch
+    sch: Any = field(repr=False, compare=False)
+    decisions: tuple[Decision, ...]
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """A structure of a task: the path of rules that leads to it."""
+
+    mod: Any = field(repr=False, compare=False)
+    target: Target = field(repr=False)
+    path: tuple[Step, ...]
+
+    def __str__(self) -> str:
+        told = [f"{step.block}:{step.rule.name}" for step in self.path if step.rule.name != "skip"]
+        return " ".join(told) or "as it stands"
+
+    def program(self, chooser: Chooser) -> Candidate:
+        """A program of this structure; RuntimeError or ValueError where decisions do not fit."""
+        state = _start(self.mod, chooser)
+        for step in self.path:
+            state.node = step.block
+            state = _follow(step, state, self.target)
+        annotate(state, self.target)
+        return Candidate(self, state.sch, tuple(state.decisions))
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """The sketches of a task, in the order found, and what every rule said on the way."""
+
+    sketches: tuple[Sketch, ...]
+    verdicts: tuple[Verdicts, ...]
+
+    @property
+    def faults(self) -> list[str]:
+        """A sentence for each rule that was left out because it broke its contract."""
+        return [
+            f"the rule {v.rule} {v.text} at block {v.block}, and is left out for this task"
+            for v in self.verdicts
+            if v.failed
+        ]
+
+
+class _RuleError(Exception):
+    """A rule broke its contract: the task is derived without it."""
+
+    def __init__(self, rule: Rule, block: str, text: str) -> None:
+        super().__init__(text)
+        self.rule = rule
+        self.verdict = Verdicts(block, rule.name, text, failed=True)
+
+
+def derive(mod: tvm.IRModule, target: Target, rules: Sequence[Rule]) -> Derivation:
+    """All sketches of a task's program, as if there were no rules that break their contract."""
+    asked, faults = list(rules), []
+    while True:
+        search = _Enumeration(mod, target, asked)
+        try:
+            search.run()
+        except _RuleError as error:
+            faults.append(error.verdict)
+            asked = [rule for rule in asked if rule is not error.rule]
+        else:
+            return Derivation(tuple(search.sketches), (*faults, *search.verdicts))
+
+
+class _Enumeration:
+    def __init__(self, mod: tvm.IRModule, target: Target, rules: Sequence[Rule]) -> None:
+        self.mod, self.target = mod, target
+        self.rules = list(rules)
+        self.sketches: list[Sketch] = []
+        self.verdicts: list[Verdicts] = []
+
+    def run(self) -> None:
+        """Visit every block; `_RuleError` at the first rule that breaks its contract."""
+        start = _start(self.mod, Guess())
+        names = [str(start.sch.get(block).name_hint) for block in b.blocks(start.sch)]
+        self.visit(start, (), names)
+
+    def visit(self, state: State, path: tuple[Step, ...], left: list[str]) -> None:
+        """Depth first: the first sketch found is the one that the first rules lead to."""
+        if len(self.sketches) >= MAX_SKETCHES:
+            return
+        if not left:
+            self._finish(state, path)
+            return
+        *rest, block = left
+        if block in state.done or not _present(state, block):
+            self.visit(state, path, rest)
+            return
+        if sum(step.block == block for step in path) >= MAX_VISITS:
+            raise _RuleError(path[-1].rule, block, "asks for it again without end")
+        for rule in self.rules:
+            verdict = self._ask(rule, state, block)
+            if isinstance(verdict, Pass):
+                continue
+            derived = self._apply(rule, state, block)
+            for branch, new in enumerate(derived):
+                onwards = left if new.revisit else rest
+                new.revisit = False
+                self.visit(new, (*path, Step(block, rule, branch)), onwards)
+            if derived and isinstance(verdict, ApplyAndSkipRest):
+                return
+
+    def _ask(self, rule: Rule, state: State, block: str) -> Verdict:
+        state.node = block
+        try:
+            verdict = rule.applies(state, block, self.target)
+        except Exception as error:
+            raise _RuleError(rule, block, _raised(error)) from error
+        if not isinstance(verdict, (Pass, Apply, ApplyAndSkipRest)):
+            told = f"answered {_short(verdict)} instead of Pass(reason), Apply() or the like"
+            raise _RuleError(rule, block, told)
+        text = f"passes: {verdict.reason}" if isinstance(verdict, Pass) else "applies"
+        self._say(Verdicts(block, rule.name, text))
+        return verdict
+
+    def _apply(self, rule: Rule, state: State, block: str) -> list[State]:
+        try:
+            derived = rule.apply(state.copy(), block, self.target)
+        except tvm.s_tir.ScheduleError as error:
+            self._say(Verdicts(block, rule.name, f"does not fit: {_last_line(error)}"))
+            return []
+        except Exception as error:
+            raise _RuleError(rule, block, _raised(error)) from error
+        if not isinstance(derived, (list, tuple)) or not all(isinstance(s, State) for s in derived):
+            raise _RuleError(rule, block, f"derived {_short(derived)} instead of a list of states")
+        return list(derived)
+
+    def _finish(self, state: State, path: tuple[Step, ...]) -> None:
+        try:
+            annotate(state.copy(), self.target)
+        except (RuntimeError, ValueError) as error:
+            self._say(Verdicts("", "annotate", f"does not fit: {_last_line(error)}"))
+            return
+        self.sketches.append(Sketch(self.mod, self.target, path))
+
+    def _say(self, said: Verdicts) -> None:
+        if said not in self.verdicts:
+            self.verdicts.append(said)
+
+
+def _follow(step: Step, state: State, target: Target) -> State:
+    """One step of a path. Whatever a user's rule raises, under some choices only, is a misfit."""
+    try:
+        return list(step.rule.apply(state, step.block, target))[step.branch]
+    except (RuntimeError, ValueError):
+        raise
+    except Exception as error:
+        raise ValueError(f"the rule {step.rule.name} {_raised(error)}") from error
+
+
+def _start(mod: tvm.IRModule, chooser: Chooser) -> State:
+    return State(tvm.s_tir.Schedule(mod, debug_mask="none"), chooser)
+
+
+def _present(state: State, block: str) -> bool:
+    """Whether the block is still there: it may have been inlined."""
+    try:
+        state.block(block)
+    except tvm.s_tir.ScheduleError:
+        return False
+    return True
+
+
+def _raised(error: Exception) -> str:
+    return f"raised {type(error).__name__}: {_last_line(error)}"
+
+
+def _short(value: object) -> str:
+    """A value of any kind in a sentence; a rule's own class may fail to print itself."""
+    try:
+        text = repr(value).splitlines()[0]
+    except Exception:  # noqa: BLE001 - as said
+        text = type(value).__name__
+    return text if len(text) <= 40 else f"{text[:38]}.."
+
+
+def _last_line(error: Exception) -> str:
+    lines = [line for line in str(error).strip().splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__

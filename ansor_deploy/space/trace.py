@@ -1,0 +1,89 @@
+"""Schedules as text: a TVM trace in canonical JSON, and back onto a program.
+
+TVM's own `as_json` leaves index maps (of packed weights) as objects that JSON cannot hold; here
+they are spelled out in TVM's JSON graph format and recognised by their wrapper on the way back.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from .._tvm import tvm
+from ..system.digest import canonical_json
+
+_INDEX_MAP = "ansor_deploy.index_map"
+_GRAPH = '{"root_index":'  # how TVM's own spelling of an index map begins
+
+
+def dump(trace: Any) -> str:
+    """Canonical JSON of a trace (`tvm.s_tir.schedule.Trace`)."""
+    return canonical_json(_plain(trace.as_json()))
+
+
+def replay(mod: tvm.IRModule, text: str) -> Any:
+    """A schedule of the module with the trace applied.
+
+    RuntimeError (a ScheduleError mostly) where the trace does not fit the program; ValueError
+    where it is no trace.
+    """
+    steps = json.loads(text)
+    if not isinstance(steps, list) or not all(isinstance(part, list) for part in steps):
+        raise ValueError(f"a trace is a list of instructions and one of decisions: {text[:60]}")
+    sch = tvm.s_tir.Schedule(mod, debug_mask="none")
+    tvm.s_tir.schedule.Trace.apply_json_to_schedule(_objects(steps), sch)
+    return sch
+
+
+def copies(sch: Any) -> int:
+    """How often the most repeated block's body stands in the code: by vectors and unrolling."""
+    return _copies(sch, sch.get_sblock("root"), 1)
+
+
+def _copies(sch: Any, outer: Any, most: int) -> int:
+    written_out = (tvm.tirx.ForKind.UNROLLED, tvm.tirx.ForKind.VECTORIZED)
+    found = [most]
+    for block in sch.get_child_blocks(outer):
+        loops = [sch.get(loop) for loop in sch.get_loops(block)]
+        extents = [int(loop.extent) for loop in loops if loop.kind in written_out]
+        found.append(_copies(sch, block, most * math.prod(extents)))
+    return max(found)
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, tvm.tirx.IndexMap):
+        return {_INDEX_MAP: tvm.ir.save_json(value)}
+    if isinstance(value, (tvm.tirx.IntImm, tvm.tirx.FloatImm, tvm.ir.StringImm)):
+        return value.value
+    if hasattr(value, "items"):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value]
+
+
+def _objects(value: Any) -> Any:
+    if isinstance(value, str) and value.startswith(_GRAPH):
+        return _without_inverse(value)
+    if isinstance(value, list):
+        return [_objects(item) for item in value]
+    if isinstance(value, dict):
+        if set(value) == {_INDEX_MAP}:
+            return tvm.ir.load_json(value[_INDEX_MAP])
+        return {key: _objects(item) for key, item in value.items()}
+    return value
+
+
+def _without_inverse(text: str) -> str:
+    """An index map without the inverse that MetaSchedule notes in it.
+
+    TVM would believe it, and index buffers by it; what it works out itself is right.
+    """
+    graph = json.loads(text)
+    nodes = graph["nodes"]
+    nothing = next((at for at, node in enumerate(nodes) if node["type"] == "None"), None)
+    for node in nodes:
+        if node["type"] == "tirx.IndexMap":
+            node["data"]["inverse_index_map"] = nothing
+    return json.dumps(graph)

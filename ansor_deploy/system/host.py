@@ -1,0 +1,196 @@
+"""Detect the machine that this process runs on, without a compiler and in a few milliseconds.
+
+Only what stays the same from run to run goes into the fingerprint's fields: the instruction
+set, the cores this process may use and the cache sizes. The two figures of the roofline are
+estimates.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from ..errors import UsageError
+
+# What each x86-64 level of the psABI demands beyond the level below it, in the kernel's words.
+_X86_64_V2 = frozenset({"cx16", "lahf_lm", "popcnt", "ssse3", "sse4_1", "sse4_2"})
+_X86_64_V3 = _X86_64_V2 | {"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"}
+_X86_64_V4 = _X86_64_V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
+
+# Highest level first: (LLVM cpu, flags, vector bytes, vector registers). LLVM splits vectors
+# that it makes itself to 256 bits on v4, but keeps the schedule's explicit 512-bit ones whole.
+_X86_LEVELS = (
+    ("x86-64-v4", _X86_64_V4, 64, 32),
+    ("x86-64-v3", _X86_64_V3, 32, 16),
+    ("x86-64-v2", _X86_64_V2, 16, 16),
+    ("x86-64", frozenset[str](), 16, 16),
+)
+
+# Worth naming beyond the level: the kernel's flag, LLVM's feature, the lowest vector size.
+_X86_EXTRAS = (
+    ("avx_vnni", "+avxvnni", 32),
+    ("avx512_vnni", "+avx512vnni", 64),
+    ("avx512_bf16", "+avx512bf16", 64),
+)
+_ARM_EXTRAS = (("asimddp", "+dotprod"), ("asimdhp", "+fullfp16"))
+
+_FMA_UNITS = 2
+_GUESSED_MHZ = 2000.0  # where neither cpufreq nor /proc/cpuinfo tells
+_GUESSED_GBS_PER_CORE, _GUESSED_GBS = 10.0, 100.0
+
+
+def detect_host(
+    root: Path = Path("/"), machine: str = "", cpus: set[int] | None = None
+) -> dict[str, Any]:
+    """Every field of a target, for this machine, as a dictionary.
+
+    root: where /proc and /sys are. machine: as `uname -m` says. cpus: numbers of the logical
+    processors this process may use. UsageError where the instruction set is not known.
+    """
+    allowed = cpus or os.sched_getaffinity(0)
+    first = _cpuinfo(root / "proc/cpuinfo")
+    isa = _isa(machine or os.uname().machine, first)
+    cores = _cores(root, allowed)
+    lanes = isa["vector_bytes"] // 4
+    gflops = _mhz(root, first) / 1e3 * cores * lanes * 2 * _FMA_UNITS
+    return {
+        "description": first.get("model name", "this machine"),
+        "kind": "llvm",
+        **isa,
+        "cores": cores,
+        **_caches(root / "sys/devices/system/cpu/cpu0/cache"),
+        "peak_gflops": round(gflops, 1),
+        "memory_gbs": min(_GUESSED_GBS, _GUESSED_GBS_PER_CORE * cores),
+    }
+
+
+def architecture(triple: str = "") -> str:
+    """The first part of an LLVM triple as Linux names it; "" asks for this machine's."""
+    name = triple.partition("-")[0] or os.uname().machine
+    return {"arm64": "aarch64", "amd64": "x86_64"}.get(name.lower(), name)
+
+
+def x86_level(cpu: str) -> frozenset[str]:
+    """The flags that a level of the x86-64 psABI demands, in the kernel's words; none of others."""
+    return next((flags for name, flags, *_ in _X86_LEVELS if name == cpu), frozenset())
+
+
+def kernel_flags(features: Iterable[str]) -> list[str]:
+    """The kernel's words for LLVM features, those of them that are known here."""
+    words = {feature: flag for flag, feature, *_ in (*_X86_EXTRAS, *_ARM_EXTRAS)}
+    return [words[feature] for feature in features if feature in words]
+
+
+def _cpuinfo(path: Path) -> dict[str, str]:
+    """The first processor's block; reading on would make the kernel ask every core."""
+    block: dict[str, str] = {}
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            key, colon, value = line.partition(":")
+            if not colon and block:
+                break
+            block[key.strip()] = value.strip()
+    return block
+
+
+def _isa(machine: str, cpuinfo: dict[str, str]) -> dict[str, Any]:
+    if machine in ("x86_64", "AMD64"):
+        return _x86(set(cpuinfo.get("flags", "").split()))
+    if machine in ("aarch64", "arm64"):
+        return _arm(set(cpuinfo.get("Features", "").split()))
+    raise UsageError(
+        f"the instruction set of this machine ({machine}) cannot be detected",
+        "Describe it in targets/NAME.toml and give its name with --target.",
+    )
+
+
+def _x86(flags: set[str]) -> dict[str, Any]:
+    cpu, _, size, registers = next(level for level in _X86_LEVELS if level[1] <= flags)
+    extras = [name for flag, name, least in _X86_EXTRAS if flag in flags and least <= size]
+    return {
+        "triple": "x86_64-unknown-linux-gnu",
+        "cpu": cpu,
+        "features": extras,
+        "vector_bytes": size,
+        "vector_registers": registers,
+    }
+
+
+def _arm(flags: set[str]) -> dict[str, Any]:
+    return {
+        "triple": "aarch64-linux-gnu",
+        "cpu": "generic",
+        "features": ["+neon", *(name for flag, name in _ARM_EXTRAS if flag in flags)],
+        "vector_bytes": 16,
+        "vector_registers": 32,
+    }
+
+
+def _cores(root: Path, cpus: set[int]) -> int:
+    """Cores this process may use: siblings of one core count once, a quota is rounded up."""
+    topology = root / "sys/devices/system/cpu"
+    siblings = {_text(topology / f"cpu{n}/topology/thread_siblings_list", str(n)) for n in cpus}
+    return max(1, math.ceil(min(len(siblings), _quota(root))))
+
+
+def _quota(root: Path) -> float:
+    """Processors' worth of time that control groups grant, over every group we are in."""
+    quota = math.inf
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        _, controllers, group = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        base = root / "sys/fs/cgroup" / ("cpu" if controllers else "")
+        for folder in (base / group.lstrip("/"), *(base / group.lstrip("/")).parents):
+            quota = min(quota, _granted(folder))
+            if folder == base:
+                break
+    return quota
+
+
+def _granted(folder: Path) -> float:
+    both = _text(folder / "cpu.max").split()  # version 2: "QUOTA PERIOD", QUOTA may be "max"
+    if not both:
+        files = ("cpu.cfs_quota_us", "cpu.cfs_period_us")  # version 1: QUOTA -1 means no limit
+        both = [_text(folder / name) for name in files]
+    if not (both[0].isdigit() and both[1].isdigit()):
+        return math.inf
+    return int(both[0]) / int(both[1])
+
+
+def _caches(folder: Path) -> dict[str, int]:
+    """Sizes in bytes of the first core's caches; common ones where the kernel does not tell."""
+    found = {"l1_bytes": 32768, "l2_bytes": 262144, "l3_bytes": 0, "cache_line_bytes": 64}
+    for index in sorted(folder.glob("index[0-9]*")):
+        level, size = _text(index / "level"), _text(index / "size")
+        if _text(index / "type") in ("Data", "Unified") and level in ("1", "2", "3"):
+            found[f"l{level}_bytes"] = _bytes(size) or found[f"l{level}_bytes"]
+        if level == "1" and (line := _text(index / "coherency_line_size")).isdigit():
+            found["cache_line_bytes"] = int(line) or 64
+    return found
+
+
+def _bytes(size: str) -> int:
+    units = {"K": 2**10, "M": 2**20, "G": 2**30}
+    number = size.rstrip("KMG")
+    return int(number) * units.get(size[-1:], 1) if number.isdigit() else 0
+
+
+def _mhz(root: Path, cpuinfo: dict[str, str]) -> float:
+    most = _text(root / "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq")
+    if most.isdigit():
+        return int(most) / 1e3
+    try:
+        return float(cpuinfo["cpu MHz"]) or _GUESSED_MHZ
+    except (KeyError, ValueError):
+        return _GUESSED_MHZ
+
+
+def _text(path: Path, otherwise: str = "") -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return otherwise

@@ -1,0 +1,73 @@
+"""A TOML file that a user wrote: its values, and the line to point at when one is wrong."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..errors import UsageError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+_HEADER = re.compile(r"\s*\[+\s*([^\]\s]+)\s*\]+")
+
+
+@dataclass(frozen=True)
+class TomlFile:
+    """The parsed values of a file, beside the text they came from."""
+
+    path: Path
+    text: str
+    data: dict[str, Any]
+
+    def line(self, key: str, table: str = "") -> int:
+        """Line of `key` in `table` ("" is the top), counted from 1; the table's line if inline."""
+        pattern = re.compile(rf"""\s*["']?{re.escape(key)}["']?\s*[=.]""")
+        here, header = "", 1
+        for number, line in enumerate(self.text.splitlines(), start=1):
+            if match := _HEADER.match(line):
+                here = match[1]
+                header = number if here in (key, table) else header
+            elif here == table and pattern.match(line):
+                return number
+        return self.line(table) if table and header == 1 else header
+
+    def error(self, message: str, key: str, table: str = "", hint: str = "") -> UsageError:
+        """The error that says `message` about a key of this file."""
+        return UsageError(message, hint, self.path, self.line(key, table))
+
+    def refuse_unknown(self, allowed: Iterable[str], table: str = "") -> None:
+        """UsageError at the first key of `table` that is not among the allowed."""
+        known = list(allowed)
+        for key in self.data[table] if table else self.data:
+            if key not in known:
+                where = f" in [{table}]" if table else ""
+                hint = f"Allowed{where}: {', '.join(known)}."
+                raise self.error(f"unknown field {key!r}{where}", key, table, hint)
+
+
+def read_toml(path: Path) -> TomlFile:
+    """Read and parse a file; UsageError, with the line, if that cannot be done."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        return TomlFile(path, text, tomllib.loads(text))
+    except OSError as error:
+        hint = "Check the path and its permissions."
+        raise UsageError(f"cannot be read: {error.strerror}", hint, path) from error
+    except UnicodeDecodeError as error:
+        raise UsageError("is not UTF-8 text", "Save the file as UTF-8.", path) from error
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        found = re.search(r"\(at line (\d+), column \d+\)", str(error))
+        line = int(found[1]) if found else text.count("\n") + 1
+        reason = re.sub(r"\s*\(at [^)]*\)", "", str(error))
+        hint = 'A field is written as: name = value, and text in quotes: cpu = "cortex-a53".'
+        raise UsageError(f"not valid TOML: {reason}", hint, path, line) from error

@@ -1,0 +1,213 @@
+"""A warm child process that answers calls, and that can be killed without losing anything.
+
+The parent and the child exchange JSON over a socket pair: nothing is unpickled, and a child gone
+astray can at worst send what does not parse. The child leads its own session, so that Ctrl-C in
+the terminal reaches the parent alone and killing its process group takes what it started along.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from ..errors import AnsorError
+
+# The search path is the parent's, set before anything is imported: the child finds the same
+# packages, and nothing in the folder that the user happens to be in.
+_BOOT = (
+    "import sys; sys.path[:] = {path!r}; "
+    "from ansor_deploy.system.child import serve; serve({fd}, {parent}, {preload!r})"
+)
+_START_SECONDS = 120.0
+_GLANCE_SECONDS = 0.5
+_MAX_REPLY_BYTES = 1 << 24
+_STALLED = struct.pack("@ll", 10, 0)  # seconds and microseconds without a byte within a message
+_TAIL_BYTES = 2000
+
+
+class WorkerFailure(Exception):  # noqa: N818 - the term: it is an outcome, not a fault of ours
+    """A call did not end well. kind: "raised", "timeout" or "crash"."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+
+
+class Worker:
+    """One child process, started in the background by `start` and again after it was killed.
+
+    preload: the module that the child imports as it starts.
+    env: variables that the child has beyond the parent's, such as TVM_NUM_THREADS.
+    """
+
+    def __init__(self, preload: str, env: Mapping[str, str] | None = None) -> None:
+        self._env = dict(env or {})
+        self._preload = preload
+        self._process: subprocess.Popen[bytes] | None = None
+        self._connection: Connection | None = None
+        self._ready = False
+        self._deadline = self._limit = 0.0
+        self._output = _append_only()
+
+    @property
+    def pid(self) -> int:
+        """Process id of the child; 0 where there is none."""
+        return self._process.pid if self._process else 0
+
+    def start(self) -> None:
+        """Start the child unless it lives; it imports its modules while the parent goes on."""
+        if self._process is not None and self._process.poll() is None:
+            return
+        self.kill()
+        ours, theirs = socket.socketpair()
+        for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+            ours.setsockopt(socket.SOL_SOCKET, option, _STALLED)
+        with theirs:
+            path = [str(Path(entry).resolve()) for entry in sys.path if entry]
+            boot = _BOOT.format(
+                path=path, fd=theirs.fileno(), parent=os.getpid(), preload=self._preload
+            )
+            alone = ["-I", "-S"] if sys.flags.no_site else []  # as the parent is
+            self._process = subprocess.Popen(
+                [sys.executable, *alone, "-c", boot],
+                stdin=subprocess.DEVNULL,
+                stdout=self._output,
+                stderr=self._output,
+                pass_fds=[theirs.fileno()],
+                env={**os.environ, **self._env},
+                start_new_session=True,
+            )
+        self._connection = Connection(ours.detach())
+
+    def call(self, function: str, payload: dict[str, Any], timeout: float) -> Any:
+        """What `function` ("module:name") of the child's side answers to the payload.
+
+        timeout: seconds, not counting the child's start. WorkerFailure where it raised, crashed
+        or was killed at the deadline; AnsorError where the child cannot start at all.
+        """
+        try:
+            self.submit(function, payload, timeout)
+            return self.result()
+        except WorkerFailure:
+            raise
+        except BaseException:  # interrupted: the answer that may still come is nobody's
+            self.kill()
+            raise
+
+    def submit(self, function: str, payload: dict[str, Any], timeout: float) -> None:
+        """Begin a call that `result` ends. AnsorError where the child cannot start."""
+        self.start()
+        self._await_ready()
+        os.ftruncate(self._output, 0)
+        with contextlib.suppress(OSError):  # a child that died meanwhile is seen by `result`
+            self._link.send_bytes(json.dumps([function, payload]).encode())
+        self._limit = timeout
+        self._deadline = time.monotonic() + timeout
+
+    def result(self) -> Any:
+        """The answer to the call under way; raises as `call` does."""
+        while not self._link.poll(self._patience()):
+            if self._process is not None and self._process.poll() is not None:
+                raise WorkerFailure("crash", self._bury())  # what it started holds its socket
+            if self._patience() == 0:
+                self.kill()
+                raise WorkerFailure("timeout", f"killed after {self._limit:.3g} s")
+        try:
+            status, value = json.loads(self._link.recv_bytes(_MAX_REPLY_BYTES))
+        except (EOFError, OSError, ValueError) as error:
+            raise WorkerFailure("crash", self._bury()) from error
+        if status != "ok":
+            raise WorkerFailure("raised", str(value))
+        return value
+
+    def interrupt(self) -> None:
+        """Kill the child from another thread than the caller's, who sees a crash."""
+        process = self._process
+        if process is not None and process.poll() is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+    def kill(self) -> None:
+        """End the child and whatever it started, now. The next call starts a fresh one."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        if self._connection is not None:
+            self._connection.close()
+        self._process = self._connection = None
+        self._ready = False
+
+    def close(self) -> None:
+        """Kill the child and forget what it printed. The worker is of no use afterwards."""
+        self.kill()
+        if self._output >= 0:
+            os.close(self._output)
+            self._output = -1
+
+    @property
+    def _link(self) -> Connection:
+        if self._connection is None:
+            raise WorkerFailure("crash", "the worker process is gone")
+        return self._connection
+
+    def _patience(self) -> float:
+        """Seconds until the child is looked at again; 0 at the deadline."""
+        return min(_GLANCE_SECONDS, max(0.0, self._deadline - time.monotonic()))
+
+    def _await_ready(self) -> None:
+        if self._ready:
+            return
+        with contextlib.suppress(EOFError, OSError):
+            if self._link.poll(_START_SECONDS) and self._link.recv_bytes(64):
+                self._ready = True
+                return
+        raise AnsorError(
+            f"a worker process could not start: {self._bury()}",
+            "run `ansor-deploy doctor`: it imports TVM as the worker does",
+        )
+
+    def _bury(self) -> str:
+        """What the child died of, in words, with the end of what it printed."""
+        status = None
+        if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                status = self._process.wait(timeout=1)  # the socket closes a moment before
+        self.kill()
+        size = os.fstat(self._output).st_size
+        tail = os.pread(self._output, _TAIL_BYTES, max(0, size - _TAIL_BYTES))
+        lines = tail.decode(errors="replace").strip().splitlines()[-5:]
+        return ": ".join([_cause(status), *([" | ".join(lines)] if lines else [])])
+
+
+def _append_only() -> int:
+    """A nameless file whose writers append: truncating it leaves no hole before what follows."""
+    descriptor, path = tempfile.mkstemp(prefix="ansor-deploy-")
+    os.unlink(path)  # noqa: PTH108
+    fcntl.fcntl(descriptor, fcntl.F_SETFL, os.O_APPEND)
+    return descriptor
+
+
+def _cause(status: int | None) -> str:
+    if status is None:
+        return "its connection broke"
+    if status >= 0:
+        return f"exit status {status}"
+    try:
+        return signal.Signals(-status).name
+    except ValueError:
+        return f"signal {-status}"

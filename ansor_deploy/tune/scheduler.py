@@ -1,0 +1,210 @@
+"""The task scheduler: which task gets the next batch of trials, and when one has had enough.
+
+Ansor's gradient descent over tasks (Ansor, section 6.2 and appendix A): each batch goes to the
+task by which the objective would fall fastest, as far as its own past, its remaining time and the
+tasks like it allow to guess; now and then to any task, since guesses may be wrong.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from ..model.tasks import Task
+from ..objectives import PATIENCE, Latency, Objective
+from ..request import Budget
+
+ALPHA = 0.2  # trust in the past against optimism (Ansor's default)
+BETA = 2.0  # how much slower than the best task like it a task may stay (Ansor's default)
+WINDOW = 3  # batches over which the past gain is averaged
+EPSILON = 0.05  # share of the batches that go to a task at random
+IMPROVEMENT = 0.01  # share by which a batch must better the best to count
+BATCH = 16  # trials, the unit in which the time spent on a task is counted
+
+
+@dataclass
+class Standing:
+    """A task in the course of a run. history: best latency in seconds after each batch.
+
+    trials: those of earlier runs included. busy: a batch of it is being measured.
+    """
+
+    task: Task
+    best: float
+    trials: int = 0
+    measured: bool = False
+    stale: int = 0
+    ended: str = ""
+    busy: bool = False
+    history: list[float] = field(default_factory=list)
+    earlier: int = field(init=False)  # batches of earlier runs
+
+    def __post_init__(self) -> None:
+        self.earlier = self.trials // BATCH
+
+    def observe(self, best_of_batch: float, trials: int) -> None:
+        """Take in a batch: its best latency (infinite if all failed) and its size."""
+        goal = self.best * (1 - IMPROVEMENT) if self.measured else float("inf")
+        self.stale = 0 if best_of_batch < goal else self.stale + 1
+        if best_of_batch < float("inf"):
+            self.best = min(self.best, best_of_batch) if self.measured else best_of_batch
+            self.measured = True
+        self.trials += trials
+        self.history.append(self.best)
+
+    @property
+    def flops_per_second(self) -> float:
+        """The speed reached; 0 for a task without arithmetic or without a measurement."""
+        return self.task.flops / self.best if self.measured else 0.0
+
+    def gain(self, fastest: float = 0.0) -> float:
+        """Seconds of one run of the task that its next batch may save, the more the better.
+
+        fastest: FLOP/s of the fastest task like it. With g the best latency after t batches and
+        C the task's FLOPs, the guess is alpha x the mean gain of the last WINDOW batches plus
+        (1 - alpha) x (g - min(g - g/t, beta C / fastest)): at best all the rest of its time falls
+        away at the rate so far, or it comes within beta of the speed of its like.
+        """
+        past = 0.0
+        if len(self.history) > 1:
+            window = min(WINDOW, len(self.history) - 1)
+            past = (self.history[-1 - window] - self.history[-1]) / window
+        expected = self.best - self.best / max(1, self.earlier + len(self.history))
+        if fastest and self.task.flops:
+            expected = min(expected, BETA * self.task.flops / fastest)
+        return ALPHA * past + (1 - ALPHA) * (self.best - expected)
+
+
+@dataclass(frozen=True)
+class Round:
+    """One decision and what came of it. key: the task's workload. Times in milliseconds."""
+
+    task: str
+    key: str
+    trials: int
+    why: str
+    best_ms: float
+    end_to_end_ms: float
+
+    def to_json(self) -> dict[str, Any]:
+        """As printed by `tune --json`."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Tuning as it stands after a batch of measurements.
+
+    task: readable name of the task just measured. best: its best latency, seconds.
+    end_to_end: estimated latency of the whole model, seconds. left: seconds until the budget
+    or the work ends, as far as can be told. why: the scheduler's reason for this task.
+    """
+
+    task: str
+    trials: int
+    total_trials: int
+    failed: int
+    best: float
+    end_to_end: float
+    elapsed: float
+    left: float
+    why: str
+
+
+class Scheduler:
+    """Hands out tasks until every one has ended."""
+
+    def __init__(
+        self,
+        standings: Sequence[Standing],
+        budget: Budget,
+        fixed: Sequence[float],
+        objective: Objective | None = None,
+        seed: int = 0,
+    ) -> None:
+        """fixed: a model's seconds in tasks that are not tuned here, one entry a model."""
+        self.standings = list(standings)
+        self.budget = budget
+        self.fixed = tuple(fixed)
+        self.objective = objective or Latency()
+        self._random = random.Random(seed)  # noqa: S311 - no secret
+
+    @property
+    def latencies(self) -> tuple[float, ...]:
+        """Estimated latency of each model, seconds."""
+        return tuple(
+            fixed + sum(s.task.per_model[model] * s.best for s in self.standings)
+            for model, fixed in enumerate(self.fixed)
+        )
+
+    @property
+    def end_to_end(self) -> float:
+        """Estimated latency of all models together, seconds."""
+        return sum(self.latencies)
+
+    def slope(self, standing: Standing) -> float:
+        """Derivative of the objective in the latency of a task."""
+        slopes = self.objective.slopes(self.latencies)
+        return sum(w * slope for w, slope in zip(standing.task.per_model, slopes, strict=True))
+
+    def gradient(self, standing: Standing) -> float:
+        """What the objective may fall by with the next batch of a task, the more the better."""
+        return self.slope(standing) * standing.gain(self._fastest_like(standing))
+
+    def next(self) -> tuple[Standing, str] | None:
+        """The task for the next batch and the reason; None when all have ended or are busy.
+
+        First every task once, the heaviest first; from then on by gradient.
+        """
+        self._end()
+        open_tasks = [s for s in self.standings if not s.ended and not s.busy]
+        fresh = [s for s in open_tasks if not s.history]
+        if fresh:
+            return max(fresh, key=lambda s: s.task.weight * s.best), "first look"
+        if not open_tasks:
+            return None
+        if len(open_tasks) > 1 and self._random.random() < EPSILON:
+            return self._random.choice(open_tasks), "at random: the gradient may be wrong"
+        return self._steepest(open_tasks)
+
+    def trials_left(self) -> int:
+        """Trials until every task has had its limit."""
+        return sum(max(0, self.budget.per_task - s.trials) for s in self.standings if not s.ended)
+
+    def _steepest(self, open_tasks: Sequence[Standing]) -> tuple[Standing, str]:
+        chosen = max(open_tasks, key=self.gradient)
+        share = chosen.task.weight * chosen.best / self.end_to_end
+        why = f"steepest: {share:.0%} of the time, {chosen.trials} trials so far"
+        if chosen.gain(self._fastest_like(chosen)) > chosen.gain():
+            why += ", and a task like it runs faster"
+        return chosen, why
+
+    def _fastest_like(self, standing: Standing) -> float:
+        """FLOP/s of the fastest other task of the family: same program, other shapes."""
+        family = standing.task.workload.family
+        like = [s for s in self.standings if s.task.workload.family == family and s is not standing]
+        return max((s.flops_per_second for s in like), default=0.0)
+
+    def _end(self) -> None:
+        total = self.end_to_end
+        known = all(standing.measured or standing.history for standing in self.standings)
+        for standing in self.standings:
+            if standing.ended or standing.busy:
+                continue
+            # Before everything was measured, a goal may seem reached that is not.
+            if known and self.slope(standing) == 0:
+                standing.ended = "goal"
+            elif not standing.history:
+                continue
+            elif standing.trials >= self.budget.per_task:
+                standing.ended = "limit"
+            elif standing.stale >= self.objective.patience:
+                standing.ended = self._stale_reason()
+            elif standing.task.weight * standing.best < self.budget.min_impact * total:
+                standing.ended = "impact"
+
+    def _stale_reason(self) -> str:
+        """What is left early may still have something for an objective with more patience."""
+        return "no improvement" if self.objective.patience >= PATIENCE else "early stop"

@@ -1,0 +1,91 @@
+"""Models and programs compiled and run in this process, for tests of what they compute."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import onnx
+import tvm
+from tvm import relax
+from tvm.runtime.vm import VirtualMachine
+
+from ansor_deploy._tvm import tvm_target
+from ansor_deploy.build import verify
+from ansor_deploy.codegen.lowering import PIPELINE
+from ansor_deploy.codegen.model import compile_model
+from ansor_deploy.model.canonicalize import canonicalize
+from ansor_deploy.model.importer import Imported, import_model
+from ansor_deploy.model.tasks import extract
+from ansor_deploy.project import shipped
+from ansor_deploy.target import Target, load_target
+from helpers import graphs
+
+HOST = load_target("host", [shipped("targets")])
+
+
+def with_vectors(size: int, registers: int = 16) -> Target:
+    """This host, scheduled for as if its vectors had so many bytes."""
+    return replace(HOST, name=f"host-{size}", vector_bytes=size, vector_registers=registers)
+
+
+def imported(proto: onnx.ModelProto, target: Target = HOST) -> Imported:
+    return import_model(canonicalize(proto), target)
+
+
+def executable(proto: onnx.ModelProto, target: Target = HOST) -> Any:
+    """The model under default schedules."""
+    model = imported(proto, target)
+    return compile_model(model, extract(model.mod, target), {}, target)
+
+
+def run(proto: onnx.ModelProto, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """The outputs of the model under default schedules."""
+    machine = VirtualMachine(executable(proto), tvm.cpu())
+    order = [value.name for value in proto.graph.input if value.name in feeds]
+    result = machine["main"](*(tvm.runtime.tensor(feeds[name]) for name in order))
+    several = isinstance(result, (list, tuple)) or type(result).__name__ == "Array"
+    return [tensor.numpy() for tensor in (result if several else [result])]
+
+
+def assert_like_oracle(proto: onnx.ModelProto) -> None:
+    """The library computes what ONNX Runtime computes, shapes and types included."""
+    feeds = graphs.random_feeds(proto)
+    for have, want in zip(run(proto, feeds), graphs.run(proto, feeds), strict=True):
+        assert (have.shape, have.dtype) == (want.shape, want.dtype)
+        ok, worst, _ = verify.compare(have, want)
+        assert ok, f"off by {worst}"
+
+
+def count_ops(proto: onnx.ModelProto, target: Target = HOST) -> dict[str, int]:
+    """How often main calls each fused function, by the function's name."""
+    found: dict[str, int] = {}
+
+    def visit(expr: Any) -> None:
+        if isinstance(expr, relax.Call) and getattr(expr.op, "name", "") == "relax.call_tir":
+            name = expr.args[0].name_hint
+            found[name] = found.get(name, 0) + 1
+
+    relax.analysis.post_order_visit(imported(proto, target).mod["main"], visit)
+    return found
+
+
+def kernel_outputs(mod: tvm.IRModule) -> list[np.ndarray]:
+    """What `main` leaves in its arguments, given seeded ones."""
+    library = tvm.compile(mod, target=tvm_target(HOST), tir_pipeline=PIPELINE)
+    tensors = [tvm.runtime.tensor(array) for array in _arguments(mod)]
+    library["main"](*tensors)
+    return [tensor.numpy() for tensor in tensors]
+
+
+def _arguments(mod: tvm.IRModule) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    arrays = []
+    for buffer in mod["main"].params:
+        shape, dtype = [int(extent) for extent in buffer.shape], str(buffer.dtype)
+        integers = rng.integers(0, 2 if dtype == "bool" else 5, shape)
+        values = integers if "int" in dtype or dtype == "bool" else rng.standard_normal(shape)
+        arrays.append(np.asarray(values).astype(dtype))
+    return arrays

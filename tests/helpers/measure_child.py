@@ -1,0 +1,45 @@
+"""What the tests call inside a worker process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+
+def echo(payload):
+    return payload
+
+
+def complain(payload):
+    raise ValueError("first line\nsecond line")
+
+
+def crash(payload):
+    print("last words", flush=True)
+    os.kill(os.getpid(), payload["signal"])
+
+
+def leave(payload):
+    os._exit(payload["status"])
+
+
+def hang_with_a_child(payload):
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    Path(payload["path"]).write_text(json.dumps([os.getpid(), child.pid]), encoding="utf-8")
+    time.sleep(600)
+
+
+def interrupt_itself(payload):
+    os.kill(os.getpid(), signal.SIGINT)
+    return "still here"
+
+
+def threads(payload):
+    from ansor_deploy.runtime.native import ffi
+
+    return ffi().get_global_func("runtime.NumThreads")()

@@ -1,0 +1,69 @@
+"""The benchmark's own arithmetic, with a library that takes a known time."""
+
+import json
+import sys
+import time
+import types
+
+import numpy as np
+import pytest
+
+from benchmarks import networks, peak, zoo
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Small networks, short blocks, known limits, and ONNX Runtime in the place of our library."""
+    small = {
+        "dcgan": lambda: zoo.dcgan(ngf=8),
+        "squeezenet": lambda: zoo.squeezenet(size=64, classes=10),
+    }
+    monkeypatch.setattr(zoo, "NETWORKS", small)
+    monkeypatch.setattr(networks, "BLOCKS", 2)
+    monkeypatch.setattr(networks, "BLOCK_SECONDS", 0.01)
+    monkeypatch.setattr(networks, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(peak, "measure", lambda: peak.Peak(2, 512, 500.0, 40.0))
+    tuned = types.SimpleNamespace(trials=7, tune_seconds=1.5)
+    built = {}
+
+    def build(path, args):
+        built["path"] = path
+        return types.SimpleNamespace(artifact=path.with_suffix(".so"), tuned=tuned)
+
+    monkeypatch.setattr(networks, "_build", build)
+    monkeypatch.setattr(
+        networks, "_ours", lambda _, values: networks._onnxruntime(built["path"], values, 1)
+    )
+
+
+def test_the_numbers_fit_together(quick, tmp_path, monkeypatch, capsys):
+    file = tmp_path / "numbers.json"
+    monkeypatch.setattr(sys, "argv", ["networks", "--out", str(tmp_path), "--json", str(file)])
+    networks.main()
+    found = json.loads(file.read_text())
+    assert [row["name"] for row in found["networks"]] == ["dcgan", "squeezenet"]
+    for row in found["networks"]:
+        assert row["ratio"] == pytest.approx(row["ours_ms"] / row["onnxruntime_ms"])
+        assert row["peak_share"] > 0
+        assert (row["trials"], row["seconds"]) == (7, 1.5)
+    ratios = [row["ratio"] for row in found["networks"]]
+    assert found["geomean"] == pytest.approx((ratios[0] * ratios[1]) ** 0.5)
+    assert "geomean" in capsys.readouterr().out
+
+
+def test_an_unknown_network_is_refused(quick, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["networks", "--only", "dcgan,lenet"])
+    with pytest.raises(SystemExit):
+        networks.main()
+    assert "no network lenet" in capsys.readouterr().err
+
+
+def test_interleaved_medians(quick):
+    slow, fast = networks.interleaved(lambda: time.sleep(4e-3), lambda: time.sleep(1e-3))
+    assert slow >= 4e-3
+    assert 1e-3 <= fast < slow
+
+
+def test_a_wrong_library_is_no_figure():
+    with pytest.raises(AssertionError, match="squeezenet"):
+        networks._compare("squeezenet", [np.zeros(3)], [np.ones(3)])

@@ -1,0 +1,65 @@
+"""The benchmark networks are valid, repeatable, and give numbers worth comparing."""
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from benchmarks import zoo
+
+SMALL = {
+    "resnet50": lambda seed=0: zoo.resnet50(size=32, width=8, blocks=(1, 2), seed=seed),
+    "mobilenet_v2": lambda seed=0: zoo.mobilenet_v2(width=0.25, size=64, seed=seed),
+    "resnet3d18": lambda seed=0: zoo.resnet3d18(frames=4, size=16, width=8, seed=seed),
+    "dcgan": lambda seed=0: zoo.dcgan(ngf=8, seed=seed),
+    "bert": lambda seed=0: zoo.bert(2, 64, 2, 16, vocabulary=100, seed=seed),
+    "bert_masked": lambda seed=0: zoo.bert(2, 64, 2, 16, vocabulary=100, mask=True, seed=seed),
+    "squeezenet": lambda seed=0: zoo.squeezenet(size=64, classes=10, seed=seed),
+}
+
+
+def _run(model, values):
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    return session.run(None, values)[0]
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_outputs_are_finite_and_of_sane_size(name):
+    model = SMALL[name]()
+    output = _run(model, zoo.inputs(model))
+    assert list(output.shape) == [
+        dim.dim_value for dim in model.graph.output[0].type.tensor_type.shape.dim
+    ]
+    assert np.isfinite(output).all()
+    assert 1e-3 < output.std() < 10
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_the_seed_decides_the_bytes(name):
+    build = SMALL[name]
+    first = build().SerializeToString(deterministic=True)
+    assert first == build().SerializeToString(deterministic=True)
+    assert first != build(seed=1).SerializeToString(deterministic=True)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_outputs_depend_on_the_inputs(name):
+    model = SMALL[name]()
+    one, other = (_run(model, zoo.inputs(model, seed)) for seed in (0, 1))
+    assert np.abs(one - other).max() > 1e-3
+
+
+def test_a_masked_token_does_not_matter():
+    model = SMALL["bert_masked"]()
+    values = zoo.inputs(model)
+    values["attention_mask"][0, -1] = 0
+    before = _run(model, values)
+    values["input_ids"][0, -1] = (values["input_ids"][0, -1] + 1) % 100
+    after = _run(model, values)
+    np.testing.assert_allclose(before[:, :-1], after[:, :-1], atol=1e-5)
+
+
+def test_batch_norms_are_left_to_the_tool():
+    ops = {node.op_type for node in SMALL["mobilenet_v2"]().graph.node}
+    assert {"BatchNormalization", "Clip", "Conv"} <= ops

@@ -1,0 +1,323 @@
+"""The command line: help, options, exit codes and what is written where."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+import types
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from ansor_deploy import cli, pipeline
+from ansor_deploy.build.verify import Verification
+from ansor_deploy.cli.options import make_budget
+from ansor_deploy.cli.values import parse_duration, parse_shape, parse_share
+from ansor_deploy.errors import VerificationError
+from ansor_deploy.plan import Plan
+from ansor_deploy.project import Project
+from ansor_deploy.registry.keys import TaskKey
+from ansor_deploy.registry.record import Provenance, Record, Workload
+from ansor_deploy.registry.store import Registry
+from ansor_deploy.request import EFFORTS
+from ansor_deploy.target import load_target
+
+PROGRAM = [sys.executable, "-m", "ansor_deploy"]
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def invoke(*words):
+    return CliRunner().invoke(cli.main, words)
+
+
+def program(*words, **options):
+    return subprocess.run(
+        [*PROGRAM, *words], capture_output=True, text=True, check=False, cwd=ROOT, **options
+    )
+
+
+def commands(group, words=()):
+    """Every command with the words that name it."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        yield (*words, name)
+        if isinstance(command, click.Group):
+            yield from commands(command, (*words, name))
+
+
+@pytest.fixture
+def model(tmp_path, monkeypatch):
+    """An empty model file in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "net.onnx"
+    path.touch()
+    return path
+
+
+# Help and usage
+
+
+@pytest.mark.parametrize("words", list(commands(cli.main)), ids=" ".join)
+def test_every_help_has_examples(words):
+    result = invoke(*words, "--help")
+    assert result.exit_code == 0
+    assert "Examples:\n    ansor-deploy " + words[0] in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_short_help_is_not_cut():
+    assert "..." not in invoke("--help").stdout.partition("Commands:")[2].partition("Examples")[0]
+
+
+def test_help_names_every_exit_code():
+    assert all(f" {code} " in invoke("--help").stdout for code in (0, 1, 2, 3, 4, 5, 6, 7, 8, 70))
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["bild"], "Did you mean 'build'?"),
+        (["build"], "Missing argument 'MODEL'"),
+        (["--nonsense"], "No such option"),
+        (["targets", "list", "--nonsense"], "see ansor-deploy targets list --help"),
+        (["build", "no.onnx"], "does not exist"),
+        (["build", __file__, "--time", "10"], "write it like 90s, 10m or 1h30m"),
+        (["build", __file__, "--effort", "heroic"], "'quick', 'normal', 'thorough'"),
+        (["build", __file__, "--input-shape", "1,2"], "write it like data=1,3,224,224"),
+        (["build", __file__, "--target", "no-such"], "there is no target 'no-such'"),
+        (["registry", "query", "--since", "yesterday"], "does not match the format"),
+    ],
+)
+def test_wrong_words_exit_2(words, says):
+    result = invoke(*words)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("ansor-deploy: error: ")
+    assert says in result.stderr
+    assert result.stdout == ""
+
+
+def test_wrong_words_as_json():
+    result = invoke("build", "no.onnx", "--json")
+    error = json.loads(result.stdout)["error"]
+    assert (error["kind"], error["exit_code"]) == ("usage", 2)
+    assert set(error) == {"kind", "message", "hint", "exit_code", "file", "line"}
+
+
+# Options' values
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90), ("10m", 600), ("1h30m", 5400), ("0.5h", 1800), ("1H", 3600)]
+)
+def test_durations(text, seconds):
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "10", "m", "-5s", "5s10m", "1d", "0s", "nan s"])
+def test_no_durations(text):
+    with pytest.raises(click.BadParameter):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize(("text", "share"), [("0.01", 0.01), ("1%", 0.01), ("0", 0), ("100%", 1)])
+def test_shares(text, share):
+    assert parse_share(text) == pytest.approx(share)
+
+
+@pytest.mark.parametrize("text", ["", "%", "1.5", "-1%", "nan", "a lot"])
+def test_no_shares(text):
+    with pytest.raises(click.BadParameter):
+        parse_share(text)
+
+
+def test_shapes():
+    assert parse_shape("data=1,3,224,224") == ("data", (1, 3, 224, 224))
+    assert parse_shape("a=b:0=8") == ("a=b:0", (8,))
+
+
+@pytest.mark.parametrize("text", ["", "data", "data=", "=1", "data=1,,2", "data=0", "data=1x2"])
+def test_no_shapes(text):
+    with pytest.raises(click.BadParameter):
+        parse_shape(text)
+
+
+def test_budgets():
+    assert make_budget("normal", None, None, None) == EFFORTS["normal"]
+    budget = make_budget("quick", 100, 60.0, 0.5)
+    assert (budget.trials, budget.seconds, budget.per_task, budget.min_impact) == (100, 60, 16, 0.5)
+
+
+# What reaches the engine
+
+
+def test_build_passes_a_session(model, monkeypatch):
+    seen = []
+
+    def build(*arguments):
+        seen.extend(arguments)
+        sys.stdout.write("noise of a library\n")
+        os.write(1, b"noise of a compiler\n")
+        return types.SimpleNamespace(up_to_date=True, artifact="net.so", to_json=dict)
+
+    monkeypatch.setattr(pipeline, "build", build)
+    words = ["--trials", "7", "--input-shape", "x=1,2", "--seed", "3", "--registry", "r.db"]
+    result = invoke("build", "net.onnx", *words)
+    assert result.exit_code == 0, result.output
+    path, output, session, _ = seen
+    assert (path, output) == (Path("net.onnx"), Path("net.so"))
+    assert (session.target.name, session.registry, session.seed) == ("host", Path("r.db"), 3)
+    assert (session.input_shapes, session.budget.trials) == ({"x": (1, 2)}, 7)
+
+
+def test_the_project_chooses_target_and_registry(model, monkeypatch):
+    seen = []
+    monkeypatch.setattr(pipeline, "plan", lambda *given: seen.append(given) or empty_plan())
+    (model.parent / "ansor-deploy.toml").write_text('target = "rpi3"\nregistry = "team.db"\n')
+    assert invoke("plan", "net.onnx").exit_code == 0
+    session = seen[0][1]
+    assert (session.target.name, session.registry) == ("rpi3", model.parent / "team.db")
+
+
+def empty_plan():
+    return Plan(("net",), "rpi3", (), 0, 0.0)
+
+
+def test_plan_prints_to_stdout(model, monkeypatch):
+    monkeypatch.setattr(pipeline, "plan", lambda *_: empty_plan())
+    assert "0 tasks on rpi3" in invoke("plan", "net.onnx").stdout
+    assert json.loads(invoke("plan", "net.onnx", "--json").stdout)["hits"] == 0
+
+
+def test_bench_prints_percentiles(model, monkeypatch):
+    monkeypatch.setattr(pipeline, "bench", lambda *_: [n / 1e3 for n in range(11)])
+    assert (
+        "median 5.00 ms, p10 1.00 ms, p90 9.00 ms (11 runs)" in invoke("bench", "net.onnx").stdout
+    )
+    figures = json.loads(invoke("bench", "net.onnx", "--json").stdout)
+    assert figures == pytest.approx({"median_ms": 5, "p10_ms": 1, "p90_ms": 9, "runs": 11})
+
+
+@pytest.mark.parametrize(("ok", "code"), [(True, 0), (False, VerificationError.exit_code)])
+def test_verify_exits_by_the_result(model, monkeypatch, ok, code):
+    found = Verification(ok, 0.5, float("inf"), "ONNX Runtime", 0)
+    monkeypatch.setattr(pipeline, "verify", lambda *_: found)
+    result = invoke("verify", "net.onnx", "net.onnx", "--json")
+    assert result.exit_code == code
+    assert json.loads(result.stdout)["max_rel_err"] is None
+    assert invoke("verify", "net.onnx", "net.onnx").exit_code == code
+
+
+def test_json_is_all_that_reaches_stdout():
+    code = (
+        "import os\nfrom ansor_deploy.cli.output import print_json, stdout_kept_clean\n"
+        "with stdout_kept_clean():\n"
+        "    print('python'); os.write(1, b'fd'); os.system('echo child')\n"
+        "print_json({'answer': float('nan')})"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert json.loads(result.stdout) == {"answer": None}
+    assert all(word in result.stderr for word in ("python", "fd", "child"))
+
+
+# A program as a user starts it
+
+
+def test_version():
+    assert program("--version").stdout.startswith("ansor-deploy 0.")
+
+
+QUICK = [["--help"], ["build", "--help"], ["targets", "list"], ["registry", "query"]]
+
+
+@pytest.fixture
+def registry():
+    """The user's registry exists; making one may load more than reading one."""
+    with Registry.open(Project().registry_path(), write=True):
+        pass
+
+
+@pytest.mark.usefixtures("registry")
+@pytest.mark.parametrize("words", QUICK, ids=" ".join)
+def test_starting_loads_little(words):
+    script = (
+        "import sys\nfrom ansor_deploy.cli import main\n"
+        f"try: main({words!r})\n"
+        "finally: print(*sys.modules, file=sys.stderr)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    heavy = {"tvm", "numpy", "onnx", "onnxruntime", "rich", "xgboost"}
+    assert heavy.isdisjoint(result.stderr.split())
+
+
+@pytest.mark.usefixtures("registry")
+@pytest.mark.parametrize("words", QUICK, ids=" ".join)
+def test_starting_is_fast(words):
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        program(*words)
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.2
+
+
+def test_targets():
+    found = json.loads(invoke("targets", "list", "--json").stdout)["targets"]
+    names = [row["name"] for row in found]
+    assert {"host", "rpi3"} <= set(names)
+    assert "cortex-a53" in invoke("targets", "show", "rpi3").stdout
+    assert json.loads(invoke("targets", "show", "host", "--json").stdout)["cores"] >= 1
+
+
+def test_an_empty_registry(tmp_path):
+    where = ["--registry", str(tmp_path / "r.db")]
+    assert invoke("registry", "query", *where).stdout == "no records match\n"
+    assert json.loads(invoke("registry", "query", *where, "--json").stdout) == {"records": []}
+    assert json.loads(invoke("registry", "stats", *where, "--json").stdout)["records"] == 0
+    assert not (tmp_path / "r.db").exists()
+
+
+def test_registry_query_and_stats_as_tables(tmp_path):
+    path = tmp_path / "r.db"
+    fill(path)
+    where = ["--registry", str(path)]
+    lines = invoke("registry", "query", *where).stdout.splitlines()
+    assert lines[0].split() == ["op", "shapes", "latency", "trials", "target", "made"]
+    assert lines[1].split() == ["matmul", "8x8", "8x16", "2.00", "ms", "0", "host", "2026-01-31"]
+    assert invoke("registry", "query", *where, "--since", "2026-02-01").stdout == (
+        "no records match\n"
+    )
+    said = invoke("registry", "stats", *where).stdout
+    assert "records       1" in said
+    assert "fingerprint" in said
+
+
+def fill(path):
+    """One record of one task."""
+    target = load_target("host", Project().target_path())
+    key = TaskKey("a" * 64, target.fingerprint)
+    shapes, dtypes = ((8, 8), (8, 16)), ("float32", "float32")
+    workload = Workload(key.workload, "", "matmul", "dense", "", shapes, dtypes, 1.0, 1.0)
+    made = Provenance("0.1", "0.27", "metaschedule", "host", 0, "2026-01-31T00:00:00Z")
+    with Registry.open(path, write=True) as store:
+        store.add_target(target)
+        store.add_workloads([workload])
+        store.add_batch([], [Record(key, "[]", (2e-3,), {}, made)])
+
+
+def test_registry_verify_tells_a_whole_file_from_a_damaged_one(tmp_path):
+    path = tmp_path / "r.db"
+    Registry.open(path).close()
+    words = ["registry", "verify", "--registry", str(path)]
+    assert invoke(*words).exit_code == 0
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * 4096)
+    assert program(*words).returncode == 8

@@ -1,0 +1,148 @@
+"""The error edge: every failure is one message, one exit code, and one JSON object if asked."""
+
+import errno
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from ansor_deploy import cli, pipeline
+from ansor_deploy.cli.errors import Terminated, describe
+from ansor_deploy.errors import AnsorError, MissingRecordError, ModelError
+
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAM = [sys.executable, "-m", "ansor_deploy"]
+
+
+def invoke(*words):
+    return CliRunner().invoke(cli.main, words)
+
+
+@pytest.fixture
+def model(tmp_path, monkeypatch):
+    """An empty model file in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "net.onnx"
+    path.touch()
+    return path
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "code"),
+    [
+        (AnsorError("no"), "failed", 1),
+        (ModelError("no"), "model", 3),
+        (MissingRecordError("no"), "missing-record", 5),
+        (OSError(errno.ENOSPC, "No space left on device", "r.db"), "system", 1),
+        (PermissionError(errno.EACCES, "Permission denied", "out.so"), "system", 1),
+        (MemoryError(), "system", 1),
+        (KeyboardInterrupt(), "interrupted", 130),
+        (Terminated(), "interrupted", 143),
+        (EOFError(), "bug", 70),
+        (FileNotFoundError(errno.ENOENT, "No such file", "x"), "bug", 70),
+    ],
+)
+@pytest.mark.usefixtures("model")
+def test_errors_become_messages(monkeypatch, error, kind, code):
+    monkeypatch.setattr(pipeline, "build", lambda *_: raises(error))
+    result = invoke("build", "net.onnx", "--json")
+    failure = json.loads(result.stdout)["error"]
+    assert (result.exit_code, failure["exit_code"], failure["kind"]) == (code, code, kind)
+    assert f"{failure['file'] or 'ansor-deploy'}: error: {failure['message']}\n" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def raises(error):
+    raise error
+
+
+def test_messages_name_the_file_and_the_remedy():
+    failure = describe(OSError(errno.ENOSPC, "No space left on device", "r.db"), [])
+    assert (failure.file, failure.message) == ("r.db", "no space left on device")
+    assert "--registry" in failure.hint
+
+
+def test_a_bug_leaves_a_log(model, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(pipeline, "build", lambda *_: raises(ZeroDivisionError("of all")))
+    result = invoke("build", "net.onnx")
+    assert result.exit_code == 70
+    (log,) = (tmp_path / "state" / "ansor-deploy").glob("crash-*.log")
+    assert str(log) in result.stderr
+    text = log.read_text("utf-8")
+    assert "ZeroDivisionError: of all" in text
+    assert all(word in text for word in ("Traceback", "apache-tvm ", "command: ansor-deploy build"))
+
+
+def test_a_log_has_no_password(model, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(pipeline, "build", lambda *_: raises(ZeroDivisionError("ssh://a:geheim@b")))
+    invoke("build", "net.onnx")
+    (log,) = (tmp_path / "state" / "ansor-deploy").glob("crash-*.log")
+    text = log.read_text("utf-8")
+    assert ("ssh://a:***@b" in text, "geheim" in text) == (True, False)
+
+
+def test_a_log_finds_a_place(model, monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(pipeline, "build", lambda *_: raises(ZeroDivisionError()))
+    path = invoke("build", "net.onnx").stderr.split()[-1]
+    assert Path(path).is_file()
+    Path(path).unlink()
+
+
+def test_standalone_mode_off_raises(model, monkeypatch):
+    monkeypatch.setattr(pipeline, "build", lambda *_: raises(ModelError("no")))
+    with pytest.raises(ModelError):
+        cli.main.main(["build", "net.onnx"], standalone_mode=False)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_end_the_program(tmp_path, number, code):
+    (tmp_path / "net.onnx").touch()
+    script = (
+        "import time\nfrom ansor_deploy import cli, pipeline\n"
+        "def build(*arguments):\n"
+        "    import sys; print('ready', file=sys.stderr, flush=True); time.sleep(60)\n"
+        "pipeline.build = build\ncli.main(['build', 'net.onnx'])"
+    )
+    # Ctrl-C works in a test that was itself started with SIGINT ignored, as by `nohup`.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stderr=subprocess.PIPE, text=True, cwd=tmp_path
+    ) as child:
+        assert child.stderr.readline() == "ready\n"
+        child.send_signal(number)
+        _, text = child.communicate(timeout=30)
+    signal.signal(signal.SIGINT, before)
+    assert child.returncode == code
+    assert "the same command resumes" in text
+    assert "Traceback" not in text
+
+
+def test_a_closed_pipe_is_quiet():
+    with subprocess.Popen(
+        [*PROGRAM, "targets", "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
+    ) as child:
+        child.stdout.close()
+        assert child.stderr.read() == b""
+
+
+@pytest.mark.parametrize(("end", "code"), [(">&-", 0), ("> /dev/full", 1)])
+def test_stdout_that_takes_nothing(end, code):
+    script = f'exec "$0" -m ansor_deploy targets list {end}'
+    result = subprocess.run(
+        ["/bin/sh", "-c", script, sys.executable],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+    assert result.returncode == code
+    assert "Traceback" not in result.stderr
+    assert ("no space left" in result.stderr) == (code == 1)

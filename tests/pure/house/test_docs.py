@@ -1,0 +1,88 @@
+"""Docs that fail, and the house rules that a program can check."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+NOT_OURS = {".git", ".tox", ".venv", "dist", "out", "__pycache__"}
+MAX_LINES, MAX_FUNCTION_LINES, MAX_BYTES = 400, 60, 1_000_000
+UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|NotImplemented" + r"Error)\b")
+
+
+def _ours(path):
+    parts = path.relative_to(ROOT).parts
+    hidden = any(p in NOT_OURS or p.endswith((".egg-info", "_cache")) for p in parts)
+    made = "build" in parts and parts[0] in ("build", "examples")
+    return path.is_file() and not hidden and not made
+
+
+FILES = sorted(path for path in ROOT.rglob("*") if _ours(path))
+PYTHON = [path for path in FILES if path.suffix == ".py"]
+MARKDOWN = [path for path in FILES if path.suffix == ".md"]
+
+
+def _name(path):
+    return str(path.relative_to(ROOT))
+
+
+def test_every_command_is_documented():
+    script = [sys.executable, ROOT / "docs" / "make_cli.py", "--check"]
+    result = subprocess.run(script, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("path", MARKDOWN, ids=_name)
+def test_links_resolve(path):
+    text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if not re.match(r"[a-z]+:", link):
+            file, _, anchor = link.partition("#")
+            target = path.parent / file if file else path
+            assert target.exists(), link
+            assert not anchor or anchor in _anchors(target), link
+
+
+def _anchors(page):
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", h).strip().lower().replace(" ", "-") for h in headings}
+
+
+def test_no_file_is_large():
+    assert [_name(path) for path in FILES if path.stat().st_size > MAX_BYTES] == []
+
+
+def test_no_module_is_long():
+    lengths = {_name(path): len(path.read_text("utf-8").splitlines()) for path in PYTHON}
+    assert {name: n for name, n in lengths.items() if n > MAX_LINES} == {}
+
+
+@pytest.mark.parametrize("path", PYTHON, ids=_name)
+def test_functions_are_short(path):
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, functions):
+            length = node.end_lineno - node.lineno + 1
+            assert length <= MAX_FUNCTION_LINES, f"{node.name} has {length} lines"
+
+
+def test_nothing_is_left_unfinished():
+    assert [_name(p) for p in PYTHON + MARKDOWN if UNFINISHED.search(p.read_text("utf-8"))] == []
+
+
+def test_help_loads_no_compiler():
+    code = (
+        "import sys, runpy; sys.argv = ['ansor-deploy', '--help']\n"
+        "try: runpy.run_module('ansor_deploy', run_name='__main__')\n"
+        "except SystemExit: pass\n"
+        "heavy = {'tvm', 'onnx', 'onnxruntime', 'paramiko', 'xgboost', 'sqlite_utils'}\n"
+        "sys.exit(', '.join(heavy & set(sys.modules)) or 0)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr

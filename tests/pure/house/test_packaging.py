@@ -1,0 +1,68 @@
+"""pyproject.toml names every package, ships all content, and declares what is imported."""
+
+import ast
+import os
+import re
+import sys
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+import ansor_deploy
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parents[3]
+CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text())
+CONTENT = ("registry", "rules", "targets")
+
+
+def test_every_package_is_listed():
+    folders = {path.parent for path in (ROOT / "ansor_deploy").rglob("*.py")}
+    names = {".".join(folder.relative_to(ROOT).parts) for folder in folders}
+    shipped = {f"ansor_deploy._shipped.{name}" for name in CONTENT}
+    assert set(CONFIG["tool"]["setuptools"]["packages"]) == names | shipped
+
+
+def test_every_import_is_declared():
+    declared = {_name(text) for text in CONFIG["project"]["dependencies"]}
+    for extra in ("farm", "zstd"):
+        declared |= {_name(text) for text in CONFIG["project"]["optional-dependencies"][extra]}
+    distributions = packages_distributions()
+    for path in [*(ROOT / "ansor_deploy").rglob("*.py"), *(ROOT / "rules").glob("*.py")]:
+        for module in _imports(path) - sys.stdlib_module_names - {"ansor_deploy"}:
+            names = {_name(name) for name in distributions.get(module, [module])}
+            assert names & declared, f"{path.name} imports {module}, which is not declared"
+
+
+def _name(requirement):
+    return re.match(r"[\w.-]+", requirement)[0].lower().replace("_", "-")
+
+
+def _imports(path):
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            found.add(node.module.partition(".")[0])
+    return found
+
+
+@pytest.mark.skipif("TOX_ENV_NAME" not in os.environ, reason="only tox installs the wheel")
+def test_the_wheel_is_what_is_tested():
+    package = Path(ansor_deploy.__file__).parent
+    assert not package.is_relative_to(ROOT / "ansor_deploy")
+    for folder in CONTENT:
+        shipped = package / "_shipped" / folder
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in (".py", ".toml", ".yml", ".jsonl"):
+                assert (shipped / path.relative_to(ROOT / folder)).is_file(), path.name
+    hooks = ROOT / "ansor_deploy" / "integrations"
+    for path in hooks.rglob("*"):
+        if path.is_file() and "__pycache__" not in path.parts:
+            assert (package / "integrations" / path.relative_to(hooks)).is_file(), path.name

@@ -1,0 +1,155 @@
+"""Reading good models: data inside and outside the file, digests, static shapes."""
+
+import hashlib
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import pytest
+from helpers.graphs import model, node, randn, random_feeds, run
+from onnx import numpy_helper
+
+from ansor_deploy.errors import ModelError
+from ansor_deploy.model.onnx_file import bind_shapes, digest, load
+
+
+@pytest.fixture
+def proto():
+    constants = {"w": randn(0, 40, 50), "v": randn(1, 50)}
+    nodes = [node("MatMul", "x w", "m"), node("Add", "m v", "y")]
+    return model(nodes, {"x": ("batch", 40)}, constants=constants)
+
+
+def save(proto, path, **options):
+    onnx.save(proto, path, **options)
+    return path
+
+
+def save_external(proto, path, one_file=True):
+    """Leaves `proto` as it is, unlike onnx.save."""
+    copy = onnx.ModelProto.FromString(proto.SerializeToString())
+    return save(
+        copy, path, save_as_external_data=True, all_tensors_to_one_file=one_file,
+        location="weights.bin" if one_file else None, size_threshold=0,
+    )  # fmt: skip
+
+
+def test_load_reads_what_was_saved(proto, tmp_path):
+    path = save(proto, tmp_path / "m.onnx")
+    read = load(path)
+    assert read.proto == proto
+    assert read.external == ()
+    assert read.digest == hashlib.sha256(path.read_bytes()).hexdigest() == digest(path)
+    assert repr(read) == f"OnnxModel({path}, 2 nodes, {read.digest[:12]})"
+
+
+@pytest.mark.parametrize("one_file", [True, False])
+def test_external_data_is_brought_in(proto, tmp_path, one_file):
+    path = save_external(proto, tmp_path / "m.onnx", one_file)
+    read = load(path)
+    names = ["weights.bin"] if one_file else ["v", "w"]
+    assert read.external == tuple(tmp_path / name for name in names)
+    weights = {t.name: numpy_helper.to_array(t) for t in read.proto.graph.initializer}
+    np.testing.assert_array_equal(weights["w"], randn(0, 40, 50))
+    assert run(read.proto, random_feeds(proto))[0].shape == (1, 50)
+
+
+def test_external_data_of_a_nested_constant(tmp_path):
+    value = numpy_helper.from_array(randn(0, 50), "c")
+    proto = model([node("Constant", "", "c", value=value), node("Add", "x c", "y")], {"x": (50,)})
+    path = tmp_path / "m.onnx"
+    onnx.save(
+        proto, path, save_as_external_data=True, location="c.bin", size_threshold=0,
+        convert_attribute=True,
+    )  # fmt: skip
+    read = load(path)
+    assert read.external == (tmp_path / "c.bin",)
+    np.testing.assert_array_equal(
+        numpy_helper.to_array(read.proto.graph.node[0].attribute[0].t), randn(0, 50)
+    )
+
+
+def test_digest_covers_every_file_and_its_order(proto, tmp_path):
+    path = save_external(proto, tmp_path / "m.onnx", one_file=False)
+    before = load(path)
+    v, w = before.external
+    assert before.digest == digest(path, (v, w))
+    assert len({before.digest, digest(path), digest(path, (v,)), digest(path, (w, v))}) == 4
+    v.write_bytes(bytes(reversed(v.read_bytes())))
+    assert digest(path, before.external) != before.digest
+
+
+def test_digest_imports_nothing_heavy():
+    code = (
+        "import sys, ansor_deploy.model.digest;"
+        "print({'onnx', 'numpy', 'tvm', 'google.protobuf'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
+def test_digest_of_a_missing_file(tmp_path):
+    with pytest.raises(ModelError, match="no such file"):
+        digest(tmp_path / "m.onnx")
+
+
+def test_bind_shapes_sets_unknown_dimensions(proto):
+    bound = bind_shapes(proto, {"x": (8, 40)})
+    dims = bound.graph.input[0].type.tensor_type.shape.dim
+    assert [dim.dim_value for dim in dims] == [8, 40]
+    assert proto.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "batch"
+
+
+def test_bind_shapes_sets_an_unknown_rank(proto):
+    proto.graph.input[0].type.tensor_type.ClearField("shape")
+    bound = bind_shapes(proto, {"x": (8, 40)})
+    assert len(bound.graph.input[0].type.tensor_type.shape.dim) == 2
+
+
+def test_static_models_need_no_shapes():
+    proto = model([node("Relu", "x", "y")], {"x": (1, 3)})
+    assert bind_shapes(proto, {}).graph == proto.graph
+    assert bind_shapes(proto, {"x": (1, 3)}).graph == proto.graph
+    scalar = model([node("Relu", "x", "y")], {"x": ()})
+    assert bind_shapes(scalar, {}).graph == scalar.graph
+
+
+def test_initializers_listed_as_inputs_are_constants():
+    proto = model([node("Add", "x w", "y")], {"x": (3,), "w": (3,)}, constants={"w": randn(0, 3)})
+    assert bind_shapes(proto, {}).graph == proto.graph
+    with pytest.raises(ModelError, match="no input 'w'") as caught:
+        bind_shapes(proto, {"w": (3,)})
+    assert caught.value.hint == "Its inputs are: 'x'."
+
+
+def test_unknown_dimensions_name_the_option(proto):
+    with pytest.raises(ModelError) as caught:
+        bind_shapes(proto, {})
+    assert caught.value.message == "inputs with unknown dimensions: 'x' (batch, 40)"
+    assert caught.value.hint == "Give them: --input-shape x=1,40"
+
+
+def test_every_unknown_input_is_named():
+    nodes = [node("Add", "a b", "y")]
+    proto = model(nodes, {"a": ("n", 3), "b": ("m", "k")})
+    with pytest.raises(ModelError) as caught:
+        bind_shapes(proto, {})
+    assert "'a' (n, 3), 'b' (m, k)" in caught.value.message
+    assert caught.value.hint.endswith("--input-shape a=1,3 --input-shape b=1,1")
+
+
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        ({"z": (1, 40)}, "no input 'z'"),
+        ({"x": (1,)}, r"has shape \(batch, 40\) in the model; \(1\) does not fit"),
+        ({"x": (1, 41)}, r"\(1, 41\) does not fit"),
+        ({"x": (0, 40)}, "a size below one"),
+        ({"x": (-1, 40)}, "a size below one"),
+    ],
+)
+def test_bindings_that_do_not_fit(proto, shapes, message):
+    with pytest.raises(ModelError, match=message) as caught:
+        bind_shapes(proto, shapes)
+    assert caught.value.hint

@@ -1,0 +1,358 @@
+"""Layers below the registry: read, never written, and never in the way of a build."""
+
+import http.server
+import os
+import shutil
+import socket
+import sqlite3
+import threading
+import time
+from contextlib import closing
+from functools import partial
+
+import pytest
+from helpers.cli_process import everything
+from helpers.foreign import TVM, bundle, content, lines, parts, record, registry
+from helpers.registry_samples import TARGET
+from helpers.ssh_keys import make_key
+
+from ansor_deploy.project import Project, cache_folder
+from ansor_deploy.registry import layers as layering
+from ansor_deploy.registry.exchange import export_file, push
+from ansor_deploy.registry.layers import Layer, bring_in, indexes, layers_of
+from ansor_deploy.registry.signing import load_signer
+from ansor_deploy.registry.storage import name_of
+from ansor_deploy.registry.store import Registry
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return cache_folder("layers")
+
+
+@pytest.fixture
+def mine(tmp_path):
+    """The user's registry, which knows the workload of size 64 and no record."""
+    with Registry.open(tmp_path / "mine.db") as opened:
+        opened.add_target(TARGET)
+        opened.add_workloads(list(bundle(64).workloads.values()))
+        yield opened
+
+
+@pytest.fixture
+def team(tmp_path):
+    """A folder that a team pushes to."""
+    folder = tmp_path / "team"
+    push(registry(tmp_path / "theirs.db", 64, 128, ended=True), str(folder))
+    return folder
+
+
+KEYS = [record(size).key for size in (64, 128)]
+KEY = KEYS[0]
+
+
+def warnings_of(store, *layers, keys=KEYS):
+    """What a build is warned of when it asks the layers for the keys."""
+    told = []
+    bring_in(indexes(layers, told.append), keys, store, told.append)
+    return told
+
+
+def ids(store, key=KEY):
+    return {name for _, name, _ in store.ranking(key)}
+
+
+def test_what_the_registry_lacks_is_brought_in(mine, team):
+    assert warnings_of(mine, Layer(str(team))) == []
+    assert mine.best(KEYS, TVM) == {KEY: record(64)}
+    assert mine.enough_for([KEY], TVM) == {KEY: 64}
+    assert mine.stats()["workloads"] == 1
+    warnings_of(mine, Layer(str(team)))
+    assert (mine.stats()["records"], len(mine.ends(KEY))) == (1, 1)
+
+
+def test_only_what_is_asked_for_is_brought_in(mine, team):
+    mine.add_workloads(list(bundle(128).workloads.values()))
+    warnings_of(mine, Layer(str(team)), keys=[KEYS[1]])
+    assert set(mine.best(KEYS, TVM)) == {KEYS[1]}
+
+
+def test_a_layer_may_be_a_file(mine, tmp_path):
+    export_file(registry(tmp_path / "theirs.db", 64), tmp_path / "records.jsonl.zst")
+    assert warnings_of(mine, Layer(str(tmp_path / "records.jsonl.zst"))) == []
+    assert mine.best(KEYS, TVM) == {KEY: record(64)}
+
+
+def test_the_best_of_all_layers_counts(mine, team, tmp_path):
+    mine.add_batch([], [record(64, 5e-3)])
+    push(registry(tmp_path / "other.db", 64, seconds=1e-4), str(tmp_path / "other"))
+    warnings_of(mine, Layer(str(tmp_path / "other")), Layer(str(team)))
+    found = mine.top(KEY, TVM, 9)
+    assert found == [record(64, 1e-4), record(64), record(64, 5e-3)]
+
+
+def test_only_the_best_few_are_brought_in(mine, tmp_path):
+    times = [n * 1e-3 for n in range(1, 7)]
+    for seconds in times:
+        theirs = registry(tmp_path / "theirs.db", 64, seconds=seconds)
+    push(theirs, str(tmp_path / "team"))
+    assert warnings_of(mine, Layer(str(tmp_path / "team"))) == []
+    assert mine.top(KEY, TVM, 9) == [record(64, seconds) for seconds in times[:3]]
+
+
+def test_a_comparison_on_this_machine_wins(mine, team):
+    slower = record(64, 5e-3)
+    warnings_of(mine, Layer(str(team)))
+    mine.add_contest(slower, [record(64).id], "2026-11-20T12:00:00Z")
+    warnings_of(mine, Layer(str(team)))
+    assert mine.best([KEY], TVM) == {KEY: slower}
+
+
+def test_what_was_beaten_there_stays_there(mine, tmp_path):
+    theirs = registry(tmp_path / "theirs.db", 64)
+    folder = cache_folder("layers")
+    export_file(theirs, tmp_path / "out.jsonl")
+    (index,) = indexes([Layer(str(tmp_path / "out.jsonl"))], pytest.fail)
+    assert index.parent == folder
+    with Registry.open(index) as opened:
+        opened.add_contest(record(64, 5e-3), [record(64).id], "2026-11-20T12:00:00Z")
+    bring_in([index], KEYS, mine, pytest.fail)
+    assert ids(mine) == {record(64, 5e-3).id}
+
+
+def test_no_layer_is_written_to(mine, team):
+    before = everything(team)
+    warnings_of(mine, Layer(str(team)))
+    assert everything(team) == before
+
+
+def test_an_unchanged_bundle_is_not_read_again(mine, team, tmp_path):
+    warnings_of(mine, Layer(str(team)))
+    for path in team.iterdir():
+        path.write_bytes(b"what nobody looks at")
+    with Registry.open(tmp_path / "new.db") as other:
+        other.add_target(TARGET)
+        other.add_workloads(list(bundle(64).workloads.values()))
+        assert warnings_of(other, Layer(str(team))) == []
+        assert ids(other) == {record(64).id}
+
+
+def test_what_is_pushed_later_is_brought_in(mine, team, tmp_path):
+    warnings_of(mine, Layer(str(team)))
+    push(registry(tmp_path / "theirs.db", 64, seconds=1e-4), str(team))
+    assert len(list(team.iterdir())) == 2
+    assert warnings_of(mine, Layer(str(team))) == []
+    assert mine.best([KEY], TVM) == {KEY: record(64, 1e-4)}
+
+
+def test_what_was_withdrawn_is_brought_in_no_more(mine, team, tmp_path):
+    warnings_of(mine, Layer(str(team)), keys=[])
+    shutil.rmtree(team)
+    push(registry(tmp_path / "other.db", 64, seconds=5e-3), str(team))
+    warnings_of(mine, Layer(str(team)))
+    assert ids(mine) == {record(64, 5e-3).id}
+
+
+def test_uploads_that_did_not_end_are_waited_for(mine, team):
+    (path,) = team.iterdir()
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-9])
+    assert warnings_of(mine, Layer(str(team))) == []
+    assert ids(mine) == set()
+    path.write_bytes(whole)
+    warnings_of(mine, Layer(str(team)))
+    assert ids(mine) == {record(64).id}
+
+
+def test_what_is_hostile_is_named_and_the_rest_is_used(mine, team):
+    one = parts(64)
+    one["record"]["trace"] = '[[["EnterPostproc",[],[],[]],["Evil",[],[],[]]],[]]'
+    data = content(lines(one))
+    (team / name_of(data)).write_bytes(data)
+    for _ in range(2):
+        (told,) = warnings_of(mine, Layer(str(team)))
+        assert name_of(data) in told
+        assert "Evil" in told
+    assert ids(mine) == {record(64).id}
+
+
+def test_what_is_no_file_is_not_read(mine, team):
+    os.mkfifo(team / f"{'0' * 64}.jsonl")
+    (team / f"{'1' * 64}.jsonl").symlink_to("/dev/zero")
+    assert warnings_of(mine, Layer(str(team))) == []
+    assert ids(mine) == {record(64).id}
+
+
+def test_damage_is_named_and_the_other_layers_are_used(mine, team, tmp_path):
+    (tmp_path / "bad.jsonl").write_bytes(b"\x00\xff" * 1000)
+    os.mkfifo(tmp_path / "pipe")
+    bad = [str(tmp_path / name) for name in ("bad.jsonl", "pipe", "not-there")]
+    told = warnings_of(mine, *map(Layer, bad), Layer(str(team)))
+    assert len(told) == 3
+    assert all(name in one for name, one in zip(bad, told, strict=True))
+    assert ids(mine) == {record(64).id}
+
+
+@pytest.mark.parametrize("damage", [b"", b"no registry" * 99, None])
+def test_a_damaged_index_is_made_anew(mine, team, damage, cache):
+    warnings_of(mine, Layer(str(team)), keys=[])
+    (index,) = cache.glob("*.db")
+    if damage is None:
+        with closing(sqlite3.connect(index)) as raw:
+            raw.execute("DROP TABLE taken")
+    else:
+        index.write_bytes(damage)
+    assert warnings_of(mine, Layer(str(team))) == []
+    assert ids(mine) == {record(64).id}
+
+
+def test_an_index_whose_rows_are_damaged_costs_one_warning(mine, team, cache):
+    warnings_of(mine, Layer(str(team)), keys=[])
+    (index,) = cache.glob("*.db")
+    with closing(sqlite3.connect(index)) as raw, raw:
+        raw.execute("DROP TRIGGER records_are_immutable")
+        raw.execute("UPDATE records SET seconds = '[1.0]'")
+    (told,) = warnings_of(mine, Layer(str(team)))
+    assert "damaged" in told
+    assert ids(mine) == set()
+    assert warnings_of(mine, Layer(str(team))) == []
+    assert ids(mine) == {record(64).id}
+
+
+# Signatures
+
+
+@pytest.fixture
+def key(tmp_path):
+    make_key(tmp_path / "id")
+    return tmp_path / "id"
+
+
+def test_only_what_is_signed_is_used_where_that_is_demanded(mine, team, key, tmp_path):
+    signed = Layer(str(team), key.with_suffix(".pub"))
+    warnings_of(mine, Layer(str(team)), keys=[])  # what came in unsigned is not trusted later
+    (told,) = warnings_of(mine, signed)
+    assert "not signed" in told
+    assert ids(mine) == set()
+    push(registry(tmp_path / "theirs.db", 64), str(team), load_signer(key))
+    assert warnings_of(mine, signed) == []
+    assert ids(mine) == {record(64).id}
+
+
+def test_a_bundle_signed_by_another_is_not_used(mine, team, key, tmp_path):
+    make_key(tmp_path / "other")
+    push(registry(tmp_path / "theirs.db", 64), str(team), load_signer(tmp_path / "other"))
+    (told,) = warnings_of(mine, Layer(str(team), key.with_suffix(".pub")))
+    assert "refused" in told
+    assert ids(mine) == set()
+
+
+def test_without_the_keys_nothing_is_used(mine, team, tmp_path):
+    (told,) = warnings_of(mine, Layer(str(team), tmp_path / "no-keys.pub"))
+    assert "no-keys.pub" in told
+    assert ids(mine) == set()
+
+
+# URLs
+
+
+class Counting(http.server.SimpleHTTPRequestHandler):
+    asked: list[str] = []  # noqa: RUF012 - of all requests
+
+    def log_message(self, *words):
+        self.asked.append(self.path)
+
+
+@pytest.fixture
+def server(team):
+    Counting.asked.clear()
+    handler = partial(Counting, directory=team)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as serving:
+        thread = threading.Thread(target=serving.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{serving.server_port}"
+        serving.shutdown()
+        thread.join()
+
+
+def long_ago(cache):
+    (asked,) = cache.glob("*.asked")
+    then = time.time() - layering.FRESH_SECONDS - 1
+    os.utime(asked, (then, then))
+
+
+def test_a_url_is_asked_now_and_then(mine, team, server, cache, tmp_path):
+    assert warnings_of(mine, Layer(server)) == []
+    assert ids(mine) == {record(64).id}
+    count = len(Counting.asked)
+    push(registry(tmp_path / "theirs.db", 64, seconds=1e-4), str(team))
+    warnings_of(mine, Layer(server))
+    assert len(Counting.asked) == count
+    long_ago(cache)
+    warnings_of(mine, Layer(server))
+    assert mine.best([KEY], TVM) == {KEY: record(64, 1e-4)}
+    assert len([path for path in Counting.asked if path.endswith(".jsonl")]) <= 4
+
+
+def test_signatures_come_along(mine, team, server, key, cache, tmp_path):
+    layer = Layer(server, key.with_suffix(".pub"))
+    (told,) = warnings_of(mine, layer)
+    assert "not signed" in told
+    (path,) = team.iterdir()
+    signature = load_signer(key).sign(path.read_bytes())
+    path.with_name(path.name + ".sig").write_text(signature)
+    long_ago(cache)
+    assert warnings_of(mine, layer) == []
+    assert ids(mine) == {record(64).id}
+
+
+def test_a_url_that_withdraws_a_bundle(mine, team, server, cache, tmp_path):
+    warnings_of(mine, Layer(server), keys=[])
+    for path in team.iterdir():
+        path.unlink()
+    push(registry(tmp_path / "other.db", 64, seconds=5e-3), str(team))
+    long_ago(cache)
+    warnings_of(mine, Layer(server))
+    assert ids(mine) == {record(64, 5e-3).id}
+
+
+@pytest.fixture
+def silent():
+    """The address of a server that takes connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+def test_a_url_that_never_answered_is_named(mine, silent, monkeypatch):
+    monkeypatch.setattr(layering, "PATIENCE", 2.0)
+    (told,) = warnings_of(mine, Layer(silent))
+    assert silent in told
+    assert "2 s" in told
+
+
+def test_without_its_url_a_layer_is_as_it_was(mine, team, cache, server, tmp_path):
+    warnings_of(mine, Layer(server), keys=[])
+    long_ago(cache)
+    shutil.rmtree(team)  # the server has nothing to tell any more
+    (told,) = warnings_of(mine, Layer(server))
+    assert server in told
+    assert "as it was" in told
+    assert ids(mine) == {record(64).id}
+
+
+# Which there are
+
+
+def test_the_layers_of_a_project(tmp_path):
+    seed = tmp_path / "seed"
+    assert layers_of(Project(), seed) == ()
+    seed.mkdir()
+    for name in ("b.jsonl", "a.jsonl", "a.jsonl.sig", "notes.md"):
+        (seed / name).touch()
+    project = Project(tmp_path, trust=tmp_path / "keys", team="s3://team/records")
+    assert layers_of(project, seed) == (
+        Layer(str(seed / "a.jsonl")),
+        Layer(str(seed / "b.jsonl")),
+        Layer("s3://team/records", tmp_path / "keys"),
+    )

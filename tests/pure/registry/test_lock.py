@@ -1,0 +1,135 @@
+"""A lock holds the records of a build, changes only with them, and is read with doubt."""
+
+import dataclasses
+import json
+import os
+
+import pytest
+from helpers.foreign import TVM, parts, record
+from helpers.registry_samples import TARGET
+
+from ansor_deploy.errors import RegistryError
+from ansor_deploy.registry.keys import TaskKey
+from ansor_deploy.registry.lock import Lock, read_lock, write_lock
+from ansor_deploy.registry.record import Record
+from ansor_deploy.system.digest import canonical_json
+
+RECORDS = [record(size) for size in (1, 2, 3)]
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "records.lock"
+    write_lock(path, TARGET, TVM, RECORDS)
+    return path
+
+
+def test_what_is_written_is_read(path):
+    lock = read_lock(path, TARGET, TVM)
+    assert lock.records == {record.key: record for record in RECORDS}
+    assert lock.defaults == frozenset()
+    assert [os.fspath(p.name) for p in path.parent.iterdir()] == ["records.lock"]
+
+
+def test_a_build_without_records_has_a_lock_as_well(tmp_path):
+    write_lock(tmp_path / "empty.lock", TARGET, TVM, [])
+    assert read_lock(tmp_path / "empty.lock", TARGET, TVM) == Lock({})
+
+
+def test_what_gets_the_default_schedule_is_named_too(tmp_path):
+    path, defaults = tmp_path / "records.lock", [f"{n:064x}" for n in (7, 3)]
+    write_lock(path, TARGET, TVM, RECORDS, defaults)
+    lock = read_lock(path, TARGET, TVM)
+    assert lock.defaults == set(defaults)
+    assert all(lock.names(record.key) for record in RECORDS)
+    assert lock.names(TaskKey(defaults[0], TARGET.fingerprint))
+    assert not lock.names(TaskKey("f" * 64, TARGET.fingerprint))
+    before = path.read_text()
+    for fault in (f"{7:063x}", f"{2:064x}"):
+        path.write_text(before + canonical_json({"default": fault}) + "\n")
+        with pytest.raises(RegistryError, match=r"records\.lock:7"):
+            read_lock(path, TARGET, TVM)
+
+
+def test_an_equal_lock_is_left_alone(path):
+    os.utime(path, (1, 1))
+    assert not write_lock(path, TARGET, TVM, reversed(RECORDS))
+    assert path.stat().st_mtime == 1
+    assert write_lock(path, TARGET, TVM, RECORDS[:2])
+    assert path.stat().st_mtime > 1
+
+
+def test_one_changed_schedule_is_one_changed_line(path):
+    before = path.read_text().splitlines()
+    write_lock(path, TARGET, TVM, [record(1, 2e-3), *RECORDS[1:]])
+    after = path.read_text().splitlines()
+    assert sum(old != new for old, new in zip(before, after, strict=True)) == 1
+
+
+def test_a_lock_is_for_one_target_and_one_tvm(path):
+    other = dataclasses.replace(TARGET, cores=2)
+    with pytest.raises(RegistryError, match=r"records\.lock:1: it is for the target"):
+        read_lock(path, other, TVM)
+    with pytest.raises(RegistryError, match=r"records\.lock:1: it is for TVM"):
+        read_lock(path, TARGET, "0.28.0")
+
+
+def test_a_missing_lock_is_an_error(tmp_path):
+    with pytest.raises(RegistryError, match="No such file"):
+        read_lock(tmp_path / "no.lock", TARGET, TVM)
+
+
+def hostile(change):
+    """The lock with its second line changed as JSON."""
+
+    def spoil(text):
+        lines = text.splitlines()
+        entry = json.loads(lines[1])
+        change(entry)
+        found = Record.from_json(entry["record"])
+        lines[1] = canonical_json({"id": found.id, "record": entry["record"]})
+        return "\n".join([*lines, ""])
+
+    return spoil
+
+
+EVIL = '[[["Annotate",["l1","x"],["pragma_import_llvm"],[]]],[]]'
+OTHER = parts(1)["record"]["key"] | {"target": "0" * 64}
+SPOILT = {
+    "hostile trace": (hostile(lambda entry: entry["record"].update(trace=EVIL)), ":2: Annotate"),
+    "no proof": (hostile(lambda entry: entry["record"].update(proof={})), ":2: record: no proof"),
+    "foreign target": (hostile(lambda e: e["record"].update(key=OTHER)), ":2: the record is for"),
+    "foreign TVM": (
+        hostile(lambda entry: entry["record"]["provenance"].update(tvm="0.1.0")),
+        ":2: the record was made with another TVM",
+    ),
+    "edited by hand": (lambda text: text.replace("0.001", "0.0001"), "is not its content's"),
+    "in another order": (
+        lambda text: "\n".join([text.splitlines()[n] for n in (0, 2, 1, 3)] + [""]),
+        ":3: its key is not behind",
+    ),
+    "a line twice": (
+        lambda text: "\n".join([text.splitlines()[n] for n in (0, 1, 1, 2)] + [""]),
+        ":3: its key is not behind",
+    ),
+    "conflict markers": (
+        lambda text: text.replace("\n", "\n<<<<<<< HEAD\n", 1),
+        ":2: it is not JSON",
+    ),
+    "cut off": (lambda text: text[:-20], ":1: its end is missing"),
+    "empty": (lambda text: "", ":1: its end is missing"),
+    "another file": (lambda text: "hello\n", ":1: it is not a lock"),
+    "newer": (lambda text: text.replace('lock":1', 'lock":2'), ":1: this ansor-deploy reads"),
+    "other bytes": (lambda text: "\x1b[2J" + text, ":1: it is not a lock"),
+}
+
+
+@pytest.mark.parametrize("name", SPOILT)
+def test_a_spoilt_lock_is_refused_with_its_line(path, name):
+    spoil, says = SPOILT[name]
+    path.write_text(spoil(path.read_text()))
+    with pytest.raises(RegistryError) as caught:
+        read_lock(path, TARGET, TVM)
+    assert says in caught.value.message
+    assert caught.value.hint
+    assert caught.value.message.isascii()

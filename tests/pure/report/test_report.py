@@ -1,0 +1,299 @@
+"""What a person reads while a build runs: the same events as lines and on a terminal."""
+
+import io
+import math
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from ansor_deploy.build.verify import Comparison, Verification
+from ansor_deploy.plan import Plan, PlanRow
+from ansor_deploy.registry.keys import TaskKey
+from ansor_deploy.registry.record import Provenance, Record, Workload
+from ansor_deploy.report import text
+from ansor_deploy.report.choose import redraws, report_on_stderr
+from ansor_deploy.report.live import LiveReport, panel
+from ansor_deploy.report.plain import PlainReport, QuietReport
+from ansor_deploy.request import TuneResult
+from ansor_deploy.tune.scheduler import Progress
+
+KEY = TaskKey("a" * 64, "b" * 64)
+PROGRESS = Progress(
+    "fused_conv2d_add_relu", 128, 640, 3, 0.81e-3, 12.3e-3, 65.0, 240.0, "largest gradient"
+)
+RIGHT = Verification(True, 1e-6, 2e-5, "ONNX Runtime", 0)
+WRONG = Verification(False, 0.5, 2.0, "ONNX Runtime", 0)
+
+
+WORKLOAD = Workload("a" * 64, "", "conv2d", "conv2d", "", (), (), 1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Task:
+    """The part of a task that a report reads."""
+
+    name: str
+    weight: int
+    key: TaskKey = KEY
+    workload: Workload = WORKLOAD
+
+
+def row(name, status, impact, latency=1e-3):
+    record = None
+    if status == "hit":
+        made = Provenance("0.1", "0.27", "metaschedule", "host", 0, "2026-01-31T00:00:00Z")
+        record = Record(KEY, "[]", (latency,), {}, made)
+    return PlanRow(Task(name, 4), status, latency, impact, 64 if status == "miss" else 0, record)
+
+
+def plan_of(count):
+    name = "fused_conv2d_with_a_name_far_too_long_for_a_column_{}"
+    rows = [row(name.format(n), "miss", 0.5 / (n + 1)) for n in range(count - 1)]
+    return Plan(("net.onnx",), "host", (*rows, row("dense", "hit", 0.9)), 640, 320.0)
+
+
+@pytest.fixture
+def plain():
+    return PlainReport(io.StringIO())
+
+
+@pytest.fixture
+def live():
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, highlight=False)
+    return LiveReport(console)
+
+
+def lines_of(report):
+    return report._stream.getvalue().splitlines()
+
+
+def screen_of(report):
+    report.close()
+    return report._console.file.getvalue()
+
+
+def unstyled(renderable):
+    console = Console(file=io.StringIO(), width=80)
+    console.print(renderable)
+    return console.file.getvalue()
+
+
+# Figures
+
+
+@pytest.mark.parametrize(
+    ("seconds", "says"),
+    [
+        (0.04, "0.0 s"),
+        (4.21, "4.2 s"),
+        (9.99, "10.0 s"),
+        (59.4, "59 s"),
+        (59.6, "1m 00s"),
+        (185, "3m 05s"),
+        (3599.7, "1h 00m"),
+        (3720, "1h 02m"),
+        (math.inf, "unknown"),
+    ],
+)
+def test_duration(seconds, says):
+    assert text.duration(seconds) == says
+
+
+@pytest.mark.parametrize(
+    ("seconds", "says"),
+    [
+        (12.34e-6, "12.3 us"),
+        (0.9994e-3, "999 us"),
+        (0.9996e-3, "1.00 ms"),
+        (1.234e-3, "1.23 ms"),
+        (123.4e-3, "123 ms"),
+        (2.05, "2.05 s"),
+        (math.inf, "none"),
+    ],
+)
+def test_latency(seconds, says):
+    assert text.latency(seconds) == says
+
+
+def test_shortened_keeps_both_ends():
+    assert text.shortened("abcdefghij", 7) == "ab..hij"
+    assert text.shortened("abc", 3) == "abc"
+
+
+@pytest.mark.parametrize(
+    ("tuned", "untuned", "says"),
+    [
+        (1.0, 1.84, "1.84x faster than untuned: 1.00 ms a run beside 1.84 ms"),
+        (2.0, 1.0, "2.00x slower than untuned"),
+        (1.0, 1.001, "as fast as untuned"),
+    ],
+)
+def test_comparison(tuned, untuned, says):
+    assert text.comparison_text(Comparison(tuned, untuned)).startswith(says)
+
+
+def test_tune_summary():
+    result = TuneResult(12, 3, 5, 4, 320, 185.0, 12.3)
+    assert text.tune_summary(result) == (
+        "12 tasks: 3 reused, 5 tuned, 4 skipped; 320 trials in 3m 05s; now about 12.3 ms a run"
+    )
+
+
+# Lines
+
+
+def test_plain_stage(plain):
+    plain.stage("import", "net.onnx")
+    plain.stage("compile")
+    assert lines_of(plain) == ["[import] net.onnx", "[compile]"]
+
+
+def test_plain_plan(plain):
+    plain.plan(plan_of(30))
+    lines = lines_of(plain)
+    assert max(map(len, lines)) <= 80
+    assert lines[0].split() == list(text.HEADER)
+    assert lines[1].split() == ["dense", "conv2d", "x4", "90.0%", "1.00", "ms", "hit", "0"]
+    assert "~1.00 ms  miss        64" in lines[2]
+    assert lines[16] == "  and 15 more"
+    assert " ".join(line.strip() for line in lines[17:]) == (
+        "30 tasks on host: 1 reused, 29 to tune, 0 skipped; "
+        "640 trials, about 5m 20s; now about 120 ms a run"
+    )
+
+
+def test_plain_progress(plain):
+    plain.progress(PROGRESS)
+    lines = lines_of(plain)
+    assert max(map(len, lines)) <= 80
+    assert " ".join(line.strip() for line in lines) == (
+        "128/640 trials, 3 failed, 1m 05s gone, 4m 00s left; fused_conv2d_add_relu: "
+        "best 810 us (largest gradient); model about 12.3 ms"
+    )
+
+
+def test_plain_results(plain):
+    plain.verified(RIGHT)
+    plain.verified(WRONG)
+    plain.compared(Comparison(1.0, 1.84))
+    plain.wrote([Path("a directory") / ("x" * 90), Path("net.so.json")])
+    plain.warn("no records yet")
+    said = plain._stream.getvalue()
+    assert "outputs agree with ONNX Runtime: largest error 1e-06 absolute" in said
+    assert "OUTPUTS DIFFER from ONNX Runtime" in said
+    assert "1.84x faster than untuned" in said
+    assert f"wrote a directory/{'x' * 90}\nwrote net.so.json\n" in said
+    assert said.endswith("warning: no records yet\n")
+
+
+def test_quiet_report_only_warns():
+    report = QuietReport(io.StringIO())
+    report.stage("import")
+    report.plan(plan_of(3))
+    report.progress(PROGRESS)
+    report.warn("old record")
+    assert lines_of(report) == ["warning: old record"]
+
+
+# A terminal
+
+
+def test_live_plan_fits_80_columns():
+    console = Console(file=io.StringIO(), width=80)
+    LiveReport(console).plan(plan_of(30))
+    said = console.file.getvalue()
+    assert max(map(len, said.splitlines())) <= 80
+    assert "conv2d  " in said
+    assert "~1.00 ms  miss" in said
+    assert "and 15 more" in said
+    assert "640 trials, about 5m 20s" in said
+
+
+def test_live_panel():
+    said = unstyled(panel(PROGRESS, since=5.0))
+    assert max(map(len, said.splitlines())) <= 80
+    assert "128/640 trials, 3 failed" in said
+    assert "1m 10s gone, 3m 55s left" in said
+    assert "fused_conv2d_add_relu: best 810 us (largest gradient)" in said
+    assert "model about 12.3 ms a run" in said
+
+
+def test_live_panel_without_a_total():
+    bounded_by_time = Progress("t", 128, 0, 0, math.inf, 1.0, 5.0, math.inf, "")
+    said = unstyled(panel(bounded_by_time))
+    assert "128 trials" in said
+    assert "unknown left" in said
+    assert "t: best none" in said
+
+
+def test_live_draws_all_events(live):
+    live.stage("tune", "net.onnx")
+    live.progress(PROGRESS)
+    live.warn("a candidate crashed")
+    live.progress(PROGRESS)
+    live.stage("verify")
+    live.verified(RIGHT)
+    live.compared(Comparison(1.0, 1.84))
+    live.wrote([Path("x" * 90)])
+    said = screen_of(live)
+    for words in ("tune", "128/640", "a candidate crashed", "outputs agree", "1.84x", "x" * 90):
+        assert words in said
+
+
+def test_live_gives_the_terminal_back(live):
+    live.progress(PROGRESS)
+    assert screen_of(live).endswith("\x1b[?25h")  # the cursor is shown again
+
+
+def test_names_are_no_markup(live):
+    live.stage("import", "model[bold].onnx")
+    live.warn("[red]net[/red]")
+    said = screen_of(live)
+    assert "model[bold].onnx" in said
+    assert "[red]net[/red]" in said
+
+
+# The choice
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """Makes stderr a terminal; called in the test, since pytest puts its own stderr before it."""
+    for name in ("NO_COLOR", "CI"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    return lambda: monkeypatch.setattr(sys, "stderr", Terminal())
+
+
+def test_a_terminal_gets_a_live_report(terminal):
+    terminal()
+    with report_on_stderr() as report:
+        assert isinstance(report, LiveReport)
+
+
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("CI", "true"), ("TERM", "dumb")])
+def test_the_environment_asks_for_lines(terminal, monkeypatch, name, value):
+    terminal()
+    assert redraws()
+    monkeypatch.setenv(name, value)
+    assert not redraws()
+
+
+def test_json_asks_for_lines(terminal):
+    terminal()
+    with report_on_stderr(plain=True) as report:
+        assert isinstance(report, PlainReport)
+
+
+def test_a_pipe_gets_lines(terminal, monkeypatch):
+    terminal()
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    assert not redraws()

@@ -1,0 +1,160 @@
+"""Where rules come from, in which order, and what a file must have to be one."""
+
+import json
+
+import pytest
+from helpers.cli_process import answer, program, refused
+
+from ansor_deploy.errors import UsageError
+from ansor_deploy.project import Project, shipped
+from ansor_deploy.space import rule as r
+from ansor_deploy.system.toml_file import read_toml
+
+RULE = """\
+'''{doc}'''
+NAME = {name!r}
+KINDS = {kinds!r}
+def applies(state, block, target): ...
+def apply(state, block, target): ...
+"""
+
+
+def write(folder, file, name="mine", kinds=("llvm",), doc="A rule."):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / file).write_text(RULE.format(name=name, kinds=kinds, doc=doc))
+    return folder / file
+
+
+def names(rules):
+    return [rule.name for rule in rules]
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "ansor-deploy.toml").touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", ["llvm", "cuda"])
+def test_every_ordered_rule_is_shipped_and_serves_its_kind(kind):
+    order = read_toml(shipped("rules") / "order.toml")
+    assert [rule.path.stem for rule in r.shipped_rules(kind)] == order.data[kind]
+
+
+def test_every_shipped_rule_is_in_the_order():
+    order = read_toml(shipped("rules") / "order.toml").data
+    files = {path.stem for path in shipped("rules").glob("*.py")}
+    assert {name for kind in order.values() for name in kind} == files
+
+
+def test_an_order_may_not_name_what_is_not_there(tmp_path):
+    (tmp_path / "order.toml").write_text('cuda = []\nllvm = ["absent"]\n')
+    with pytest.raises(UsageError) as caught:
+        r.ordered_files(read_toml(tmp_path / "order.toml"), "llvm")
+    assert caught.value.message.startswith(f"{tmp_path / 'order.toml'}:2: ")
+    assert "'absent'" in caught.value.message
+
+
+def test_only_a_marked_folder_has_rules(tmp_path):
+    write(tmp_path / "rules", "mine.py")
+    assert Project.find(tmp_path).rule_files() == []
+    (tmp_path / "ansor-deploy.toml").touch()
+    assert Project.find(tmp_path).rule_files() == [tmp_path / "rules" / "mine.py"]
+
+
+def test_a_project_s_rules_come_by_name(project):
+    files = [write(project / "rules", file) for file in ("b.py", "a.py")]
+    (project / "rules" / "notes.txt").touch()
+    assert Project.find(project).rule_files() == sorted(files)
+
+
+def test_given_rules_come_before_the_project_s_and_those_before_the_shipped(tmp_path):
+    files = [write(tmp_path, "z.py", "given"), write(tmp_path, "a.py", "of-project")]
+    found = names(r.rule_set(files, "llvm"))
+    assert found == ["given", "of-project", *names(r.shipped_rules("llvm"))]
+
+
+def test_the_first_of_a_name_counts(tmp_path):
+    first, second = write(tmp_path, "a.py", "skip"), write(tmp_path, "b.py", "skip")
+    rules = r.rule_set([first, second], "llvm")
+    assert [rule.path for rule in rules if rule.name == "skip"] == [first]
+    assert len(rules) == len(r.shipped_rules("llvm"))
+
+
+def test_a_rule_of_another_kind_is_not_asked(tmp_path):
+    path = write(tmp_path, "a.py", kinds=["cuda"])
+    assert "mine" not in names(r.rule_set([path], "llvm"))
+    assert "mine" in names(r.rule_set([path], "cuda"))
+
+
+def test_the_digest_sees_content_and_order(tmp_path):
+    a, b = write(tmp_path, "a.py", "a"), write(tmp_path, "b.py", "b")
+    before = r.load_rules([a, b], "llvm")
+    changed = write(tmp_path, "a.py", "a", doc="Another.")
+    variants = [before, before[::-1], before[:1], r.load_rules([changed, b], "llvm")]
+    assert len({r.rule_set_digest(rules) for rules in variants}) == len(variants)
+    assert r.rule_set_digest(before) == r.rule_set_digest(list(before))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("NAME = 'a'\nKINDS = ('llvm',)\n", "needs applies, apply"),
+        ("KINDS = ('llvm',)\ndef applies(): ...\ndef apply(): ...\n", "needs NAME"),
+        (RULE.format(name="", kinds=(), doc=""), "NAME must be"),
+        (RULE.format(name=3, kinds=(), doc=""), "NAME must be"),
+        (RULE.format(name="a", kinds="llvm", doc=""), "KINDS must list"),
+        (RULE.format(name="a", kinds=(1,), doc=""), "KINDS must list"),
+        ("NAME = 'a'\nKINDS = ()\napplies = apply = 1\n", "applies must be a function"),
+        ("def (\n", "cannot be loaded: SyntaxError"),
+        ("import does_not_exist\n", "cannot be loaded: ModuleNotFoundError"),
+        ("1 / 0\n", "cannot be loaded: ZeroDivisionError"),
+        ("raise SystemExit(0)\n", "cannot be loaded: SystemExit"),
+        ("'\0'", "cannot be loaded"),
+    ],
+)
+def test_a_file_that_is_no_rule_is_refused(tmp_path, text, says):
+    path = tmp_path / "broken.py"
+    path.write_text(text)
+    with pytest.raises(UsageError) as caught:
+        r.load_rule(path)
+    assert caught.value.message.startswith(f"{path}:")
+    assert says in caught.value.message
+    assert caught.value.hint
+
+
+def test_two_files_of_one_name_are_two_modules(tmp_path):
+    one = r.load_rule(write(tmp_path / "one", "same.py", "one"))
+    other = r.load_rule(write(tmp_path / "other", "same.py", "other"))
+    assert (one.name, other.name) == ("one", "other")
+    assert one.apply is not other.apply
+
+
+def test_the_summary_is_the_docstring_s_first_paragraph(tmp_path):
+    path = write(tmp_path, "a.py", doc="\nWhat it\ndoes.\n\nfor i: ...\n")
+    assert r.load_rule(path).summary == "What it does."
+
+
+def test_the_list_says_where_each_rule_comes_from(project):
+    given = write(project, "given.py", "given")
+    write(project / "rules", "own.py", "own")
+    rows = answer(project, "rules", "list", "--rules", given.name)["rules"]
+    assert [row["origin"] for row in rows][:3] == ["flag", "project", "shipped"]
+    assert [row["name"] for row in rows][:2] == ["given", "own"]
+
+
+def test_the_list_fits_a_terminal(project):
+    write(project / "rules", "own.py", "own", doc="Many words. " * 20)
+    result = program(project, "rules", "list")
+    assert result.returncode == 0, result.stderr
+    told = [line for line in result.stdout.splitlines() if "/" not in line]
+    assert told
+    assert max(map(len, told)) <= 80
+
+
+def test_a_broken_rule_of_the_project_is_a_usage_error(project):
+    (project / "rules").mkdir()
+    (project / "rules" / "broken.py").write_text("1 / 0")
+    result = program(project, "rules", "list", "--json")
+    refused(result, 2, "broken.py", "ZeroDivisionError", "rules folder")
+    assert json.loads(result.stdout)["error"]["kind"] == "usage"

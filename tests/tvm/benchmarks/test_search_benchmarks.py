@@ -1,0 +1,122 @@
+"""The arithmetic of the search benchmarks, on numbers that are known."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from helpers import programs
+from helpers.built import HOST
+
+from ansor_deploy.measure.outcome import Outcome
+from ansor_deploy.model.tasks import task_of
+from ansor_deploy.space.default import default_schedule
+from ansor_deploy.space.trace import dump
+from benchmarks import ablation, cost_model, operators, reuse, spaces
+from benchmarks.peak import Peak
+
+CASES = [
+    operators.Case("C2D", 1.0, 4.0, 0.5, 3.0, 0.4, 0.5),
+    operators.Case("GMM", 2.0, 2.0, 1.0, 9.0, 0.4, 0.5),
+]
+
+
+def test_ratios_are_summed_up(tmp_path):
+    file = tmp_path / "operators.json"
+    operators.write(file, CASES, Peak(2, 512, 500.0, 40.0), 64)
+    found = json.loads(file.read_text())
+    assert [case["name"] for case in found["cases"]] == ["C2D", "GMM"]
+    assert found["geomean"] == pytest.approx(0.5)
+    assert found["worst"] == pytest.approx(1.0)
+
+
+def test_a_perfect_prediction_ranks_every_pair():
+    actual = np.array([0.1, 0.5, 1.0, 0.2])
+    groups = ["a", "a", "a", "b"]
+    assert cost_model.pairwise(actual * 2, actual, groups) == 1.0
+    assert cost_model.pairwise(-actual, actual, groups) == 0.0
+    assert cost_model.pairwise(actual, actual, ["a", "b", "c", "d"]) == 0.5
+
+
+def test_recall_counts_the_best_among_the_chosen():
+    actual, predicted = np.array([4.0, 3.0, 2.0, 1.0]), np.array([4.0, 1.0, 3.0, 2.0])
+    assert cost_model.recall(predicted, actual, 2) == 0.5
+    assert cost_model.recall(actual, actual) == 1.0
+
+
+def test_a_model_that_learns_is_better_than_guessing():
+    rng = np.random.default_rng(0)
+    programs = []
+    for number in range(200):
+        rows = rng.random((1, 164)).astype("float32")
+        latency = 1e-3 / (0.1 + rows[0, 3])
+        programs.append(cost_model.Program("task", str(number), latency, rows, 1e-3 / latency))
+    quality = cost_model.evaluate(programs, seed=0)
+    assert (quality.trained, quality.tested) == (160, 40)
+    assert quality.pairwise > 0.8
+
+
+def test_what_was_best_is_read_at_the_last_batch():
+    run = [ablation.Winners(trials, {}) for trials in (1, 2, 18)]
+    held = [ablation._held(run, trials).trials for trials in (2, 17, 18, 99)]
+    assert held == [2, 2, 18, 18]
+
+
+def test_variants_leave_out_rules_that_there_are():
+    every = {rule.name for rule in ablation.shipped_rules("llvm")}
+    for name, variant in ablation.VARIANTS.items():
+        assert bool(variant.without) == bool(every & set(variant.without)), name
+
+
+def test_variants_change_constants_that_there_are():
+    for variant in ablation.VARIANTS.values():
+        with ablation._changed(variant):
+            for name, value in variant.constants.items():
+                assert getattr(ablation.evolution, name) == value
+
+
+def outcomes(*milliseconds):
+    return [Outcome(f"trace {n}", (ms * 1e-3,)) for n, ms in enumerate(milliseconds)]
+
+
+def test_what_a_build_would_ship_is_the_default_or_one_of_the_best_few():
+    held = reuse._held(outcomes(4, 3, 2, 1, 5), "default")
+    assert held[0] == ["default", "trace 0"]
+    assert held[-1] == ["default", "trace 3", "trace 2", "trace 1"]
+    assert len(held) == 5
+
+
+def test_the_trials_to_a_goal_are_counted_from_one():
+    assert reuse.reached([4.0, 3.0, 3.0], 3.0) == 2
+    assert reuse.reached([4.0, 3.0], 2.9) is None
+
+
+def row(cold, model, near):
+    trials = {"cold": cold, "model": model, "near": near}
+    return reuse.Row("conv2d", 1.0, 0, trials, 1.0, 1.0, dict.fromkeys(trials, 1.0))
+
+
+def test_a_search_that_never_got_there_counts_as_all_its_trials():
+    found = reuse.means([row(10, 8, 2), row(30, 20, None)], 64)
+    assert found == {"cold": 20, "model": 14, "near": 33}
+
+
+def test_what_ran_in_turns_is_judged_by_that(tmp_path):
+    space = spaces.Space({"a": 1.0, "b": 1.1, "c": spaces.FAILED}, {"a": 1.2})
+    assert [space.judged(trace) for trace in "abc"] == [1.2, 1.1, math.inf]
+    assert [space.outcome(trace).latency for trace in "abc"] == [1.0, 1.1, math.inf]
+    spaces.save(tmp_path / "spaces.json", {"key": space})
+    assert spaces.load(tmp_path / "spaces.json") == {"key": space}
+    assert spaces.load(tmp_path / "nothing.json") == {}
+
+
+def test_the_programs_of_a_space_differ_and_the_default_schedule_is_the_first():
+    task = task_of(programs.softmax(16, 96)["main"], "softmax", HOST)
+    found = spaces.programs(task, HOST, 12, 0)
+    assert found[0] == dump(default_schedule(task.mod, HOST).trace)
+    assert len(set(found)) == len(found) > 2
+
+
+def test_the_small_networks_are_ones_that_there_are():
+    assert set(reuse.SMALL) <= set(reuse.VARIANTS)
+    assert set(reuse.KNOWN) <= set(reuse.VARIANTS)

@@ -1,0 +1,136 @@
+"""Builds from a lock: the same bytes anywhere, or an error that names what it lacks."""
+
+import json
+import os
+from importlib import metadata
+
+import onnx
+import pytest
+from benchmarks import zoo
+from helpers.cli_process import answer, program, refused
+
+from ansor_deploy.project import shipped
+from ansor_deploy.registry.keys import TaskKey
+from ansor_deploy.registry.lock import read_lock, write_lock
+from ansor_deploy.registry.store import Registry
+from ansor_deploy.target import load_target
+
+HOST = load_target("host", [shipped("targets")])
+TVM = metadata.version("apache-tvm")
+
+BLOCKS = ((1, 16, 1, 1), (6, 24, 2, 2))
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    """A folder with a model, and a lock with the records of some of its tasks.
+
+    Not by `build --lock`: which of two libraries it ships is a matter of time.
+    """
+    folder = tmp_path_factory.mktemp("shop")
+    onnx.save(zoo.mobilenet_v2(width=0.25, size=32, blocks=BLOCKS), folder / "model.onnx")
+    answer(folder, "tune", "model.onnx", "--registry", "r.db", "--trials", 6)
+    tasks = answer(folder, "plan", "model.onnx", "--registry", "r.db")["tasks"]
+    keys = [TaskKey(task["key"], HOST.fingerprint) for task in tasks]
+    with Registry.open(folder / "r.db", write=False) as registry:
+        records = registry.best(keys, TVM)
+    defaults = [key.workload for key in keys if key not in records]
+    write_lock(folder / "records.lock", HOST, TVM, records.values(), defaults)
+    return folder
+
+
+def test_a_build_keeps_what_it_used(shop):
+    words = ("--registry", "r.db", "--trials", 0, "--lock", "kept.lock", "-o", "tuned.so")
+    assert answer(shop, "build", "model.onnx", *words)["hits"] == len(locked(shop))
+    manifest = json.loads((shop / "tuned.json").read_text())
+    used = [task["record"] for task in manifest["tasks"] if task["record"] != "default"]
+    kept = read_lock(shop / "kept.lock", HOST, TVM)
+    found = {record.id for record in kept.records.values()}
+    assert found == (set(used) if manifest["shipped"] == "tuned" else set())
+    assert all(kept.names(TaskKey(task["key"], HOST.fingerprint)) for task in manifest["tasks"])
+
+
+def locked(folder):
+    """Keys of the workloads that the lock has records of."""
+    lines = map(json.loads, (folder / "records.lock").read_text().splitlines()[1:])
+    return [line["record"]["key"]["workload"] for line in lines if "record" in line]
+
+
+def frozen(folder, output, *words):
+    return answer(
+        folder, "build", "model.onnx", "--lock", "records.lock", "--frozen", "-o", output, *words
+    )
+
+
+def test_a_frozen_build_needs_no_registry_and_measures_nothing(shop):
+    build = frozen(shop, "a.so", "--registry", "none/r.db")
+    assert not (shop / "none").exists()
+    assert (build["trials"], build["ran_on"]) == (0, None)
+    assert build["hits"] == len(locked(shop)) > 1
+    verified = answer(shop, "verify", "a.so", "model.onnx")
+    assert verified["ok"]
+
+
+def test_two_frozen_builds_are_the_same_bytes(shop):
+    (shop / "deep" / "er").mkdir(parents=True)
+    frozen(shop, "b.so")
+    env = {**os.environ, "TZ": "Asia/Tokyo", "LC_ALL": "C", "PYTHONHASHSEED": "7"}
+    answer(
+        shop / "deep",
+        *("build", "../model.onnx", "--lock", "../records.lock", "--frozen", "-o", "er/b.so"),
+        env=env,
+    )
+    for name in ("b.so", "b.json"):
+        assert (shop / name).read_bytes() == (shop / "deep" / "er" / name).read_bytes()
+
+
+def test_an_unchanged_frozen_build_does_nothing(shop):
+    frozen(shop, "c.so")
+    before = (shop / "c.so").stat()
+    assert frozen(shop, "c.so")["up_to_date"]
+    after = (shop / "c.so").stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_another_lock_makes_another_library(shop, tmp_path):
+    frozen(shop, "d.so")
+    lock = (shop / "records.lock").read_text().splitlines(keepends=True)
+    keys = locked(shop)
+    rest = [line for line in lock if keys[0] not in line]
+    defaults = [json.loads(line)["default"] for line in rest if line.startswith('{"default"')]
+    rest = [line for line in rest if not line.startswith('{"default"')]
+    rest += [f'{{"default":"{key}"}}\n' for key in sorted([*defaults, keys[0]])]
+    (tmp_path / "records.lock").write_text("".join(rest))
+    words = ("--lock", tmp_path / "records.lock", "--frozen", "-o", "d.so")
+    build = answer(shop, "build", "model.onnx", *words)
+    assert (build["up_to_date"], build["hits"]) == (False, len(keys) - 1)
+
+
+def test_a_task_that_the_lock_lacks_is_named(shop, tmp_path):
+    lines = (shop / "records.lock").read_text().splitlines(keepends=True)
+    (tmp_path / "records.lock").write_text("".join([lines[0], *lines[2:]]))
+    words = ("--lock", tmp_path / "records.lock", "--frozen", "-o", "e.so")
+    missing = json.loads(lines[1])["record"]["key"]["workload"][:12]
+    refused(program(shop, "build", "model.onnx", *words), 5, "lacks 1 of the", missing, "--lock")
+    assert not (shop / "e.so").exists()
+
+
+def test_a_lock_brings_what_others_have_tuned(shop, tmp_path):
+    for name in ("model.onnx", "records.lock"):
+        (tmp_path / name).write_bytes((shop / name).read_bytes())
+    words = ("--registry", "new.db", "--trials", 0, "--lock", "records.lock")
+    build = answer(tmp_path, "build", "model.onnx", *words)
+    assert build["hits"] == len(locked(shop))
+
+
+def test_frozen_without_a_lock_is_refused(shop):
+    refused(program(shop, "build", "model.onnx", "--frozen"), 2, "--lock FILE")
+    refused(program(shop, "build", "model.onnx", "--frozen", "--lock", "none.lock"), 5, "none.lock")
+
+
+def test_a_lock_of_one_model_is_what_its_tasks_need(shop):
+    listed = program(shop, "lock", "tasks", "model.onnx", "-o", "model.tasks")
+    assert (listed.returncode, listed.stdout, listed.stderr) == (0, "", "")
+    words = ("select", "records.lock", "--tasks", "model.tasks", "-o", "model.lock")
+    assert program(shop, "lock", *words).returncode == 0
+    assert (shop / "model.lock").read_bytes() == (shop / "records.lock").read_bytes()

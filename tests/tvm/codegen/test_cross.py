@@ -1,0 +1,170 @@
+"""Building for a machine that is not at hand, and what linkers do when they refuse."""
+
+import json
+import os
+import shutil
+from dataclasses import replace
+from importlib.util import find_spec
+
+import onnx
+import pytest
+import tvm
+from helpers.cli_process import answer, everything, program, refused
+from helpers.graphs import model, node, randn
+from tvm import te
+
+from ansor_deploy.codegen import candidate as codegen
+from ansor_deploy.codegen import linker
+from ansor_deploy.errors import AnsorError, LinkError
+from ansor_deploy.measure.build import Builder, BuildFailure, BuildJob
+from ansor_deploy.project import shipped
+from ansor_deploy.space.canonical_text import canonical_text
+from ansor_deploy.target import load_target
+
+HOST = load_target("host", [shipped("targets")])
+BOARD = load_target("rpi3", [shipped("targets")])
+FOREIGN = BOARD if linker.is_foreign(BOARD) else replace(HOST, triple="x86_64-linux-gnu")
+NOTHING = {"ran_on": None, "verify": None}
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    """A folder with a small model, and targets that this machine cannot run."""
+    folder = tmp_path_factory.mktemp("shop")
+    nodes = [node("MatMul", "x w", "h"), node("Relu", "h", "y")]
+    onnx.save(model(nodes, {"x": (4, 32)}, constants={"w": randn(0, 32, 16)}), folder / "net.onnx")
+    (folder / "wide.toml").write_text('extends = "host"\ncores = 4096\n')
+    return folder
+
+
+@pytest.fixture
+def board_linker():
+    """Skips where nothing links for another architecture."""
+    try:
+        linker.check(FOREIGN)
+    except AnsorError as error:
+        pytest.skip(f"{error.message}: {error.hint}")
+
+
+def words(target, name):
+    return ("net.onnx", "--target", target, "--registry", f"{name}.db")
+
+
+@pytest.mark.usefixtures("board_linker")
+@pytest.mark.parametrize("target", [FOREIGN.name, "wide.toml"])
+def test_a_build_without_a_device_says_that_nothing_was_run(shop, target):
+    line = ("build", *words(target, target), "-o", f"out-{target}/net.so")
+    result = program(shop, *line, "--json")
+    assert result.returncode == 0, result.stderr
+    told = json.loads(result.stdout)
+    assert {name: told[name] for name in NOTHING} == NOTHING
+    assert (told["latency_ms"], told["untuned_ms"], told["trials"]) == (None, None, 0)
+    manifest = json.loads((shop / f"out-{target}/net.json").read_text())
+    assert {name: manifest[name] for name in (*NOTHING, "speed")} == {**NOTHING, "speed": None}
+    said = " ".join(result.stderr.split())
+    assert "cannot run on this machine" in said
+    assert "no device is given: nothing is tuned, verified or timed" in said
+    before = everything(shop / f"out-{target}")
+    assert answer(shop, *line)["up_to_date"]
+    assert everything(shop / f"out-{target}") == before
+
+
+@pytest.mark.usefixtures("board_linker")
+@pytest.mark.parametrize("command", ["run", "bench", "verify"])
+def test_a_library_of_another_architecture_is_not_loaded(shop, command):
+    answer(shop, "build", *words(FOREIGN.name, "foreign"), "-o", "foreign.so")
+    models = ["net.onnx"] if command == "verify" else []
+    result = program(shop, command, "foreign.so", *models)
+    refused(result, 4, f"foreign.so is built for {FOREIGN.triple}, and this machine is")
+
+
+@pytest.mark.parametrize("target", [FOREIGN.name, "wide.toml"])
+def test_tuning_needs_a_device(shop, target):
+    refused(program(shop, "tune", *words(target, "tuned")), 4, "cannot run on", "--device NAME")
+    assert not (shop / "tuned.db").exists()
+
+
+@pytest.mark.skipif(HOST.cores < 2, reason="needs two cores")
+def test_what_was_never_run_is_run_where_that_can_be(shop):
+    (shop / "all.toml").write_text(f'extends = "host"\ncores = {HOST.cores}\n')
+    line = ("build", *words("all.toml", "moved"), "-o", "moved.so", "--trials", "0")
+    assert answer(shop, *line, preexec_fn=on_one_core)["ran_on"] is None
+    made = answer(shop, *line)
+    assert (made["ran_on"], made["up_to_date"], made["verify"]["ok"]) == ("host", False, True)
+    assert answer(shop, *line)["up_to_date"]
+    assert answer(shop, *line, preexec_fn=on_one_core)["ran_on"] == "host"
+
+
+def on_one_core():
+    """In a child about to start."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+
+# Linkers
+
+
+def kernel():
+    x = te.placeholder((64,), name="x")
+    return te.create_prim_func([x, te.compute((64,), lambda i: te.exp(x[i]), name="y")])
+
+
+def build(target, path):
+    text = canonical_text(kernel())
+    payload = {"text": text, "how": "default", "target": target.to_json(), "path": str(path)}
+    codegen.build(payload)
+
+
+@pytest.fixture
+def tools(tmp_path, monkeypatch):
+    """`tools(name, program)`: from then on the PATH has that program alone, by that name."""
+
+    def only(name, found):
+        folder = tmp_path / "bin"
+        folder.mkdir()
+        (folder / name).symlink_to(shutil.which(found))
+        monkeypatch.setenv("PATH", str(folder))
+        monkeypatch.delenv("CXX", raising=False)
+        monkeypatch.delenv("CC", raising=False)
+
+    return only
+
+
+def test_a_candidate_needs_no_compiler(tools, tmp_path):
+    if not shutil.which("ld"):
+        pytest.skip("needs ld")
+    tools("ld", "ld")
+    build(HOST, tmp_path / "k.so")
+    y = tvm.runtime.empty((64,))
+    tvm.runtime.load_module(str(tmp_path / "k.so"))["compute"](y, y)
+    assert [path.name for path in tmp_path.glob("k.*")] == ["k.so"]
+
+
+def test_a_linker_that_refuses_is_told_apart_from_a_build_that_fails(tools, tmp_path):
+    gnu = linker.architecture(FOREIGN.triple) + "-linux-gnu-ld"
+    tools(gnu, "ld")  # this machine's own, which knows no other
+    with pytest.raises(LinkError, match=r"k\.so cannot be linked: .*ld:"):
+        build(FOREIGN, tmp_path / "k.so")
+    builder = Builder(FOREIGN, tmp_path)
+    try:
+        builder.start()
+        (failed,) = builder.build([BuildJob(canonical_text(kernel()), "default")])
+    finally:
+        builder.close()
+    assert isinstance(failed, BuildFailure)
+    assert (failed.error, "LinkError" in failed.message) == ("link", True)
+
+
+def test_a_compiler_that_refuses(tools, tmp_path):
+    tools("g++", "false")
+    with pytest.raises(LinkError, match=r"k\.so cannot be linked"):
+        build(HOST, tmp_path / "k.so")
+
+
+def test_no_linker_for_the_target_is_one_error_with_its_remedy(tools, tmp_path):
+    if find_spec("ziglang"):
+        pytest.skip("ziglang is here, and links for every architecture")
+    tools("true", "true")
+    with pytest.raises(AnsorError, match=f"no linker for {FOREIGN.triple}") as caught:
+        Builder(FOREIGN, tmp_path).start()
+    assert "pip install ziglang" in caught.value.hint
+    assert "apt-get install gcc-" in caught.value.hint

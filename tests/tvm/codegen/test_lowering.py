@@ -1,0 +1,43 @@
+"""What a thread keeps to itself is on its stack, and what is too large for that is not."""
+
+import numpy as np
+import pytest
+import tvm
+from helpers import built
+from tvm import te
+
+from ansor_deploy._tvm import tvm_target
+from ansor_deploy.codegen.lowering import PIPELINE, STACK_BYTES
+
+FROM_HEAP = "TVMBackendAllocWorkspace"
+
+
+def rows_in_steps(width: int) -> tvm.IRModule:
+    """Rows of floats, each made in two steps by one of several threads."""
+    x = te.placeholder((6, width), name="x")
+    doubled = te.compute(x.shape, lambda i, j: x[i, j] * 2.0, name="doubled")
+    out = te.compute(x.shape, lambda i, j: doubled[i, width - 1 - j] + 1.0, name="out")
+    sch = tvm.s_tir.Schedule(te.create_prim_func([x, out]).with_attr("global_symbol", "main"))
+    row, _ = sch.get_loops(sch.get_sblock("out"))
+    sch.parallel(row)
+    sch.compute_at(sch.get_sblock("doubled"), row)
+    return sch.mod
+
+
+def generated(mod: tvm.IRModule, pipeline: str) -> str:
+    return tvm.compile(mod, tvm_target(built.HOST), tir_pipeline=pipeline).mod.inspect_source("ll")
+
+
+@pytest.mark.parametrize(
+    ("size", "stays"), [(64, True), (1024, True), (STACK_BYTES, True), (STACK_BYTES + 4, False)]
+)
+def test_a_threads_small_buffers_are_on_its_stack(size, stays):
+    mod = rows_in_steps(size // 4)
+    assert (FROM_HEAP not in generated(mod, PIPELINE)) == stays
+    x, out = built.kernel_outputs(mod)
+    np.testing.assert_array_equal(out, x[:, ::-1] * np.float32(2) + np.float32(1))
+
+
+def test_tvm_itself_takes_a_kilobyte_from_the_heap():
+    """If it no longer does, this project's pipeline has nothing left to do."""
+    assert FROM_HEAP in generated(rows_in_steps(1024 // 4), "s_tir")

@@ -1,0 +1,55 @@
+"""Candidates built by the processes of a real Dask cluster."""
+
+import os
+
+import pytest
+from distributed import LocalCluster
+from helpers import programs
+
+from ansor_deploy.errors import DeviceError
+from ansor_deploy.measure import farm
+from ansor_deploy.measure.farm import open_farm
+from ansor_deploy.measure.measurer import Measurer
+from ansor_deploy.model.tasks import task_of
+from ansor_deploy.project import shipped
+from ansor_deploy.space.default import default_schedule
+from ansor_deploy.space.trace import dump
+from ansor_deploy.target import load_target
+
+TARGET = load_target("host", [shipped("targets")])
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    workers = {"n_workers": 2, "threads_per_worker": 1, "processes": True}
+    with LocalCluster(**workers, dashboard_address=None) as made:
+        yield made
+
+
+def task_and_trace():
+    task = task_of(programs.conv2d(8, 16, 16)["main"], "conv2d", TARGET)
+    return task, dump(default_schedule(task.mod, TARGET).trace)
+
+
+def test_candidates_are_built_there_and_run_here(cluster):
+    task, trace = task_and_trace()
+    with open_farm(cluster.scheduler_address) as executor:
+        built = [executor.submit(os.getpid).result() for _ in range(4)]
+        assert os.getpid() not in built
+        with Measurer(TARGET, executor=executor) as measurer:
+            good, bad = measurer.measure(task, [trace, "no trace"])
+    assert good.error == ""
+    assert good.proof["oracle"] == "default"
+    assert bad.error == "build"
+
+
+def test_a_farm_that_does_not_answer_is_named(monkeypatch):
+    monkeypatch.setattr(farm, "CONNECT_SECONDS", 1)
+    address = "tcp://127.0.0.1:1"
+    with pytest.raises(DeviceError, match=f"{address} does not answer"), open_farm(address):
+        pass
+
+
+def test_a_farm_of_another_version_is_refused():
+    with pytest.raises(DeviceError, match=r"of the farm has apache-tvm 0\.27;"):
+        farm._check_versions("tcp://farm", {"worker": {**farm.versions(), "apache-tvm": "0.27"}})

@@ -1,0 +1,250 @@
+"""Several sites, drift, contests: this machine's processes stand for boards."""
+
+import math
+import time
+
+import onnx
+import pytest
+import tvm
+from helpers import programs
+from helpers.graphs import model, node, randn
+
+from ansor_deploy import pipeline
+from ansor_deploy.devices.machine import Place
+from ansor_deploy.devices.site import LocalSite
+from ansor_deploy.errors import DeviceLost
+from ansor_deploy.measure import measurer as measuring
+from ansor_deploy.measure.measurer import Measurer
+from ansor_deploy.measure.site_runner import SiteRunner
+from ansor_deploy.model.tasks import task_of
+from ansor_deploy.project import shipped
+from ansor_deploy.registry.store import Registry
+from ansor_deploy.report.plain import QuietReport
+from ansor_deploy.request import Budget, Session
+from ansor_deploy.space.default import default_schedule
+from ansor_deploy.space.trace import dump
+from ansor_deploy.system.worker import WorkerFailure
+from ansor_deploy.target import load_target
+from ansor_deploy.tune import known as intake
+from ansor_deploy.tune.queue import tune_plan
+
+TARGET = load_target("host", [shipped("targets")])
+
+
+class Board(LocalSite):
+    """This machine under another name, whose connection can be cut."""
+
+    remote = True
+
+    def __init__(self, name):
+        super().__init__(1)
+        self.name, self.cut, self.answers, self.calls = name, False, True, []
+        self.lives = math.inf  # how many candidates it outlives
+
+    def start(self):
+        if not self.answers:
+            raise DeviceLost(f"{self.name} is away")
+        self.cut = False
+        super().start()
+
+    def call(self, function, payload, timeout):
+        if self.cut:
+            raise DeviceLost(f"{self.name} is away")
+        self.calls.append((time.monotonic(), function.partition(":")[2]))
+        self.lives -= function.endswith(":run")
+        if self.lives < 0:
+            self.cut, self.answers = True, False
+            return self.call(function, payload, timeout)
+        return super().call(function, payload, timeout)
+
+
+def conv():
+    return task_of(programs.conv2d(8, 16, 16)["main"], "conv2d", TARGET)
+
+
+def default_trace(task):
+    return dump(default_schedule(task.mod, TARGET).trace)
+
+
+def plain_trace(task):
+    return dump(tvm.s_tir.Schedule(task.mod).trace)
+
+
+@pytest.fixture
+def boards(monkeypatch):
+    monkeypatch.setattr(measuring, "RETURN_SECONDS", (0, 0.1))
+    return [Board("left"), Board("right")]
+
+
+def test_the_contest_takes_the_times_in_turns():
+    task = conv()
+    with Measurer(TARGET) as measurer:
+        default, plain = default_trace(task), plain_trace(task)
+        first, second, broken = measurer.contest(task, [plain, default, "no trace"], default)
+    assert len(first.seconds) == len(second.seconds) == 9
+    assert first.latency > second.latency
+    assert first.proof
+    assert second.proof
+    assert (broken.error, broken.seconds) == ("build", ())
+
+
+def test_the_fastest_stay_for_the_contest():
+    task = conv()
+    with Measurer(TARGET) as measurer:
+        default, plain = default_trace(task), plain_trace(task)
+        measurer.measure(task, [plain, default, "no trace"])
+        assert measurer.finalists(task, within=1e9) == [default, plain]
+        assert measurer.finalists(task, within=0.0) == [default]
+        kept = [library.path for _, library in measurer._kept[task.workload.key].values()]
+        assert all(path.exists() for path in kept)
+
+
+def test_a_change_of_speed_is_told_once_and_measured_again(monkeypatch):
+    told, pulses = [], iter([1.0, 2.0, 1.0, 1.0, 1.0, 1.5])
+    monkeypatch.setattr(Measurer, "_pulse", lambda *_: next(pulses))
+    task = conv()
+    with Measurer(TARGET, warn=told.append) as measurer:
+        for repeated in (1, 1, 2):
+            (outcome,) = measurer.measure(task, [default_trace(task)])
+            assert outcome.error == ""
+            assert measurer.repeated == repeated
+    (line,) = told
+    assert "speed changed by 100%" in line
+
+
+def test_batches_spread_over_the_boards(boards):
+    task, other = conv(), task_of(programs.softmax(16, 100)["main"], "softmax", TARGET)
+    with Measurer(TARGET, boards) as measurer:
+        assert measurer.depth == 3
+        submitted = [
+            measurer.submit(each, [default_trace(each), plain_trace(each)])
+            for each in (task, other, task, other)
+        ]
+        outcomes = [measurer.wait(one) for one in submitted]
+    assert all(one.error == "" for batch in outcomes for one in batch)
+    assert {one.device for batch in outcomes for one in batch} == {"left", "right"}
+
+
+def test_a_lost_board_is_looked_for_and_the_batch_goes_on(boards):
+    left, _ = boards
+    task, told = conv(), []
+    left.cut = True
+    with Measurer(TARGET, [left], warn=told.append) as measurer:
+        left.cut = True
+        outcomes = measurer.measure(task, [default_trace(task)] * 2)
+    assert [one.error for one in outcomes] == ["", ""]
+    told = [warning for warning in told if "speed changed" not in warning]  # on a busy machine
+    assert told == ["left is away; looking for it again"]
+
+
+def test_the_other_board_takes_over_from_one_that_stays_away(boards):
+    left, _ = boards
+    task, told = conv(), []
+    with Measurer(TARGET, boards, warn=told.append) as measurer:
+        left.cut, left.answers = True, False
+        submitted = [measurer.submit(task, [default_trace(task)]) for _ in range(3)]
+        outcomes = [measurer.wait(one)[0] for one in submitted]
+    assert {one.device for one in outcomes} == {"right"}
+    assert told[-1] == "left is away; nothing is measured on left any more"
+
+
+def test_no_board_left_is_an_error_that_says_what_to_do(boards):
+    left, _ = boards
+    unfit, task = [], conv()
+    with Measurer(TARGET, [left], unfit=lambda *told: unfit.append(told)) as measurer:
+        left.cut, left.answers = True, False
+        with pytest.raises(DeviceLost, match="no device is left to measure on: left is away"):
+            measurer.measure(task, [default_trace(task)])
+    assert unfit == []  # once it is back, the same command finds it
+
+
+def test_a_board_that_is_lost_again_and_again_is_given_up(boards, monkeypatch):
+    left, _ = boards
+    unfit, task = [], conv()
+    monkeypatch.setattr(left, "start", lambda: None)
+    left.cut = True
+    with (
+        Measurer(TARGET, [left], unfit=lambda *told: unfit.append(told)) as measurer,
+        pytest.raises(DeviceLost, match="no device is left"),
+    ):
+        measurer.measure(task, [default_trace(task)])
+    assert unfit == [("left", "lost 3 times in a row; the last time: left is away")]
+
+
+def test_what_was_measured_of_a_batch_whose_board_is_lost_is_kept(boards, monkeypatch, tmp_path):
+    left, _ = boards
+    monkeypatch.setattr(Measurer, "_pulse", lambda *_: 1.0)
+    weight = {"w": randn(0, 64, 64)}
+    net = model([node("MatMul", "x w", "y")], {"x": (64, 64)}, constants=weight)
+    onnx.save(net, tmp_path / "net.onnx")
+    session = Session(TARGET, tmp_path / "r.db", Budget(trials=17))
+    left.lives = 1 + measuring.CHUNK + 2
+    with Registry.open(session.registry, write=True) as registry:
+        prepared = intake.read([tmp_path / "net.onnx"], session, registry, QuietReport())
+        planned = pipeline._plan(prepared, session, registry)
+        with pytest.raises(DeviceLost, match="no device is left"):
+            tune_plan(planned, session, registry, QuietReport(), Place("left", (left,)))
+        assert registry.stats()["measurements"] == 1 + measuring.CHUNK
+
+
+def test_what_was_measured_on_every_lost_board_is_kept(boards, monkeypatch, tmp_path):
+    monkeypatch.setattr(Measurer, "_pulse", lambda *_: 1.0)
+    weights = {"v": randn(0, 64, 64), "w": randn(0, 64, 96)}
+    nodes = [node("MatMul", "x v", "z"), node("MatMul", "z w", "y")]
+    onnx.save(model(nodes, {"x": (64, 64)}, constants=weights), tmp_path / "net.onnx")
+    session = Session(TARGET, tmp_path / "r.db", Budget(trials=34))
+    for board in boards:
+        board.lives = 1 + measuring.CHUNK + 2
+    with Registry.open(session.registry, write=True) as registry:
+        prepared = intake.read([tmp_path / "net.onnx"], session, registry, QuietReport())
+        planned = pipeline._plan(prepared, session, registry)
+        with pytest.raises(DeviceLost, match="no device is left"):
+            tune_plan(planned, session, registry, QuietReport(), Place("both", tuple(boards)))
+        assert registry.stats()["measurements"] == 2 + 2 * measuring.CHUNK
+
+
+def test_an_interrupted_search_for_a_board_ends_at_once(boards, monkeypatch):
+    monkeypatch.setattr(measuring, "RETURN_SECONDS", (3600,))
+    left, _ = boards
+    task, told = conv(), []
+    with Measurer(TARGET, [left], warn=told.append) as measurer:
+        left.cut = True
+        measurer.submit(task, [default_trace(task)])
+        while not told:
+            time.sleep(0.01)
+
+
+def test_a_board_that_fails_the_reference_kernel_is_given_up(boards, monkeypatch):
+    left, _ = boards
+    unfit, task = [], conv()
+    monkeypatch.setattr(
+        left, "call", lambda *_: (_ for _ in ()).throw(WorkerFailure("crash", "SIGILL"))
+    )
+    with Measurer(TARGET, boards, unfit=lambda *told: unfit.append(told)) as measurer:
+        submitted = [measurer.submit(task, [default_trace(task)]) for _ in range(3)]
+        outcomes = [measurer.wait(one)[0] for one in submitted]
+    assert unfit == [("left", "SIGILL")]
+    assert {one.device for one in outcomes} == {"right"}
+
+
+def test_builds_for_a_board_overlap_its_runs(boards):
+    left, _ = boards
+    task = conv()
+    with Measurer(TARGET, [left]) as measurer:
+        measurer.measure(task, [default_trace(task)])
+        first = measurer.submit(task, [default_trace(task)] * 8)
+        second = measurer.submit(task, [default_trace(task)] * 2)
+        measurer.wait(first)
+        assert all(one.running() or one.done() for one in second[0].building)
+        assert len(measurer.wait(second)) == 2
+
+
+def test_a_board_that_became_far_slower_is_given_up(boards, monkeypatch):
+    left, _ = boards
+    unfit, task, times = [], conv(), iter([1.0, 1.0, 1.0, 4.0])
+    monkeypatch.setattr(SiteRunner, "pulse", lambda *_: next(times))
+    with Measurer(TARGET, [left], unfit=lambda *told: unfit.append(told)) as measurer:
+        assert measurer.measure(task, [default_trace(task)])
+        with pytest.raises(DeviceLost, match="no device is left"):
+            measurer.measure(task, [default_trace(task)])
+    assert unfit == [("left", "the reference kernel takes 4.0 times as long as at first")]

@@ -1,0 +1,107 @@
+"""Models in channels-last layout: few transposes, few tasks, and the numbers of ONNX Runtime."""
+
+import onnx
+import pytest
+from helpers import built, graphs
+from helpers.graphs import model, node, randn
+from helpers.layout_models import MODELS, WEIGHTS, after, conv, pooled
+
+from ansor_deploy.model.tasks import extract
+from benchmarks import zoo
+
+
+def transposes(calls):
+    return sum(count for name, count in calls.items() if "transpose" in name)
+
+
+def named(calls, *words):
+    return [name for name in calls if all(word in name for word in words)]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_numbers_are_onnx_runtime_s(name):
+    built.assert_like_oracle(MODELS[name])
+
+
+@pytest.fixture(scope="module")
+def resnet50():
+    return onnx.load(graphs.LIGHT_FOLDER / "light_resnet50.onnx")
+
+
+def test_resnet50_has_few_tasks(resnet50):
+    mod = built.imported(resnet50).mod
+    assert len(set(extract(mod, built.HOST).values())) <= 30
+
+
+def test_resnet50_is_transposed_at_its_input_only(resnet50):
+    assert transposes(built.count_ops(resnet50)) <= 2
+
+
+def test_resnet50_has_no_separate_activation_or_addition(resnet50):
+    calls = built.count_ops(resnet50)
+    assert not [name for name in calls if name.startswith(("relu", "add"))]
+    assert sum(calls[name] for name in named(calls, "conv2d", "relu")) == 49
+
+
+def test_mobilenet_is_transposed_once_and_its_clips_are_fused():
+    calls = built.count_ops(zoo.mobilenet_v2(size=96))
+    assert transposes(calls) <= 1
+    assert named(calls, "conv2d", "clip")
+    assert all("conv2d" in name for name in named(calls, "clip"))
+
+
+def test_bert_has_its_bias_residual_and_gelu_in_its_products():
+    calls = built.count_ops(zoo.bert(layers=2, hidden=64, heads=4, sequence=16, vocabulary=100))
+    assert sum(calls[name] for name in named(calls, "matmul", "erf")) == 2
+    assert sum(calls[name] for name in named(calls, "matmul", "add", "_add")) >= 4
+    assert not [name for name in calls if name.startswith(("erf", "fast_erf", "multiply"))]
+
+
+def test_a_small_bert_has_onnx_runtime_s_numbers():
+    built.assert_like_oracle(
+        zoo.bert(layers=2, hidden=64, heads=4, sequence=16, vocabulary=100, mask=True)
+    )
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_a_pooled_model_is_transposed_in_and_out_only(rank):
+    shape = {"kernel_shape": [2] * rank, "strides": [2] * rank}
+    assert transposes(built.count_ops(pooled(rank, "MaxPool", **shape))) == 2
+
+
+def test_a_classifier_is_not_transposed_after_its_pooling():
+    proto = after(
+        node("GlobalAveragePool", "c", "g"),
+        node("Flatten", "g", "f"),
+        node("MatMul", "f k", "y"),
+        k=randn(0, 8, 4),
+    )
+    assert transposes(built.count_ops(proto)) == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("squeeze and excite", "add channels", "add vector", "concat on 1", "clip both", "pad"),
+        *("softmax over channels", "mean over [1] keeping 1", "where"),
+    ],
+)
+def test_layout_blind_operators_stay_channels_last(name):
+    assert transposes(built.count_ops(MODELS[name])) == 2
+
+
+def test_a_model_s_own_transposes_cancel():
+    assert transposes(built.count_ops(MODELS["to channels last and back"])) == 2
+
+
+def test_an_image_of_one_channel_needs_a_view_at_most():
+    built.assert_like_oracle(conv(1, 1, 8, 8, kernel=(4, 1, 3, 3)))
+
+
+@pytest.mark.parametrize("name", ["class", "None", "T", "range"])
+def test_an_input_may_have_a_name_that_means_something_in_python(name):
+    named = model(
+        [node("Conv", f"{name} w", "y")], {name: (1, 3, 8, 8)}, constants={"w": WEIGHTS["w"]}
+    )
+    assert [one.name for one in built.imported(named).inputs] == [name]
+    built.assert_like_oracle(named)

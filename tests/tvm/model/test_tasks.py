@@ -1,0 +1,204 @@
+"""What a task's key sees, and what it does not."""
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import tvm
+from helpers import built
+from helpers.built import HOST
+from helpers.graphs import model, node, randn
+from helpers.programs import PROGRAMS, conv2d, conv2d_clip, matmul, pool
+from tvm_ffi import structural_equal
+
+from ansor_deploy.model.prepare import merge
+from ansor_deploy.model.tasks import _task, extract
+from ansor_deploy.space.canonical_text import canonical_text, normalized, parse
+from ansor_deploy.space.default import default_schedule
+from ansor_deploy.space.trace import dump, replay
+
+TESTS = Path(__file__).parents[2]
+PRINT_KEYS = """
+from helpers import built, graphs, programs
+from ansor_deploy.space.canonical_text import canonical_text
+from ansor_deploy.system.digest import sha256
+for name, make in programs.PROGRAMS.items():
+    print(name, sha256(canonical_text(make()["main"])))
+"""
+
+
+def task_of(mod, name="fused_task", target=HOST):
+    text = canonical_text(mod["main"])
+    return _task(name, text, parse(text), 1, target)
+
+
+def key_of(mod):
+    return task_of(mod).key.workload
+
+
+def tasks_of(proto, target=HOST):
+    return list(dict.fromkeys(extract(built.imported(proto, target).mod, target).values()))
+
+
+def renamed(mod):
+    """The same program under other variable, buffer and block names."""
+    script = mod["main"].script()
+    for name in sorted(set(re.findall(r"\b(?:v_\w+|i\d+|ax\d+|x|x_\d+)\b", script))):
+        script = re.sub(rf"\b{name}\b", f"other_{name}", script)
+    script = re.sub(r'sblock\("(?!root)(\w+)"\)', r'sblock("other_\1")', script)
+    return tvm.IRModule({"main": tvm.script.from_source(script)})
+
+
+def keys_printed(seed):
+    path = os.pathsep.join([str(TESTS), *filter(None, sys.path)])
+    environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": path}
+    command = [sys.executable, "-c", PRINT_KEYS]
+    child = subprocess.run(command, env=environment, capture_output=True, check=True, text=True)
+    return child.stdout
+
+
+def test_keys_are_the_same_in_every_process():
+    one, other = keys_printed("1"), keys_printed("2")
+    assert one == other
+    assert len(set(one.splitlines())) == len(PROGRAMS)
+
+
+@pytest.mark.parametrize("name", ["conv residual", "softmax", "layer norm", "gather", "max pool"])
+def test_names_are_not_in_the_key(name):
+    mod = PROGRAMS[name]()
+    other = renamed(mod)
+    assert other["main"].script() != mod["main"].script()
+    assert key_of(other) == key_of(mod)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_canonical_text_round_trips(name):
+    func = PROGRAMS[name]()["main"]
+    text = canonical_text(func)
+    program = parse(text)["main"]
+    assert canonical_text(program) == text
+    assert structural_equal(program, normalized(func))
+
+
+def test_two_programs_have_one_key_only_if_they_are_equal():
+    texts = [canonical_text(make()["main"]) for make in PROGRAMS.values()]
+    assert len(set(texts)) == len(texts)
+
+
+def test_shapes_paddings_dtypes_and_constants_are_in_the_key():
+    variants = [
+        conv2d(14, 8, 16),
+        conv2d(15, 8, 16),
+        conv2d(14, 8, 16, stride=2),
+        conv2d(14, 8, 16, pad=0),
+        PROGRAMS["conv float16"](),
+        PROGRAMS["conv float64"](),
+        PROGRAMS["conv bare"](),
+        pool("max", 2, 16),
+        pool("avg", 2, 16),
+    ]
+    assert len({key_of(mod) for mod in variants}) == len(variants)
+
+
+def test_a_scalar_constant_is_in_the_key():
+    mod = conv2d_clip()
+    assert "6.0" in mod.script()
+    text = canonical_text(mod["main"]).replace("T.float32(6.0)", "T.float32(5.0)")
+    assert key_of(parse(text)) != key_of(mod)
+
+
+def test_a_buffer_of_free_layout_is_in_the_key():
+    fixed = conv2d(14, 8, 16)
+    fixed["main"] = fixed["main"].with_attr("layout_free_buffers", [])
+    assert key_of(fixed) != key_of(conv2d(14, 8, 16))
+
+
+def test_the_function_s_own_name_and_pattern_are_not_in_the_key():
+    mod = conv2d(14, 8, 16)
+    func = mod["main"].with_attr("global_symbol", "fused_conv2d_7").with_attr("op_pattern", 4)
+    assert canonical_text(func) == canonical_text(mod["main"])
+
+
+def test_the_target_is_in_the_key():
+    wide = replace(HOST, cores=HOST.cores + 1)
+    one, other = task_of(matmul(8, 8, 8)), task_of(matmul(8, 8, 8), target=wide)
+    assert one.key.workload == other.key.workload
+    assert one.key.target != other.key.target
+
+
+def test_a_trace_replays_on_an_equal_program_with_other_names():
+    mod = PROGRAMS["conv residual"]()
+    text = dump(default_schedule(task_of(mod).mod, HOST).trace)
+    assert structural_equal(
+        replay(task_of(renamed(mod)).mod, text).mod, default_schedule(task_of(mod).mod, HOST).mod
+    )
+
+
+def twin_convs(*extra):
+    nodes = [node("Conv", "x a", "p", pads=[1] * 4), node("Conv", "p b", "q", pads=[1] * 4)]
+    weights = {"a": randn(0, 8, 8, 3, 3), "b": randn(1, 8, 8, 3, 3)}
+    return model([*nodes, *extra], {"x": (1, 8, 6, 6)}, ("q",), weights)
+
+
+def test_the_weight_counts_the_calls_of_equal_programs():
+    convs = [task for task in tasks_of(twin_convs()) if task.workload.op == "conv2d"]
+    assert [task.weight for task in convs] == [2]
+
+
+def test_a_reshape_and_a_scan_are_no_tasks():
+    nodes = [node("Flatten", "x", "f"), node("CumSum", "f a", "y")]
+    assert tasks_of(model(nodes, {"x": (2, 3, 4)}, constants={"a": np.array(1)})) == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (conv2d(14, 8, 16), conv2d(28, 32, 64)),
+        (matmul(8, 16, 32), matmul(64, 64, 48)),
+        (pool("max", 2, 16), pool("max", 2, 64)),
+    ],
+)
+def test_shapes_are_not_in_the_family(one, other):
+    assert task_of(one).workload.family == task_of(other).workload.family
+
+
+def test_different_operators_are_different_families():
+    names = ["conv residual", "conv bare", "matmul", "max pool", "avg pool odd", "softmax", "add"]
+    families = {task_of(PROGRAMS[name]()).workload.family for name in names}
+    assert len(families) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("groups", "weights", "op"),
+    [(1, (8, 8, 3, 3), "conv2d"), (8, (8, 1, 3, 3), "depthwise_conv2d")],
+)
+def test_the_anchor_operator_is_named(groups, weights, op):
+    nodes = [node("Conv", "x w", "c", group=groups), node("Relu", "c", "y")]
+    proto = model(nodes, {"x": (1, 8, 6, 6)}, constants={"w": randn(0, *weights)})
+    assert op in [task.workload.op for task in tasks_of(proto)]
+
+
+def test_flops_and_traffic_of_a_matmul():
+    workload = task_of(matmul(8, 16, 32)).workload
+    assert workload.flops == pytest.approx(2 * 8 * 16 * 32, rel=0.1)
+    assert workload.bytes == 4 * (8 * 16 + 16 * 32 + 32 + 8 * 32)
+
+
+def test_a_table_counts_by_its_look_ups():
+    looked_up = task_of(PROGRAMS["gather"]()).workload.bytes
+    assert looked_up == 4 * (12 * 24) * 2 + 8 * 12
+
+
+def test_models_share_tasks_and_keep_their_weights():
+    shared, own = task_of(conv2d(8, 16, 32)), task_of(matmul(4, 8, 16))
+    models = [SimpleNamespace(tasks=[replace(shared, weight=3)])]
+    models.append(SimpleNamespace(tasks=[own, replace(shared, weight=2)]))
+    weights = {task.key: (task.weight, task.per_model) for task in merge(models)}
+    assert weights == {shared.key: (5, (3, 2)), own.key: (1, (0, 1))}
+    assert shared.per_model == (1,)

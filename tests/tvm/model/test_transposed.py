@@ -1,0 +1,76 @@
+"""Transposed convolutions: right for every stride, kernel and padding, and free of zeros."""
+
+from __future__ import annotations
+
+import pytest
+from helpers.graphs import model, node, randn
+
+from ansor_deploy._tvm import relax, tvm
+from ansor_deploy.build.verify import Oracle, compare
+from ansor_deploy.codegen.model import compile_model
+from ansor_deploy.model.canonicalize import canonicalize
+from ansor_deploy.model.importer import import_model
+from ansor_deploy.model.tasks import extract
+from ansor_deploy.project import shipped
+from ansor_deploy.target import load_target
+
+HOST = load_target("host", [shipped("targets")])
+
+
+def transposed(extent, kernel, stride, pad, output_padding, dims, groups=1):
+    constants = {"w": randn(0, 8, 16, *[kernel] * dims), "b": randn(1, 16 * groups)}
+    nodes = [
+        node(
+            "ConvTranspose",
+            "x w b",
+            "c",
+            strides=[stride] * dims,
+            pads=[pad] * 2 * dims,
+            output_padding=[output_padding] * dims,
+            kernel_shape=[kernel] * dims,
+            group=groups,
+        ),
+        node("Relu", "c", "y"),
+    ]
+    return model(nodes, {"x": [2, 8, *[extent] * dims]}, constants=constants)
+
+
+def run(proto):
+    imported = import_model(canonicalize(proto), HOST)
+    tasks = extract(imported.mod, HOST)
+    machine = relax.VirtualMachine(compile_model(imported, tasks, {}, HOST), tvm.cpu())
+    feed, expected = Oracle(proto).ask(imported.inputs, seed=0)
+    actual = machine["main"](tvm.runtime.tensor(feed["x"])).numpy()
+    return compare(actual, expected["y"])[0], tasks
+
+
+@pytest.mark.parametrize(
+    "geometry",
+    [
+        (4, 4, 2, 1, 0, 2),
+        (1, 4, 1, 0, 0, 2),
+        (5, 3, 2, 1, 1, 2),
+        (5, 3, 1, 1, 0, 2),
+        (7, 2, 3, 0, 0, 2),
+        (6, 5, 3, 2, 2, 1),
+        (3, 4, 2, 1, 0, 3),
+        (4, 1, 2, 0, 1, 2),
+        (4, 3, 2, 2, 0, 2),
+    ],
+    ids=lambda g: "extent{}-kernel{}-stride{}-pad{}-extra{}-{}d".format(*g),
+)
+def test_transposed_convolution_is_that_of_the_oracle(geometry):
+    assert run(transposed(*geometry))[0]
+
+
+def test_no_inserted_zero_is_multiplied():
+    extent, kernel = 16, 4
+    _, tasks = run(transposed(extent, kernel, 2, 1, 0, 2))
+    flops = sum(task.weight * task.flops for task in tasks.values())
+    useful = 2 * 2 * extent**2 * kernel**2 * 8 * 16  # batch 2, two for each multiply-add
+    border = ((extent + 1) / extent) ** 2
+    assert flops < 1.1 * border * useful  # bias, ReLU and interleaving are the rest
+
+
+def test_grouped_transposed_convolution_is_left_as_it_is_and_right():
+    assert run(transposed(4, 3, 2, 1, 0, 2, groups=2))[0]

@@ -1,0 +1,137 @@
+"""The default schedule fits every program, changes no result, and is parallel and in vectors."""
+
+from math import prod
+
+import numpy as np
+import pytest
+import tvm
+from helpers import built, graphs
+from helpers.graphs import model, node, randn
+from helpers.programs import PROGRAMS, conv2d, pool
+from tvm import relax
+from tvm_ffi import structural_equal
+
+from ansor_deploy.build import verify
+from ansor_deploy.codegen import model as compiler
+from ansor_deploy.model.tasks import extract
+from ansor_deploy.space import blocks
+from ansor_deploy.space.default import default_schedule
+from ansor_deploy.space.register_tile import tiles
+from ansor_deploy.space.sketch import Sketch
+from ansor_deploy.space.trace import dump, replay
+
+TARGETS = [built.with_vectors(64, 32), built.with_vectors(32), built.with_vectors(16)]
+# Contractions, poolings and rows with extents that a vector divides: these must be fast.
+QUICK = [
+    *("conv 13x13", "conv to 1000", "conv from 3", "conv residual", "conv clip", "conv1d"),
+    *("conv3d", "depthwise", "grouped", "matmul", "matmul transposed", "gemv", "batched"),
+    *("gemv transposed", "batched transposed", "int8 product", "max pool", "avg pool 3d"),
+    *("layer norm", "scaled softmax", "max of row", "add", "gather", "where"),
+]
+
+
+def is_annotated(mod, kind):
+    return f"T.{kind}(" in mod.script()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_no_result_changes(name):
+    mod = PROGRAMS[name]()
+    want = built.kernel_outputs(mod)
+    for target in TARGETS:
+        have = built.kernel_outputs(default_schedule(mod, target).mod)
+        for one, other in zip(have, want, strict=True):
+            assert verify.compare(one, other)[0], target.name
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_schedule_is_deterministic_and_its_trace_replays(name):
+    mod = PROGRAMS[name]()
+    first = default_schedule(mod, TARGETS[1])
+    text = dump(first.trace)
+    assert dump(default_schedule(PROGRAMS[name](), TARGETS[1]).trace) == text
+    assert structural_equal(replay(mod, text).mod, first.mod)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+@pytest.mark.parametrize("name", QUICK)
+def test_costly_programs_run_in_parallel_and_in_vectors(name, target):
+    mod = default_schedule(PROGRAMS[name](), target).mod
+    assert is_annotated(mod, "parallel")
+    assert is_annotated(mod, "vectorized")
+
+
+@pytest.mark.parametrize("name", ["softmax", "softmax odd", "layer norm", "scaled softmax"])
+def test_a_row_stays_in_one_parallel_loop(name):
+    script = default_schedule(PROGRAMS[name](), TARGETS[2]).mod.script()
+    assert script.count("T.parallel(") == 1
+
+
+@pytest.mark.parametrize("name", ["softmax", "layer norm", "max of row"])
+def test_reductions_along_rows_keep_a_partial_result_in_each_lane(name):
+    mod = default_schedule(PROGRAMS[name](), TARGETS[2]).mod
+    assert "_rf_update" in mod.script()
+
+
+@pytest.mark.parametrize("registers", [8, 16, 32])
+def test_accumulators_fit_the_vector_registers(registers):
+    sch = tvm.s_tir.Schedule(conv2d(14, 32, 64), debug_mask="none")
+    contraction = next(b for b in blocks.blocks(sch) if blocks.is_contraction(sch.get(b)))
+    target = built.with_vectors(16, registers)
+    for tile in tiles(sch.get(contraction), target, [1] * 7):
+        assert 1 < prod(tile) // 4 < registers
+
+
+def test_a_program_that_nothing_fits_keeps_its_loops(monkeypatch):
+    def refuse(sch, target):
+        raise RuntimeError("an internal check of TVM")
+
+    monkeypatch.setattr(Sketch, "program", refuse)
+    mod = pool("max", 2, 16)
+    assert structural_equal(default_schedule(mod, TARGETS[0]).mod, mod)
+
+
+def packed_main(proto):
+    """The main function as it is compiled, with the weights packed."""
+    imported = built.imported(proto)
+    mod = tvm.IRModule(dict(imported.mod.functions.items()))
+    for name, task in extract(imported.mod, built.HOST).items():
+        func = default_schedule(task.mod, built.HOST).mod["main"]
+        mod[mod.get_global_var(name)] = compiler._private(func)
+    with compiler.tvm_target(built.HOST), tvm.transform.PassContext(opt_level=3):
+        return compiler._pack_weights(mod)
+
+
+def test_constant_weights_are_packed_before_run_time():
+    weights = {"w": randn(0, 32, 8, 3, 3), "k": randn(1, 32, 10)}
+    proto = model(
+        [
+            node("Conv", "x w", "c", pads=[1] * 4),
+            node("GlobalAveragePool", "c", "g"),
+            node("Flatten", "g", "f"),
+            node("MatMul", "f k", "y"),
+        ],
+        {"x": (1, 8, 6, 6)},
+        constants=weights,
+    )
+    mod = packed_main(proto)
+    called = []
+
+    def visit(expr):
+        if isinstance(expr, relax.Call) and getattr(expr.op, "name", "") == "relax.call_tir":
+            called.append(expr.args[0].name_hint)
+
+    relax.analysis.post_order_visit(mod["main"], visit)
+    assert any("conv2d" in name for name in called)
+    assert not [name for name in called if "weight_prepack" in name]
+    assert "layout_rewrite_preproc" not in mod.script()
+    built.assert_like_oracle(proto)
+
+
+def test_weights_computed_at_run_time_are_packed_there():
+    proto = model(
+        [node("Neg", "k", "n"), node("MatMul", "x n", "y")], {"x": (4, 16), "k": (16, 32)}
+    )
+    feeds = graphs.random_feeds(proto)
+    (have,) = built.run(proto, feeds)
+    np.testing.assert_allclose(have, feeds["x"] @ -feeds["k"], rtol=1e-4, atol=1e-4)

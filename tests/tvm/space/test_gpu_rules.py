@@ -1,0 +1,115 @@
+"""The rules for GPUs, without a GPU: their programs are legal, right, and compile for a V100."""
+
+import random
+import re
+
+import numpy as np
+import pytest
+import tvm
+from helpers import built
+from helpers.programs import PROGRAMS
+from tvm.s_tir import meta_schedule as ms
+
+from ansor_deploy._tvm import tvm_target
+from ansor_deploy.project import shipped
+from ansor_deploy.space.rule import shipped_rules
+from ansor_deploy.space.sketch import derive
+from ansor_deploy.space.state import Guess, Random
+from ansor_deploy.target import load_target
+
+V100 = load_target("v100", [shipped("targets")])
+TILED = ["matmul", "matmul odd", "batched", "conv residual", "conv bare", "conv nchw", "conv3d"]
+REDUCED = ["softmax", "layer norm", "mean of all", "max of row"]
+# Includes for types that float32 kernels do not use; the headers are another package.
+PREAMBLE = re.compile(r"^#ifdef __CUDACC_RTC__.*?^#endif\n", re.DOTALL | re.MULTILINE)
+OTHERS = ["add", "add scalar", "max pool", "concat rows", "gather"]
+
+
+def sketches(name):
+    return derive(PROGRAMS[name](), V100, shipped_rules("cuda")).sketches
+
+
+def programs(name, fresh):
+    """The default program, and some at random that fit the device."""
+    found = []
+    for sketch in sketches(name):
+        found.append(sketch.program(Guess()))
+        for seed in range(20 * fresh):
+            try:
+                found.append(sketch.program(Random(random.Random(seed))))
+            except ValueError:  # more threads or memory than a block may have
+                continue
+            if len(found) > fresh:
+                break
+    return found
+
+
+def is_legal(sch):
+    """As TVM's own search decides it: threads, shared memory and vectors within the limits."""
+    verifier = ms.postproc.VerifyGPUCode()
+    context = ms.TuneContext(mod=sch.mod, target=tvm_target(V100), num_threads=1)
+    verifier._initialize_with_tune_context(context)
+    return verifier.apply(sch)
+
+
+def in_turn(mod):
+    """The program with its threads one after another: what one fetches, each fetches for itself."""
+    text = re.sub(r'T\.thread_binding\((\d+), thread="[\w.]+"', r"T.serial(\1", mod.script())
+    return tvm.script.from_source(re.sub(r', scope="(?:shared|local)"', "", text))
+
+
+def cuda_source(mod):
+    with tvm_target(V100):
+        return tvm.compile(mod, tvm_target(V100)).mod.imports[0].inspect_source()
+
+
+@pytest.mark.parametrize("name", TILED)
+def test_contractions_are_tiled_over_threads(name):
+    (sketch,) = sketches(name)
+    assert "thread-tile" in str(sketch)
+    text = sketch.program(Guess()).sch.mod.script()
+    for word in ('"blockIdx.x"', '"threadIdx.x"', 'scope="shared"', 'scope="local"'):
+        assert word in text
+
+
+@pytest.mark.parametrize("name", REDUCED)
+def test_rows_are_reduced_across_threads(name):
+    assert any("cross-thread-reduction" in str(sketch) for sketch in sketches(name))
+
+
+@pytest.mark.parametrize("name", [*TILED, *REDUCED, *OTHERS])
+def test_every_program_is_legal_on_the_device(name):
+    found = programs(name, 3)
+    assert found
+    assert all(is_legal(candidate.sch) for candidate in found)
+
+
+@pytest.mark.parametrize("name", [*TILED, *REDUCED, *OTHERS])
+def test_no_result_changes(name):
+    want = built.kernel_outputs(PROGRAMS[name]())
+    for candidate in programs(name, 1):
+        have = built.kernel_outputs(in_turn(candidate.sch.mod))
+        for one, other in zip(have, want, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["matmul", "conv residual", "softmax", "add"])
+def test_cuda_code_is_generated(name):
+    for candidate in programs(name, 1):
+        assert "__global__" in cuda_source(candidate.sch.mod)
+
+
+@pytest.mark.parametrize("name", ["matmul", "conv residual", "softmax"])
+def test_the_code_compiles_for_the_device(name):
+    nvrtc = pytest.importorskip("cuda.bindings.nvrtc", reason="needs ansor-deploy[cuda]")
+    for candidate in programs(name, 1):
+        source = PREAMBLE.sub("", cuda_source(candidate.sch.mod), count=1)
+        _, made = nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, None, None)
+        options = [f"--gpu-architecture={V100.gpu.arch}".encode(), b"--std=c++17"]
+        (status,) = nvrtc.nvrtcCompileProgram(made, len(options), options)
+        _, size = nvrtc.nvrtcGetProgramLogSize(made)
+        log = b" " * size
+        nvrtc.nvrtcGetProgramLog(made, log)
+        assert status == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()
+        _, size = nvrtc.nvrtcGetCUBINSize(made)
+        assert size > 0

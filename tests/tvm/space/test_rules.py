@@ -1,0 +1,144 @@
+"""Whatever the rules derive computes what the program computes, and few decisions do not fit."""
+
+import random
+from dataclasses import replace
+from functools import partial
+
+import pytest
+import tvm
+from helpers import built
+from helpers.programs import PROGRAMS, program
+from tvm import te
+from tvm.s_tir.meta_schedule.testing import te_workload as w
+
+from ansor_deploy.build import verify
+from ansor_deploy.space.rule import shipped_rules
+from ansor_deploy.space.sketch import derive
+from ansor_deploy.space.state import Guess, Random
+
+TARGETS = [built.with_vectors(64, 32), built.with_vectors(32), built.with_vectors(16)]
+
+OPERATORS = {
+    "conv1d": partial(w.conv1d_nlc, 1, 16, 8, 32, 3, 2, 1),
+    "conv2d": partial(w.conv2d_nhwc, 1, 8, 8, 8, 32, 3, 1, 1),
+    "conv3d": partial(w.conv3d_ndhwc, 1, 4, 6, 6, 4, 16, 3, 1, 1),
+    "matmul": partial(w.batch_matmul_nkkm, 2, 16, 24, 32),
+    "grouped": partial(w.conv2d_nhwc, 1, 8, 8, 16, 32, 3, 1, 1, 1, 2),
+    "grouped narrow": partial(w.conv2d_nhwc, 1, 6, 6, 12, 24, 3, 1, 1, 1, 4),
+    "dilated": partial(w.conv2d_nhwc, 1, 9, 9, 8, 32, 3, 1, 2, 2),
+    "depthwise": partial(w.depthwise_conv2d_nhwc, 1, 8, 8, 32, 3, 2, 1),
+    "transposed": partial(w.conv2d_transpose_nhwc, 1, 4, 4, 8, 16, 4, 2, 1),
+    "transposed odd": partial(w.conv2d_transpose_nhwc, 1, 4, 4, 8, 16, 3, 2, 1),
+    "capsule": partial(w.conv2d_capsule_nhwijc, 1, 6, 6, 4, 8, 3, 2, 1, 2),
+    "norm": partial(w.norm_bmn, 1, 64, 1024),
+    "norm of many": partial(w.norm_bmn, 16, 8, 64),
+    "softmax": partial(w.softmax_mn, 12, 64),
+    "conv bn relu": partial(w.conv2d_nhwc_bn_relu, 1, 8, 8, 8, 32, 3, 1, 1),
+    "transposed product": partial(w.transpose_batch_matmul, 1, 16, 2, 16),
+}
+FAST = [
+    *("conv 13x13", "conv to prime", "conv to 3", "pool nchw", "scaled softmax", "layer norm odd"),
+    *("mean of image", "sum of ends", "argmax of row", "two products", "product then softmax"),
+    *("batched transposed", "gemv", "dot", "instance norm", "mean of all", "shared middle"),
+]
+
+
+def attention(rows: int, heads: int, width: int) -> tvm.IRModule:
+    """Products of transposed queries and keys, then softmax."""
+    q = te.placeholder((rows, heads, width), name="q")
+    k = te.placeholder((rows, heads, width), name="k")
+    d = te.reduce_axis((0, width))
+    scores = te.compute(
+        (heads, rows, rows), lambda h, i, j: te.sum(q[i, h, d] * k[j, h, d], axis=d)
+    )
+    return program([q, k], tvm.topi.nn.softmax(scores, -1))
+
+
+def module(name: str) -> tvm.IRModule:
+    if name in PROGRAMS:
+        return PROGRAMS[name]()
+    if name == "attention":
+        return attention(12, 2, 16)
+    func = te.create_prim_func(OPERATORS[name]())
+    return tvm.IRModule({"main": func.with_attr("global_symbol", "main")})
+
+
+def sketches(name: str, target):
+    return derive(module(name), target, shipped_rules("llvm")).sketches
+
+
+@pytest.mark.parametrize("name", ["conv2d", "conv3d", "matmul", "dilated", "conv bn relu"])
+def test_a_panel_too_large_for_its_cache_is_summed_up_in_parts(name):
+    target = replace(built.with_vectors(32), cores=1, l2_bytes=1024)
+    (sketch, *_) = sketches(name, target)
+    made = sketch.program(Guess())
+    asked = [decision for decision in made.decisions if decision.kind == "parts"]
+    assert asked
+    assert asked[0].meaning > 1
+    for have, want in zip(
+        built.kernel_outputs(made.sch.mod), built.kernel_outputs(module(name)), strict=True
+    ):
+        assert verify.compare(have, want)[0]
+
+
+@pytest.mark.parametrize("name", [*OPERATORS, "attention", *FAST])
+def test_every_sketch_computes_what_the_program_computes(name):
+    want = built.kernel_outputs(module(name))
+    rng = random.Random(0)
+    for target in TARGETS:
+        found = sketches(name, target)
+        assert 0 < len(found) < 10
+        for sketch in found:
+            for chooser in (Guess(), Random(rng)):
+                have = built.kernel_outputs(sketch.program(chooser).sch.mod)
+                for one, other in zip(have, want, strict=True):
+                    assert verify.compare(one, other)[0], (target.name, str(sketch))
+
+
+def fits(sketch, rng) -> bool:
+    try:
+        sketch.program(Random(rng))
+    except (RuntimeError, ValueError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", [*OPERATORS, *FAST])
+def test_random_decisions_rarely_fail(name):
+    rng = random.Random(1)
+    for sketch in sketches(name, TARGETS[0]):
+        assert sum(not fits(sketch, rng) for _ in range(10)) <= 1, str(sketch)
+
+
+@pytest.mark.parametrize(
+    ("name", "rules"),
+    [
+        ("conv bn relu", {"always-inline", "register-tile"}),
+        ("conv2d", {"add-cache-stage", "register-tile"}),
+        ("transposed", {"add-cache-stage", "transposed"}),
+        ("softmax", {"row-fusion"}),
+        ("norm", {"reduction-factorisation"}),
+        ("attention", {"add-cache-stage", "register-tile", "row-fusion"}),
+    ],
+)
+def test_the_first_sketch_of_an_operator(name, rules):
+    first = sketches(name, TARGETS[0])[0]
+    assert {step.rule.name for step in first.path} - {"skip"} == rules
+
+
+@pytest.mark.parametrize("name", ["conv2d", "conv bn relu", "matmul", "capsule"])
+def test_multi_level_tiling_computes_the_same_where_no_register_tile_is(name):
+    rules = [r for r in shipped_rules("llvm") if r.name not in ("register-tile", "transposed")]
+    found = derive(module(name), TARGETS[1], rules).sketches
+    assert len(found) == 3
+    want = built.kernel_outputs(module(name))
+    rng = random.Random(2)
+    for sketch in found:
+        for chooser in (Guess(), Random(rng)):
+            have = built.kernel_outputs(sketch.program(chooser).sch.mod)
+            assert verify.compare(have[-1], want[-1])[0], str(sketch)
+
+
+def test_rules_say_why_they_pass():
+    verdicts = derive(module("conv2d"), TARGETS[0], shipped_rules("llvm")).verdicts
+    assert all(verdict.text.startswith(("applies", "passes: ")) for verdict in verdicts)

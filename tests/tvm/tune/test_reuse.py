@@ -1,0 +1,92 @@
+"""A model of another size, built from what its neighbours' tuning left behind."""
+
+import json
+
+import onnx
+import pytest
+from helpers.cli_process import answer
+
+from ansor_deploy._tvm import VERSION
+from ansor_deploy.registry.keys import TaskKey
+from ansor_deploy.registry.store import Registry
+from ansor_deploy.search.features import decode_choices
+from benchmarks.onnx_net import Net
+
+FEW = ("--registry", "registry.db", "--effort", "quick", "--min-impact", "0%")
+
+
+def convolutions(size):
+    """Two convolutions of one family, one of another."""
+    net = Net("convolutions", 0)
+    x = net.relu(net.conv(net.input("data", (1, 8, size, size)), 32, (3, 3), bias=True))
+    x = net.relu(net.conv(x, 64, (3, 3), bias=True))
+    x = net.conv(x, 32, (1, 1))
+    return net.model(x, "out", (1, 32, size, size))
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    """A registry in which one of two models is tuned."""
+    folder = tmp_path_factory.mktemp("shop")
+    for size in (16, 24):
+        onnx.save(convolutions(size), folder / f"{size}.onnx")
+    answer(folder, "tune", "16.onnx", *FEW)
+    return folder
+
+
+def statuses(plan):
+    return [row["status"] for row in plan["tasks"] if row["op"] == "conv2d"]
+
+
+def records(folder, plan):
+    """The best record of each task of a plan that is no hit yet."""
+    with Registry.open(folder / "registry.db", write=False) as registry:
+        found = registry.query()
+        keys = {row["key"] for row in plan["tasks"]}
+        return [row for row in found if row["workload"] in keys and row["tvm"] == VERSION]
+
+
+def test_a_model_of_another_size_is_near_and_served_without_a_trial(shop):
+    planned = answer(shop, "plan", "24.onnx", *FEW)
+    assert statuses(planned) == ["near"] * 3
+    assert planned["near"] >= 3
+    assert planned["trials"] > 0
+    cheap = answer(shop, "plan", "24.onnx", *FEW, "--reuse", "near")
+    assert cheap["trials"] < planned["trials"]
+    assert records(shop, planned) == []
+
+    words = ("build", "24.onnx", *FEW, "--reuse", "near", "--trials", 0)
+    made = answer(shop, *words)
+    assert (made["trials"], made["up_to_date"], made["verify"]["ok"]) == (0, False, True)
+    assert len(records(shop, planned)) == planned["near"]
+    manifest = json.loads((shop / made["manifest"]).read_text())
+    assert sum(task["record"] != "default" for task in manifest["tasks"]) == planned["near"]
+
+    assert answer(shop, *words)["up_to_date"]
+    again = answer(shop, "plan", "24.onnx", *FEW, "--reuse", "near")
+    assert statuses(again) == ["hit"] * 3
+    exact = answer(shop, "plan", "24.onnx", *FEW)
+    assert statuses(exact) == ["miss"] * 3
+
+
+def test_to_serve_near_ones_a_build_of_before_is_made_anew(shop):
+    words = ("build", "24.onnx", "-o", "anew.so", *FEW, "--trials", 0)
+    answer(shop, *words)
+    assert answer(shop, *words)["up_to_date"]
+    assert not answer(shop, *words, "--reuse", "near")["up_to_date"]
+    assert answer(shop, *words, "--reuse", "near")["up_to_date"]
+
+
+def test_the_first_look_at_a_task_is_what_its_relatives_tell(shop):
+    """And its default schedule runs in turns with what is found: no record is worse than that."""
+    onnx.save(convolutions(20), shop / "20.onnx")
+    planned = answer(shop, "plan", "20.onnx", *FEW)
+    assert statuses(planned) == ["near"] * 3
+    answer(shop, "tune", "20.onnx", *FEW)
+    keys = {row["key"] for row in planned["tasks"] if row["op"] == "conv2d"}
+    with Registry.open(shop / "registry.db", write=False) as registry:
+        (target,) = [row["fingerprint"] for row in registry.stats()["per_target"]]
+        measured = [list(registry.measurements(target, TaskKey(key, target))) for key in keys]
+    assert {made[0].provenance.search for made in measured} == {"ansor"}
+    assert all(decode_choices(made[0].features) for made in measured)
+    assert statuses(answer(shop, "plan", "20.onnx", *FEW)) == ["hit"] * 3

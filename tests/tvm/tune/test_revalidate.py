@@ -1,0 +1,253 @@
+"""Records of another TVM, and of other people: never used unseen, and used where they are right."""
+
+import json
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import replace
+
+import onnx
+import pytest
+import tvm
+from helpers.cli_process import answer, program
+from helpers.graphs import model, node, randn
+
+from ansor_deploy._tvm import VERSION
+from ansor_deploy.devices.machine import Place
+from ansor_deploy.devices.site import LocalSite
+from ansor_deploy.model.prepare import prepare
+from ansor_deploy.project import shipped
+from ansor_deploy.registry.exchange import push
+from ansor_deploy.registry.leases import Holder
+from ansor_deploy.registry.record import Record
+from ansor_deploy.registry.store import Registry
+from ansor_deploy.report.plain import PlainReport, QuietReport
+from ansor_deploy.request import Session
+from ansor_deploy.space.default import default_schedule
+from ansor_deploy.space.trace import dump
+from ansor_deploy.target import load_target
+from ansor_deploy.tune.revalidate import revalidate_tasks
+
+HOST = load_target("host", [shipped("targets")])
+OLD = "0.26.0"
+QUICK = ("--effort", "quick")
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    """A folder with a model of one task, and a registry in which it is tuned."""
+    folder = tmp_path_factory.mktemp("versions")
+    nodes = [node("MatMul", "x w", "h"), node("Relu", "h", "y")]
+    made = model(nodes, {"x": (64, 64)}, constants={"w": randn(0, 64, 64)})
+    onnx.save(made, folder / "m.onnx")
+    answer(folder, "tune", "m.onnx", "--registry", "tuned.db", *QUICK, "--trials", "6")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def task(shop):
+    (found,) = prepare(shop / "m.onnx", HOST, {}, QuietReport()).tasks
+    return found
+
+
+@pytest.fixture(scope="module")
+def records(shop, task):
+    with Registry.open(shop / "tuned.db", write=False) as registry:
+        found = registry.top(task.key, VERSION, 9)
+    assert found
+    return found
+
+
+@pytest.fixture
+def old(shop, task, tmp_path):
+    """A registry as another TVM left it, to be filled with records; the model lies beside it."""
+    (tmp_path / "m.onnx").symlink_to(shop / "m.onnx")
+    with Registry.open(tmp_path / "old.db") as registry:
+        registry.add_target(HOST)
+        registry.add_workloads([task.workload])
+        with Registry.open(shop / "tuned.db", write=False) as tuned:
+            (end,) = tuned.ends(task.key)
+        registry.add_searches([replace(end, tvm=OLD)])
+        yield registry
+
+
+def aged(record, **changes):
+    return replace(record, provenance=replace(record.provenance, tvm=OLD), **changes)
+
+
+def swapping(task):
+    """A trace that reads the input transposed: legal to TVM, and another function."""
+    schedule = tvm.s_tir.Schedule(task.mod)
+    product, *_ = schedule.get_child_blocks(schedule.get_sblock("root"))
+    schedule.transform_layout(product, ("read", 0), lambda i, j: (j, i))
+    return dump(schedule.trace)
+
+
+def test_a_record_of_another_tvm_serves_once_it_was_tried(old, records, tmp_path):
+    old.add_batch([], [aged(one) for one in records])
+    words = ("m.onnx", "--registry", "old.db")
+    told = program(tmp_path, "plan", *words, *QUICK)
+    assert "1 task to tune has records of another TVM" in told.stdout
+    assert "  ansor-deploy registry revalidate m.onnx\n" in told.stdout
+    untuned = answer(tmp_path, "build", *words, *QUICK, "--trials", "0", "-o", "untuned.so")
+    assert (untuned["hits"], untuned["misses"]) == (0, 1)
+
+    made = answer(tmp_path, "registry", "revalidate", *words)
+    assert 1 <= made["tried"] <= 3
+    assert made["right"] == made["tried"]
+    (tried,) = made["tasks"]
+    best = old.best([records[0].key], VERSION)[records[0].key]
+    assert tried["best"] == best.id
+    found = {one.trace: one.provenance.search for one in records}
+    assert best.provenance.search == found[best.trace]
+
+    planned = answer(tmp_path, "plan", *words, *QUICK)
+    assert (planned["hits"], planned["stale"]) == (1, 0)
+    tuned = answer(tmp_path, "build", *words, *QUICK, "-o", "tuned.so")
+    assert (tuned["hits"], tuned["trials"]) == (1, 0)
+    manifest = json.loads((tmp_path / "tuned.json").read_text())
+    assert manifest["tasks"][0]["record"] == best.id
+    again = program(tmp_path, "registry", "revalidate", *words)
+    assert again.stdout == "no records of another TVM to try\n"
+
+
+def test_what_is_wrong_or_does_not_replay_is_named_and_not_used(old, task, records, tmp_path):
+    misfit = dump(default_schedule(task.mod, HOST).trace).replace('"b0"', '"b7"')
+    bad = {"wrong-output": swapping(task), "replay": misfit}
+    old.add_batch([], [aged(records[0], trace=t, seconds=(1e-9,)) for t in bad.values()])
+    result = program(tmp_path, "registry", "revalidate", "m.onnx", "--registry", "old.db")
+    assert result.returncode == 0, result.stderr
+    assert "0 of 2 records serve again" in result.stdout
+    told = " ".join(result.stderr.split())
+    assert told.count("is not used") == 2
+    assert "Cannot find a block with the name: b7" in told
+    failed = {one.error: one.trace for one in old.measurements(HOST.fingerprint)}
+    assert failed == bad
+    assert old.best([task.key], VERSION) == {}
+    made = answer(tmp_path, "registry", "revalidate", "m.onnx", "--registry", "old.db")
+    assert made == {"tried": 0, "right": 0, "tasks": []}
+    tuned = answer(tmp_path, "tune", "m.onnx", "--registry", "old.db", *QUICK, "--trials", "4")
+    assert tuned["trials"] == 4  # what failed is not in the way of a search
+
+
+def test_the_default_schedule_beats_what_is_slower(old, task, records, tmp_path):
+    plain = dump(tvm.s_tir.Schedule(task.mod).trace)
+    default = dump(default_schedule(task.mod, HOST).trace)
+    old.add_batch([], [aged(records[0], trace=plain)])
+    made = answer(tmp_path, "registry", "revalidate", "m.onnx", "--registry", "old.db")
+    assert (made["tried"], made["right"]) == (1, 1)
+    assert old.best([task.key], VERSION)[task.key].trace == default
+    planned = answer(tmp_path, "plan", "m.onnx", "--registry", "old.db", *QUICK)
+    assert (planned["hits"], planned["misses"]) == (0, 1)
+
+
+class Board(LocalSite):
+    """This machine under another name."""
+
+    remote = True
+
+    def __init__(self):
+        super().__init__(HOST.cores)
+        self.name = "board"
+
+
+def test_they_are_tried_where_the_code_will_run(old, task, records):
+    old.add_batch([], [aged(records[0])])
+    session, board = Session(HOST, old.path), Board()
+    with closing(board):
+        place = Place("board", (board,))
+        (made,) = revalidate_tasks([task], session, old, QuietReport(), place, most=1)
+    assert made.right == 1
+    # The default schedule may have won the contest: it is a record, too.
+    kept = {record.trace: record.provenance for record in old.top(task.key, VERSION, 9)}
+    where = kept[records[0].trace]
+    then = records[0].provenance
+    assert (where.device, where.tvm) == ("board", VERSION)
+    assert (where.search, where.rules) == (then.search, then.rules)
+    (end,) = [end for end in old.ends(task.key) if end.tvm == VERSION]
+    assert end.reason == "revalidated"
+
+
+def test_what_another_process_tunes_is_left_to_it(old, task, records, capsys):
+    old.add_batch([], [aged(records[0])])
+    with Registry.open(old.path) as other:
+        other.lease([task.key], Holder.here())
+        session = Session(HOST, old.path)
+        assert revalidate_tasks([task], session, old, PlainReport(), Place("host"), most=1) == []
+    assert "is being tuned" in capsys.readouterr().err
+
+
+def test_only_models_can_be_revalidated(tmp_path):
+    (tmp_path / "no.onnx").write_text("no model")
+    result = program(tmp_path, "registry", "revalidate", "no.onnx")
+    assert result.returncode == 3
+
+
+# Layers
+
+
+@pytest.fixture
+def project(shop, tmp_path):
+    """A project whose team has the tuned records, and whose own registry has nothing."""
+    push(shop / "tuned.db", str(tmp_path / "team"))
+    (tmp_path / "ansor-deploy.toml").write_text('team = "team"\nregistry = "mine.db"\n')
+    (tmp_path / "m.onnx").symlink_to(shop / "m.onnx")
+    return tmp_path
+
+
+def test_a_build_uses_the_team_s_records(project, records):
+    planned = answer(project, "plan", "m.onnx", *QUICK)
+    assert (planned["hits"], planned["misses"]) == (1, 0)
+    assert not (project / "mine.db").exists()
+    made = answer(project, "build", "m.onnx", *QUICK)
+    assert (made["hits"], made["trials"], made["up_to_date"]) == (1, 0, False)
+    manifest = json.loads((project / "m.json").read_text())
+    assert manifest["tasks"][0]["record"] in {one.id for one in records}
+
+
+def test_an_unchanged_layer_leaves_an_unchanged_build_alone(project):
+    answer(project, "build", "m.onnx", *QUICK)
+    result = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "ansor_deploy", "build", "m.onnx", *QUICK],
+        cwd=project, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    imported = {line.rpartition("|")[2].strip() for line in result.stderr.splitlines()}
+    assert result.stdout == "m.so is up to date\n"
+    assert "ansor_deploy.registry.layers" in imported
+    assert not {"tvm", "tvm_ffi", "onnx", "numpy", "fsspec", "cryptography"} & imported
+
+
+def test_a_registry_that_is_lost_is_filled_again(project, task):
+    made = answer(project, "build", "m.onnx", *QUICK)
+    (project / "mine.db").unlink()
+    with Registry.open(project / "mine.db") as registry:
+        registry.add_workloads([task.workload])  # of another target, for instance
+    again = answer(project, "build", "m.onnx", *QUICK)
+    assert (again["up_to_date"], again["hits"]) == (True, made["hits"])
+
+
+def test_what_the_team_pushes_later_is_built_in(project, task, records, tmp_path):
+    answer(project, "build", "m.onnx", *QUICK)
+    best = records[0]
+    faster = Record(best.key, best.trace, (best.latency / 9,), best.proof, best.provenance)
+    with Registry.open(tmp_path / "other.db") as other:
+        other.add_target(HOST)
+        other.add_workloads([task.workload])
+        other.add_batch([], [faster])
+    push(tmp_path / "other.db", str(project / "team"))
+    made = answer(project, "build", "m.onnx", *QUICK)
+    assert (made["trials"], made["up_to_date"]) == (0, False)
+    manifest = json.loads((project / "m.json").read_text())
+    assert manifest["tasks"][0]["record"] == faster.id
+
+
+def test_a_damaged_layer_is_named_and_the_build_goes_on(project):
+    for path in (project / "team").iterdir():
+        path.unlink()
+    (project / "ansor-deploy.toml").write_text('team = "team/all.jsonl"\nregistry = "mine.db"\n')
+    (project / "team" / "all.jsonl").write_text("no bundle")
+    result = program(project, "build", "m.onnx", *QUICK, "--trials", "0")
+    assert result.returncode == 0, result.stderr
+    told = " ".join(result.stderr.split())
+    assert told.count("team/all.jsonl is refused") == 1
+    assert "it is not a bundle" in told
