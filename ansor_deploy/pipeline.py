@@ -23,7 +23,7 @@ from .errors import AnsorError, DeviceError, UsageError
 from .plan import Plan, make_plan
 from .registry.store import Registry
 from .report import Report
-from .request import BuildResult, Session, TuneResult
+from .request import BuildResult, Request, TuneResult
 from .system.interrupt import check
 from .target import built_for
 from .tune.known import adopt, note, read, with_indexes
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .tune.revalidate import Retrial
 
 
-def build(model: Path, output: Path, session: Session, report: Report) -> BuildResult:
+def build(model: Path, output: Path, request: Request, report: Report) -> BuildResult:
     """Tune what is missing and matters, compile, verify, write `output` and its manifest.
 
     For a target whose code cannot run here, nothing is run: the records that there are, and
@@ -46,41 +46,41 @@ def build(model: Path, output: Path, session: Session, report: Report) -> BuildR
     ModelError, DeviceError, MissingRecordError, RegistryError, VerificationError or AnsorError
     where that cannot be done; then nothing was written, and what was measured is in the registry.
     """
-    if session.frozen:
-        return _build_frozen(model, output, session, report)
-    if not (runs := bool(session.devices) or runs_here(session.target)):
-        session = _without_runs(session, report)
-    session = with_indexes(session, report)
-    result = _unchanged(model, output, session, report, runs=runs)
-    result = result or _build_anew(model, output, session, report)
-    if session.lock is not None:
+    if request.frozen:
+        return _build_frozen(model, output, request, report)
+    if not (runs := bool(request.devices) or runs_here(request.target)):
+        request = _without_runs(request, report)
+    request = with_indexes(request, report)
+    result = _unchanged(model, output, request, report, runs=runs)
+    result = result or _build_anew(model, output, request, report)
+    if request.lock is not None:
         from .build.lock import write_used
 
-        write_used(session.lock, result.manifest, session, report)
+        write_used(request.lock, result.manifest, request, report)
     return result
 
 
-def _build_anew(model: Path, output: Path, session: Session, report: Report) -> BuildResult:
+def _build_anew(model: Path, output: Path, request: Request, report: Report) -> BuildResult:
     from .build.assemble import assemble
     from .build.verify import Oracle
 
     outputs.check_writable(output)
-    with open_place(session, report) as place, _registry(session) as registry:
-        prepared = read([model], session, registry, report)
+    with open_place(request, report) as place, _registry(request) as registry:
+        prepared = read([model], request, registry, report)
         # A model that the oracle refuses is not worth the tuning.
         oracle = Oracle(prepared[0].proto) if place else None
-        planned = _plan(prepared, session, registry)
+        planned = _plan(prepared, request, registry)
         report.plan(planned)
-        tuned = _tune(planned, session, registry, report, place)
+        tuned = _tune(planned, request, registry, report, place)
         check()
-        manifest = assemble(prepared[0], oracle, place, output, session, registry, tuned, report)
+        manifest = assemble(prepared[0], oracle, place, output, request, registry, tuned, report)
     report.wrote(output_paths(output, manifest))
     return BuildResult(output, manifest, tuned)
 
 
-def _build_frozen(model: Path, output: Path, session: Session, report: Report) -> BuildResult:
+def _build_frozen(model: Path, output: Path, request: Request, report: Report) -> BuildResult:
     """From the lock alone: no registry is read and nothing is measured."""
-    if (result := _unchanged(model, output, session, report, runs=False)) is not None:
+    if (result := _unchanged(model, output, request, report, runs=False)) is not None:
         return result
     from .build.assemble import assemble_frozen
     from .build.lock import check_complete
@@ -88,29 +88,29 @@ def _build_frozen(model: Path, output: Path, session: Session, report: Report) -
     from .model.prepare import prepare
 
     outputs.check_writable(output)
-    check_buildable(session.target)
-    lock = read_lock(session)
-    prepared = prepare(model, session.target, session.input_shapes, report)
-    check_complete(prepared, lock, session.lock)
+    check_buildable(request.target)
+    lock = read_lock(request)
+    prepared = prepare(model, request.target, request.input_shapes, report)
+    check_complete(prepared, lock, request.lock)
     tasks = prepared.tasks
     hits = sum(task.key in lock.records for task in tasks)
     tuned = TuneResult(len(tasks), hits, 0, len(tasks) - hits, 0, 0.0, math.nan)
-    manifest = assemble_frozen(prepared, lock, output, session, tuned, report)
+    manifest = assemble_frozen(prepared, lock, output, request, tuned, report)
     report.wrote(output_paths(output, manifest))
     return BuildResult(output, manifest, tuned)
 
 
-def plan(models: list[Path], session: Session, report: Report) -> Plan:
+def plan(models: list[Path], request: Request, report: Report) -> Plan:
     """What `build` or `tune` of these models would do; writes nothing."""
     from .model.prepare import prepare
 
-    prepared = [prepare(m, session.target, session.input_shapes, report) for m in models]
-    with Registry.open(session.registry, write=False) as registry:
-        if not session.layers:
-            return _plan(prepared, session, registry)
+    prepared = [prepare(m, request.target, request.input_shapes, report) for m in models]
+    with Registry.open(request.registry, write=False) as registry:
+        if not request.layers:
+            return _plan(prepared, request, registry)
         with registry.copy() as copy:
-            note(prepared, with_indexes(session, report), copy, report)
-            return _plan(prepared, session, copy)
+            note(prepared, with_indexes(request, report), copy, report)
+            return _plan(prepared, request, copy)
 
 
 def explain(
@@ -135,26 +135,26 @@ def explain(
     return len(tasks), [explain_task(k, tasks[k - 1], target, rules) for k in wanted]
 
 
-def tune(models: list[Path], session: Session, report: Report) -> TuneResult:
+def tune(models: list[Path], request: Request, report: Report) -> TuneResult:
     """Fill the registry for these models without building. DeviceError if nothing can run them.
 
-    What is known of their tasks afterwards goes into the session's lock, if it has one.
+    What is known of their tasks afterwards goes into the request's lock, if it has one.
     """
-    session = with_indexes(session, report)
-    with _place_to_run(session, report) as place, _registry(session) as registry:
-        planned = _plan(read(models, session, registry, report), session, registry)
+    request = with_indexes(request, report)
+    with _place_to_run(request, report) as place, _registry(request) as registry:
+        planned = _plan(read(models, request, registry, report), request, registry)
         report.plan(planned)
-        tuned = _tune(planned, session, registry, report, place)
-        if session.lock is not None:
+        tuned = _tune(planned, request, registry, report, place)
+        if request.lock is not None:
             from ._tvm import VERSION
             from .build.lock import write
 
             keys = [row.task.key for row in planned.rows]
-            write(session.lock, keys, registry.best(keys, VERSION), session, report)
+            write(request.lock, keys, registry.best(keys, VERSION), request, report)
         return tuned
 
 
-def revalidate(models: list[Path], session: Session, most: int, report: Report) -> list[Retrial]:
+def revalidate(models: list[Path], request: Request, most: int, report: Report) -> list[Retrial]:
     """Try the best `most` records of each other version of TVM that these models' tasks have.
 
     DeviceError if nothing can run them.
@@ -162,10 +162,10 @@ def revalidate(models: list[Path], session: Session, most: int, report: Report) 
     from .model.prepare import merge
     from .tune.revalidate import revalidate_tasks
 
-    session = with_indexes(session, report)
-    with _place_to_run(session, report) as place, _registry(session) as registry:
-        tasks = merge(read(models, session, registry, report))
-        return revalidate_tasks(tasks, session, registry, report, place, most)
+    request = with_indexes(request, report)
+    with _place_to_run(request, report) as place, _registry(request) as registry:
+        tasks = merge(read(models, request, registry, report))
+        return revalidate_tasks(tasks, request, registry, report, place, most)
 
 
 def rebuild(
@@ -183,7 +183,7 @@ def rebuild(
             artifact,
         )
     shapes = manifest["model"]["input_shapes"]
-    session = Session(
+    request = Request(
         target=built_for(manifest),
         registry=Path(os.devnull),
         input_shapes={name: tuple(shape) for name, shape in shapes.items()},
@@ -194,7 +194,7 @@ def rebuild(
     )
     with tempfile.TemporaryDirectory() as folder:
         again = Path(folder, artifact.name)
-        made = output_paths(again, build(model, again, session, report).manifest)
+        made = output_paths(again, build(model, again, request, report).manifest)
         return {path.name: _equal(path, artifact.with_name(path.name)) for path in made}
 
 
@@ -244,31 +244,31 @@ def bench(artifact: Path, seconds: float, device: str, report: Report) -> list[f
 
 
 @contextmanager
-def _place_to_run(session: Session, report: Report) -> Iterator[Place]:
-    with open_place(session, report) as place:
+def _place_to_run(request: Request, report: Report) -> Iterator[Place]:
+    with open_place(request, report) as place:
         if place is None:
             raise DeviceError(
-                cannot_run(session.target),
+                cannot_run(request.target),
                 "name a device that can: --device NAME; `build` and `plan` need none",
             )
         yield place
 
 
-def _plan(prepared: list[Prepared], session: Session, registry: Registry) -> Plan:
+def _plan(prepared: list[Prepared], request: Request, registry: Registry) -> Plan:
     from ._tvm import VERSION
     from .model.prepare import merge
 
     names = [model.path.name for model in prepared]
-    return make_plan(names, merge(prepared), registry, session, VERSION)
+    return make_plan(names, merge(prepared), registry, request, VERSION)
 
 
 def _tune(
-    planned: Plan, session: Session, registry: Registry, report: Report, place: Place | None
+    planned: Plan, request: Request, registry: Registry, report: Report, place: Place | None
 ) -> TuneResult:
     from ._tvm import VERSION
     from .tune.queue import Tuned, tune_plan
 
-    spent = tune_plan(planned, session, registry, report, place) if place else Tuned()
+    spent = tune_plan(planned, request, registry, report, place) if place else Tuned()
     records = registry.best([row.task.key for row in planned.rows], VERSION)
     rows = [
         replace(row, latency=records[row.task.key].latency) if row.task.key in records else row
@@ -289,19 +289,19 @@ def _tune(
 
 
 def _unchanged(
-    model: Path, output: Path, session: Session, report: Report, *, runs: bool
+    model: Path, output: Path, request: Request, report: Report, *, runs: bool
 ) -> BuildResult | None:
     """What there is already, if a build would change nothing. runs: it would run the library."""
     from .artifact.depfile import write_if_asked
     from .build.up_to_date import built_keys, current_manifest
 
-    if (session.lock is not None or session.indexes) and not session.frozen:
-        with _registry(session) as registry:
-            adopt(session, registry, built_keys(output, session), report)
-    manifest = current_manifest(model, output, session)
+    if (request.lock is not None or request.indexes) and not request.frozen:
+        with _registry(request) as registry:
+            adopt(request, registry, built_keys(output, request), report)
+    manifest = current_manifest(model, output, request)
     if manifest is None or (runs and not manifest["ran_on"]):
         return None
-    write_if_asked(model, output, manifest, session)
+    write_if_asked(model, output, manifest, request)
     tasks = manifest["tasks"]
     hits = sum(task["record"] != "default" for task in tasks)
     told = manifest["speed"] or manifest["tuning"] or {"latency_ms": math.nan}
@@ -309,15 +309,15 @@ def _unchanged(
     return BuildResult(output, manifest, tuned, up_to_date=True)
 
 
-def _registry(session: Session) -> Registry:
-    return Registry.open(session.registry, write=True)
+def _registry(request: Request) -> Registry:
+    return Registry.open(request.registry, write=True)
 
 
-def _without_runs(session: Session, report: Report) -> Session:
-    """The session of a build that runs nothing. DeviceError where not even that can be built."""
-    check_buildable(session.target)
-    report.warn(f"{cannot_run(session.target)}: nothing is tuned, verified or timed")
-    return replace(session, budget=replace(session.budget, trials=0))
+def _without_runs(request: Request, report: Report) -> Request:
+    """The request of a build that runs nothing. DeviceError where not even that can be built."""
+    check_buildable(request.target)
+    report.warn(f"{cannot_run(request.target)}: nothing is tuned, verified or timed")
+    return replace(request, budget=replace(request.budget, trials=0))
 
 
 def _check_same_interface(artifact: Path, model: Path, library: Any, proto: Any) -> None:

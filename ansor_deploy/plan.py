@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .registry.keys import TaskKey
     from .registry.record import Record
     from .registry.store import Registry
-    from .request import Session
+    from .request import Request
     from .target import Target
 
 # What a trial is taken to cost on a target that was never tuned.
@@ -94,7 +94,7 @@ class Plan:
 
 
 def make_plan(
-    models: Sequence[str], tasks: Sequence[Task], registry: Registry, session: Session, tvm: str
+    models: Sequence[str], tasks: Sequence[Task], registry: Registry, request: Request, tvm: str
 ) -> Plan:
     """Hold unique tasks against the registry: what is there, what is missing, what matters.
 
@@ -106,7 +106,7 @@ def make_plan(
     records = registry.best(keys, tvm)
     enough = registry.enough_for(keys, tvm)
     spent = registry.trials(keys)
-    budget, target = session.budget, session.target
+    budget, target = request.budget, request.target
     latency, impact = latencies(tasks, records, target), impacts(tasks, records, target)
     wanted = {key for key in keys if impact[key] >= budget.min_impact}
     unknown = {key for key in wanted if not spent[key] and key not in records}
@@ -116,9 +116,9 @@ def make_plan(
         key, record = task.key, records.get(task.key)
         status: Status = "near" if key in near else "miss" if key in wanted else "skip"
         left = max(0, budget.per_task - spent[key])
-        if record and (settled(enough.get(key), session) or not left):
+        if record and (settled(enough.get(key), request) or not left):
             status = "hit"
-        trials = left if status == "miss" or (status, session.reuse) == ("near", "exact") else 0
+        trials = left if status == "miss" or (status, request.reuse) == ("near", "exact") else 0
         neighbours = tuple(near.get(key, ()))
         rows.append(PlanRow(task, status, latency[key], impact[key], trials, record, neighbours))
     rows.sort(key=lambda row: (-row.impact, row.task.key))
@@ -130,11 +130,11 @@ def make_plan(
     return Plan(tuple(models), target.name, tuple(rows), trials, seconds, outdated)
 
 
-def settled(enough: int | None, session: Session) -> bool:
+def settled(enough: int | None, request: Request) -> bool:
     """Whether a search that was enough for such a budget, or none, leaves a build nothing to do."""
     if enough is None:
         return False
-    return enough >= session.budget.per_task or (session.reuse == "near" and enough == SERVED)
+    return enough >= request.budget.per_task or (request.reuse == "near" and enough == SERVED)
 
 
 def latencies(

@@ -39,7 +39,7 @@ EFFORTS = {
 
 
 @dataclass(frozen=True)
-class Session:
+class Request:
     """What every command that touches a model needs to know.
 
     registry: path of the SQLite file. input_shapes: static shapes for dynamic inputs.

@@ -41,7 +41,7 @@ from ansor_deploy.objectives import Latency
 from ansor_deploy.request import Budget
 from ansor_deploy.search import evolution
 from ansor_deploy.search.ansor import AnsorSearch
-from ansor_deploy.search.context import SearchKit
+from ansor_deploy.search.context import SearchContext
 from ansor_deploy.search.cost_model import CostModel
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.space.sketch import derive
@@ -238,18 +238,18 @@ def _run(
     seed: int,
 ) -> list[Winners]:
     """What was best of every task, after each batch once every task has been looked at."""
-    kit = _kit(variant, target, known, seed)
+    context = _context(variant, target, known, seed)
     budget = Budget(per_task=1 << 30, min_impact=0.0)
     standings = [Standing(task, task.roofline(target)) for task in tasks]
     scheduler = Scheduler(standings, budget, [0.0], ENDLESS, seed)
-    searches = {task.key.workload: AnsorSearch(task, [], kit) for task in tasks}
+    searches = {task.key.workload: AnsorSearch(task, [], context) for task in tasks}
     spent, curve = 0, []
     best: dict[str, tuple[Outcome, ...]] = {}
     with _changed(variant):
         while spent < trials and (standing := _next(scheduler, variant)) is not None:
             task = standing.task
             if not standing.history:
-                traces = [_guess(task, kit)]
+                traces = [_guess(task, context)]
             else:
                 traces = searches[task.key.workload].propose(min(BATCH, trials - spent))
             if not traces:
@@ -269,9 +269,9 @@ def _run(
     return curve
 
 
-def _guess(task: Task, kit: SearchKit) -> str:
+def _guess(task: Task, context: SearchContext) -> str:
     """What the variant's own rules think best: the default schedule, had it no others."""
-    sketch = derive(task.mod, kit.target, kit.rules).sketches[0]
+    sketch = derive(task.mod, context.target, context.rules).sketches[0]
     return dump(sketch.program(Guess()).sch.trace)
 
 
@@ -284,13 +284,15 @@ def _next(scheduler: Scheduler, variant: Variant) -> Standing | None:
     return min(left, key=lambda standing: len(standing.history), default=None)
 
 
-def _kit(variant: Variant, target: Target, known: Sequence[Program], seed: int) -> SearchKit:
+def _context(
+    variant: Variant, target: Target, known: Sequence[Program], seed: int
+) -> SearchContext:
     rules = [rule for rule in shipped_rules(target.kind) if rule.name not in variant.without]
     model = CostModel() if variant.learns else Ignorant()
     for program in known if variant.warm else ():
         model.add(program.task, program.trace, program.latency, program.features)
     model.update()
-    return SearchKit(target, rules, seed, model)
+    return SearchContext(target, rules, seed, model)
 
 
 @contextmanager

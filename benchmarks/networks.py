@@ -115,17 +115,17 @@ def _build(model: Path, args: argparse.Namespace) -> Any:
     from ansor_deploy.pipeline import build
     from ansor_deploy.project import Project
     from ansor_deploy.report.choose import report_on_stderr
-    from ansor_deploy.request import EFFORTS, Session
+    from ansor_deploy.request import EFFORTS, Request
     from ansor_deploy.target import load_target
 
     budget = replace(EFFORTS[args.effort], trials=args.trials)
-    session = Session(
+    request = Request(
         target=load_target("host", Project.find().target_path()),
         registry=args.registry or args.out / "registry.db",
         budget=budget,
     )
     with report_on_stderr(plain=True) as report:
-        return build(model, model.with_suffix(".so"), session, report)
+        return build(model, model.with_suffix(".so"), request, report)
 
 
 def _ours(artifact: Path, values: dict[str, np.ndarray]) -> Callable[[], list[np.ndarray]]:
@@ -144,8 +144,8 @@ def _onnxruntime(
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = cores
     options.inter_op_num_threads = 1
-    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    return lambda: session.run(None, values)
+    request = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    return lambda: request.run(None, values)
 
 
 def _compare(name: str, ours: list[np.ndarray], theirs: list[np.ndarray]) -> None:

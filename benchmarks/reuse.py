@@ -39,9 +39,9 @@ from ansor_deploy.plan import Plan, PlanRow
 from ansor_deploy.registry.record import Measurement
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.report.plain import QuietReport
-from ansor_deploy.request import Budget, Session
+from ansor_deploy.request import Budget, Request
 from ansor_deploy.search import Search, open_search
-from ansor_deploy.search.context import SearchKit, open_kit
+from ansor_deploy.search.context import SearchContext, open_context
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.target import Target
 from ansor_deploy.tune.winner import MARGIN
@@ -111,12 +111,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         registry = args.registry or Path(folder) / "registry.db"
         budget = Budget(args.fill, per_task=args.trials, min_impact=args.min_impact)
-        session = Session(target, registry, budget, seed=args.seed)
+        request = Request(target, registry, budget, seed=args.seed)
         networks = SMALL if args.small else VARIANTS
         for name in args.known if args.fill != 0 else ():
-            result = tune([_saved(name, networks, folder)], session, QuietReport())
+            result = tune([_saved(name, networks, folder)], request, QuietReport())
             searching.tell(f"{name}: {result.trials} trials")
-        planned = plan([_saved(args.new, networks, folder)], session, QuietReport())
+        planned = plan([_saved(args.new, networks, folder)], request, QuietReport())
         near = [row for row in planned.rows if row.status == "near"][: args.tasks]
         shares = _shares(planned)
         rows = _searched(near, target, registry, args)
@@ -223,12 +223,12 @@ def _opener(registry: Registry, name: str) -> searching.Opener:
     def open_(task: Task, target: Target, known: Sequence[Measurement], seed: int) -> Search:
         rules = shipped_rules(target.kind)
         if name == "cold":
-            return open_search("ansor", task, known, SearchKit(target, rules, seed))
-        kit = open_kit(registry, target, rules, seed)
+            return open_search("ansor", task, known, SearchContext(target, rules, seed))
+        context = open_context(registry, target, rules, seed)
         if name == "model":
-            kit.neighbours = lambda task: ()
-            kit.relatives = lambda workload: ()
-        return open_search("ansor", task, known, kit)
+            context.neighbours = lambda task: ()
+            context.relatives = lambda workload: ()
+        return open_search("ansor", task, known, context)
 
     return open_
 

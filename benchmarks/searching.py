@@ -26,7 +26,7 @@ from ansor_deploy.project import shipped
 from ansor_deploy.registry.record import Measurement, Provenance
 from ansor_deploy.report.plain import QuietReport
 from ansor_deploy.search import Search, open_search
-from ansor_deploy.search.context import SearchKit
+from ansor_deploy.search.context import SearchContext
 from ansor_deploy.space.default import default_schedule
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.space.trace import dump
@@ -67,7 +67,9 @@ def opener(name: str) -> Opener:
     """Opens the search called so."""
 
     def open_(task: Task, target: Target, known: Sequence[Measurement], seed: int) -> Search:
-        return open_search(name, task, known, SearchKit(target, shipped_rules(target.kind), seed))
+        return open_search(
+            name, task, known, SearchContext(target, shipped_rules(target.kind), seed)
+        )
 
     return open_
 

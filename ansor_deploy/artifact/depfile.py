@@ -20,27 +20,27 @@ from typing import TYPE_CHECKING, Any
 from ..system.atomic_file import write_whole
 
 if TYPE_CHECKING:
-    from ..request import Session
+    from ..request import Request
 
 
-def input_files(model: Path, manifest: dict[str, Any], session: Session) -> list[Path]:
+def input_files(model: Path, manifest: dict[str, Any], request: Request) -> list[Path]:
     """All files that decide what a build of this model makes, but not the registry.
 
     It changes with every use, and a build asks it for what matters. Two files stand for the
     versions of the tool and of TVM.
     """
     external = [model.parent / one["file"] for one in manifest["model"]["external"]]
-    lock = [session.lock] if session.lock else []
+    lock = [request.lock] if request.lock else []
     found = [find_spec(package) for package in ("ansor_deploy", "tvm")]
     versions = [Path(spec.origin) for spec in found if spec and spec.origin]
-    files = [model, *external, *lock, *session.sources, *session.rules, *versions]
+    files = [model, *external, *lock, *request.sources, *request.rules, *versions]
     return list(dict.fromkeys(files))
 
 
-def write_if_asked(model: Path, output: Path, manifest: dict[str, Any], session: Session) -> None:
+def write_if_asked(model: Path, output: Path, manifest: dict[str, Any], request: Request) -> None:
     """Write the depfile of a build that is to have one."""
-    if session.depfile is not None:
-        write_depfile(session.depfile, output, input_files(model, manifest, session))
+    if request.depfile is not None:
+        write_depfile(request.depfile, output, input_files(model, manifest, request))
 
 
 def write_depfile(path: Path, output: Path, inputs: Iterable[Path]) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..registry.lock import Lock
     from ..registry.store import Registry
     from ..report import Report
-    from ..request import Session, TuneResult
+    from ..request import Request, TuneResult
     from .verify import Library
 
 Records = dict[TaskKey, Record]
@@ -46,7 +46,7 @@ def assemble(
     oracle: Oracle | None,
     place: Place | None,
     output: Path,
-    session: Session,
+    request: Request,
     registry: Registry,
     tuned: TuneResult,
     report: Report,
@@ -56,21 +56,21 @@ def assemble(
     Without a place the library is not run, and no oracle is asked.
     """
     records = registry.best([task.key for task in model.tasks], VERSION)
-    manifest = _describe(model, records, session, tuned)
-    with _staged(model, records, output, session, report) as library:
+    manifest = _describe(model, records, request, tuned)
+    with _staged(model, records, output, request, report) as library:
         if place is None or oracle is None:
             report.stage("verify", "left out, as all that runs the library: nothing here can")
         else:
             loaded = place.load(library, manifest)
-            manifest |= _try(loaded, place, oracle, model, records, session, report)
-        return _commit(library, model, output, manifest, session)
+            manifest |= _try(loaded, place, oracle, model, records, request, report)
+        return _commit(library, model, output, manifest, request)
 
 
 def assemble_frozen(
     model: Prepared,
     lock: Lock,
     output: Path,
-    session: Session,
+    request: Request,
     tuned: TuneResult,
     report: Report,
 ) -> dict[str, Any]:
@@ -81,34 +81,34 @@ def assemble_frozen(
     """
     keys = [task.key for task in model.tasks]
     records = {key: lock.records[key] for key in keys if key in lock.records}
-    manifest = _without_estimates(_describe(model, records, session, tuned))
+    manifest = _without_estimates(_describe(model, records, request, tuned))
     manifest["lock"] = lock_digest(lock, keys)
-    with _staged(model, records, output, session, report) as library:
-        if runs_here(session.target):
-            with threads(session.target.cores) as width:
+    with _staged(model, records, output, request, report) as library:
+        if runs_here(request.target):
+            with threads(request.target.cores) as width:
                 loaded = Model(library, manifest, width)
-                _verify(loaded, model, Oracle(model.proto, width), session, report)
-        return _commit(library, model, output, manifest, session)
+                _verify(loaded, model, Oracle(model.proto, width), request, report)
+        return _commit(library, model, output, manifest, request)
 
 
 def _commit(
-    library: Path, model: Prepared, output: Path, manifest: dict[str, Any], session: Session
+    library: Path, model: Prepared, output: Path, manifest: dict[str, Any], request: Request
 ) -> dict[str, Any]:
     """All outputs in place; the depfile before the manifest, so that no output is without one."""
-    depend = partial(write_if_asked, model.path, output, manifest, session)
-    return commit(library, output, manifest, header=session.header, before=depend)
+    depend = partial(write_if_asked, model.path, output, manifest, request)
+    return commit(library, output, manifest, header=request.header, before=depend)
 
 
 @contextmanager
 def _staged(
-    model: Prepared, records: Records, output: Path, session: Session, report: Report
+    model: Prepared, records: Records, output: Path, request: Request, report: Report
 ) -> Iterator[Path]:
     """The library under a temporary name, to be tried and committed."""
     report.stage("compile", f"{len(records)} of {len(model.tasks)} tasks with a record")
     check_space(model.imported, output.parent)
 
     def compile_to(path: Path) -> None:
-        _compile(model, records, session, path, report)
+        _compile(model, records, request, path, report)
 
     with staged(output, compile_to) as library:
         yield library
@@ -120,16 +120,16 @@ def _try(
     oracle: Oracle,
     model: Prepared,
     records: Records,
-    session: Session,
+    request: Request,
     report: Report,
 ) -> dict[str, Any]:
     """What the manifest says of the runs. The untuned library takes the place of a slower one."""
-    verified = _verify(library, model, oracle, session, report)
-    untuned, comparison = _compare(library, place, model, records, session, report)
+    verified = _verify(library, model, oracle, request, report)
+    untuned, comparison = _compare(library, place, model, records, request, report)
     shipped = "tuned" if records else "untuned"
     if comparison.latency_ms > SLOWER * comparison.untuned_ms:
         report.warn("the records make this model slower here: the untuned library is shipped")
-        verified = _verify(untuned, model, oracle, session, report)
+        verified = _verify(untuned, model, oracle, request, report)
         shipped = "untuned"
         untuned.path.replace(library.path)
         comparison = Comparison(comparison.untuned_ms, comparison.untuned_ms)
@@ -142,19 +142,19 @@ def _try(
 
 
 def _compile(
-    model: Prepared, records: Records, session: Session, path: Path, report: Report
+    model: Prepared, records: Records, request: Request, path: Path, report: Report
 ) -> None:
-    target = session.target
-    rules = rule_set(session.rules, target.kind)
+    target = request.target
+    rules = rule_set(request.rules, target.kind)
     built = compile_model(model.imported, model.by_function, records, target, rules, report.warn)
     export(built, path, target)
 
 
 def _verify(
-    library: Library, model: Prepared, oracle: Oracle, session: Session, report: Report
+    library: Library, model: Prepared, oracle: Oracle, request: Request, report: Report
 ) -> Verification:
     report.stage("verify", "against ONNX Runtime on seeded inputs")
-    verification = verify_model(library, oracle, session.seed)
+    verification = verify_model(library, oracle, request.seed)
     report.verified(verification)
     if not verification.ok:
         raise VerificationError(
@@ -173,16 +173,16 @@ def _compare(
     place: Place,
     model: Prepared,
     records: Records,
-    session: Session,
+    request: Request,
     report: Report,
 ) -> tuple[Library, Comparison]:
     """The same model with no record applied, and the two timed side by side."""
     report.stage("compare", "with the untuned build")
-    inputs = seeded_inputs(library.inputs, session.seed, upper=2)
+    inputs = seeded_inputs(library.inputs, request.seed, upper=2)
     untuned = library
     if records:
         path = library.path.with_name("untuned.so")
-        _compile(model, {}, session, path, report)
+        _compile(model, {}, request, path, report)
         untuned = place.load(path, library.manifest)
     comparison = compare_speed(library, untuned, inputs)
     report.compared(comparison)
@@ -190,23 +190,23 @@ def _compare(
 
 
 def _describe(
-    model: Prepared, records: Records, session: Session, tuned: TuneResult
+    model: Prepared, records: Records, request: Request, tuned: TuneResult
 ) -> dict[str, Any]:
-    target, imported = session.target, model.imported
+    target, imported = request.target, model.imported
     return {
         "format": 1,
         "tool": __version__,
         "tvm": VERSION,
         "linker": linker_name(target),
-        "identity": identity(model.path.name, model.digest, session),
+        "identity": identity(model.path.name, model.digest, request),
         "model": {
             "name": model.path.name,
             "digest": model.digest,
             "sha256": file_sha256(model.path),
             "external": [_file(path, model.path.parent) for path in model.external],
-            "input_shapes": {name: list(one) for name, one in session.input_shapes.items()},
+            "input_shapes": {name: list(one) for name, one in request.input_shapes.items()},
         },
-        "rules": [_file(path, path.parent) for path in session.rules],
+        "rules": [_file(path, path.parent) for path in request.rules],
         "inputs": [_tensor(tensor) for tensor in imported.inputs],
         "outputs": [_tensor(tensor) for tensor in imported.outputs],
         "target": {**target.to_json(), "fingerprint": target.fingerprint},
@@ -216,13 +216,13 @@ def _describe(
         "speed": None,
         "shipped": "tuned" if records else "untuned",
         "lock": None,
-        "tasks": _tasks(model, records, session),
+        "tasks": _tasks(model, records, request),
     }
 
 
-def _tasks(model: Prepared, records: Records, session: Session) -> list[dict[str, Any]]:
+def _tasks(model: Prepared, records: Records, request: Request) -> list[dict[str, Any]]:
     """As they stand in a manifest; of a frozen build without estimates."""
-    known = {} if session.frozen else _estimates(model, records, session)
+    known = {} if request.frozen else _estimates(model, records, request)
     return [
         {
             "name": task.name,
@@ -236,9 +236,9 @@ def _tasks(model: Prepared, records: Records, session: Session) -> list[dict[str
     ]
 
 
-def _estimates(model: Prepared, records: Records, session: Session) -> dict[TaskKey, Any]:
-    seconds = latencies(model.tasks, records, session.target)
-    shares = impacts(model.tasks, records, session.target)
+def _estimates(model: Prepared, records: Records, request: Request) -> dict[TaskKey, Any]:
+    seconds = latencies(model.tasks, records, request.target)
+    shares = impacts(model.tasks, records, request.target)
     return {k: {"impact": shares[k], "latency_ms": seconds[k] * 1e3} for k in seconds}
 
 

@@ -21,29 +21,29 @@ if TYPE_CHECKING:
     from ..request import Budget
     from ..registry.record import Record
     from ..report import Report
-    from ..request import Session
+    from ..request import Request
     from ..target import Target
     from .task_list import TaskList
 
 _NAMED = 10  # missing tasks that an error lists
 
 
-def write_used(lock: Path, manifest: dict[str, Any], session: Session, report: Report) -> None:
+def write_used(lock: Path, manifest: dict[str, Any], request: Request, report: Report) -> None:
     """Write into a lock what the build used that a manifest tells of."""
-    keys = [TaskKey(task["key"], session.target.fingerprint) for task in manifest["tasks"]]
+    keys = [TaskKey(task["key"], request.target.fingerprint) for task in manifest["tasks"]]
     used = {task["record"] for task in manifest["tasks"]}
-    with Registry.open(session.registry, write=False) as registry:
+    with Registry.open(request.registry, write=False) as registry:
         best = registry.best(keys, manifest["tvm"])
     tuned = manifest["shipped"] == "tuned"
     records = {key: one for key, one in best.items() if tuned and one.id in used}
-    write(lock, keys, records, session, report)
+    write(lock, keys, records, request, report)
 
 
 def write(
     lock: Path,
     keys: Iterable[TaskKey],
     records: Mapping[TaskKey, Record],
-    session: Session,
+    request: Request,
     report: Report,
 ) -> None:
     """Write into a lock what these tasks get: their records, or the default schedule.
@@ -52,26 +52,26 @@ def write(
     """
     lock.parent.mkdir(parents=True, exist_ok=True)
     with held(lock.parent):
-        old = read_lock(lock, session.target, _tvm()) if lock.exists() else Lock({})
+        old = read_lock(lock, request.target, _tvm()) if lock.exists() else Lock({})
         told = set(keys)
         kept = {key: record for key, record in old.records.items() if key not in told}
         defaults = old.defaults - {key.workload for key in told}
         defaults |= {key.workload for key in told if key not in records}
         merged = {**kept, **records}
-        if write_lock(lock, session.target, _tvm(), merged.values(), defaults):
+        if write_lock(lock, request.target, _tvm(), merged.values(), defaults):
             report.wrote([lock])
 
 
-def read(session: Session) -> Lock:
-    """The session's lock. MissingRecordError where there is none, RegistryError for a bad one."""
-    assert session.lock is not None  # noqa: S101 - the command line asks for it
-    if not session.lock.exists():
+def read(request: Request) -> Lock:
+    """The request's lock. MissingRecordError where there is none, RegistryError for a bad one."""
+    assert request.lock is not None  # noqa: S101 - the command line asks for it
+    if not request.lock.exists():
         raise MissingRecordError(
             "there is no such lock",
-            f"make it: ansor-deploy tune MODEL --lock {session.lock}",
-            session.lock,
+            f"make it: ansor-deploy tune MODEL --lock {request.lock}",
+            request.lock,
         )
-    return read_lock(session.lock, session.target, _tvm())
+    return read_lock(request.lock, request.target, _tvm())
 
 
 def lock_digest(lock: Lock, keys: Iterable[TaskKey]) -> str:

@@ -19,25 +19,25 @@ from ..system.digest import canonical_json, sha256
 from ..registry.store import Registry
 
 if TYPE_CHECKING:
-    from ..request import Session
+    from ..request import Request
 
 
-def identity(model: str, model_digest: str, session: Session) -> str:
+def identity(model: str, model_digest: str, request: Request) -> str:
     """SHA-256 over all that decides what a build makes, apart from the records.
 
     model: the name of its file. The figures of the target that only feed estimates are not in it.
     """
-    near = session.reuse == "near" and not session.frozen
-    target = session.target
+    near = request.reuse == "near" and not request.frozen
+    target = request.target
     return sha256(
         canonical_json(
             {
                 **({"reuse": "near"} if near else {}),
                 "model": [model, model_digest],
                 "target": [target.name, target.description, target.fingerprint],
-                "rules": [file_sha256(path) for path in session.rules],
-                "header": session.header,
-                "input_shapes": {name: list(s) for name, s in session.input_shapes.items()},
+                "rules": [file_sha256(path) for path in request.rules],
+                "header": request.header,
+                "input_shapes": {name: list(s) for name, s in request.input_shapes.items()},
                 "tool": __version__,
                 "tvm": metadata.version("apache-tvm"),
             }
@@ -45,15 +45,15 @@ def identity(model: str, model_digest: str, session: Session) -> str:
     )
 
 
-def built_keys(output: Path, session: Session) -> list[TaskKey]:
+def built_keys(output: Path, request: Request) -> list[TaskKey]:
     """The tasks of the build that made an output; none where there is no such output."""
     with suppress(AnsorError):
         tasks = read_manifest(output)["tasks"]
-        return [TaskKey(task["key"], session.target.fingerprint) for task in tasks]
+        return [TaskKey(task["key"], request.target.fingerprint) for task in tasks]
     return []
 
 
-def current_manifest(model: Path, output: Path, session: Session) -> dict[str, Any] | None:
+def current_manifest(model: Path, output: Path, request: Request) -> dict[str, Any] | None:
     """The output's manifest if a build would change nothing, else None.
 
     Nothing would change if model, target, tool and output are those of the manifest, and so are
@@ -61,36 +61,36 @@ def current_manifest(model: Path, output: Path, session: Session) -> dict[str, A
     left that matters.
     """
     manifest = previous(output)
-    if manifest is None or (manifest["lock"] is not None) != session.frozen:
+    if manifest is None or (manifest["lock"] is not None) != request.frozen:
         return None
     external = [model.parent / one["file"] for one in manifest["model"]["external"]]
     if not all(path.is_file() for path in external):
         return None
-    if manifest["identity"] != identity(model.name, digest(model, external), session):
+    if manifest["identity"] != identity(model.name, digest(model, external), request):
         return None
-    same = _same_lock if session.frozen else _same_records
-    return manifest if same(manifest, session) else None
+    same = _same_lock if request.frozen else _same_records
+    return manifest if same(manifest, request) else None
 
 
-def _same_lock(manifest: dict[str, Any], session: Session) -> bool:
+def _same_lock(manifest: dict[str, Any], request: Request) -> bool:
     """Whether the lock says of each of these tasks what it said: of others it may say anything."""
     from .lock import lock_digest, read
 
-    keys = [TaskKey(task["key"], session.target.fingerprint) for task in manifest["tasks"]]
-    return bool(manifest["lock"] == lock_digest(read(session), keys))
+    keys = [TaskKey(task["key"], request.target.fingerprint) for task in manifest["tasks"]]
+    return bool(manifest["lock"] == lock_digest(read(request), keys))
 
 
-def _same_records(manifest: dict[str, Any], session: Session) -> bool:
-    fingerprint, tvm = session.target.fingerprint, manifest["tvm"]
+def _same_records(manifest: dict[str, Any], request: Request) -> bool:
+    fingerprint, tvm = request.target.fingerprint, manifest["tvm"]
     keys = {TaskKey(task["key"], fingerprint): task for task in manifest["tasks"]}
-    with Registry.open(session.registry, write=False) as registry:
+    with Registry.open(request.registry, write=False) as registry:
         best = registry.best(keys, tvm)
         enough = registry.enough_for(keys, tvm)
-    budget = session.budget
+    budget = request.budget
     for key, task in keys.items():
         if (best[key].id if key in best else "default") != task["record"]:
             return False
-        done = key in best and settled(enough.get(key), session)
+        done = key in best and settled(enough.get(key), request)
         if not done and task["impact"] >= budget.min_impact and budget.trials != 0:
             return False
     return True

@@ -16,13 +16,13 @@ from .options import (
     json_option,
     model_file,
     place_options,
+    request_options,
     reuse_option,
-    session_options,
 )
 from .output import print_json, stdout_kept_clean
 
 if TYPE_CHECKING:
-    from ..request import Session
+    from ..request import Request
 
 
 @click.command(
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 )
 @click.option("--header", is_flag=True, help="Write a C header beside the library.")
 @click.option("--touch", is_flag=True, help="Outputs become new, the header apart: for plain make.")
-@session_options
+@request_options
 @budget_options
 @reuse_option
 @place_options
@@ -70,7 +70,7 @@ def command(
     depfile: Path | None,
     header: bool,
     touch: bool,
-    session: Session,
+    request: Request,
     as_json: bool,
     message_format: str,
 ) -> None:
@@ -83,14 +83,14 @@ def command(
     from ..report.choose import report_on_stderr
     from ..system.environment import below_make
 
-    session = replace(session, lock=lock, frozen=frozen, header=header, depfile=depfile)
+    request = replace(request, lock=lock, frozen=frozen, header=header, depfile=depfile)
     output = output or Path(f"{model.stem}.so")
     quiet = frozen or below_make()
     with (
         stdout_kept_clean(),
         report_on_stderr(as_json, message_format=message_format, quiet=quiet) as report,
     ):
-        result = build(model, output, session, report)
+        result = build(model, output, request, report)
     if touch:
         from ..artifact.outputs import touch as touch_outputs
 

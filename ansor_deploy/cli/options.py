@@ -1,4 +1,4 @@
-"""Options that several commands share, turned into the session that the engine takes."""
+"""Options that several commands share, turned into the request that the engine takes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..system.environment import in_ci
 from .values import Duration, InputShape, Share
 
 if TYPE_CHECKING:
-    from ..request import Budget, Session
+    from ..request import Budget, Request
     from ..target import Target
 
     Command = Callable[..., Any]
@@ -70,8 +70,8 @@ seed_option = click.option(
 )
 
 
-def session_options(command: Command) -> Command:
-    """Options of every command that reads a model; the command gets `session`."""
+def request_options(command: Command) -> Command:
+    """Options of every command that reads a model; the command gets `request`."""
 
     @target_option
     @registry_option
@@ -91,7 +91,7 @@ def session_options(command: Command) -> Command:
         help="Of the search and the verification's inputs.  [default: 0]",
     )
     @wraps(command)
-    def with_session(
+    def with_request(
         target: str | None,
         registry: Path | None,
         input_shapes: tuple[tuple[str, tuple[int, ...]], ...],
@@ -101,13 +101,13 @@ def session_options(command: Command) -> Command:
         **rest: Any,
     ) -> Any:
         words = (target, registry, dict(input_shapes), search, seed, rules)
-        session = make_session(*words, frozen=rest.get("frozen", False))
-        return command(session=session, **rest)
+        request = make_request(*words, frozen=rest.get("frozen", False))
+        return command(request=request, **rest)
 
-    return with_session
+    return with_request
 
 
-def make_session(
+def make_request(
     target: str | None,
     registry: Path | None,
     input_shapes: dict[str, tuple[int, ...]],
@@ -116,19 +116,19 @@ def make_session(
     rules: tuple[Path, ...] = (),
     *,
     frozen: bool = False,
-) -> Session:
+) -> Request:
     """Options, and the project's settings where an option was not given.
 
-    frozen: the session has no registry, so that it needs no home directory either.
+    frozen: the request has no registry, so that it needs no home directory either.
     """
     from ..project import Project, shipped
     from ..registry.layers import layers_of
-    from ..request import Session
+    from ..request import Request
     from ..target import load_target, target_files
 
     project = Project.find()
     name, folders = target or project.target or "host", project.target_path()
-    return Session(
+    return Request(
         target=load_target(name, folders),
         registry=Path(os.devnull) if frozen else project.registry_path(registry),
         input_shapes=input_shapes,
@@ -141,7 +141,7 @@ def make_session(
 
 
 def frozen_options(command: Command) -> Command:
-    """The lock, and whether a build has nothing else; goes above `session_options`."""
+    """The lock, and whether a build has nothing else; goes above `request_options`."""
 
     @lock_option
     @click.option(
@@ -162,7 +162,7 @@ def frozen_options(command: Command) -> Command:
 
 
 def budget_options(command: Command) -> Command:
-    """Options that limit tuning, noted in the session; goes below `session_options`."""
+    """Options that limit tuning, noted in the request; goes below `request_options`."""
 
     @click.option(
         "--effort",
@@ -184,7 +184,7 @@ def budget_options(command: Command) -> Command:
     )
     @wraps(command)
     def with_budget(
-        session: Session,
+        request: Request,
         effort: str,
         trials: int | None,
         seconds: float | None,
@@ -192,13 +192,13 @@ def budget_options(command: Command) -> Command:
         **rest: Any,
     ) -> Any:
         budget = make_budget(effort, trials, seconds, min_impact)
-        return command(session=replace(session, budget=budget), **rest)
+        return command(request=replace(request, budget=budget), **rest)
 
     return with_budget
 
 
 def reuse_option(command: Command) -> Command:
-    """Which records may serve, noted in the session; goes below `session_options`."""
+    """Which records may serve, noted in the request; goes below `request_options`."""
 
     @click.option(
         "--reuse",
@@ -208,14 +208,14 @@ def reuse_option(command: Command) -> Command:
         "[default: exact]",
     )
     @wraps(command)
-    def with_reuse(session: Session, reuse: str, **rest: Any) -> Any:
-        return command(session=replace(session, reuse=reuse), **rest)
+    def with_reuse(request: Request, reuse: str, **rest: Any) -> Any:
+        return command(request=replace(request, reuse=reuse), **rest)
 
     return with_reuse
 
 
 def place_options(command: Command) -> Command:
-    """Options that say where candidates are built and run, noted in the session."""
+    """Options that say where candidates are built and run, noted in the request."""
 
     @click.option(
         "--device",
@@ -231,11 +231,11 @@ def place_options(command: Command) -> Command:
         help="Build candidates on this Dask cluster.  [default: on this machine]",
     )
     @wraps(command)
-    def with_places(session: Session, devices: tuple[str, ...], farm: str, **rest: Any) -> Any:
+    def with_places(request: Request, devices: tuple[str, ...], farm: str, **rest: Any) -> Any:
         devices = tuple(dict.fromkeys(devices))
         if devices and click.get_current_context().params["target"] is None:
-            session = replace(session, target=device_target(devices[0]))
-        return command(session=replace(session, devices=devices, farm=farm), **rest)
+            request = replace(request, target=device_target(devices[0]))
+        return command(request=replace(request, devices=devices, farm=farm), **rest)
 
     return with_places
 

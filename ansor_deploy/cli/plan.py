@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from .helptext import examples
-from .options import budget_options, json_option, model_file, reuse_option, session_options
+from .options import budget_options, json_option, model_file, request_options, reuse_option
 from .output import print_json, stdout_kept_clean
 
 if TYPE_CHECKING:
-    from ..request import Session
+    from ..request import Request
 
 
 @click.command(
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("models", type=model_file, nargs=-1, required=True)
-@session_options
+@request_options
 @budget_options
 @reuse_option
 @json_option
-def command(models: tuple[Path, ...], session: Session, as_json: bool) -> None:
+def command(models: tuple[Path, ...], request: Request, as_json: bool) -> None:
     """Show what a build would reuse, tune or skip.
 
     Several models are planned as one: a task that they share is tuned once. A latency with ~ is
@@ -40,7 +40,7 @@ def command(models: tuple[Path, ...], session: Session, as_json: bool) -> None:
     from ..report.text import near_lines, plan_lines, plan_summary, stale_lines
 
     with stdout_kept_clean():
-        result = plan(list(models), session, QuietReport())
+        result = plan(list(models), request, QuietReport())
     if as_json:
         print_json(result.to_json())
     else:

@@ -14,7 +14,7 @@ from .options import (
     device_target,
     input_shape_option,
     json_option,
-    make_session,
+    make_request,
     model_file,
     registry_option,
     seed_option,
@@ -68,12 +68,12 @@ def revalidate_command(
     from ..pipeline import revalidate
     from ..report.choose import report_on_stderr
 
-    session = make_session(target, registry, dict(input_shapes), "ansor", seed)
+    request = make_request(target, registry, dict(input_shapes), "ansor", seed)
     if device:
-        where = session.target if target else device_target(device)
-        session = replace(session, target=where, devices=(device,))
+        where = request.target if target else device_target(device)
+        request = replace(request, target=where, devices=(device,))
     with stdout_kept_clean(), report_on_stderr(plain=as_json) as report:
-        made = revalidate(list(models), session, top, report)
+        made = revalidate(list(models), request, top, report)
         tell_failures(made, report)
     if as_json:
         tried = sum(len(one.tried) for one in made)

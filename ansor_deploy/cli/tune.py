@@ -19,13 +19,13 @@ from .options import (
     lock_option,
     model_file,
     place_options,
-    session_options,
+    request_options,
 )
 from .output import print_json, stdout_kept_clean
 from .values import LatencyGoal
 
 if TYPE_CHECKING:
-    from ..request import Session
+    from ..request import Request
 
 
 @click.command(
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("models", type=model_file, nargs=-1, required=True)
-@session_options
+@request_options
 @budget_options
 @place_options
 @click.option(
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 def command(
     ctx: click.Context,
     models: tuple[Path, ...],
-    session: Session,
+    request: Request,
     objective: str | None,
     goals: tuple[tuple[str, float], ...],
     lock: Path | None,
@@ -86,7 +86,7 @@ def command(
 
     chosen = chosen_objective(objective, goals, models)
     with stdout_kept_clean(), report_on_stderr(as_json, message_format=message_format) as report:
-        result = tune(list(models), replace(session, objective=chosen, lock=lock), report)
+        result = tune(list(models), replace(request, objective=chosen, lock=lock), report)
         missed = missed_goals(result, chosen, models)
         for sentence in missed:
             report.warn(sentence)

@@ -13,7 +13,7 @@ from ..errors import DeviceError
 if TYPE_CHECKING:
     from ..build.verify import Library
     from ..report import Report
-    from ..request import Session
+    from ..request import Request
     from ..target import Target
     from .site import Site
 
@@ -47,19 +47,19 @@ class Place:
 
 
 @contextmanager
-def open_place(session: Session, report: Report) -> Iterator[Place | None]:
-    """The session's devices, connected; else this machine; None where it cannot run the target."""
-    if not session.devices:
-        yield Place("host") if runs_here(session.target) else None
+def open_place(request: Request, report: Report) -> Iterator[Place | None]:
+    """The request's devices, connected; else this machine; None where it cannot run the target."""
+    if not request.devices:
+        yield Place("host") if runs_here(request.target) else None
         return
     from .board import open_device
 
     with ExitStack() as stack:
         sites = []
-        for name in session.devices:
-            sites.append(open_device(name, session.target, report))
+        for name in request.devices:
+            sites.append(open_device(name, request.target, report))
             stack.callback(sites[-1].close)
-        yield Place(session.devices[0], tuple(sites))
+        yield Place(request.devices[0], tuple(sites))
 
 
 def runs_here(target: Target) -> bool:

@@ -16,7 +16,7 @@ _BYTES = 1 << 16
 _FENCE = 0x7F
 
 
-class Fenced:
+class Guarded:
     """A tensor on the CPU that holds an array, and that can tell whether it still does.
 
     size: of the tensor, in bytes. array: what it holds at any time, in the same memory.

@@ -26,7 +26,7 @@ from ..runtime.tensors import Signature, numpy_dtype, poisoned, seeded_inputs
 from ..system.child import describe
 from ..system.limits import limit_memory
 from .check import Expected
-from .guarded import Fenced
+from .guarded import Guarded
 from .workspace import poison_workspaces
 
 # Here, so that a worker has it before its first call. Cores: of the target, as the worker was told.
@@ -49,8 +49,8 @@ class Bound:
 
     library: Any
     arguments: list[Any]
-    reads: list[Fenced]
-    outputs: list[Fenced]
+    reads: list[Guarded]
+    outputs: list[Guarded]
 
     def clock(self) -> float:
         """Seconds of one run."""
@@ -64,7 +64,7 @@ class Bound:
         self._poison()
         return native.times(self.library, "compute", self.arguments, number, repeat)
 
-    def trespass(self) -> str:
+    def out_of_bounds(self) -> str:
         """What was written to beside the outputs, in words; "" if nothing was."""
         if not all(read.intact() for read in self.reads):
             return "writes to its inputs or beside them"
@@ -84,7 +84,7 @@ def reference(payload: dict[str, Any]) -> dict[str, Any]:
     for positive in (False, True):
         bound = bind(native.load_module(payload["path"]), payload, positive)
         bound.clock()
-        if fault := bound.trespass():
+        if fault := bound.out_of_bounds():
             raise ValueError(f"the program {fault}")
         outputs = [output.array for output in bound.outputs]
         if not any(_mostly_nan(output) for output in outputs):
@@ -158,9 +158,9 @@ def bind(library: Any, payload: dict[str, Any], positive: bool) -> Bound:
     limit_memory(sum(tensor.size for tensor in inputs))
     for tensor in inputs:  # the candidate before may have failed halfway
         tensor.restore()
-    made: list[Fenced] = []
+    made: list[Guarded] = []
     for step in payload["steps"]:
-        made += [Fenced(poisoned(b["shape"], numpy_dtype(b["dtype"]))) for b in step["makes"]]
+        made += [Guarded(poisoned(b["shape"], numpy_dtype(b["dtype"]))) for b in step["makes"]]
         places = {"task": inputs, "made": made}
         arguments = [places[kind][at].tensor for kind, at in step["arguments"]]
         if step is not payload["steps"][-1]:
@@ -173,9 +173,9 @@ def bind(library: Any, payload: dict[str, Any], positive: bool) -> Bound:
 
 
 @lru_cache(maxsize=1)
-def _inputs(spec: str, seed: int, positive: bool) -> list[Fenced]:
+def _inputs(spec: str, seed: int, positive: bool) -> list[Guarded]:
     arrays = seeded_inputs(Signature.from_json(json.loads(spec)), seed, positive)
-    return [Fenced(array) for array in arrays]
+    return [Guarded(array) for array in arrays]
 
 
 @lru_cache(maxsize=1)
@@ -198,7 +198,7 @@ def _check(bound: Bound, expected: list[Expected]) -> tuple[str, dict[str, float
     relative = max(error for _, _, error in compared)
     errors = {"max_abs_err": worst, "max_rel_err": relative}
     if all(ok for ok, _, _ in compared):
-        return bound.trespass(), errors
+        return bound.out_of_bounds(), errors
     return f"differs by {worst:.3g}, {relative:.3g} of the largest magnitude", errors
 
 

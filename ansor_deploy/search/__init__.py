@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ..measure.outcome import Outcome
     from ..model.tasks import Task
     from ..registry.record import Measurement
-    from .context import SearchKit
+    from .context import SearchContext
 
 
 class Search(Protocol):
@@ -27,14 +27,16 @@ class Search(Protocol):
 SEARCHES = ("ansor", "metaschedule")
 
 
-def open_search(name: str, task: Task, known: Sequence[Measurement], kit: SearchKit) -> Search:
+def open_search(
+    name: str, task: Task, known: Sequence[Measurement], context: SearchContext
+) -> Search:
     """The search called `name` for a task, started from what was measured of it before."""
     if name == "ansor":
         from .ansor import AnsorSearch
 
-        return AnsorSearch(task, known, kit)
+        return AnsorSearch(task, known, context)
     if name == "metaschedule":
         from .metaschedule import MetaScheduleSearch
 
-        return MetaScheduleSearch(task, kit.target, known, kit.seed)
+        return MetaScheduleSearch(task, context.target, known, context.seed)
     raise UsageError(f"no search is called {name}", f"there are: {', '.join(SEARCHES)}")

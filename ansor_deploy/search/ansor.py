@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..measure.outcome import Outcome
     from ..model.tasks import Task
     from ..registry.record import Measurement
-    from .context import SearchKit
+    from .context import SearchContext
 
 # Measurements of a task that nobody has searched: its default schedule, and one of a neighbour.
 UNSEARCHED = 2
@@ -36,16 +36,18 @@ class AnsorSearch:
     same seed proposes the same programs, given the same measurements and neighbours.
     """
 
-    def __init__(self, task: Task, known: Sequence[Measurement], kit: SearchKit) -> None:
-        self._task, self._kit = task, kit
-        derivation = derive(task.mod, kit.target, kit.rules)
+    def __init__(self, task: Task, known: Sequence[Measurement], context: SearchContext) -> None:
+        self._task, self._context = task, context
+        derivation = derive(task.mod, context.target, context.rules)
         self._sketches = derivation.sketches
         for fault in derivation.faults:
-            kit.warn(f"{task.name}: {fault}")
+            context.warn(f"{task.name}: {fault}")
         # A later run goes on where this one was, instead of repeating it.
-        rng = random.Random(f"{kit.seed} {task.key.workload} {len(known)}")  # noqa: S311
-        text, others = task.workload.text, kit.known(task)
-        self._evolution = Evolution(self._sketches, kit.extract, kit.model, rng, text, others)
+        rng = random.Random(f"{context.seed} {task.key.workload} {len(known)}")  # noqa: S311
+        text, others = task.workload.text, context.known(task)
+        self._evolution = Evolution(
+            self._sketches, context.extract, context.model, rng, text, others
+        )
         self._measured: list[Measured] = []
         self._pending: dict[str, Member] = {}
         for measurement in known:
@@ -56,7 +58,7 @@ class AnsorSearch:
         if others:  # they rank the seeds beside all others
             self._evolution.consider(self._seeds)
             self._seeds = []
-        kit.model.update()
+        context.model.update()
 
     def propose(self, count: int) -> list[str]:
         """Up to `count` traces not proposed before; empty when the space is exhausted."""
@@ -66,7 +68,7 @@ class AnsorSearch:
             self._evolution.know(member.trace)
             self._pending[member.trace] = member
             made = choices(self._sketches[member.genome.sketch], member.genome.decisions)
-            self._kit.remember(self._task, member.trace, member.features, made)
+            self._context.remember(self._task, member.trace, member.features, made)
         return [member.trace for member in members]
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:
@@ -78,13 +80,15 @@ class AnsorSearch:
             self._measured.append(Measured(member.genome, outcome.latency))
             if member.features is not None:
                 self._learn(outcome.trace, outcome.latency, member.features)
-        self._kit.model.update()
+        self._context.model.update()
 
     def _refitted(self) -> list[Member]:
         """The neighbours' schedules as programs of this task, the best of each first."""
-        kit = self._kit
-        neighbours = kit.neighbours(self._task)
-        found = [list(refit(self._sketches, one, kit.target, kit.rules)) for one in neighbours]
+        context = self._context
+        neighbours = context.neighbours(self._task)
+        found = [
+            list(refit(self._sketches, one, context.target, context.rules)) for one in neighbours
+        ]
         ranked = (made for rank in zip_longest(*found) for made in rank if made)
         return self._evolution.adopt((genome, candidate.sch) for genome, candidate in ranked)
 
@@ -97,9 +101,9 @@ class AnsorSearch:
         self._measured.append(Measured(genome, measurement.latency))
         features = decode(measurement.features) if measurement.features else None
         if features is None:
-            (features,) = self._kit.extract([candidate.sch])
+            (features,) = self._context.extract([candidate.sch])
         if features is not None:
             self._learn(measurement.trace, measurement.latency, features)
 
     def _learn(self, trace: str, latency: float, features: np.ndarray) -> None:
-        self._kit.model.add(self._task.key.workload, trace, latency, features)
+        self._context.model.add(self._task.key.workload, trace, latency, features)

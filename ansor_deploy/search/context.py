@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..target import Target
 
 
-class SearchKit:
+class SearchContext:
     """Shared by the searches of all tasks of a run, on one target.
 
     seed: of every random choice. model: by default a new one, that nothing keeps. warn: is told of
@@ -72,14 +72,14 @@ class SearchKit:
         return None if found is None else encode(found)
 
 
-def open_kit(
+def open_context(
     registry: Registry,
     target: Target,
     rules: Sequence[Rule],
     seed: int,
     warn: Callable[[str], None] = lambda message: None,
-) -> SearchKit:
-    """A kit whose cost model knows all that the registry has measured for the target.
+) -> SearchContext:
+    """A context whose cost model knows all that the registry has measured for the target.
 
     Neighbours are looked up when they are asked for, in the registry as it then is.
     """
@@ -95,7 +95,7 @@ def open_kit(
         return nearest({task.key: task.workload}, registry, VERSION).get(task.key, ())
 
     relatives = experiences(registry, target.fingerprint)
-    return SearchKit(target, rules, seed, model, warn, neighbours, relatives)
+    return SearchContext(target, rules, seed, model, warn, neighbours, relatives)
 
 
 def model_path(registry: Path, target: Target) -> Path:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..registry.keys import TaskKey
     from ..registry.store import Registry
     from ..report import Report
-    from ..request import Budget, Session
+    from ..request import Budget, Request
     from .scheduler import Round
 
 POLL_SECONDS = 1.0  # between two looks at a task that another process is tuning
@@ -37,7 +37,7 @@ class Tuned:
 
 
 def tune_plan(
-    plan: Plan, session: Session, registry: Registry, report: Report, place: Place
+    plan: Plan, request: Request, registry: Registry, report: Report, place: Place
 ) -> Tuned:
     """Tune the plan's misses until they have had enough or the budget ends.
 
@@ -45,26 +45,26 @@ def tune_plan(
     another process is tuning is left to it: the rest is tuned first, and then waited for.
     """
     missing = [row for row in plan.rows if row.status in ("miss", "near")]
-    near = [row for row in missing if row.neighbours and session.reuse == "near"]
-    if not near and (not missing or session.budget.trials == 0):
+    near = [row for row in missing if row.neighbours and request.reuse == "near"]
+    if not near and (not missing or request.budget.trials == 0):
         return Tuned()
     with ExitStack() as stack:
-        measurer = stack.enter_context(open_measurer(session, report, place, stack))
+        measurer = stack.enter_context(open_measurer(request, report, place, stack))
         holder = Holder.here()
         stack.callback(registry.release, holder)
-        turns = _Turns(plan, session, registry, report, measurer, holder)
+        turns = _Turns(plan, request, registry, report, measurer, holder)
         served = turns.serve(near)
         return turns.take([row for row in missing if row.task.key not in served])
 
 
-def open_measurer(session: Session, report: Report, place: Place, stack: ExitStack) -> Measurer:
-    """What builds and measures a session's candidates. stack: closes the farm, if there is one."""
+def open_measurer(request: Request, report: Report, place: Place, stack: ExitStack) -> Measurer:
+    """What builds and measures a request's candidates. stack: closes the farm, if there is one."""
     from ..measure.farm import open_farm
     from ..measure.measurer import Measurer
 
-    farm = stack.enter_context(open_farm(session.farm)) if session.farm else None
+    farm = stack.enter_context(open_farm(request.farm)) if request.farm else None
     return Measurer(
-        session.target, place.sites, session.seed, farm, warn=report.warn, unfit=place.unfit
+        request.target, place.sites, request.seed, farm, warn=report.warn, unfit=place.unfit
     )
 
 
@@ -73,7 +73,7 @@ class _Turns:
     """The goes that a run takes at its tasks: at all that are free, until none is left."""
 
     plan: Plan
-    session: Session
+    request: Request
     registry: Registry
     report: Report
     measurer: Measurer
@@ -108,15 +108,15 @@ class _Turns:
         unserved = {
             row.task.key
             for row in left
-            if not serve(row, self.session, self.registry, self.measurer, self.report)
+            if not serve(row, self.request, self.registry, self.measurer, self.report)
         }
         self.registry.release(self.holder, granted)
         return granted - unserved
 
     def _tune(self, rows: Sequence[PlanRow]) -> None:
-        session = replace(self.session, budget=self._left())
+        request = replace(self.request, budget=self._left())
         tuning = Tuning(
-            self.plan, rows, session, self.registry, self.report, self.measurer, self.holder
+            self.plan, rows, request, self.registry, self.report, self.measurer, self.holder
         )
         try:
             tuning.spend()
@@ -124,7 +124,7 @@ class _Turns:
             self.trials += tuning.trials
             self.rounds += tuning.rounds
             tuning.note_cost()
-            tuning.kit.model.save()
+            tuning.context.model.save()
 
     def _still_missed(self, rows: Sequence[PlanRow]) -> list[PlanRow]:
         """Without those that another process has tuned meanwhile."""
@@ -134,11 +134,11 @@ class _Turns:
         return [
             row
             for row in rows
-            if not (row.task.key in records and settled(enough.get(row.task.key), self.session))
+            if not (row.task.key in records and settled(enough.get(row.task.key), self.request))
         ]
 
     def _left(self) -> Budget:
-        budget = self.session.budget
+        budget = self.request.budget
         trials, seconds = budget.trials, budget.seconds
         if trials is not None:
             trials = max(0, trials - self.trials)

@@ -8,7 +8,7 @@ from .._tvm import VERSION
 from ..measure.outcome import INFRASTRUCTURE
 from ..plan import SERVED
 from ..registry.record import Record, SearchEnd
-from ..search.context import SearchKit
+from ..search.context import SearchContext
 from ..search.refit import refit
 from ..space.default import default_schedule
 from ..space.rule import rule_set, rule_set_digest
@@ -24,27 +24,27 @@ if TYPE_CHECKING:
     from ..registry.record import Provenance
     from ..registry.store import Registry
     from ..report import Report
-    from ..request import Session
+    from ..request import Request
 
 
 def serve(
-    row: PlanRow, session: Session, registry: Registry, measurer: Measurer, report: Report
+    row: PlanRow, request: Request, registry: Registry, measurer: Measurer, report: Report
 ) -> bool:
     """Give a task its nearest neighbour's best schedule; False where it has no record after that.
 
     It is checked against the default schedule and run in turns with it: unless it is surely
     faster, the default schedule becomes the record.
     """
-    task, kit = row.task, _kit(session, report)
-    traces = {dump(default_schedule(task.mod, kit.target, kit.rules).trace): "default"}
-    if (near := _refitted(row, kit)) is not None:
+    task, context = row.task, _context(request, report)
+    traces = {dump(default_schedule(task.mod, context.target, context.rules).trace): "default"}
+    if (near := _refitted(row, context)) is not None:
         traces.setdefault(near, "near")
     default, *_ = traces
     outcomes = measurer.contest(task, list(traces), default)
-    rules = rule_set_digest(kit.rules)
-    made = [provenance(traces[o.trace], o.device, kit.seed, rules) for o in outcomes]
+    rules = rule_set_digest(context.rules)
+    made = [provenance(traces[o.trace], o.device, context.seed, rules) for o in outcomes]
     measurements = [
-        measurement(task.key, o, where, kit.features(task, o.trace))
+        measurement(task.key, o, where, context.features(task, o.trace))
         for o, where in zip(outcomes, made, strict=True)
         if o.error != INFRASTRUCTURE
     ]
@@ -56,18 +56,18 @@ def serve(
     return bool(records)
 
 
-def _kit(session: Session, report: Report) -> SearchKit:
-    rules = rule_set(session.rules, session.target.kind)
-    return SearchKit(session.target, rules, session.seed, warn=report.warn)
+def _context(request: Request, report: Report) -> SearchContext:
+    rules = rule_set(request.rules, request.target.kind)
+    return SearchContext(request.target, rules, request.seed, warn=report.warn)
 
 
-def _refitted(row: PlanRow, kit: SearchKit) -> str | None:
+def _refitted(row: PlanRow, context: SearchContext) -> str | None:
     """Trace of the first neighbour's schedule that fits; None where none does."""
-    sketches = derive(row.task.mod, kit.target, kit.rules).sketches
+    sketches = derive(row.task.mod, context.target, context.rules).sketches
     fitting = (
         candidate
         for neighbour in row.neighbours
-        for _, candidate in refit(sketches, neighbour, kit.target, kit.rules)
+        for _, candidate in refit(sketches, neighbour, context.target, context.rules)
     )
     found = next(fitting, None)
     return dump(found.sch.trace) if found else None

@@ -18,7 +18,7 @@ from ..measure.outcome import INFRASTRUCTURE, Outcome
 from ..registry.leases import Holder
 from ..registry.record import Record
 from ..registry.stale import stale
-from ..search.context import SearchKit
+from ..search.context import SearchContext
 from ..space.default import default_schedule
 from ..space.rule import rule_set
 from ..space.trace import dump
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..registry.record import Provenance
     from ..registry.store import Registry
     from ..report import Report
-    from ..request import Session
+    from ..request import Request
 
 MISFIT = "replay"  # error of a trace that its program does not take
 _MESSAGE_CHARS = 600
@@ -80,7 +80,7 @@ class Retrial:
 
 def revalidate_tasks(
     tasks: Sequence[Task],
-    session: Session,
+    request: Request,
     registry: Registry,
     report: Report,
     place: Place,
@@ -96,7 +96,7 @@ def revalidate_tasks(
     if not wanted:
         return []
     with ExitStack() as stack:
-        measurer = stack.enter_context(open_measurer(session, report, place, stack))
+        measurer = stack.enter_context(open_measurer(request, report, place, stack))
         holder = Holder.here()
         stack.callback(registry.release, holder)
         granted = set(registry.lease([task.key for task in wanted], holder))
@@ -106,7 +106,7 @@ def revalidate_tasks(
                 report.warn(f"{task.name} is being tuned, and left to that process")
                 continue
             report.stage("revalidate", f"{task.name}: {len(found[task.key])} records")
-            made.append(_Trial(task, session, registry, measurer).hold(found[task.key]))
+            made.append(_Trial(task, request, registry, measurer).hold(found[task.key]))
             registry.renew(holder)
     return made
 
@@ -116,7 +116,7 @@ class _Trial:
     """One task before the measurer."""
 
     task: Task
-    session: Session
+    request: Request
     registry: Registry
     measurer: Measurer
 
@@ -151,14 +151,14 @@ class _Trial:
 
     def _keep(self, records: Sequence[Record], outcomes: Sequence[Outcome]) -> list[Record]:
         """All as measurements, so that none is tried again; what is right as records, returned."""
-        kit = SearchKit(self.session.target, ())
+        context = SearchContext(self.request.target, ())
         measured, right = [], []
         for record, outcome in zip(records, outcomes, strict=True):
             if outcome.error == INFRASTRUCTURE:
                 continue
             key, trace, seconds, error = record.key, outcome.trace, outcome.seconds, outcome.error
             where = _where(record.provenance, outcome.device)
-            features = None if error == MISFIT else kit.features(self.task, trace)
+            features = None if error == MISFIT else context.features(self.task, trace)
             measured.append(measurement(key, outcome, where, features))
             if outcome.proof and not error:
                 right.append(Record(key, trace, seconds, outcome.proof, where))
@@ -167,10 +167,10 @@ class _Trial:
 
     def _settle(self, before: Record) -> Record | None:
         """In turns: what is right, what stood before, and the default schedule."""
-        target = self.session.target
-        rules = rule_set(self.session.rules, target.kind)
+        target = self.request.target
+        rules = rule_set(self.request.rules, target.kind)
         default = dump(default_schedule(self.task.mod, target, rules).trace)
-        here = provenance("default", "", self.session.seed)
+        here = provenance("default", "", self.request.seed)
         final = begin_final(self.task, before, default, self.measurer)
         return end_final(final, self.measurer, self.registry, here)
 

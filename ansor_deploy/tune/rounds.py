@@ -15,7 +15,7 @@ from ..measure.outcome import INFRASTRUCTURE
 from ..plan import PlanRow
 from ..registry.record import Record, SearchEnd
 from ..search import Search, open_search
-from ..search.context import SearchKit, open_kit
+from ..search.context import SearchContext, open_context
 from ..space.default import default_schedule
 from ..space.rule import rule_set, rule_set_digest
 from ..space.trace import dump
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..registry.record import Provenance
     from ..registry.store import Registry
     from ..report import Report
-    from ..request import Session
+    from ..request import Request
 
 # Budgets above any that a user asks for: a search that stopped improving is enough for all.
 ALWAYS = 1 << 40
@@ -49,7 +49,7 @@ class _UnderWay:
 
 
 class Tuning:
-    """Spends a session's budget on some rows of a plan, which nobody else is tuning.
+    """Spends a request's budget on some rows of a plan, which nobody else is tuning.
 
     Each batch is in the registry once it is measured, and what is measured of one that is
     interrupted.
@@ -59,14 +59,14 @@ class Tuning:
         self,
         plan: Plan,
         rows: Sequence[PlanRow],
-        session: Session,
+        request: Request,
         registry: Registry,
         report: Report,
         measurer: Measurer,
         holder: Holder,
     ) -> None:
         self.holder = holder
-        self.session, self.registry, self.report = session, registry, report
+        self.request, self.registry, self.report = request, registry, report
         self.measurer = measurer
         spent = registry.trials([row.task.key for row in rows])
         standings = [
@@ -79,9 +79,9 @@ class Tuning:
             for row in rows
         ]
         self.scheduler = Scheduler(
-            standings, session.budget, _fixed(plan, rows), session.objective, session.seed
+            standings, request.budget, _fixed(plan, rows), request.objective, request.seed
         )
-        self.kit = _kit(session, registry, report)
+        self.context = _context(request, registry, report)
         self.before = {row.task.key: row.record for row in rows}
         self.searches: dict[str, Search] = {}
         self.rounds: list[Round] = []
@@ -118,8 +118,8 @@ class Tuning:
         """What the trials took, for the price of the next plan."""
         if self.trials:
             self.registry.add_tuning(
-                self.session.target.fingerprint,
-                self.session.search,
+                self.request.target.fingerprint,
+                self.request.search,
                 self.trials,
                 time.monotonic() - self.began,
                 now(),
@@ -127,7 +127,7 @@ class Tuning:
 
     def _left(self) -> int:
         """Trials that the budget still allows; 0 once its time is over."""
-        budget = self.session.budget
+        budget = self.request.budget
         if budget.seconds is not None and time.monotonic() - self.began >= budget.seconds:
             return 0
         spent = self.trials + self.under_way
@@ -138,7 +138,7 @@ class Tuning:
         check()
         while (left := self._left()) > 0 and (chosen := self.scheduler.next()) is not None:
             standing, why = chosen
-            count = min(BATCH, left, self.session.budget.per_task - standing.trials)
+            count = min(BATCH, left, self.request.budget.per_task - standing.trials)
             if traces := self._propose_safely(standing, max(1, count)):
                 submitted = self.measurer.submit(standing.task, traces, standing.best)
                 standing.busy = True
@@ -200,25 +200,25 @@ class Tuning:
         """One program first, a cheap look at every task: as its relatives tell, or the default."""
         task, workload = standing.task, standing.task.key.workload
         if not standing.measured and not standing.history:
-            if self.session.search != "ansor" or not self.kit.known(task):
+            if self.request.search != "ansor" or not self.context.known(task):
                 return [self._default(task)]
             count = 1
         if workload not in self.searches:
             known = list(self.registry.measurements(task.key.target, task.key))
-            self.searches[workload] = open_search(self.session.search, task, known, self.kit)
+            self.searches[workload] = open_search(self.request.search, task, known, self.context)
         return self.searches[workload].propose(count)
 
     def _default(self, task: Task) -> str:
         """Trace of a task's default schedule."""
-        return dump(default_schedule(task.mod, self.kit.target, self.kit.rules).trace)
+        return dump(default_schedule(task.mod, self.context.target, self.context.rules).trace)
 
     def _keep(self, standing: Standing, outcomes: Sequence[Outcome]) -> None:
         """All outcomes as measurements; those that are right and as good as any as records."""
         searched = standing.task.key.workload in self.searches
-        search = self.session.search if searched else "default"
+        search = self.request.search if searched else "default"
         task, key = standing.task, standing.task.key
         measurements = [
-            measurement(key, o, self._where(search, o.device), self.kit.features(task, o.trace))
+            measurement(key, o, self._where(search, o.device), self.context.features(task, o.trace))
             for o in outcomes
         ]
         best = standing.best if standing.measured else float("inf")
@@ -230,8 +230,8 @@ class Tuning:
         self.registry.add_batch(measurements, records)
 
     def _where(self, search: str = "", device: str = "") -> Provenance:
-        rules = rule_set_digest(self.kit.rules)
-        return provenance(search or self.session.search, device, self.session.seed, rules)
+        rules = rule_set_digest(self.context.rules)
+        return provenance(search or self.request.search, device, self.request.seed, rules)
 
     def _end(self, standing: Standing, created: str) -> SearchEnd:
         final = {"no improvement": ALWAYS, "exhausted": ALWAYS}
@@ -239,10 +239,10 @@ class Tuning:
         return SearchEnd(
             key=standing.task.key,
             tvm=VERSION,
-            search=self.session.search,
+            search=self.request.search,
             trials=standing.trials,
             reason=reason,
-            enough_for=final.get(reason, self.session.budget.per_task),
+            enough_for=final.get(reason, self.request.budget.per_task),
             created=created,
         )
 
@@ -260,8 +260,8 @@ class Tuning:
         elapsed = time.monotonic() - self.began
         total = min(self.trials + self.scheduler.trials_left(), self.trials + self._left())
         left = elapsed / self.trials * max(0, total - self.trials)
-        if self.session.budget.seconds is not None:
-            left = min(left, max(0.0, self.session.budget.seconds - elapsed))
+        if self.request.budget.seconds is not None:
+            left = min(left, max(0.0, self.request.budget.seconds - elapsed))
         return Progress(
             task=standing.task.name,
             trials=self.trials,
@@ -275,9 +275,9 @@ class Tuning:
         )
 
 
-def _kit(session: Session, registry: Registry, report: Report) -> SearchKit:
-    rules = rule_set(session.rules, session.target.kind)
-    return open_kit(registry, session.target, rules, session.seed, report.warn)
+def _context(request: Request, registry: Registry, report: Report) -> SearchContext:
+    rules = rule_set(request.rules, request.target.kind)
+    return open_context(registry, request.target, rules, request.seed, report.warn)
 
 
 def _fixed(plan: Plan, tuned: Sequence[PlanRow]) -> list[float]:

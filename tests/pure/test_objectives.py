@@ -104,8 +104,8 @@ def test_missed_goals_are_told():
 def test_tune_tells_every_decision_and_whether_the_goal_was_met(goal, code, tmp_path, monkeypatch):
     given = []
 
-    def tune(models, session, report):
-        given.append(session.objective)
+    def tune(models, request, report):
+        given.append(request.objective)
         rounds = (Round("conv2d", "a1", 16, "first look", 1.5, 2.5),)
         return TuneResult(1, 0, 1, 0, 16, 1.0, 2.5, (2.5,), rounds)
 

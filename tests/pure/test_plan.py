@@ -10,7 +10,7 @@ from ansor_deploy.plan import SECONDS_PER_TRIAL, make_plan
 from ansor_deploy.registry.record import SearchEnd
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.report.text import stale_lines
-from ansor_deploy.request import EFFORTS, Budget, Session
+from ansor_deploy.request import EFFORTS, Budget, Request
 
 WHEN = "2026-01-31T12:00:00Z"
 
@@ -28,8 +28,8 @@ def task(number, weight=1):
 
 
 def plan(registry, *tasks, budget=None):
-    session = Session(TARGET, registry.path, budget or Budget())
-    return make_plan(["model.onnx"], tasks, registry, session, TVM)
+    request = Request(TARGET, registry.path, budget or Budget())
+    return make_plan(["model.onnx"], tasks, registry, request, TVM)
 
 
 def end(number, trials, enough_for=None):
@@ -175,7 +175,7 @@ def test_each_model_has_its_own_latency(registry):
     for number, seconds in enumerate((1e-3, 4e-3)):
         tuned(registry, number, seconds)
     tasks = [replace(task(0, weight=3), weights=(1, 2)), replace(task(1), weights=(0, 1))]
-    session = Session(TARGET, registry.path, Budget())
-    made = make_plan(["a.onnx", "b.onnx"], tasks, registry, session, TVM)
+    request = Request(TARGET, registry.path, Budget())
+    made = make_plan(["a.onnx", "b.onnx"], tasks, registry, request, TVM)
     assert made.latencies == pytest.approx((1e-3, 6e-3))
     assert made.latency == pytest.approx(sum(made.latencies))

@@ -10,7 +10,7 @@ import pytest
 from helpers.registry_samples import TARGET
 
 from ansor_deploy.artifact.depfile import input_files, write_depfile
-from ansor_deploy.request import Session
+from ansor_deploy.request import Request
 
 ODD = ["plain.onnx", "a b.onnx", "pri$e.onnx", "größe.onnx", "a#b.lock", "back\\ slash.toml"]
 
@@ -31,7 +31,7 @@ def test_an_equal_depfile_is_left_alone(tmp_path):
 
 
 def test_the_registry_is_no_input(tmp_path):
-    session = Session(
+    request = Request(
         TARGET,
         tmp_path / "r.db",
         lock=Path("r.lock"),
@@ -39,11 +39,11 @@ def test_the_registry_is_no_input(tmp_path):
         rules=(Path("rule.py"),),
     )
     manifest = {"model": {"external": [{"file": "w.bin"}]}}
-    names = [str(path) for path in input_files(Path("in/m.onnx"), manifest, session)]
+    names = [str(path) for path in input_files(Path("in/m.onnx"), manifest, request)]
     told = ["in/m.onnx", "in/w.bin", "r.lock", "board.toml", "ansor-deploy.toml", "rule.py"]
     assert names[:6] == told
     assert [Path(name).name for name in names[6:]] == ["__init__.py", "__init__.py"]
-    bare = dataclasses.replace(session, lock=None)
+    bare = dataclasses.replace(request, lock=None)
     assert Path("r.lock") not in input_files(Path("in/m.onnx"), manifest, bare)
 
 

@@ -154,7 +154,7 @@ def test_budgets():
 # What reaches the engine
 
 
-def test_build_passes_a_session(model, monkeypatch):
+def test_build_passes_a_request(model, monkeypatch):
     seen = []
 
     def build(*arguments):
@@ -167,10 +167,10 @@ def test_build_passes_a_session(model, monkeypatch):
     words = ["--trials", "7", "--input-shape", "x=1,2", "--seed", "3", "--registry", "r.db"]
     result = invoke("build", "net.onnx", *words)
     assert result.exit_code == 0, result.output
-    path, output, session, _ = seen
+    path, output, request, _ = seen
     assert (path, output) == (Path("net.onnx"), Path("net.so"))
-    assert (session.target.name, session.registry, session.seed) == ("host", Path("r.db"), 3)
-    assert (session.input_shapes, session.budget.trials) == ({"x": (1, 2)}, 7)
+    assert (request.target.name, request.registry, request.seed) == ("host", Path("r.db"), 3)
+    assert (request.input_shapes, request.budget.trials) == ({"x": (1, 2)}, 7)
 
 
 def test_the_project_chooses_target_and_registry(model, monkeypatch):
@@ -178,8 +178,8 @@ def test_the_project_chooses_target_and_registry(model, monkeypatch):
     monkeypatch.setattr(pipeline, "plan", lambda *given: seen.append(given) or empty_plan())
     (model.parent / "ansor-deploy.toml").write_text('target = "rpi3"\nregistry = "team.db"\n')
     assert invoke("plan", "net.onnx").exit_code == 0
-    session = seen[0][1]
-    assert (session.target.name, session.registry) == ("rpi3", model.parent / "team.db")
+    request = seen[0][1]
+    assert (request.target.name, request.registry) == ("rpi3", model.parent / "team.db")
 
 
 def empty_plan():

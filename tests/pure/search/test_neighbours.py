@@ -12,7 +12,7 @@ from ansor_deploy.registry.keys import TaskKey
 from ansor_deploy.registry.record import SearchEnd, Workload
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.report.text import near_lines, plan_summary
-from ansor_deploy.request import Budget, Session
+from ansor_deploy.request import Budget, Request
 from ansor_deploy.search.neighbours import FARTHEST, NEAREST, OTHER_WINDOW, distance, nearest
 from ansor_deploy.system.digest import sha256
 
@@ -72,8 +72,8 @@ def near(registry, workload):
 
 def planned(registry, *workloads, reuse="exact", budget=None):
     tasks = [Task(f"task {n}", key(w), w, 1, mod=None) for n, w in enumerate(workloads)]
-    session = Session(TARGET, registry.path, budget or Budget(), reuse=reuse)
-    return make_plan(["model.onnx"], tasks, registry, session, TVM)
+    request = Request(TARGET, registry.path, budget or Budget(), reuse=reuse)
+    return make_plan(["model.onnx"], tasks, registry, request, TVM)
 
 
 # Distance

@@ -20,7 +20,7 @@ from ansor_deploy.model.tasks import task_of
 from ansor_deploy.project import shipped
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.report.plain import QuietReport
-from ansor_deploy.request import Budget, Session
+from ansor_deploy.request import Budget, Request
 from ansor_deploy.space.default import default_schedule
 from ansor_deploy.space.trace import dump
 from ansor_deploy.system.worker import WorkerFailure
@@ -177,13 +177,13 @@ def test_what_was_measured_of_a_batch_whose_board_is_lost_is_kept(boards, monkey
     weight = {"w": randn(0, 64, 64)}
     net = model([node("MatMul", "x w", "y")], {"x": (64, 64)}, constants=weight)
     onnx.save(net, tmp_path / "net.onnx")
-    session = Session(TARGET, tmp_path / "r.db", Budget(trials=17))
+    request = Request(TARGET, tmp_path / "r.db", Budget(trials=17))
     left.lives = 1 + measuring.CHUNK + 2
-    with Registry.open(session.registry, write=True) as registry:
-        prepared = intake.read([tmp_path / "net.onnx"], session, registry, QuietReport())
-        planned = pipeline._plan(prepared, session, registry)
+    with Registry.open(request.registry, write=True) as registry:
+        prepared = intake.read([tmp_path / "net.onnx"], request, registry, QuietReport())
+        planned = pipeline._plan(prepared, request, registry)
         with pytest.raises(DeviceLost, match="no device is left"):
-            tune_plan(planned, session, registry, QuietReport(), Place("left", (left,)))
+            tune_plan(planned, request, registry, QuietReport(), Place("left", (left,)))
         assert registry.stats()["measurements"] == 1 + measuring.CHUNK
 
 
@@ -192,14 +192,14 @@ def test_what_was_measured_on_every_lost_board_is_kept(boards, monkeypatch, tmp_
     weights = {"v": randn(0, 64, 64), "w": randn(0, 64, 96)}
     nodes = [node("MatMul", "x v", "z"), node("MatMul", "z w", "y")]
     onnx.save(model(nodes, {"x": (64, 64)}, constants=weights), tmp_path / "net.onnx")
-    session = Session(TARGET, tmp_path / "r.db", Budget(trials=34))
+    request = Request(TARGET, tmp_path / "r.db", Budget(trials=34))
     for board in boards:
         board.lives = 1 + measuring.CHUNK + 2
-    with Registry.open(session.registry, write=True) as registry:
-        prepared = intake.read([tmp_path / "net.onnx"], session, registry, QuietReport())
-        planned = pipeline._plan(prepared, session, registry)
+    with Registry.open(request.registry, write=True) as registry:
+        prepared = intake.read([tmp_path / "net.onnx"], request, registry, QuietReport())
+        planned = pipeline._plan(prepared, request, registry)
         with pytest.raises(DeviceLost, match="no device is left"):
-            tune_plan(planned, session, registry, QuietReport(), Place("both", tuple(boards)))
+            tune_plan(planned, request, registry, QuietReport(), Place("both", tuple(boards)))
         assert registry.stats()["measurements"] == 2 + 2 * measuring.CHUNK
 
 

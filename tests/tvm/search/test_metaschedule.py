@@ -13,7 +13,7 @@ from ansor_deploy.measure.outcome import Outcome
 from ansor_deploy.model.tasks import _task
 from ansor_deploy.registry.record import Measurement, Provenance
 from ansor_deploy.search import metaschedule, open_search
-from ansor_deploy.search.context import SearchKit
+from ansor_deploy.search.context import SearchContext
 from ansor_deploy.space.canonical_text import canonical_text, parse
 from ansor_deploy.space.default import default_schedule
 from ansor_deploy.space.trace import dump, replay
@@ -40,7 +40,7 @@ def task():
 @pytest.fixture(scope="module")
 def proposed(task):
     """A search without a past, its first two batches, and what was told of the first."""
-    search = open_search("metaschedule", task, [], SearchKit(HOST, (), seed=0))
+    search = open_search("metaschedule", task, [], SearchContext(HOST, (), seed=0))
     first = search.propose(8)
     search.observe([outcome(number, text) for number, text in enumerate(first)])
     return search, first, search.propose(8)
@@ -91,7 +91,7 @@ def test_the_cost_model_has_seen_the_outcomes(proposed):
 def test_what_was_measured_before_is_not_proposed_again(task, proposed):
     _, first, _ = proposed
     known = [measured(task, text, "metaschedule") for text in first]
-    search = open_search("metaschedule", task, known, SearchKit(HOST, (), seed=0))
+    search = open_search("metaschedule", task, known, SearchContext(HOST, (), seed=0))
     batch = search.propose(8)
     assert batch
     assert not set(first) & set(batch)
@@ -105,7 +105,7 @@ def test_a_default_schedule_among_the_known_does_no_harm(task, proposed):
         measured(task, first[0], "metaschedule"),
         measured(task, first[1], "metaschedule", error="crash"),
     ]
-    search = open_search("metaschedule", task, known, SearchKit(HOST, (), seed=1))
+    search = open_search("metaschedule", task, known, SearchContext(HOST, (), seed=1))
     batch = search.propose(8)
     assert batch
     assert default not in batch
@@ -116,11 +116,11 @@ def test_a_default_schedule_among_the_known_does_no_harm(task, proposed):
 
 def test_a_damaged_trace_among_the_known_is_passed_over(task):
     known = [measured(task, text, "metaschedule") for text in ("{}", "nonsense", "[[],[]]")]
-    assert open_search("metaschedule", task, known, SearchKit(HOST, (), seed=2)).propose(2)
+    assert open_search("metaschedule", task, known, SearchContext(HOST, (), seed=2)).propose(2)
 
 
 def test_being_told_of_the_default_schedule_does_no_harm(task):
-    search = open_search("metaschedule", task, [], SearchKit(HOST, (), seed=3))
+    search = open_search("metaschedule", task, [], SearchContext(HOST, (), seed=3))
     search.observe([Outcome(dump(default_schedule(task.mod, HOST).trace), SECONDS)])
     batch = search.propose(4)
     assert batch
@@ -129,4 +129,4 @@ def test_being_told_of_the_default_schedule_does_no_harm(task):
 
 def test_a_search_that_is_not_there_is_a_usage_error(task):
     with pytest.raises(UsageError, match="no search is called"):
-        open_search("nonsense", task, [], SearchKit(HOST, (), seed=0))
+        open_search("nonsense", task, [], SearchContext(HOST, (), seed=0))

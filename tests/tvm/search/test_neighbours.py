@@ -14,9 +14,9 @@ from ansor_deploy.plan import SERVED, make_plan
 from ansor_deploy.registry.record import Measurement, Provenance, Record, SearchEnd
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.report.plain import QuietReport
-from ansor_deploy.request import Session
+from ansor_deploy.request import Request
 from ansor_deploy.search import open_search
-from ansor_deploy.search.context import open_kit
+from ansor_deploy.search.context import open_context
 from ansor_deploy.search.features import decode_choices
 from ansor_deploy.search.genome import Genome, build, recover, templates
 from ansor_deploy.search.mutate import resample
@@ -237,8 +237,8 @@ def test_neighbours_are_of_the_same_family_and_target(registry):
 
 
 def proposed(registry, made, count=BATCH):
-    kit = open_kit(registry, HOST, RULES, 0)
-    return open_search("ansor", made, [], kit).propose(count)
+    context = open_context(registry, HOST, RULES, 0)
+    return open_search("ansor", made, [], context).propose(count)
 
 
 def test_a_search_starts_with_what_its_neighbours_ended_with(registry):
@@ -279,19 +279,19 @@ def test_a_task_that_was_searched_goes_on_where_it_was(registry):
     tuned(registry, new, list(dict.fromkeys(drawn(new, 6)))[:3])
     known = list(registry.measurements(HOST.fingerprint, new.key))
     assert len(known) == 3
-    before = open_search("ansor", new, known, open_kit(registry, HOST, RULES, 0)).propose(BATCH)
+    before = open_search("ansor", new, known, open_context(registry, HOST, RULES, 0)).propose(BATCH)
     tuned(registry, old, drawn(old, 1, seed=5))
-    after = open_search("ansor", new, known, open_kit(registry, HOST, RULES, 0)).propose(BATCH)
+    after = open_search("ansor", new, known, open_context(registry, HOST, RULES, 0)).propose(BATCH)
     assert before == after
 
 
 def learnt(registry, made, count=32):
     """As if some programs had been measured, of which those with wide tiles were twice as fast."""
     tuned(registry, made, [default_trace(made)])
-    kit = open_kit(registry, HOST, RULES, 0)
+    context = open_context(registry, HOST, RULES, 0)
     where = Provenance("0.1", VERSION, "ansor", "here", 0, WHEN)
-    for trace in open_search("ansor", made, [], kit).propose(count):
-        features = kit.features(made, trace)
+    for trace in open_search("ansor", made, [], context).propose(count):
+        features = context.features(made, trace)
         seconds = (1e-3 * (2 - is_wide(features)),)
         registry.add_batch([Measurement(made.key, trace, seconds, "", "", where, features)], [])
 
@@ -306,9 +306,9 @@ def test_what_was_measured_of_other_sizes_ranks_a_tasks_first_programs(registry)
     registry.add_workloads([new.workload])
     for size in (12, 28, 56):
         learnt(registry, task(conv2d(size, 16, 32)))
-    kit = open_kit(registry, HOST, RULES, 0)
-    batch = open_search("ansor", new, [], kit).propose(BATCH)
-    wide = [is_wide(kit.features(new, trace)) for trace in batch]
+    context = open_context(registry, HOST, RULES, 0)
+    batch = open_search("ansor", new, [], context).propose(BATCH)
+    wide = [is_wide(context.features(new, trace)) for trace in batch]
     assert 2 <= sum(wide) < BATCH
     assert all(wide[: sum(wide) - 1])  # one in twenty is chosen by chance
 
@@ -321,15 +321,15 @@ def near_row(registry):
     old, new = task(conv2d(28, 16, 32)), task(conv2d(14, 16, 32))
     registry.add_workloads([new.workload])
     tuned(registry, old, drawn(old, 3))
-    session = Session(HOST, registry.path, reuse="near")
-    (row,) = make_plan(["m.onnx"], [new], registry, session, VERSION).rows
+    request = Request(HOST, registry.path, reuse="near")
+    (row,) = make_plan(["m.onnx"], [new], registry, request, VERSION).rows
     assert (row.status, row.trials) == ("near", 0)
-    return row, session
+    return row, request
 
 
 def test_a_near_task_is_served_by_what_is_checked_and_faster(registry, near_row, measurer):
-    row, session = near_row
-    assert serve(row, session, registry, measurer, QuietReport())
+    row, request = near_row
+    assert serve(row, request, registry, measurer, QuietReport())
     record = registry.best([row.task.key], VERSION)[row.task.key]
     assert record.proof["oracle"] == "default"
     made = list(registry.measurements(HOST.fingerprint, row.task.key))
@@ -338,7 +338,7 @@ def test_a_near_task_is_served_by_what_is_checked_and_faster(registry, near_row,
     assert record.trace in {one.trace for one in made}
     assert all(one.features for one in made)
     assert registry.enough_for([row.task.key], VERSION) == {row.task.key: SERVED}
-    again = make_plan(["m.onnx"], [row.task], registry, session, VERSION)
+    again = make_plan(["m.onnx"], [row.task], registry, request, VERSION)
     assert again.count("hit") == 1
 
 
@@ -346,9 +346,9 @@ def test_where_nothing_fits_the_default_schedule_serves(registry, measurer):
     old, new = task(matmul(64, 32, 48)), task(matmul(32, 32, 48))
     registry.add_workloads([new.workload])
     tuned(registry, old, ["[[],[]]"])
-    session = Session(HOST, registry.path, reuse="near")
-    (row,) = make_plan(["m.onnx"], [new], registry, session, VERSION).rows
-    assert serve(row, session, registry, measurer, QuietReport())
+    request = Request(HOST, registry.path, reuse="near")
+    (row,) = make_plan(["m.onnx"], [new], registry, request, VERSION).rows
+    assert serve(row, request, registry, measurer, QuietReport())
     record = registry.best([new.key], VERSION)[new.key]
     assert (record.trace, record.provenance.search) == (default_trace(new), "default")
 

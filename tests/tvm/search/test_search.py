@@ -18,7 +18,7 @@ from ansor_deploy.model.tasks import _task
 from ansor_deploy.registry.record import Measurement, Provenance
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.search import evolution, open_search
-from ansor_deploy.search.context import SearchKit, model_path, open_kit
+from ansor_deploy.search.context import SearchContext, model_path, open_context
 from ansor_deploy.search.features import LENGTH, Extractor, decode
 from ansor_deploy.search.genome import Genome, build, recover, templates
 from ansor_deploy.search.mutate import resample
@@ -77,9 +77,9 @@ def measurer(conv, recording):
     return ReplayMeasurer(((conv.key.workload, o) for o in recording), otherwise)
 
 
-def searched(task, measurer, batches=3, seed=0, known=(), kit=None):
+def searched(task, measurer, batches=3, seed=0, known=(), context=None):
     """The batches that a search proposes, with what the replay answers."""
-    search = open_search("ansor", task, known, kit or SearchKit(HOST, RULES, seed))
+    search = open_search("ansor", task, known, context or SearchContext(HOST, RULES, seed))
     found = []
     for _ in range(batches):
         outcomes = measurer.measure(task, search.propose(BATCH))
@@ -138,15 +138,15 @@ def test_a_restart_proposes_nothing_that_the_registry_holds(conv, measurer, run,
     with Registry.open(tmp_path / "registry.db") as registry:
         registry.add_target(HOST)
         registry.add_workloads([conv.workload])
-        kit = open_kit(registry, HOST, RULES, 0)
-        rows = [measured(conv, o, kit.features(conv, o.trace)) for o in flat(run)]
+        context = open_context(registry, HOST, RULES, 0)
+        rows = [measured(conv, o, context.features(conv, o.trace)) for o in flat(run)]
         registry.add_batch(rows, [])
-        kit = open_kit(registry, HOST, RULES, 0)
-        assert kit.model.trained
-        assert kit.model.programs == len(rows)
+        context = open_context(registry, HOST, RULES, 0)
+        assert context.model.trained
+        assert context.model.programs == len(rows)
         known = list(registry.measurements(HOST.fingerprint, conv.key))
         assert known == rows
-        again = flat(searched(conv, measurer, batches=2, known=known, kit=kit))
+        again = flat(searched(conv, measurer, batches=2, known=known, context=context))
     assert again
     assert not {o.trace for o in again} & {o.trace for o in flat(run)}
 
@@ -155,13 +155,13 @@ def test_the_model_is_kept_beside_the_registry(conv, run, tmp_path):
     with Registry.open(tmp_path / "registry.db") as registry:
         registry.add_target(HOST)
         registry.add_workloads([conv.workload])
-        kit = open_kit(registry, HOST, RULES, 0)
-        registry.add_batch([measured(conv, o, kit.features(conv, o.trace)) for o in run[0]], [])
-        open_kit(registry, HOST, RULES, 0).model.save()
+        context = open_context(registry, HOST, RULES, 0)
+        registry.add_batch([measured(conv, o, context.features(conv, o.trace)) for o in run[0]], [])
+        open_context(registry, HOST, RULES, 0).model.save()
         path = model_path(registry.path, HOST)
         assert path.is_file()
         assert path.parent.name == "registry.db.models"
-        assert open_kit(registry, HOST, RULES, 0).model.trained
+        assert open_context(registry, HOST, RULES, 0).model.trained
 
 
 def test_what_was_measured_is_recovered_as_decisions(conv, run):
@@ -188,12 +188,12 @@ def test_every_structure_of_a_rule_takes_the_decisions_that_it_is_given():
 @pytest.mark.parametrize("trace", ["", "{}", "[]", "[[],[]]", "[[],[[0,99]]]", "nonsense"])
 def test_a_trace_of_no_sketch_is_known_but_not_recovered(conv, trace):
     assert recover(derive(conv.mod, HOST, RULES).sketches, trace) is None
-    search = open_search("ansor", conv, [measured(conv, Outcome(trace, (1.0,)))], _kit())
+    search = open_search("ansor", conv, [measured(conv, Outcome(trace, (1.0,)))], _context())
     assert search.propose(1)
 
 
 def test_failures_do_not_stop_it(conv):
-    search = open_search("ansor", conv, [], _kit())
+    search = open_search("ansor", conv, [], _context())
     for error in ("build", "timeout", "wrong-output"):
         proposed = search.propose(BATCH)
         assert proposed
@@ -201,12 +201,12 @@ def test_failures_do_not_stop_it(conv):
 
 
 def test_what_it_did_not_propose_or_was_not_measured_teaches_nothing(conv):
-    kit = _kit()
-    search = open_search("ansor", conv, [], kit)
+    context = _context()
+    search = open_search("ansor", conv, [], context)
     traces = search.propose(BATCH)
     search.observe([Outcome("[[],[]]", (1.0,))])
     search.observe([Outcome(trace, error=UNMEASURED) for trace in traces])
-    assert kit.model.programs == 0
+    assert context.model.programs == 0
 
 
 def test_a_rule_that_raises_on_some_decisions_costs_only_those(conv):
@@ -216,20 +216,20 @@ def test_a_rule_that_raises_on_some_decisions_costs_only_those(conv):
         return [state]
 
     moody = replace(RULES[0], name="moody", applies=lambda *_: Apply(), apply=apply)
-    kit = SearchKit(HOST, (*[r for r in RULES if r.name != "skip"], moody))
-    search = open_search("ansor", task_of(softmax(8, 64)), [], kit)
+    context = SearchContext(HOST, (*[r for r in RULES if r.name != "skip"], moody))
+    search = open_search("ansor", task_of(softmax(8, 64)), [], context)
     assert isinstance(search.propose(BATCH), list)
 
 
 def test_without_any_sketch_there_is_nothing_to_propose(conv):
-    assert open_search("ansor", conv, [], SearchKit(HOST, ())).propose(BATCH) == []
+    assert open_search("ansor", conv, [], SearchContext(HOST, ())).propose(BATCH) == []
 
 
 def test_a_sketch_whose_first_programs_were_slow_has_its_look(monkeypatch):
     monkeypatch.setattr(evolution, "LOOK", 10)
     task, rules = task_of(matmul(64, 64, 64)), [r for r in RULES if r.name != "register-tile"]
     sketches = derive(task.mod, HOST, rules).sketches
-    search = open_search("ansor", task, [], SearchKit(HOST, rules))
+    search = open_search("ansor", task, [], SearchContext(HOST, rules))
     looks = Counter()
     for _ in range(7):
         batch = search.propose(BATCH)
@@ -245,7 +245,7 @@ def test_a_sketch_whose_first_programs_were_slow_has_its_look(monkeypatch):
 
 def test_a_small_space_is_exhausted_and_not_repeated():
     task = task_of(matmul(2, 2, 2))
-    search = open_search("ansor", task, [], _kit())
+    search = open_search("ansor", task, [], _context())
     found = []
     for _ in range(30):
         batch = search.propose(BATCH)
@@ -279,10 +279,10 @@ def test_a_program_that_cannot_be_lowered_has_no_features(conv):
 
 
 def test_the_kit_has_features_of_programs_that_it_never_proposed(conv):
-    kit = _kit()
+    context = _context()
     trace = dump(derive(conv.mod, HOST, RULES).sketches[0].program(Guess()).sch.trace)
-    assert len(decode(kit.features(conv, trace))) > 0
-    assert kit.features(conv, "nonsense") is None
+    assert len(decode(context.features(conv, trace))) > 0
+    assert context.features(conv, "nonsense") is None
 
 
 def test_a_recording_is_read_back_from_its_file(conv, measurer, recording, tmp_path):
@@ -313,8 +313,8 @@ def test_a_registry_is_a_recording(conv, run, tmp_path):
     assert [answer.latency for answer in answers] == [outcome.latency for outcome in run[0]]
 
 
-def _kit():
-    return SearchKit(HOST, RULES)
+def _context():
+    return SearchContext(HOST, RULES)
 
 
 def _refusing(extract, bad):

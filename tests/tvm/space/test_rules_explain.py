@@ -15,7 +15,7 @@ from helpers.programs import PROGRAMS
 
 from ansor_deploy.model.tasks import extract
 from ansor_deploy.search import open_search
-from ansor_deploy.search.context import SearchKit
+from ansor_deploy.search.context import SearchContext
 from ansor_deploy.space.rule import rule_set, shipped_rules
 from ansor_deploy.space.sketch import MAX_SKETCHES, derive
 from ansor_deploy.space.state import Guess, Replay
@@ -146,9 +146,11 @@ def test_a_rule_that_fails_under_some_choices_only_is_a_misfit(tmp_path):
 
 def test_the_search_warns_of_a_bad_rule(tmp_path):
     warnings = []
-    kit = SearchKit(HOST, rules_with(tmp_path, BAD["apply raises later"][0]), warn=warnings.append)
+    context = SearchContext(
+        HOST, rules_with(tmp_path, BAD["apply raises later"][0]), warn=warnings.append
+    )
     (task,) = extract(built.imported(SMALL).mod, HOST).values()
-    search = open_search("ansor", task, [], kit)
+    search = open_search("ansor", task, [], context)
     assert search.propose(2)
     assert len(warnings) == 1
     assert "mine raised KeyError" in warnings[0]

@@ -22,7 +22,7 @@ from ansor_deploy.registry.leases import Holder
 from ansor_deploy.registry.record import Record
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.report.plain import PlainReport, QuietReport
-from ansor_deploy.request import Session
+from ansor_deploy.request import Request
 from ansor_deploy.space.default import default_schedule
 from ansor_deploy.space.trace import dump
 from ansor_deploy.target import load_target
@@ -153,10 +153,10 @@ class Board(LocalSite):
 
 def test_they_are_tried_where_the_code_will_run(old, task, records):
     old.add_batch([], [aged(records[0])])
-    session, board = Session(HOST, old.path), Board()
+    request, board = Request(HOST, old.path), Board()
     with closing(board):
         place = Place("board", (board,))
-        (made,) = revalidate_tasks([task], session, old, QuietReport(), place, most=1)
+        (made,) = revalidate_tasks([task], request, old, QuietReport(), place, most=1)
     assert made.right == 1
     # The default schedule may have won the contest: it is a record, too.
     kept = {record.trace: record.provenance for record in old.top(task.key, VERSION, 9)}
@@ -172,8 +172,8 @@ def test_what_another_process_tunes_is_left_to_it(old, task, records, capsys):
     old.add_batch([], [aged(records[0])])
     with Registry.open(old.path) as other:
         other.lease([task.key], Holder.here())
-        session = Session(HOST, old.path)
-        assert revalidate_tasks([task], session, old, PlainReport(), Place("host"), most=1) == []
+        request = Request(HOST, old.path)
+        assert revalidate_tasks([task], request, old, PlainReport(), Place("host"), most=1) == []
     assert "is being tuned" in capsys.readouterr().err
 
 
