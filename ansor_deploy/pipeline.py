@@ -20,13 +20,13 @@ from .artifact import outputs
 from .artifact.files import output_paths, read_manifest
 from .devices.machine import Place, cannot_run, check_buildable, open_place, runs_here
 from .errors import AnsorError, DeviceError, UsageError
-from .plan import Plan, make_plan
 from .registry.store import Registry
 from .report import Report
 from .request import BuildResult, Request, TuneResult
 from .system.interrupt import check
 from .target import built_for
 from .tune.known import adopt, note, read, with_indexes
+from .tune.plan import Plan, make_plan
 
 if TYPE_CHECKING:
     from .build.verify import Library, Verification

@@ -35,7 +35,6 @@ from ansor_deploy.measure.outcome import UNMEASURED, Outcome
 from ansor_deploy.measure.replay import ReplayMeasurer
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.pipeline import plan, tune
-from ansor_deploy.plan import Plan, PlanRow
 from ansor_deploy.registry.record import Measurement
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.report.plain import QuietReport
@@ -44,6 +43,7 @@ from ansor_deploy.search import Search, open_search
 from ansor_deploy.search.context import SearchContext, open_context
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.target import Target
+from ansor_deploy.tune.plan import Plan, PlanRow
 from ansor_deploy.tune.winner import MARGIN
 from benchmarks import searching, spaces, zoo
 from benchmarks.spaces import Space

@@ -20,7 +20,7 @@ from ..system.jobserver import threads
 from ..codegen.linker import export, linker_name
 from .lock import lock_digest
 from ..devices.machine import Place, runs_here
-from ..plan import impacts, latencies
+from ..tune.plan import impacts, latencies
 from ..registry.keys import TaskKey
 from ..registry.record import Record
 from ..space.rule import rule_set

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import MissingRecordError
-from ..plan import SERVED
+from ..tune.plan import SERVED
 from ..registry.keys import TaskKey
 from ..system.digest import canonical_json, sha256
 from ..registry.lock import Lock, read_lock, write_lock

@@ -13,7 +13,7 @@ from ..artifact.files import read_manifest
 from ..artifact.outputs import previous
 from ..errors import AnsorError
 from ..model.digest import digest
-from ..plan import settled
+from ..tune.plan import settled
 from ..registry.keys import TaskKey
 from ..system.digest import canonical_json, sha256
 from ..registry.store import Registry

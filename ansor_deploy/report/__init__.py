@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from ..build.verify import Comparison, Verification
-    from ..plan import Plan
+    from ..tune.plan import Plan
     from ..tune.scheduler import Progress
 
 

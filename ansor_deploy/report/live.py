@@ -17,7 +17,7 @@ from . import text
 
 if TYPE_CHECKING:
     from ..build.verify import Comparison, Verification
-    from ..plan import Plan, PlanRow
+    from ..tune.plan import Plan, PlanRow
 
 ROWS = 15
 STATUS_STYLES = {"hit": "green", "near": "cyan", "miss": "", "skip": "dim"}

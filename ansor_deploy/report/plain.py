@@ -12,7 +12,7 @@ from . import text
 
 if TYPE_CHECKING:
     from ..build.verify import Comparison, Verification
-    from ..plan import Plan
+    from ..tune.plan import Plan
 
 ROWS = 15
 

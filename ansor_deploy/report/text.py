@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..build.verify import Comparison, Verification
-    from ..plan import Plan, PlanRow
     from ..request import TuneResult
+    from ..tune.plan import Plan, PlanRow
 
     Cells = tuple[str, ...]
 

@@ -8,9 +8,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..plan import SERVED
 from ..registry.lock import read_lock
 from ..registry.record import SearchEnd
+from .plan import SERVED
 
 if TYPE_CHECKING:
     from ..model.prepare import Prepared

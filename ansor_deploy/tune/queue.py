@@ -9,19 +9,19 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from .._tvm import VERSION
-from ..plan import settled
 from ..registry.leases import Holder
+from .plan import settled
 from .reuse import serve
 from .rounds import Tuning
 
 if TYPE_CHECKING:
     from ..devices.machine import Place
     from ..measure.measurer import Measurer
-    from ..plan import Plan, PlanRow
     from ..registry.keys import TaskKey
     from ..registry.store import Registry
     from ..report import Report
     from ..request import Budget, Request
+    from .plan import Plan, PlanRow
     from .scheduler import Round
 
 POLL_SECONDS = 1.0  # between two looks at a task that another process is tuning

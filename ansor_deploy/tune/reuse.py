@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from .._tvm import VERSION
 from ..measure.outcome import INFRASTRUCTURE
-from ..plan import SERVED
 from ..registry.record import Record, SearchEnd
 from ..search.context import SearchContext
 from ..search.refit import refit
@@ -15,16 +14,17 @@ from ..space.rule import rule_set, rule_set_digest
 from ..space.sketch import derive
 from ..space.trace import dump
 from .ledger import measurement, provenance
+from .plan import SERVED
 from .winner import winner
 
 if TYPE_CHECKING:
     from ..measure.measurer import Measurer
     from ..measure.outcome import Outcome
-    from ..plan import PlanRow
     from ..registry.record import Provenance
     from ..registry.store import Registry
     from ..report import Report
     from ..request import Request
+    from .plan import PlanRow
 
 
 def serve(

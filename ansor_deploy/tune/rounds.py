@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from .._tvm import VERSION
 from ..errors import DeviceError
 from ..measure.outcome import INFRASTRUCTURE
-from ..plan import PlanRow
 from ..registry.record import Record, SearchEnd
 from ..search import Search, open_search
 from ..search.context import SearchContext, open_context
@@ -22,18 +21,19 @@ from ..space.trace import dump
 from ..system.interrupt import check
 from .final import Final, begin_final, end_final
 from .ledger import measurement, now, provenance
+from .plan import PlanRow
 from .scheduler import BATCH, Progress, Round, Scheduler, Standing
 
 if TYPE_CHECKING:
     from ..measure.measurer import Batch, Measurer
     from ..measure.outcome import Outcome
     from ..model.tasks import Task
-    from ..plan import Plan
     from ..registry.leases import Holder
     from ..registry.record import Provenance
     from ..registry.store import Registry
     from ..report import Report
     from ..request import Request
+    from .plan import Plan
 
 # Budgets above any that a user asks for: a search that stopped improving is enough for all.
 ALWAYS = 1 << 40

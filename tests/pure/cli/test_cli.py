@@ -17,13 +17,13 @@ from ansor_deploy.build.verify import Verification
 from ansor_deploy.cli.options import make_budget
 from ansor_deploy.cli.values import parse_duration, parse_shape, parse_share
 from ansor_deploy.errors import VerificationError
-from ansor_deploy.plan import Plan
 from ansor_deploy.project import Project
 from ansor_deploy.registry.keys import TaskKey
 from ansor_deploy.registry.record import Provenance, Record, Workload
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.request import EFFORTS
 from ansor_deploy.target import load_target
+from ansor_deploy.tune.plan import Plan
 
 PROGRAM = [sys.executable, "-m", "ansor_deploy"]
 ROOT = Path(__file__).resolve().parents[3]

@@ -10,7 +10,6 @@ import pytest
 from rich.console import Console
 
 from ansor_deploy.build.verify import Comparison, Verification
-from ansor_deploy.plan import Plan, PlanRow
 from ansor_deploy.registry.keys import TaskKey
 from ansor_deploy.registry.record import Provenance, Record, Workload
 from ansor_deploy.report import text
@@ -18,6 +17,7 @@ from ansor_deploy.report.choose import redraws, report_on_stderr
 from ansor_deploy.report.live import LiveReport, panel
 from ansor_deploy.report.plain import PlainReport, QuietReport
 from ansor_deploy.request import TuneResult
+from ansor_deploy.tune.plan import Plan, PlanRow
 from ansor_deploy.tune.scheduler import Progress
 
 KEY = TaskKey("a" * 64, "b" * 64)

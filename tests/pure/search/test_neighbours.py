@@ -7,7 +7,6 @@ import pytest
 from helpers.registry_samples import TARGET, TVM, record
 
 from ansor_deploy.model.tasks import Task
-from ansor_deploy.plan import SERVED, make_plan
 from ansor_deploy.registry.keys import TaskKey
 from ansor_deploy.registry.record import SearchEnd, Workload
 from ansor_deploy.registry.store import Registry
@@ -15,6 +14,7 @@ from ansor_deploy.report.text import near_lines, plan_summary
 from ansor_deploy.request import Budget, Request
 from ansor_deploy.search.neighbours import FARTHEST, NEAREST, OTHER_WINDOW, distance, nearest
 from ansor_deploy.system.digest import sha256
+from ansor_deploy.tune.plan import SERVED, make_plan
 
 WHEN = "2026-01-31T12:00:00Z"
 ELSEWHERE = replace(TARGET, cores=2)

@@ -10,7 +10,6 @@ from tvm import te, topi
 from ansor_deploy._tvm import VERSION, structural_walk, tirx
 from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.model.tasks import task_of
-from ansor_deploy.plan import SERVED, make_plan
 from ansor_deploy.registry.record import Measurement, Provenance, Record, SearchEnd
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.report.plain import QuietReport
@@ -27,6 +26,7 @@ from ansor_deploy.space.rule import rule_set
 from ansor_deploy.space.sketch import derive
 from ansor_deploy.space.state import Decision, Guess
 from ansor_deploy.space.trace import dump, replay
+from ansor_deploy.tune.plan import SERVED, make_plan
 from ansor_deploy.tune.reuse import serve
 
 RULES = rule_set((), HOST.kind)

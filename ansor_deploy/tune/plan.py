@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from .registry.stale import stale
-from .search.neighbours import Neighbour, nearest
+from ..registry.stale import stale
+from ..search.neighbours import Neighbour, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from .model.tasks import Task
-    from .registry.keys import TaskKey
-    from .registry.record import Record
-    from .registry.store import Registry
-    from .request import Request
-    from .target import Target
+    from ..model.tasks import Task
+    from ..registry.keys import TaskKey
+    from ..registry.record import Record
+    from ..registry.store import Registry
+    from ..request import Request
+    from ..target import Target
 
 # What a trial is taken to cost on a target that was never tuned.
 SECONDS_PER_TRIAL = 0.5

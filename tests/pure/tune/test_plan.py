@@ -6,11 +6,11 @@ import pytest
 from helpers.registry_samples import TARGET, TVM, key, measurement, record, workload
 
 from ansor_deploy.model.tasks import Task
-from ansor_deploy.plan import SECONDS_PER_TRIAL, make_plan
 from ansor_deploy.registry.record import SearchEnd
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.report.text import stale_lines
 from ansor_deploy.request import EFFORTS, Budget, Request
+from ansor_deploy.tune.plan import SECONDS_PER_TRIAL, make_plan
 
 WHEN = "2026-01-31T12:00:00Z"
 
