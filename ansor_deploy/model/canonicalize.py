@@ -7,15 +7,12 @@ from collections.abc import Callable
 from onnx import ModelProto, inliner
 
 from .affine import fold_affine
-from .cleanup import drop_dead, drop_dropout, drop_identity, sort_nodes
+from .cleanup import drop_dead, drop_dropout, drop_identity, sort_nodes, split_variadic
 from .clips import scalar_clips
 from .fold import fold_constants
 from .graph import Graph
-from .variadic import split_variadic
 
-Pass = Callable[[Graph], None]
-
-PASSES: tuple[Pass, ...] = (
+PASSES: tuple[Callable[[Graph], None], ...] = (
     sort_nodes,
     drop_dead,
     fold_constants,

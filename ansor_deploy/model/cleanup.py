@@ -1,11 +1,13 @@
-"""Passes that take out what does nothing at inference, and put the rest in order."""
+"""Passes that take out what does nothing at inference, split long sums, and sort the rest."""
 
 from __future__ import annotations
 
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto, TensorProto, helper
 
 from ..errors import ModelError
 from .graph import Graph, attribute, is_op, optional_input, uses
+
+_CHAINED = {"Sum": "Add", "Max": "Max", "Min": "Min"}
 
 
 def drop_dead(graph: Graph) -> None:
@@ -92,12 +94,32 @@ def _bypass(graph: Graph, node: NodeProto) -> None:
     producer = graph.producers().get(source)
     if producer is None or source in graph.output_names or source in graph.captured():
         if node.op_type != "Identity":
-            graph.replace(node, [_identity(source, result)])
+            graph.replace(node, [helper.make_node("Identity", [source], [result])])
         return
     graph.remove(node)
     graph.rename_uses(source, result)
     producer.output[list(producer.output).index(source)] = result
 
 
-def _identity(source: str, result: str) -> NodeProto:
-    return NodeProto(op_type="Identity", input=[source], output=[result])
+def split_variadic(graph: Graph) -> None:
+    """Sum(a, b, c) --> Add(Add(a, b), c); Max and Min likewise.
+
+    TVM imports the variadic form as a stack of all inputs and a reduction over it.
+    """
+    for node in list(graph.nodes):
+        if is_op(node, *_CHAINED) and len(node.input) > 1:
+            op = _CHAINED[node.op_type]
+            if node.op_type != op or len(node.input) > 2:
+                graph.replace(node, _chain(graph, node, op))
+
+
+def _chain(graph: Graph, node: NodeProto, op: str) -> list[NodeProto]:
+    links: list[NodeProto] = []
+    left, *others = node.input
+    for index, right in enumerate(others, start=1):
+        last = index == len(others)
+        result = node.output[0] if last else graph.fresh(f"{node.output[0]}_part{index}")
+        name = f"{node.name}_{index}" if node.name else ""
+        links.append(helper.make_node(op, [left, right], [result], name=name))
+        left = result
+    return links

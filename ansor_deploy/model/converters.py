@@ -1,10 +1,13 @@
-"""Our converters of ONNX operators, where TVM's stop fusion, crash on bad input, or copy."""
+"""Our converters of ONNX operators, where TVM has none, or its own stop fusion, crash, or copy.
+
+A converter is a class like TVM's (`OnnxOpConverter`, with a method for each opset at which the
+operator changed) and an entry of `CONVERTERS`; nothing else need know of it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import reduce
 from typing import Any
 from unittest.mock import patch
 
@@ -51,24 +54,17 @@ class _Gather(onnx_frontend.Gather):
         return taken
 
 
-class _Max(onnx_frontend.Max):
-    """Max pair by pair: TVM's broadcasts, stacks and reduces, through memory each time."""
+def _pairwise(converter: Any) -> Any:
+    """Max or Min pair by pair: TVM's broadcast, stack and reduce, through memory each time."""
 
-    @classmethod
-    def _impl_v1(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-        if all(isinstance(each, tvm.ir.GenericConst) for each in inputs):
-            return super()._impl_v1(bb, inputs, attr, params)
-        return reduce(lambda a, b: bb.normalize(relax.op.maximum(a, b)), inputs)
+    class Pairwise(converter):
+        @classmethod
+        def _impl_v1(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+            if all(isinstance(each, tvm.ir.GenericConst) for each in inputs):
+                return super()._impl_v1(bb, inputs, attr, params)
+            return cls._impl_dynamic(bb, inputs)  # what TVM does where no shape is known
 
-
-class _Min(onnx_frontend.Min):
-    """As Max."""
-
-    @classmethod
-    def _impl_v1(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-        if all(isinstance(each, tvm.ir.GenericConst) for each in inputs):
-            return super()._impl_v1(bb, inputs, attr, params)
-        return reduce(lambda a, b: bb.normalize(relax.op.minimum(a, b)), inputs)
+    return Pairwise
 
 
 class _Pad(onnx_frontend.Pad):
@@ -86,7 +82,13 @@ class _Pad(onnx_frontend.Pad):
         return relax.op.nn.pad(inputs[0], widths, "constant", float(value))
 
 
-_OURS = {"Clip": _Clip, "Gather": _Gather, "Max": _Max, "Min": _Min, "Pad": _Pad}
+CONVERTERS = {
+    "Clip": _Clip,
+    "Gather": _Gather,
+    "Max": _pairwise(onnx_frontend.Max),
+    "Min": _pairwise(onnx_frontend.Min),
+    "Pad": _Pad,
+}
 
 
 def converters() -> dict[str, Any]:
@@ -97,7 +99,7 @@ def converters() -> dict[str, Any]:
 @contextmanager
 def own_converters() -> Iterator[None]:
     """Our converters in TVM's table, for the length of an import."""
-    table = {**converters(), **_OURS}
+    table = {**converters(), **CONVERTERS}
     with patch.object(onnx_frontend, _TABLE, lambda: table):
         yield
 

@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Protocol
 
 from .._tvm import relax, tvm
 
-Operand = Callable[[Any], Any]
 
+class Walk(ABC):
+    """A pass on its way through the bindings of `main`. emit: makes a variable of an expression."""
 
-class Walk(Protocol):
-    """What a pass does on its way."""
+    def __init__(self, builder: relax.BlockBuilder) -> None:
+        self.emit = builder.emit
 
+    @abstractmethod
     def bind(self, var: relax.Var, value: relax.Expr) -> None:
         """From now on `var` is that value, in whatever form the pass gives it."""
 
+    @abstractmethod
+    def plain_tensor(self, expr: relax.Expr) -> relax.Expr:
+        """A tensor of the old function as one of the new, in the form that the model has."""
+
     def plain(self, expr: relax.Expr) -> relax.Expr:
-        """An expression of the old function as one of the new, in the form that the model has."""
+        """The same of any operand: of a tuple, each of its fields."""
+        if isinstance(expr, relax.Tuple):
+            return relax.Tuple([self.plain(field) for field in expr.fields])
+        return self.plain_tensor(expr)
+
+    def kept(self, expr: relax.Expr) -> relax.Expr:
+        """The expression as it stands, of operands as the new function has them."""
+        if isinstance(expr, relax.Call):
+            args = [self.plain(arg) for arg in expr.args]
+            return relax.Call(expr.op, args, expr.attrs, expr.ty_args)
+        if isinstance(expr, relax.TupleGetItem):
+            return relax.TupleGetItem(self.plain(expr.tuple_value), expr.index)
+        return self.plain(expr)
 
 
 def rewritten(mod: tvm.IRModule, walk: Callable[[relax.BlockBuilder], Walk]) -> tvm.IRModule:
@@ -37,13 +55,3 @@ def rewritten(mod: tvm.IRModule, walk: Callable[[relax.BlockBuilder], Walk]) -> 
     # What the front end has lowered by itself is called from `main` already: it stays.
     others = {gv: func for gv, func in mod.functions.items() if gv.name_hint != "main"}
     return tvm.IRModule({**others, mod.get_global_var("main"): builder.get()["main"]})
-
-
-def kept(expr: relax.Expr, operand: Operand) -> relax.Expr:
-    """The expression as it stands, of operands as the new function has them."""
-    if isinstance(expr, relax.Call):
-        args = [operand(arg) for arg in expr.args]
-        return relax.Call(expr.op, args, expr.attrs, expr.ty_args)
-    if isinstance(expr, relax.TupleGetItem):
-        return relax.TupleGetItem(operand(expr.tuple_value), expr.index)
-    return operand(expr)

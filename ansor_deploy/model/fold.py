@@ -26,6 +26,7 @@ _EXACT = frozenset((
     "Unsqueeze", "Where", "Xor",
 ))
 # fmt: on
+_LITERALS = {"value_float": np.float32, "value_int": np.int64}  # of a Constant, or a list
 _SHRINKING = frozenset(("Compress", "NonZero"))  # the values say how large the result is
 _INTEGER_ONLY = frozenset(("Pow", "ReduceProd", "ReduceSum", "Sum"))  # exact on integers alone
 _GROWTH_LIMIT = 16 << 20  # bytes that an operator may make out of less
@@ -47,9 +48,7 @@ def fold_constants(graph: Graph) -> None:
         changed = _resolve_reshapes(graph)
         for node in list(graph.nodes):
             if _is_foldable(graph, node):
-                weights += _weight_bytes(graph, node)
-                if weights > _WEIGHT_LIMIT:
-                    raise _too_large(node)
+                weights += _weight_bytes(graph, node, _WEIGHT_LIMIT - weights)
                 _store(graph, node, _results(graph, node))
                 changed = True
         graph.nodes = [n for n in graph.nodes if not _is_done(graph, n)]
@@ -97,26 +96,25 @@ def _bytes(graph: Graph, name: str) -> float:
     return 8 * math.prod(shape)
 
 
-def _weight_bytes(graph: Graph, node: NodeProto) -> int:
+def _weight_bytes(graph: Graph, node: NodeProto, allowed: int) -> int:
+    """Bytes that a ConstantOfShape makes; ModelError where they are more than allowed."""
     if node.op_type != "ConstantOfShape":
         return 0
     shape = graph.value(node.input[0])
     if shape is None or (shape < 0).any():
-        raise ModelError(
-            f"node '{node.name or node.output[0]}': ConstantOfShape of a negative size",
-            "Check the shapes given with --input-shape, or export the model again.",
-        )
+        hint = "Check the shapes given with --input-shape, or export the model again."
+        raise _fault(node, "ConstantOfShape of a negative size", hint)
     value = attribute(node, "value")
     item = 4 if value is None else numpy_helper.to_array(value).itemsize
-    return math.prod(int(size) for size in shape) * item
+    if (made := math.prod(int(size) for size in shape) * item) > allowed:
+        limit = f"{_WEIGHT_LIMIT >> 30} GiB of constants"
+        hint = "Export the model with smaller weights, or with its weights as initializers."
+        raise _fault(node, f"the model's ConstantOfShape operators make more than {limit}", hint)
+    return made
 
 
-def _too_large(node: NodeProto) -> ModelError:
-    return ModelError(
-        f"node '{node.name or node.output[0]}': the model's ConstantOfShape operators make more"
-        f" than {_WEIGHT_LIMIT >> 30} GiB of constants",
-        "Export the model with smaller weights, or with its weights as initializers.",
-    )
+def _fault(node: NodeProto, text: str, hint: str) -> ModelError:
+    return ModelError(f"node '{node.name or node.output[0]}': {text}", hint)
 
 
 def _results(graph: Graph, node: NodeProto) -> list[TensorProto | np.ndarray]:
@@ -148,21 +146,16 @@ def _evaluate(graph: Graph, node: NodeProto) -> list[np.ndarray]:
         with np.errstate(all="ignore"):
             return list(ReferenceEvaluator(model).run(None, feeds))
     except Exception as error:  # whatever NumPy makes of a wrong axis, index or shape
-        raise ModelError(
-            f"node '{node.name or node.output[0]}': {node.op_type} does not fit its constant"
-            f" inputs: {error}",
-            "The file is damaged or was exported wrongly: export it again.",
-        ) from error
+        hint = "The file is damaged or was exported wrongly: export it again."
+        fault = f"{node.op_type} does not fit its constant inputs: {error}"
+        raise _fault(node, fault, hint) from error
 
 
 def _store(graph: Graph, node: NodeProto, results: list[TensorProto | np.ndarray]) -> None:
     names = [name for name in node.output if name]
     for name, result in zip(names, results, strict=True):
-        tensor = TensorProto()
-        if isinstance(result, TensorProto):
-            tensor.CopyFrom(result)
-        else:
-            tensor = numpy_helper.from_array(np.asarray(result))
+        made = isinstance(result, TensorProto)
+        tensor = result if made else numpy_helper.from_array(np.asarray(result))
         tensor.name = name
         graph.constants[name] = tensor
         graph.shapes[name] = tuple(tensor.dims)
@@ -174,12 +167,8 @@ def _constant_tensor(node: NodeProto) -> TensorProto | None:
     for entry in node.attribute:
         if entry.name == "value":
             return entry.t
-        if entry.name in ("value_float", "value_floats"):
-            value = helper.get_attribute_value(entry)
-            return numpy_helper.from_array(np.array(value, np.float32))
-        if entry.name in ("value_int", "value_ints"):
-            value = helper.get_attribute_value(entry)
-            return numpy_helper.from_array(np.array(value, np.int64))
+        if kind := _LITERALS.get(entry.name.removesuffix("s")):
+            return numpy_helper.from_array(np.array(helper.get_attribute_value(entry), kind))
     return None
 
 

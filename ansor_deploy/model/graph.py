@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 
 from ..errors import ModelError
 from .bind import model_inputs, set_shape
-from .skeleton import copy_fields, divide
+from .skeleton import copy_fields, divide, nested
 
 Shape = tuple[int, ...]
 FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
@@ -200,14 +200,7 @@ def uses(node: NodeProto) -> set[str]:
 
 
 def _nested_names(node: NodeProto) -> Iterator[str]:
-    for graph in _nested_graphs(node):
+    for graph in nested(node):
         yield from (value.name for value in graph.output)
         for inner in graph.node:
             yield from uses(inner)
-
-
-def _nested_graphs(node: NodeProto) -> Iterator[GraphProto]:
-    for entry in node.attribute:
-        if entry.type == AttributeProto.GRAPH:
-            yield entry.g
-        yield from entry.graphs

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import keyword
 import warnings
-from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
@@ -20,7 +19,7 @@ from ..target import Target
 from .bind import model_inputs
 from .converters import converters, own_converters
 from .layout import channels_last
-from .skeleton import with_initializers
+from .skeleton import nodes, with_initializers
 from .widen import widen
 
 
@@ -99,12 +98,12 @@ def _without_keywords(proto: onnx.ModelProto) -> onnx.ModelProto:
     if not named:
         return proto
     renamed = with_initializers(proto, proto.graph.initializer)
-    taken = {name for node in _nodes(renamed.graph) for name in (*node.input, *node.output)}
+    taken = {name for node in nodes(renamed.graph) for name in (*node.input, *node.output)}
     for old in named:
         new = next(name for n in itertools.count() if (name := f"{old}_{n}") not in taken)
         for value in (*renamed.graph.input, *renamed.graph.output):
             value.name = new if value.name == old else value.name
-        for node in _nodes(renamed.graph):
+        for node in nodes(renamed.graph):
             node.input[:] = [new if name == old else name for name in node.input]
     return renamed
 
@@ -126,7 +125,7 @@ def unsupported(proto: onnx.ModelProto) -> list[tuple[str, str, str]]:
     known = set(converters()) | {"If", "Constant"}
     opsets = {entry.domain or "ai.onnx": entry.version for entry in proto.opset_import}
     missing = []
-    for node in _nodes(proto.graph):
+    for node in nodes(proto.graph):
         domain = node.domain or "ai.onnx"
         # The front end ignores the domain and would import a namesake as the standard operator.
         if node.op_type not in known or domain != "ai.onnx":
@@ -144,14 +143,6 @@ def _refuse_unsupported(proto: onnx.ModelProto) -> None:
         f"the model uses {len({op for op, _, _ in missing})} unsupported operator(s):\n{rows}",
         "replace them in the exporting framework, or cut the graph before them",
     )
-
-
-def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            for subgraph in [attribute.g, *attribute.graphs]:
-                yield from _nodes(subgraph)
 
 
 def _outputs(proto: onnx.ModelProto, result: Any) -> tuple[Tensor, ...]:

@@ -8,44 +8,52 @@ needs the form that is not there, and at most once for a value.
 
     conv(x, w) ; clip ; conv   -->   transpose(x) ; conv_nhwc ; clip ; conv_nhwc ; transpose
 
+`RULES` has one rule for each operator: how it is computed channels last, or None where it is not.
 Operators on constants alone (reshaped biases, transposed weights) are computed here in NumPy:
 TVM's FoldConstant compiles and runs a function for each, seconds for a large model.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .._tvm import relax, tvm
-from .dataflow import kept, rewritten
-from .layout_rules import RULES, Value, to_first, to_last
+from .dataflow import Walk, rewritten
+from .transposed import SPATIAL, transposed_convolution
 
 
 def channels_last(mod: tvm.IRModule) -> tvm.IRModule:
     """The module with `main` rewritten; unchanged where `main` is not one dataflow block."""
-    return rewritten(mod, Walk)
+    return rewritten(mod, _Walk)
 
 
-class Walk:
+@dataclass
+class Value:
+    """A tensor in the forms in which it exists; one of the two is always there."""
+
+    first: Any = None
+    last: Any = None
+
+
+class _Walk(Walk):
     """The values seen so far, each in the forms in which it exists."""
 
     def __init__(self, builder: relax.BlockBuilder) -> None:
-        self.builder = builder
+        super().__init__(builder)
         self._values: dict[Any, Value] = {}
 
     def bind(self, var: relax.Var, value: relax.Expr) -> None:
-        """From now on `var` means `value`."""
-        self._values[var] = self.rewrite(value)
-
-    def plain(self, expr: relax.Expr) -> relax.Expr:
-        """As the model has it: channels first."""
-        return self.first(expr)
-
-    def emit(self, expr: relax.Expr) -> relax.Expr:
-        """The expression as a variable of the new function."""
-        return self.builder.emit(expr)
+        """From now on `var` means the value: by its operator's rule, or as it stands."""
+        if isinstance(value, relax.Var):
+            self._values[var] = self.value(value)
+            return
+        rule = RULES.get(getattr(value.op, "name", "")) if isinstance(value, relax.Call) else None
+        ruled = rule(self, value) if rule else None
+        self._values[var] = ruled or Value(first=self.emit(self.kept(value)))
 
     def value(self, expr: relax.Expr) -> Value:
         """The forms of an operand of the old function."""
@@ -62,32 +70,212 @@ class Walk:
         """Whether the operand exists channels last already."""
         return self.value(expr).last is not None
 
-    def first(self, expr: relax.Expr) -> relax.Expr:
-        """The operand channels first, transposing it if need be. Tuples by their fields."""
-        if isinstance(expr, relax.Tuple):
-            return relax.Tuple([self.first(field) for field in expr.fields])
+    def plain_tensor(self, expr: relax.Expr) -> relax.Expr:
+        """The operand channels first, transposing it if need be."""
         value = self.value(expr)
         if value.first is None:
-            axes = to_first(len(value.last.ty.shape))
-            value.first = self.emit(relax.op.permute_dims(value.last, axes))
+            value.first = self.emit(relax.op.permute_dims(value.last, _to_first(_rank(value.last))))
         return value.first
 
     def last(self, expr: relax.Expr) -> relax.Expr:
         """The operand channels last, transposing it if need be."""
         value = self.value(expr)
         if value.last is None:
-            axes = to_last(len(value.first.ty.shape))
-            constant = self.constant(expr)
-            if constant is not None:
-                value.last = relax.const(np.ascontiguousarray(constant.transpose(axes)))
-            else:
-                value.last = self.emit(relax.op.permute_dims(value.first, axes))
+            axes, constant = _to_last(_rank(value.first)), self.constant(expr)
+            moved = None if constant is None else _moved(constant, axes)
+            value.last = moved or self.emit(relax.op.permute_dims(value.first, axes))
         return value.last
 
-    def rewrite(self, expr: relax.Expr) -> Value:
-        """The value of a binding, by the operator's rule or as it stands."""
-        name = expr.op.name if isinstance(expr, relax.Call) and hasattr(expr.op, "name") else ""
-        if isinstance(expr, relax.Var):
-            return self.value(expr)
-        ruled = RULES[name](self, expr) if name in RULES else None
-        return ruled or Value(first=self.emit(kept(expr, self.first)))
+
+Rule = Callable[[_Walk, Any], "Value | None"]
+
+
+def _to_last(rank: int) -> list[int]:
+    """Axes that take N C spatial to N spatial C."""
+    return [0, *range(2, rank), 1]
+
+
+def _to_first(rank: int) -> list[int]:
+    """Axes that take N spatial C to N C spatial."""
+    return [0, rank - 1, *range(1, rank - 1)]
+
+
+def _moved(constant: np.ndarray, axes: list[int]) -> relax.Expr:
+    return relax.const(np.ascontiguousarray(constant.transpose(axes)))
+
+
+def _given(attrs: Any, names: str) -> dict[str, Any]:
+    return {name: getattr(attrs, name) for name in names.split()}
+
+
+def _named(call: Any, ops: Any) -> Callable[..., Any]:
+    """The function of TVM that makes calls of the same operator."""
+    made: Callable[..., Any] = getattr(ops, call.op.name.rsplit(".", 1)[1])
+    return made
+
+
+def _shape(expr: Any) -> list[int]:
+    return [int(extent) for extent in expr.ty.shape]
+
+
+def _rank(expr: Any) -> int:
+    return len(expr.ty.shape) if isinstance(expr.ty, relax.TensorType) else 0
+
+
+def _axis_in_last(axis: int, rank: int) -> int:
+    return _to_last(rank).index(axis % rank)
+
+
+def _convolution(walk: _Walk, call: Any) -> Value | None:
+    rank, attrs = _rank(call), call.attrs
+    weight = walk.constant(call.args[1])
+    if weight is None or not attrs.data_layout.startswith("NC"):
+        return None
+    spatial = SPATIAL[rank]
+    done = _named(call, relax.op.nn)(
+        walk.last(call.args[0]),
+        _moved(weight, [*range(2, rank), 1, 0]),
+        **_given(attrs, "strides padding dilation groups"),
+        data_layout=f"N{spatial}C",
+        kernel_layout=f"{spatial}IO",
+        out_dtype=attrs.out_dtype or None,
+    )
+    return Value(last=walk.emit(done))
+
+
+def _transposed(walk: _Walk, call: Any) -> Value | None:
+    weight = walk.constant(call.args[1])
+    if weight is None or not call.attrs.data_layout.startswith("NC"):
+        return None
+    data, shape = walk.last(call.args[0]), _shape(call)
+    done = transposed_convolution(walk.emit, data, weight, call.attrs, shape)
+    return None if done is None else Value(last=done)
+
+
+def _pool(walk: _Walk, call: Any) -> Value | None:
+    if not walk.has_last(call.args[0]):
+        return None
+    names = "output_size" if "adaptive" in call.op.name else _POOLING
+    layout = f"N{SPATIAL[_rank(call)]}C"
+    pool = _named(call, relax.op.nn)
+    done = pool(walk.last(call.args[0]), **_given(call.attrs, names), layout=layout)
+    return Value(last=walk.emit(done))
+
+
+def _elementwise(walk: _Walk, call: Any) -> Value | None:
+    rank = _rank(call)
+    tensors = [arg for arg in call.args if _rank(arg)]
+    if not any(walk.has_last(arg) for arg in tensors):
+        return None
+    if any(_rank(arg) != rank and walk.constant(arg) is None for arg in tensors):
+        return None
+    args = [_operand_last(walk, arg, rank) for arg in call.args]
+    return Value(last=walk.emit(relax.Call(call.op, args, call.attrs, call.ty_args)))
+
+
+def _operand_last(walk: _Walk, arg: Any, rank: int) -> Any:
+    """A broadcast constant gets the output's rank before its axes are moved."""
+    constant = walk.constant(arg)
+    if constant is not None and 0 < constant.ndim < rank:
+        constant = constant.reshape((1,) * (rank - constant.ndim) + constant.shape)
+        return _moved(constant, _to_last(rank))
+    return walk.last(arg) if _rank(arg) == rank else walk.plain(arg)
+
+
+def _concat(walk: _Walk, call: Any) -> Value | None:
+    if not isinstance(call.args[0], relax.Tuple):
+        return None
+    fields, rank = list(call.args[0].fields), _rank(call)
+    known = [walk.has_last(f) or walk.constant(f) is not None for f in fields]
+    if rank < 3 or not all(known) or not any(walk.has_last(f) for f in fields):
+        return None
+    axis = _axis_in_last(int(call.attrs.axis), rank)
+    return Value(last=walk.emit(relax.op.concat([walk.last(f) for f in fields], axis)))
+
+
+def _reduce(walk: _Walk, call: Any) -> Value | None:
+    (arg,) = call.args
+    rank, axes = _rank(arg), call.attrs.axis
+    if not walk.has_last(arg) or axes is None:
+        return None
+    reduced = {int(axis) % rank for axis in axes}
+    reduce = _named(call, relax.op)
+    moved = sorted(_axis_in_last(axis, rank) for axis in reduced)
+    if call.attrs.keepdims:
+        return Value(last=walk.emit(reduce(walk.last(arg), moved, keepdims=True)))
+    kept = [axis for axis in _to_last(rank) if axis not in reduced]
+    if kept != sorted(kept):
+        return None
+    return Value(first=walk.emit(reduce(walk.last(arg), moved, keepdims=False)))
+
+
+def _softmax(walk: _Walk, call: Any) -> Value | None:
+    if not walk.has_last(call.args[0]):
+        return None
+    axis = _axis_in_last(int(call.attrs.axis), _rank(call))
+    return Value(last=walk.emit(_named(call, relax.op.nn)(walk.last(call.args[0]), axis)))
+
+
+def _pad(walk: _Walk, call: Any) -> Value | None:
+    if not walk.has_last(call.args[0]):
+        return None
+    widths, rank = [int(w) for w in call.attrs.pad_width], _rank(call)
+    moved = [w for axis in _to_last(rank) for w in widths[2 * axis : 2 * axis + 2]]
+    padded = relax.op.nn.pad(
+        walk.last(call.args[0]), moved, call.attrs.pad_mode, float(call.attrs.pad_value)
+    )
+    return Value(last=walk.emit(padded))
+
+
+def _reshape(walk: _Walk, call: Any) -> Value | None:
+    """Dropping or adding extents of one keeps the elements' order in both forms."""
+    constant = walk.constant(call.args[0])
+    if constant is not None:
+        return Value(first=relax.const(constant.reshape(_shape(call))))
+    shape = _shape(call.args[0])
+    if not walk.has_last(call.args[0]) or (shape[1] > 1 and max(shape[2:]) > 1):
+        return None
+    return Value(first=walk.emit(relax.op.reshape(walk.last(call.args[0]), _shape(call))))
+
+
+def _permute(walk: _Walk, call: Any) -> Value | None:
+    rank = _rank(call)
+    axes = [int(a) % rank for a in call.attrs.axes or reversed(range(rank))]
+    constant = walk.constant(call.args[0])
+    if constant is not None:
+        return Value(first=_moved(constant, axes))
+    if not walk.has_last(call.args[0]):
+        return None
+    composed = [_axis_in_last(axis, rank) for axis in axes]
+    last = walk.last(call.args[0])
+    if composed == list(range(rank)):
+        return Value(first=last)
+    return Value(first=walk.emit(relax.op.permute_dims(last, composed)))
+
+
+_UNARY = "abs ceil clip cos erf exp floor log negative round rsqrt sigmoid sin sqrt square tanh"
+_BINARY = "add subtract multiply divide maximum minimum power"
+_NN_UNARY = "relu relu6 leakyrelu gelu gelu_tanh selu silu softplus"
+_POOLING = "pool_size strides padding dilation ceil_mode count_include_pad"
+_REDUCE = "mean sum max min"
+
+CONVOLUTIONS = {f"relax.nn.conv{n}d" for n in (1, 2, 3)}
+POOLS = {f"relax.nn.{kind}_pool{n}d" for kind in ("max", "avg", "adaptive_avg") for n in (1, 2, 3)}
+REDUCTIONS = {f"relax.{name}" for name in _REDUCE.split()}
+ELEMENTWISE = {f"relax.{name}" for name in f"{_UNARY} {_BINARY} astype where".split()}
+ELEMENTWISE |= {f"relax.nn.{name}" for name in _NN_UNARY.split()}
+
+RULES: dict[str, Rule] = {
+    **dict.fromkeys(CONVOLUTIONS, _convolution),
+    **{f"relax.nn.conv{n}d_transpose": _transposed for n in (1, 2, 3)},
+    **dict.fromkeys(POOLS, _pool),
+    **dict.fromkeys(ELEMENTWISE, _elementwise),
+    **dict.fromkeys(REDUCTIONS, _reduce),
+    **{f"relax.{name}": _reshape for name in ("reshape", "flatten", "squeeze", "expand_dims")},
+    "relax.nn.batch_flatten": _reshape,
+    "relax.concat": _concat,
+    "relax.nn.softmax": _softmax,
+    "relax.nn.log_softmax": _softmax,
+    "relax.nn.pad": _pad,
+    "relax.permute_dims": _permute,
+}

@@ -13,8 +13,8 @@ from onnx import ModelProto
 from ..errors import ModelError, blaming
 from .bind import bind_shapes
 from .digest import digest, unreadable
-from .skeleton import skeleton
-from .tensor_data import check_size, external_file, is_external, load_external, tensors
+from .skeleton import skeleton, tensors
+from .tensor_data import check_size, external_file, is_external, load_external
 
 __all__ = ["OnnxModel", "bind_shapes", "digest", "load"]
 

@@ -1,17 +1,53 @@
-"""A model without its weights: what the checker and shape inference need, and fits in protobuf.
+"""ONNX messages taken apart: nested graphs, tensors, and a model without its weights.
 
-Both serialise what they are given, and protobuf stops at 2 GiB.
+The checker and shape inference serialise what they are given, and protobuf stops at 2 GiB.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from onnx import ModelProto, TensorProto, ValueInfoProto, helper
+from onnx import (
+    AttributeProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    ValueInfoProto,
+    helper,
+)
 
 from .tensor_data import byte_size
 
 _SMALL = 4096  # bytes; shapes, axes and scalars must keep their values
+
+
+def nested(node: NodeProto) -> Iterator[GraphProto]:
+    """The graphs in a node's attributes, as an If or a Loop has them."""
+    for entry in node.attribute:
+        if entry.type == AttributeProto.GRAPH:
+            yield entry.g
+        yield from entry.graphs
+
+
+def nodes(graph: GraphProto) -> Iterator[NodeProto]:
+    """Every node of a graph, and of those nested in it."""
+    for node in graph.node:
+        yield node
+        for inner in nested(node):
+            yield from nodes(inner)
+
+
+def tensors(graph: GraphProto) -> Iterator[TensorProto]:
+    """Every dense tensor of a graph: initializers, attributes, and those of nested graphs."""
+    yield from graph.initializer
+    for node in nodes(graph):
+        for inner in nested(node):
+            yield from inner.initializer
+        for entry in node.attribute:
+            if entry.type == AttributeProto.TENSOR:
+                yield entry.t
+            yield from entry.tensors
 
 
 def skeleton(proto: ModelProto) -> ModelProto:

@@ -1,15 +1,14 @@
-"""The tensors of an ONNX file: their bytes are fetched, and never more than are there."""
+"""The bytes of an ONNX file's tensors are fetched, and never more than are there."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from stat import S_ISREG
 from typing import Any
 
-from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper
+from onnx import TensorProto, helper
 
 from ..errors import ModelError
 from .digest import unreadable
@@ -23,25 +22,6 @@ _BITS = {
 }
 _COMPLEX = (TensorProto.COMPLEX64, TensorProto.COMPLEX128)
 _REPEATED = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
-
-
-def tensors(graph: GraphProto) -> Iterator[TensorProto]:
-    """Every dense tensor of a graph: initializers, attributes, and those of nested graphs."""
-    yield from graph.initializer
-    for node in graph.node:
-        yield from node_tensors(node)
-
-
-def node_tensors(node: NodeProto) -> Iterator[TensorProto]:
-    """Every dense tensor in a node's attributes."""
-    for attribute in node.attribute:
-        if attribute.type == AttributeProto.TENSOR:
-            yield attribute.t
-        yield from attribute.tensors
-        if attribute.type == AttributeProto.GRAPH:
-            yield from tensors(attribute.g)
-        for graph in attribute.graphs:
-            yield from tensors(graph)
 
 
 def byte_size(tensor: TensorProto) -> int | None:

@@ -18,8 +18,8 @@ import numpy as np
 
 from .._tvm import relax, tvm
 from ..target import Target
-from .dataflow import kept, rewritten
-from .layout_rules import CONVOLUTIONS, ELEMENTWISE, POOLS, REDUCTIONS
+from .dataflow import Walk, rewritten
+from .layout import CONVOLUTIONS, ELEMENTWISE, POOLS, REDUCTIONS
 
 # Multiply-adds of an element that are worth the copy of a crop.
 LONG = 64
@@ -39,11 +39,12 @@ def whole_vectors(channels: int, lanes: int) -> int:
     return wide if wide // lanes <= FEWER * vectors else channels
 
 
-class _Walk:
+class _Walk(Walk):
     """The values seen so far: as they are, or with surplus channels, or both."""
 
     def __init__(self, builder: relax.BlockBuilder, target: Target) -> None:
-        self._emit, self._lanes = builder.emit, target.vector_bytes // 4
+        super().__init__(builder)
+        self._lanes = target.vector_bytes // 4
         self._plain: dict[Any, Any] = {}
         self._wide: dict[Any, Any] = {}
 
@@ -51,18 +52,16 @@ class _Walk:
         """From now on `var` is that value, wide where it can be."""
         wide = self._widened(value) if isinstance(value, relax.Call) else None
         if wide is not None:
-            self._wide[var] = self._emit(wide)
+            self._wide[var] = self.emit(wide)
         else:
-            self._plain[var] = self._emit(kept(value, self.plain))
+            self._plain[var] = self.emit(self.kept(value))
 
-    def plain(self, expr: relax.Expr) -> relax.Expr:
+    def plain_tensor(self, expr: relax.Expr) -> relax.Expr:
         """An operand without surplus; cropped once, where it has some."""
-        if isinstance(expr, relax.Tuple):
-            return relax.Tuple([self.plain(field) for field in expr.fields])
         if expr in self._wide and expr not in self._plain:
             axis, channels = len(expr.ty.shape) - 1, int(expr.ty.shape[-1])
             crop = relax.op.strided_slice(self._wide[expr], [axis], [0], [channels])
-            self._plain[expr] = self._emit(crop)
+            self._plain[expr] = self.emit(crop)
         return self._plain.get(expr, expr) if isinstance(expr, relax.Var) else expr
 
     def _widened(self, call: relax.Call) -> relax.Expr | None:
