@@ -90,7 +90,7 @@ def _build_frozen(model: Path, output: Path, request: Request, report: Report) -
     outputs.check_writable(output)
     check_buildable(request.target)
     lock = read_lock(request)
-    prepared = prepare(model, request.target, request.input_shapes, report)
+    prepared = prepare(model, request.target, request.input_shapes, report.stage)
     check_complete(prepared, lock, request.lock)
     tasks = prepared.tasks
     hits = sum(task.key in lock.records for task in tasks)
@@ -104,7 +104,7 @@ def plan(models: list[Path], request: Request, report: Report) -> Plan:
     """What `build` or `tune` of these models would do; writes nothing."""
     from .model.prepare import prepare
 
-    prepared = [prepare(m, request.target, request.input_shapes, report) for m in models]
+    prepared = [prepare(m, request.target, request.input_shapes, report.stage) for m in models]
     with Registry.open(request.registry, write=False) as registry:
         if not request.layers:
             return _plan(prepared, request, registry)
@@ -125,7 +125,7 @@ def explain(
     from .model.prepare import prepare
     from .space.explain import explain as explain_task
 
-    tasks = prepare(model, target, input_shapes, report).tasks
+    tasks = prepare(model, target, input_shapes, report.stage).tasks
     if number is not None and number > len(tasks):
         raise UsageError(
             f"{model} has no task {number}: its tasks are 1 to {len(tasks)}",

@@ -38,7 +38,8 @@ from ansor_deploy.devices.remote import open_site
 from ansor_deploy.devices.ssh import connect
 from ansor_deploy.measure.build import BuildJob
 from ansor_deploy.measure.measurer import CHUNK, Measurer
-from ansor_deploy.model.tasks import Task, task_of
+from ansor_deploy.model.extract import task_of
+from ansor_deploy.model.tasks import Task
 from ansor_deploy.space.trace import dump
 from ansor_deploy.target import Target
 from benchmarks import searching

@@ -36,7 +36,6 @@ from ansor_deploy.measure.health import TEXT
 from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.model.prepare import prepare
 from ansor_deploy.model.tasks import Task
-from ansor_deploy.report.plain import QuietReport
 from ansor_deploy.space.default import default_schedule
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.space.sketch import derive
@@ -108,7 +107,7 @@ def _options() -> argparse.Namespace:
 
 
 def _tasks(target: Target, count: int) -> list[Task]:
-    tasks = prepare(NETWORK, target, {}, QuietReport()).tasks
+    tasks = prepare(NETWORK, target, {}).tasks
     return sorted(tasks, key=lambda task: -task.weight * task.roofline(target))[:count]
 
 

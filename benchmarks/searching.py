@@ -20,11 +20,11 @@ from ansor_deploy._tvm import VERSION
 from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.measure.outcome import Outcome
 from ansor_deploy.measure.replay import ReplayMeasurer
+from ansor_deploy.model.extract import task_of
 from ansor_deploy.model.prepare import prepare
-from ansor_deploy.model.tasks import Task, task_of
+from ansor_deploy.model.tasks import Task
 from ansor_deploy.project import shipped
 from ansor_deploy.registry.record import Measurement, Provenance
-from ansor_deploy.report.plain import QuietReport
 from ansor_deploy.search import Search, open_search
 from ansor_deploy.search.context import SearchContext
 from ansor_deploy.space.default import default_schedule
@@ -126,7 +126,7 @@ def network_tasks(name: str, target: Target, count: int) -> list[Task]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{name}.onnx"
         onnx.save(zoo.NETWORKS[name](), path)
-        tasks = prepare(path, target, {}, QuietReport()).tasks
+        tasks = prepare(path, target, {}).tasks
     return sorted(tasks, key=lambda task: -task.weight * task.roofline(target))[:count]
 
 

@@ -55,11 +55,10 @@ def tasks_command(
     """
     from ..build.task_list import TaskList
     from ..model.prepare import prepare
-    from ..report.plain import QuietReport
     from .output import stdout_kept_clean
 
     with stdout_kept_clean():
-        prepared = prepare(model, _target(target), dict(input_shapes), QuietReport())
+        prepared = prepare(model, _target(target), dict(input_shapes))
     TaskList.of(prepared).write(output)
 
 

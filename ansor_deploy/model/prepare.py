@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import blaming
 from ..registry.keys import TaskKey
+from ..target import Target
 from .canonicalize import canonicalize
+from .extract import extract
 from .importer import Imported, import_model
 from .onnx_file import bind_shapes, load
-from .tasks import Task, extract
-
-if TYPE_CHECKING:
-    from ..report import Report
-    from ..target import Target
+from .tasks import Task
 
 
 @dataclass(frozen=True)
@@ -40,14 +39,20 @@ class Prepared:
 
 
 def prepare(
-    path: Path, target: Target, input_shapes: dict[str, tuple[int, ...]], report: Report
+    path: Path,
+    target: Target,
+    input_shapes: dict[str, tuple[int, ...]],
+    stage: Callable[[str, str], None] = lambda name, detail: None,
 ) -> Prepared:
-    """Read a model for a target; ModelError says what of it cannot be compiled."""
-    report.stage("read", str(path))
+    """Read a model for a target; ModelError says what of it cannot be compiled.
+
+    stage: is called with the name and a detail of each stage that begins.
+    """
+    stage("read", str(path))
     source = load(path)
     with blaming(path):
         proto = bind_shapes(source.proto, input_shapes)
-        report.stage("import", f"{len(proto.graph.node)} nodes")
+        stage("import", f"{len(proto.graph.node)} nodes")
         imported = import_model(canonicalize(proto), target)
         tasks = extract(imported.mod, target)
     return Prepared(path, source.digest, source.external, proto, imported, tasks)

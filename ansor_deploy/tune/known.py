@@ -27,7 +27,7 @@ def read(
     """The models; what is known of them by now is in the registry."""
     from ..model.prepare import prepare
 
-    prepared = [prepare(m, request.target, request.input_shapes, report) for m in models]
+    prepared = [prepare(m, request.target, request.input_shapes, report.stage) for m in models]
     note(prepared, request, registry, report)
     return prepared
 

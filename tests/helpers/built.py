@@ -17,8 +17,8 @@ from ansor_deploy.build import verify
 from ansor_deploy.codegen.lowering import PIPELINE
 from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.model.canonicalize import canonicalize
+from ansor_deploy.model.extract import extract
 from ansor_deploy.model.importer import Imported, import_model
-from ansor_deploy.model.tasks import extract
 from ansor_deploy.project import shipped
 from ansor_deploy.target import Target, load_target
 from helpers import graphs

@@ -8,7 +8,7 @@ from helpers.programs import PROGRAMS
 from tvm_ffi import structural_equal
 
 from ansor_deploy._tvm import VERSION
-from ansor_deploy.model.tasks import task_of
+from ansor_deploy.model.extract import task_of
 from ansor_deploy.registry.record import Provenance, Record
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.space.default import default_schedule

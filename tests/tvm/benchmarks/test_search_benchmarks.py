@@ -9,7 +9,7 @@ from helpers import programs
 from helpers.built import HOST
 
 from ansor_deploy.measure.outcome import Outcome
-from ansor_deploy.model.tasks import task_of
+from ansor_deploy.model.extract import task_of
 from ansor_deploy.space.default import default_schedule
 from ansor_deploy.space.trace import dump
 from benchmarks import ablation, cost_model, operators, reuse, spaces

@@ -8,7 +8,7 @@ from helpers.built import HOST
 
 from ansor_deploy.codegen import candidate as codegen
 from ansor_deploy.codegen import linker
-from ansor_deploy.model.tasks import task_of
+from ansor_deploy.model.extract import task_of
 
 
 def names(path, which):

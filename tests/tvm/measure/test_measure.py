@@ -18,7 +18,8 @@ from ansor_deploy.errors import AnsorError
 from ansor_deploy.measure import site_runner
 from ansor_deploy.measure.build import BuildJob
 from ansor_deploy.measure.measurer import Measurer
-from ansor_deploy.model.tasks import Task, _task
+from ansor_deploy.model.extract import _task
+from ansor_deploy.model.tasks import Task
 from ansor_deploy.project import shipped
 from ansor_deploy.runtime.tensors import seeded_inputs
 from ansor_deploy.space.canonical_text import canonical_text, parse

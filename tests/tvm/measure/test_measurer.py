@@ -16,7 +16,7 @@ from ansor_deploy.errors import DeviceLost
 from ansor_deploy.measure import measurer as measuring
 from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.measure.site_runner import SiteRunner
-from ansor_deploy.model.tasks import task_of
+from ansor_deploy.model.extract import task_of
 from ansor_deploy.project import shipped
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.report.plain import QuietReport

@@ -6,7 +6,7 @@ from helpers import built, graphs
 from helpers.graphs import model, node, randn
 from helpers.layout_models import MODELS, WEIGHTS, after, conv, pooled
 
-from ansor_deploy.model.tasks import extract
+from ansor_deploy.model.extract import extract
 from benchmarks import zoo
 
 

@@ -17,8 +17,8 @@ from helpers.graphs import model, node, randn
 from helpers.programs import PROGRAMS, conv2d, conv2d_clip, matmul, pool
 from tvm_ffi import structural_equal
 
+from ansor_deploy.model.extract import _task, extract
 from ansor_deploy.model.prepare import merge
-from ansor_deploy.model.tasks import _task, extract
 from ansor_deploy.space.canonical_text import canonical_text, normalized, parse
 from ansor_deploy.space.default import default_schedule
 from ansor_deploy.space.trace import dump, replay

@@ -9,8 +9,8 @@ from ansor_deploy._tvm import relax, tvm
 from ansor_deploy.build.verify import Oracle, compare
 from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.model.canonicalize import canonicalize
+from ansor_deploy.model.extract import extract
 from ansor_deploy.model.importer import import_model
-from ansor_deploy.model.tasks import extract
 from ansor_deploy.project import shipped
 from ansor_deploy.target import load_target
 

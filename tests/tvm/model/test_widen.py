@@ -5,7 +5,7 @@ import pytest
 from helpers import built
 from helpers.graphs import model, node, randn
 
-from ansor_deploy.model.tasks import extract
+from ansor_deploy.model.extract import extract
 from ansor_deploy.model.widen import whole_vectors
 
 LANES = 8

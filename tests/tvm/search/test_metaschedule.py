@@ -10,7 +10,7 @@ from tvm_ffi import structural_equal
 
 from ansor_deploy.errors import UsageError
 from ansor_deploy.measure.outcome import Outcome
-from ansor_deploy.model.tasks import _task
+from ansor_deploy.model.extract import _task
 from ansor_deploy.registry.record import Measurement, Provenance
 from ansor_deploy.search import metaschedule, open_search
 from ansor_deploy.search.context import SearchContext

@@ -14,7 +14,7 @@ from helpers.programs import conv2d, matmul, softmax
 from ansor_deploy.errors import UsageError
 from ansor_deploy.measure.outcome import UNMEASURED, Outcome
 from ansor_deploy.measure.replay import ReplayMeasurer
-from ansor_deploy.model.tasks import _task
+from ansor_deploy.model.extract import _task
 from ansor_deploy.registry.record import Measurement, Provenance
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.search import evolution, open_search

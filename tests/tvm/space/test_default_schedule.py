@@ -13,7 +13,7 @@ from tvm_ffi import structural_equal
 
 from ansor_deploy.build import verify
 from ansor_deploy.codegen import model as compiler
-from ansor_deploy.model.tasks import extract
+from ansor_deploy.model.extract import extract
 from ansor_deploy.space import blocks
 from ansor_deploy.space.default import default_schedule
 from ansor_deploy.space.register_tile import tiles

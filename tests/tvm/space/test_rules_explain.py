@@ -13,7 +13,7 @@ from helpers.cli_process import answer, program, refused
 from helpers.graphs import model, node, randn
 from helpers.programs import PROGRAMS
 
-from ansor_deploy.model.tasks import extract
+from ansor_deploy.model.extract import extract
 from ansor_deploy.search import open_search
 from ansor_deploy.search.context import SearchContext
 from ansor_deploy.space.rule import rule_set, shipped_rules

@@ -1,0 +1,155 @@
+"""The tasks of an imported module: equal subgraphs are one task with a weight."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from typing import Any
+
+from .._tvm import relax, structural_equal, structural_walk, tirx, tvm
+from ..registry.keys import TaskKey
+from ..registry.record import Workload
+from ..space.blocks import blocks
+from ..space.canonical_text import canonical_text, normalized, parse
+from ..system.digest import sha256
+from ..target import Target
+from .tasks import Task
+
+
+def extract(mod: tvm.IRModule, target: Target) -> dict[str, Task]:
+    """The task of each fused function of an imported module, by the function's name.
+
+    Functions with the same program share one Task, whose weight counts the calls of them all.
+    """
+    calls = _count_calls(mod)
+    canonical = {
+        gv.name_hint: _confirmed(func)
+        for gv, func in mod.functions.items()
+        if isinstance(func, tirx.PrimFunc) and calls[gv.name_hint] and _has_choices(func)
+    }
+    weights: Counter[str] = Counter()
+    for name, (text, _) in canonical.items():
+        weights[text] += calls[name]
+    made: dict[str, Task] = {}
+    for name, (text, program) in canonical.items():
+        if text not in made:
+            made[text] = _task(name, text, program, weights[text], target)
+    return {name: made[text] for name, (text, _) in canonical.items()}
+
+
+def _has_choices(func: Any) -> bool:
+    """Whether there is anything to schedule and to measure.
+
+    A reshape becomes a view of its input. Sorting and scans come as code that TVM wrote out by
+    hand, and scalars as single statements: blocks without axes, complete as they are.
+    """
+    axes: list[Any] = []
+    structural_walk(func.body, (tvm.s_tir.SBlock, lambda block: axes.extend(block.iter_vars)))
+    return bool(axes) and not relax.analysis.has_reshape_pattern(func)
+
+
+def _confirmed(func: Any) -> tuple[str, Any]:
+    """Canonical text and program; RuntimeError if the two do not mean the same function."""
+    text = canonical_text(func)
+    program = parse(text)
+    if not structural_equal(program["main"], normalized(func)):
+        raise RuntimeError(f"canonical text does not reproduce its program:\n{text}")
+    return text, program
+
+
+def task_of(func: Any, name: str, target: Target, weight: int = 1) -> Task:
+    """The task of one function (`tirx.PrimFunc`), outside any model."""
+    text, program = _confirmed(func)
+    return _task(name, text, program, weight, target)
+
+
+def _task(name: str, text: str, program: Any, weight: int, target: Target) -> Task:
+
+    readable = _readable(name)
+    buffers = list(program["main"].params)
+    shapes = tuple(tuple(int(extent) for extent in buffer.shape) for buffer in buffers)
+    dtypes = tuple(str(buffer.dtype) for buffer in buffers)
+    op = _anchor(program, readable)
+    workload = Workload(
+        key=sha256(text),
+        text=text,
+        op=op,
+        name=readable,
+        family=sha256(f"{op}|{dtypes}|{[len(shape) for shape in shapes]}|{_shapeless(text)}"),
+        shapes=shapes,
+        dtypes=dtypes,
+        flops=float(tvm.s_tir.analysis.estimate_tir_flops(program)),
+        bytes=_traffic(program),
+    )
+    return Task(readable, TaskKey(workload.key, target.fingerprint), workload, weight, program)
+
+
+def _traffic(program: Any) -> float:
+    """Bytes that one run moves if every element travels once.
+
+    A table that is only looked into counts by its look-ups, not by its size.
+    """
+    sch = tvm.s_tir.Schedule(program, debug_mask="none")
+    nodes = [sch.get(block) for block in blocks(sch)]
+    total = 0.0
+    for buffer in program["main"].params:
+        reads = [
+            math.prod(int(axis.dom.extent) for axis in node.iter_vars)
+            for node in nodes
+            if any(region.source.same_as(buffer) for region in node.reads)
+        ]
+        elements = math.prod(int(extent) for extent in buffer.shape)
+        touched = min(elements, sum(reads)) if reads else elements
+        total += touched * _itemsize(str(buffer.dtype))
+    return total
+
+
+def _readable(name: str) -> str:
+    """The fused function's name without the numbers that only tell functions apart."""
+    words = name.removeprefix("fused_").split("_")
+    plain = [re.sub(r"^((?:conv|pool)[123]d|\D+)\d*$", r"\1", word) for word in words]
+    return "_".join(word for word in plain if word != "tir")
+
+
+def _anchor(program: Any, readable: str) -> str:
+    """The operator that costs most: the contraction's if there is one, else the first named.
+
+    Depthwise convolutions are told apart: their channels are not reduced over.
+    """
+    words = readable.split("_")
+    known = r"conv[123]d|pool[123]d|matmul|dense|softmax"
+    op = next((word for word in words if re.fullmatch(known, word)), words[0])
+    if op.startswith("conv") and "transpose" in words[words.index(op) : words.index(op) + 2]:
+        return f"{op}_transpose"
+    if op.startswith("conv"):
+        kernel = program["main"].params[1].shape
+        return f"depthwise_{op}" if int(kernel[-2]) == 1 and int(kernel[-1]) > 1 else op
+    if op.startswith("pool"):
+        return "_".join(words[max(0, words.index(op) - 1) : words.index(op) + 1])
+    return op
+
+
+def _shapeless(text: str) -> str:
+    """The program's structure with every number of its shapes masked."""
+    body = text.split("\n", 2)[-1]
+    return re.sub(r"T\.int64\(-?\d+\)|\b\d+\b", "#", body)
+
+
+def _itemsize(dtype: str) -> float:
+    bits = re.search(r"(\d+)$", dtype)
+    return max(1.0, int(bits.group(1)) / 8) if bits else 1.0
+
+
+def _count_calls(mod: tvm.IRModule) -> Counter[str]:
+
+    calls: Counter[str] = Counter()
+
+    def visit(expr: Any) -> None:
+        if isinstance(expr, relax.Call) and getattr(expr.op, "name", "") == "relax.call_tir":
+            calls[expr.args[0].name_hint] += 1
+
+    for func in mod.functions.values():
+        if isinstance(func, relax.Function):
+            relax.analysis.post_order_visit(func, visit)
+    return calls
