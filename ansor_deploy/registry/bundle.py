@@ -29,6 +29,7 @@ from .firewall import (
     check_search,
     check_target,
     check_workload,
+    search_fields,
     target_fields,
     workload_fields,
 )
@@ -65,7 +66,7 @@ class Bundle:
         ]
         lines += [_line("workload", workload_fields(w)) for w in self.workloads.values()]
         lines += [record_line(record.id, record.to_json()) for record in self.records.values()]
-        lines += [_line("search", asdict(search)) for search in self.searches]
+        lines += [_line("search", search_fields(search)) for search in self.searches]
         lines += [_line("contest", asdict(contest)) for contest in self.contests]
         return "".join(f"{line}\n" for line in [_HEADER, *sorted(lines)]).encode()
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 APPLICATION_ID = 0x416E7344  # "AnsD", in the file's header
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 BUSY_SECONDS = 30.0
 _SMALLEST = 512  # bytes of a page
 

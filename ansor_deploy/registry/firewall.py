@@ -122,8 +122,13 @@ def check_record(claimed: Any, data: Any, kind: str, flops: float = 0.0) -> Reco
     return record
 
 
+def search_fields(end: SearchEnd) -> dict[str, Any]:
+    """What of the end of a search travels: all but its rules, which older tools do not know."""
+    return {name: value for name, value in asdict(end).items() if name != "rules"}
+
+
 def check_search(data: Any) -> SearchEnd:
-    """The end of a search as `asdict` has it; Refused if it is none."""
+    """The end of a search as `search_fields` has it, its rules unknown; Refused if it is none."""
     exactly(data, "key", "tvm", "search", "trials", "reason", "enough_for", "created")
     key = exactly(data["key"], "workload", "target")
     _words(key, {"workload": _DIGEST, "target": _DIGEST})

@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,7 +75,10 @@ def bring_in(
     keys whose workload the registry knows.
     """
     have = {
-        key: ({name for _, name, _ in registry.ranking(key)}, set(registry.ends(key)))
+        key: (
+            {name for _, name, _ in registry.ranking(key)},
+            {replace(end, rules="") for end in registry.ends(key)},
+        )
         for key in sorted(registry.known(keys))
     }
     for path in paths:
@@ -108,7 +111,7 @@ def _offered(
         for record in index.top(key, tvm, FEW)
         if record.id in names
     ]
-    return records, [end for end in index.ends(key) if end not in ends]
+    return records, [end for end in index.ends(key) if replace(end, rules="") not in ends]
 
 
 def _index_or_warning(layer: Layer, warn: Warn) -> Path | None:

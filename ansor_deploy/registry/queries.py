@@ -49,7 +49,7 @@ RANKING = """
 """
 
 ENDS = """
-    SELECT tvm, search, trials, reason, enough_for, created FROM searches
+    SELECT tvm, search, trials, reason, enough_for, created, rules FROM searches
     WHERE workload = ? AND target = ? ORDER BY id
 """
 

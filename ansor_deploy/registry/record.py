@@ -159,6 +159,7 @@ class SearchEnd:
     reason: "limit", "no improvement", "early stop", "impact", "exhausted" or "budget"; "locked" or
     "revalidated" where it ended elsewhere, or under another TVM.
     enough_for: budgets of up to so many trials a task have nothing left to do for it.
+    rules: digest of the set of rules that were asked; "" where it is not known.
     """
 
     key: TaskKey
@@ -168,6 +169,40 @@ class SearchEnd:
     reason: str
     enough_for: int
     created: str  # ISO 8601, UTC
+    rules: str = ""
 
     def __repr__(self) -> str:
         return f"SearchEnd({self.key} {self.trials} trials, {self.reason})"
+
+
+@dataclass(frozen=True)
+class Build:
+    """A finished build: what was asked, what the plan found, and what was shipped.
+
+    artifact: path of the library. model: digest of the model file. name: of that file. target:
+    fingerprint. asked: effort, budget and flags. hits, near, misses, skipped: tasks by what the
+    plan said of them. trials: that the build has spent. tuned_ms, untuned_ms: of one run; None
+    where nothing was timed. shipped: "tuned" or "untuned". verification: as in the manifest, {}
+    where nothing was verified. digests: SHA-256 of "library", "manifest" and "lock", as far as
+    there are such files. manifest: as it lies beside the library.
+    """
+
+    artifact: str
+    model: str
+    target: str
+    created: str  # ISO 8601, UTC
+    manifest: dict[str, Any] = field(repr=False)
+    name: str
+    asked: dict[str, Any]
+    hits: int
+    near: int
+    misses: int
+    skipped: int
+    trials: int
+    tuned_ms: float | None
+    untuned_ms: float | None
+    shipped: str
+    verification: dict[str, Any]
+    digests: dict[str, str]
+    tool: str
+    tvm: str

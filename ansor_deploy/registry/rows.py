@@ -15,7 +15,7 @@ from typing import Any
 from ..project import shipped
 from ..system.digest import canonical_json, sha256
 from .keys import TaskKey
-from .record import Measurement, Provenance, Record, SearchEnd, Workload
+from .record import Build, Measurement, Provenance, Record, SearchEnd, Workload
 
 Row = tuple[Any, ...]  # values in the order of the table's columns
 
@@ -126,7 +126,22 @@ def search_row(end: SearchEnd) -> Row:
         end.reason,
         end.enough_for,
         end.created,
+        end.rules,
     )
+
+
+_JSON = ("manifest", "asked", "verification", "digests")  # columns of a build
+
+
+def build_row(build: Build) -> dict[str, Any]:
+    """The row of a build, but for its number, by column."""
+    return {**vars(build), **{name: canonical_json(getattr(build, name)) for name in _JSON}}
+
+
+def build_of(row: dict[str, Any]) -> Build:
+    """The build of a row; raises as `workload_of` does."""
+    values = {name: value for name, value in row.items() if name != "id"}
+    return Build(**{**values, **{name: json.loads(row[name]) for name in _JSON}})
 
 
 def packed(text: str) -> bytes:

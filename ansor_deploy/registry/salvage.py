@@ -50,21 +50,26 @@ class _Shape:
     """How a table's rows look, a letter a column.
 
     #: the row's number. d: a digest. t: text. i: an integer. r: a real. b: bytes. ?: bytes or none.
+    n: a real or none.
     """
 
     table: str
     columns: str
     numbered: bool = True  # False: a table without rowids
+    later: tuple[Value, ...] = ()  # values of the last columns in rows that are older than these
 
     def fits(self, row: Row) -> bool:
         """Whether a row can be one of this table's."""
+        count = len(row.values)
         return (
-            len(row.values) == len(self.columns)
+            len(self.columns) - len(self.later) <= count <= len(self.columns)
             and (row.number is not None) == self.numbered
-            and all(map(_is, self.columns, row.values))
+            and all(map(_is, self.columns[:count], row.values))
         )
 
 
+# What a row of `builds` says that was written before there were such columns.
+_UNKNOWN = ("", "{}", 0, 0, 0, 0, 0, None, None, "", "{}", "{}", "", "")
 _SHAPES = (
     _Shape("workloads", "dtttttrrb"),
     _Shape("targets", "dtt"),
@@ -72,9 +77,9 @@ _SHAPES = (
     _Shape("records", "dddtrttttb"),
     _Shape("models", "dt"),
     _Shape("model_tasks", "dddi", numbered=False),
-    _Shape("builds", "#tddtt"),
+    _Shape("builds", "#tddttttiiiiinnttttt", later=_UNKNOWN),
     _Shape("tunings", "#dtirt"),
-    _Shape("searches", "#ddttitit"),
+    _Shape("searches", "#ddttititt", later=("",)),
 )
 # Rows that can be told to be as they were written: their columns, and how to write them again.
 _NOUNS: dict[str, tuple[str, Callable[[dict[str, Any]], tuple[Any, ...]]]] = {
@@ -152,6 +157,8 @@ def _copy(pages: Pages, fresh: Path, contests: list[tuple[str, str, str]]) -> Co
 def _checked(shape: _Shape, row: Row) -> Sequence[Value]:
     """The row's values as they are written today; none where it is not as it was written."""
     values = (row.number, *row.values[1:]) if shape.columns.startswith("#") else row.values
+    if lacking := len(shape.columns) - len(values):
+        values = (*values, *shape.later[-lacking:])
     if shape.table not in _NOUNS:
         return values
     columns, again = _NOUNS[shape.table]
@@ -171,13 +178,15 @@ def _add(connection: sqlite3.Connection, table: str, values: Sequence[Value]) ->
 
 def _is(kind: str, value: Value) -> bool:
     """Whether a value can stand in a column of this kind."""
-    if kind in "#?":
-        return value is None or (kind == "?" and isinstance(value, bytes))
-    if kind in "dtt":
+    if kind in "#?n" and value is None:
+        return True
+    if kind in "dt":
         return isinstance(value, str) and (kind != "d" or _DIGEST.fullmatch(value) is not None)
-    if kind == "b":
+    if kind in "b?":
         return isinstance(value, bytes)
-    return isinstance(value, int if kind == "i" else (int, float))
+    if kind == "i":
+        return isinstance(value, int)
+    return kind in "rn" and isinstance(value, (int, float))
 
 
 @contextmanager

@@ -17,8 +17,10 @@ from .faults import decoding, explained
 from .inspection import complaints
 from .keys import TaskKey
 from .leases import Holder, Leases
-from .record import Contest, SearchEnd
+from .record import Build, Contest, SearchEnd
 from .rows import (
+    build_of,
+    build_row,
     measurement_of,
     measurement_row,
     record_of,
@@ -50,6 +52,7 @@ _ADD_WORKLOAD = """
 """
 _ADD_RECORD = "INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _ADD_MEASUREMENT = "INSERT INTO measurements VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ADD_MODEL = "INSERT INTO models VALUES (?, ?) ON CONFLICT DO NOTHING"
 _ADD_CONTEST = """
     INSERT INTO beaten VALUES (:loser, :winner, :created) ON CONFLICT DO UPDATE
     SET created = excluded.created WHERE excluded.created > beaten.created
@@ -155,6 +158,19 @@ class Registry:
         return [
             SearchEnd(key, **row) for row in self._rows(queries.ENDS, (key.workload, key.target))
         ]
+
+    def ends_of(self, keys: Iterable[TaskKey], tvm: str) -> dict[TaskKey, list[SearchEnd]]:
+        """The ends of each key's searches under a version of TVM, the first first.
+
+        A key whose search never ended is not in the answer.
+        """
+        found = ((key, [end for end in self.ends(key) if end.tvm == tvm]) for key in keys)
+        return {key: ends for key, ends in found if ends}
+
+    def builds(self, limit: int = 100) -> list[Build]:
+        """Finished builds, the newest first."""
+        rows = self._rows("SELECT * FROM builds ORDER BY created DESC, id DESC LIMIT ?", (limit,))
+        return [self._build(row) for row in rows]
 
     def ranking(self, key: TaskKey) -> list[tuple[str, str, bool]]:
         """Of each record of a key: TVM's version, id, and whether another one has beaten it.
@@ -271,7 +287,7 @@ class Registry:
     def add_searches(self, ends: Sequence[SearchEnd]) -> None:
         """Note searches that came to their end."""
         rows = [search_row(end) for end in ends]
-        self._write("INSERT INTO searches VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        self._write("INSERT INTO searches VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
     def add_model(self, digest: str, name: str, tasks: Sequence[tuple[TaskKey, int]]) -> None:
         """Note a model's tasks with their weights, for the targets that the keys name.
@@ -291,12 +307,14 @@ class Registry:
             )
             run.executemany("INSERT INTO model_tasks VALUES (?, ?, ?, ?)", rows)
 
-    def add_build(
-        self, artifact: Path, model: str, target: str, created: str, manifest: dict[str, Any]
-    ) -> None:
-        """Note a build. model: digest. target: fingerprint. created: ISO 8601, UTC."""
-        row = (str(artifact), model, target, created, canonical_json(manifest))
-        self._write("INSERT INTO builds VALUES (NULL, ?, ?, ?, ?, ?)", [row])
+    def add_build(self, build: Build) -> None:
+        """Note a finished build, and its model if that is new; its target must be known."""
+        row = build_row(build)
+        names, values = ", ".join(row), ", ".join(f":{name}" for name in row)
+        with explained(self.path), transaction(self._connection):
+            self._connection.execute(_ADD_MODEL, (build.model, build.name))
+            insert = f"INSERT INTO builds ({names}) VALUES ({values})"  # noqa: S608 - names of ours
+            self._connection.execute(insert, row)
 
     def add_tuning(
         self, target: str, search: str, trials: int, seconds: float, created: str
@@ -389,6 +407,10 @@ class Registry:
     def _measurement(self, row: dict[str, Any]) -> Measurement:
         with decoding(self.path, row["id"]):
             return measurement_of(row)
+
+    def _build(self, row: dict[str, Any]) -> Build:
+        with decoding(self.path, row["id"]):
+            return build_of(row)
 
     def _workload(self, row: dict[str, Any]) -> Workload:
         with decoding(self.path, row["key"]):

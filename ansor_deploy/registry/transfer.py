@@ -23,11 +23,17 @@ from .store import Registry
 
 _TABLES = ("targets", "workloads", "records", "searches", "beaten")
 
-# What this machine was told of a target or a search never replaces what it knows.
+# What others say of a target or a search never replaces what this machine knows. A bundle does not
+# say under which rules a search has ended: those by which its newest record was found.
 _ADD_TARGET = "INSERT INTO targets VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _ADD_SEARCH = """
     INSERT INTO searches
-    SELECT NULL, :workload, :target, :tvm, :search, :trials, :reason, :enough_for, :created
+    SELECT NULL, :workload, :target, :tvm, :search, :trials, :reason, :enough_for, :created,
+        coalesce((
+            SELECT json_extract(provenance, '$.rules') FROM records
+            WHERE workload = :workload AND target = :target AND tvm = :tvm AND created <= :created
+            ORDER BY created DESC, id LIMIT 1
+        ), '')
     WHERE NOT EXISTS (
         SELECT 1 FROM searches
         WHERE workload = :workload AND target = :target AND tvm = :tvm AND search = :search

@@ -6,13 +6,14 @@ import shutil
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
 from ansor_deploy.errors import RegistryError
 from ansor_deploy.registry.keys import TaskKey
 from ansor_deploy.registry.leases import Holder
-from ansor_deploy.registry.record import Measurement, Provenance, Record, Workload
+from ansor_deploy.registry.record import Build, Measurement, Provenance, Record, Workload
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.system.digest import sha256
 from ansor_deploy.target import Target
@@ -57,6 +58,32 @@ def measurement(task: TaskKey, seconds: float = 1e-3, error: str = "") -> Measur
     times = () if error else (seconds,)
     message = f"it was a {error}" if error else ""
     return Measurement(task, "[]", times, error, message, provenance())
+
+
+def build(artifact: Path, model: str, created: str, **more: Any) -> Build:
+    """A build of resnet.onnx that had three of its five tasks and tuned one."""
+    values = {
+        "artifact": str(artifact),
+        "model": model,
+        "target": TARGET.fingerprint,
+        "created": created,
+        "manifest": {"files": ["model.so"]},
+        "name": "resnet.onnx",
+        "asked": {"effort": "quick", "trials": 64, "flags": {"fma": True}},
+        "hits": 3,
+        "near": 0,
+        "misses": 1,
+        "skipped": 1,
+        "trials": 64,
+        "tuned_ms": 12.5,
+        "untuned_ms": 30.0,
+        "shipped": "tuned",
+        "verification": {"max_abs_err": 1e-6, "ok": True},
+        "digests": {"library": "ef" * 32, "manifest": "01" * 32},
+        "tool": "0.1.0",
+        "tvm": TVM,
+    }
+    return Build(**{**values, **more})
 
 
 def fill(registry: Registry, count: int = 100) -> None:

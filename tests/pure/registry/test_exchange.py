@@ -22,6 +22,7 @@ from helpers.ssh_keys import make_key
 from ansor_deploy.errors import RegistryError
 from ansor_deploy.registry.bundle import MOST_BYTES
 from ansor_deploy.registry.exchange import export_file, import_file, merge_file, pull, push
+from ansor_deploy.registry.record import SearchEnd
 from ansor_deploy.registry.signing import load_signer, load_trusted
 from ansor_deploy.registry.storage import name_of
 from ansor_deploy.registry.store import Registry
@@ -60,6 +61,25 @@ def test_an_export_is_imported_whole(tmp_path):
         assert store.best([wanted.key], TVM) == {wanted.key: wanted}
         assert store.enough_for([wanted.key], TVM) == {wanted.key: 64}
         assert store.verify() == []
+
+
+def test_a_search_ended_elsewhere_under_the_rules_of_its_newest_record(tmp_path):
+    """Bundles do not say it, so that older tools read them."""
+    mine = registry(tmp_path / "mine.db", 64, ended=True)
+    (wanted,) = bundle(64).records.values()
+    early = SearchEnd(wanted.key, TVM, "ansor", 8, "limit", 8, "2025-01-31T12:00:00+00:00")
+    with Registry.open(mine) as store:
+        (end,) = store.ends(wanted.key)
+        store.add_searches([early, dataclasses.replace(end, rules="9" * 64)])
+    assert b'"search":{"created"' in exported(mine)
+    assert b'"rules":"9' not in exported(mine)
+    theirs = tmp_path / "theirs.db"
+    for _ in range(2):
+        merge_file(theirs, mine)
+        with Registry.open(theirs, write=False) as store:
+            found = {end.trials: end.rules for end in store.ends(wanted.key)}
+        assert found == {8: "", 64: wanted.provenance.rules}
+    assert exported(theirs) == exported(mine)
 
 
 def test_five_registries_merged_in_every_order_are_one(tmp_path):

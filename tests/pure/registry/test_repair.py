@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from helpers import registry_samples
 from helpers.cli_process import program, refused
-from helpers.registry_samples import TARGET, TVM, fill, key, record
+from helpers.registry_samples import TARGET, TVM, build, fill, key, record
 
 from ansor_deploy.errors import RegistryError
 from ansor_deploy.registry.record import SearchEnd
@@ -21,6 +22,7 @@ from ansor_deploy.registry.store import Registry
 TABLES = ("workloads", "targets", "measurements", "records", "models", "model_tasks", "builds")
 TABLES += ("tunings", "searches", "beaten")
 DIGEST = "ab" * 32
+ASSETS = Path(__file__).parents[2] / "assets"
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +34,10 @@ def original(tmp_path_factory):
         loser = registry.top(key(0), TVM, 1)[0].id
         registry.add_contest(record(key(0), 2e-3, "x" * 9000), [loser], "2026-01-31T12:00:00Z")
         registry.add_model(DIGEST, "resnet", [(key(n), n + 1) for n in range(20)])
-        registry.add_build(path, DIGEST, TARGET.fingerprint, "2026-01-31", {"files": []})
+        registry.add_build(build(path, DIGEST, "2026-01-31"))
+        registry.add_build(build(path, DIGEST, "2026-02-01", tuned_ms=None, untuned_ms=None))
         registry.add_tuning(TARGET.fingerprint, "ansor", 10, 20.0, "2026-01-31")
-        end = SearchEnd(key(0), TVM, "ansor", 10, "limit", 10, "2026-01-31")
+        end = SearchEnd(key(0), TVM, "ansor", 10, "limit", 10, "2026-01-31", "f" * 64)
         registry.add_searches([end])
     return path
 
@@ -76,6 +79,21 @@ def test_of_a_whole_file_everything_is_kept(path, original):
         "registry.db",
         "registry.db.damaged",
     ]
+
+
+def test_rows_that_are_older_than_a_column_are_kept(tmp_path):
+    """On a page, such a row is shorter; SQLite fills it up when it is asked."""
+    path = Path(shutil.copy(ASSETS / "registry-schema-3.db", tmp_path / "registry.db"))
+    Registry.open(path).close()  # brings it up to date
+    with Registry.open(path) as registry:
+        before = {t: rows(path)[t] for t in ("searches", "builds")}
+        known = registry.builds()
+    salvage(path)
+    after = rows(path)
+    assert {t: after[t] for t in before} == before
+    with Registry.open(path) as registry:
+        assert registry.builds() == known
+        assert (known[0].trials, known[0].tuned_ms, known[0].asked) == (0, None, {})
 
 
 @pytest.mark.parametrize("count", [100, 4096])

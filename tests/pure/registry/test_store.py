@@ -7,12 +7,21 @@ import sys
 import zlib
 
 import pytest
-from helpers.registry_samples import TARGET, TVM, key, measurement, provenance, record, workload
+from helpers.registry_samples import (
+    TARGET,
+    TVM,
+    build,
+    key,
+    measurement,
+    provenance,
+    record,
+    workload,
+)
 
 from ansor_deploy.errors import RegistryError
 from ansor_deploy.registry import queries, rows
 from ansor_deploy.registry.connect import SCHEMA_VERSION, _load_migrations
-from ansor_deploy.registry.record import Contest, Measurement
+from ansor_deploy.registry.record import Contest, Measurement, SearchEnd
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.system.digest import sha256
 
@@ -207,7 +216,7 @@ def test_stats(registry, path):
     registry.add_model("a" * 64, "first", [(KEYS[0], 2), (KEYS[1], 1)])
     registry.add_model("b" * 64, "second", [(KEYS[0], 1)])
     registry.add_model("c" * 64, "third", [(KEYS[0], 1)])
-    registry.add_build("out/first.so", "a" * 64, TARGET.fingerprint, "2026-01-31", {"files": []})
+    registry.add_build(build("out/first.so", "a" * 64, "2026-01-31"))
     stats = registry.stats()
     counts = {name: value for name, value in stats.items() if not isinstance(value, list)}
     assert counts == {
@@ -224,6 +233,29 @@ def test_stats(registry, path):
     assert (per_target["measurements"], per_target["records"], per_target["tasks"]) == (3, 1, 1)
     covered = [(row["model"], row["tasks"], row["covered"]) for row in stats["per_model"]]
     assert covered == [("first", 2, 1), ("second", 1, 1), ("third", 1, 1)]
+
+
+def test_builds_come_back_the_newest_first(registry):
+    first = build("out/first.so", "a" * 64, NOON)
+    second = build("out/second.so", "a" * 64, LATER, tuned_ms=None, untuned_ms=None, name="new")
+    for one in (second, first):
+        registry.add_build(one)
+    assert registry.builds() == [second, first]
+    assert registry.builds(1) == [second]
+    (name,) = registry._rows("SELECT name FROM models")  # as its first build called it
+    assert name == {"name": "new"}
+
+
+def test_every_end_of_a_search_comes_back_with_its_rules(registry):
+    ends = [
+        SearchEnd(KEYS[0], TVM, "ansor", 64, "limit", 64, NOON, "e" * 64),
+        SearchEnd(KEYS[0], TVM, "ansor", 70, "limit", 128, LATER),
+        SearchEnd(KEYS[1], "0.26.0", "ansor", 64, "limit", 64, NOON, "e" * 64),
+    ]
+    registry.add_searches(ends)
+    assert registry.ends_of(KEYS, TVM) == {KEYS[0]: ends[:2]}
+    assert registry.ends_of(KEYS, "0.26.0") == {KEYS[1]: ends[2:]}
+    assert registry.enough_for(KEYS, TVM) == {KEYS[0]: 128}
 
 
 def test_noting_a_model_again_replaces_its_tasks(registry):

@@ -2,7 +2,7 @@
 
 import pytest
 from helpers.cli_process import answer, program
-from helpers.registry_samples import TARGET, TVM, fill, key, record
+from helpers.registry_samples import TVM, build, fill, key, record
 
 from ansor_deploy.registry.store import Registry
 
@@ -61,8 +61,7 @@ def test_the_newest_entry_of_each_build_is_kept(path, tmp_path):
     with Registry.open(path) as registry:
         registry.add_model(DIGEST, "resnet", [])
         for day, name in enumerate(("a.so", "b.so", "a.so")):
-            created = f"2026-01-3{day}"
-            registry.add_build(tmp_path / name, DIGEST, TARGET.fingerprint, created, {})
+            registry.add_build(build(tmp_path / name, DIGEST, f"2026-01-3{day}"))
         assert registry.collect(dry_run=False)["builds"] == 1
         left = registry._rows("SELECT created FROM builds ORDER BY id")
     assert [row["created"] for row in left] == ["2026-01-31", "2026-01-32"]
