@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import AnsorError, UsageError
-from .system.toml_file import TomlFile, read_toml
+from .system.fields import Line, wrong_fields
+from .system.toml_file import read_toml
 
 MARKER = "ansor-deploy.toml"
 _FIELDS = ("registry", "target", "trust", "team")
@@ -104,22 +105,17 @@ def cache_folder(name: str) -> Path:
 def _read(root: Path) -> Project:
     file = read_toml(root / MARKER)
     file.refuse_unknown(_FIELDS)
-    registry, target, trust, team = (_string(file, key) for key in _FIELDS)
-    if team and "://" not in team:
-        team = str(_path(root, team))
-    return Project(root, _path(root, registry), target, _path(root, trust), team)
+    file.refuse_wrong(wrong_fields(file.data, dict.fromkeys(_FIELDS, Line)))
+    said = {key: file.data.get(key) for key in _FIELDS}
+    for key in ("registry", "trust"):
+        said[key] = _path(root, said[key])
+    if said["team"] and "://" not in said["team"]:
+        said["team"] = str(_path(root, said["team"]))
+    return Project(root, **said)
 
 
 def _path(root: Path, text: str | None) -> Path | None:
     return root / Path(text).expanduser() if text else None
-
-
-def _string(file: TomlFile, key: str) -> str | None:
-    value = file.data.get(key)
-    if value is None or (isinstance(value, str) and value and value.isprintable()):
-        return value
-    hint = f'Write it in quotes: {key} = "...".'
-    raise file.error(f"{key} must be a line of text and is {value!r}", key, hint=hint)
 
 
 def _data_home() -> Path:

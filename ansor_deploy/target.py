@@ -7,35 +7,46 @@ shipped one, through the same code. `docs/targets.md` has the table of every fie
 from __future__ import annotations
 
 import difflib
-import re
 from dataclasses import MISSING, asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+
+from msgspec import Meta
 
 from .errors import UsageError
 from .system.digest import canonical_json, sha256
+from .system.fields import Count, Flag, Size, wrong_fields
 from .system.toml_file import TomlFile, read_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Mapping, Sequence
 
-    Check = Callable[[Any], str]  # a complaint, or "" where there is none
-
-_ABSURD = 1e15  # refuses inf too
 _NOT_IDENTITY = ("name", "description", "peak_gflops", "memory_gbs")
+_WORD = r"[A-Za-z0-9][A-Za-z0-9._+-]*"
+
+
+def _text(pattern: str, form: str) -> Meta:
+    return Meta(pattern=rf"^(?:{pattern})\Z", description=form)
+
+
+_POWER = Meta(description="a power of two, in bytes, 4096 at most")
+PowerOfTwo = Annotated[Literal[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096], _POWER]
+Rate = Annotated[float, Meta(gt=0, lt=1e15, description="a number above 0")]
+Feature = Annotated[str, _text(r"[+-][A-Za-z0-9][A-Za-z0-9._-]*", "an LLVM feature")]
+_FEATURES = 'a list of LLVM features, each once, such as ["+neon", "-crypto"]'
 
 
 @dataclass(frozen=True)
 class GpuLimits:
     """What one CUDA device allows: threads and registers are counts, memory is bytes."""
 
-    arch: str
-    max_threads_per_block: int
-    warp_size: int
-    shared_bytes_per_block: int
-    registers_per_block: int
-    sms: int
+    arch: Annotated[str, _text(r"sm_[0-9]+[a-z]?", 'a CUDA architecture such as "sm_70"')]
+    max_threads_per_block: Count
+    warp_size: Count
+    shared_bytes_per_block: Count
+    registers_per_block: Count
+    sms: Count
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,20 +60,20 @@ class Target:
     """
 
     name: str
-    kind: str
-    triple: str
-    cpu: str
-    cores: int
-    vector_bytes: int
-    vector_registers: int
-    l1_bytes: int
-    l2_bytes: int
-    cache_line_bytes: int
-    peak_gflops: float
-    memory_gbs: float
-    l3_bytes: int = 0
-    features: tuple[str, ...] = ()
-    description: str = ""
+    kind: Annotated[Literal["llvm", "cuda"], Meta(description='"llvm" or "cuda"')]
+    triple: Annotated[str, _text(_WORD, 'an LLVM triple such as "aarch64-linux-gnu"')]
+    cpu: Annotated[str, _text(_WORD, 'an LLVM cpu name such as "cortex-a53"')]
+    cores: Count
+    vector_bytes: PowerOfTwo
+    vector_registers: Count
+    l1_bytes: Count
+    l2_bytes: Count
+    cache_line_bytes: PowerOfTwo
+    peak_gflops: Rate
+    memory_gbs: Rate
+    l3_bytes: Size = 0
+    features: Annotated[tuple[Feature, ...], Meta(description=_FEATURES)] = ()
+    description: Annotated[str, _text(r"[^\x00-\x1f\x7f]*", "one line of text")] = ""
     gpu: GpuLimits | None = None
 
     @cached_property
@@ -177,32 +188,31 @@ def _base(file: TomlFile, name: str, search_path: Sequence[Path]) -> Path:
     return file.path.parent / found if name.endswith(".toml") else found
 
 
-def complaints(values: dict[str, Any]) -> list[str]:
-    """What is wrong with the values of a target's fields, in words; KeyError for other fields."""
-    found = {key: _CHECKS[key](value) for key, value in values.items()}
+def complaints(values: Mapping[str, Any]) -> list[str]:
+    """What the values of a target's fields must be and are not; KeyError for other fields."""
+    found = _wrong(values)
     if isinstance(gpu := values.get("gpu"), dict):
-        found |= {f"gpu.{key}": _GPU_CHECKS[key](value) for key, value in gpu.items()}
-    return [f"{key} must be {complaint}" for key, complaint in found.items() if complaint]
+        found |= {f"gpu.{key}": form for key, form in wrong_fields(gpu, GPU_FIELDS).items()}
+    return [f"{key} must be {form}" for key, form in found.items()]
+
+
+def _wrong(values: Mapping[str, Any]) -> dict[str, str]:
+    found = wrong_fields(values, FIELDS)
+    features = values.get("features", ())
+    if "features" not in found and len({feature[1:] for feature in features}) < len(features):
+        found["features"] = _FEATURES
+    return found
 
 
 def _check(file: TomlFile) -> None:
-    file.refuse_unknown(_CHECKS)
-    _check_values(file, file.data, _CHECKS)
+    file.refuse_unknown(FIELDS)
+    file.refuse_wrong(_wrong(file.data))
     if "gpu" in file.data:
-        file.refuse_unknown(_GPU_CHECKS, "gpu")
-        _check_values(file, file.data["gpu"], _GPU_CHECKS, "gpu")
+        file.refuse_unknown(GPU_FIELDS, "gpu")
+        file.refuse_wrong(wrong_fields(file.data["gpu"], GPU_FIELDS), "gpu")
     if file.data.get("detected") and "extends" in file.data:
         hint = "Keep one of the two."
         raise file.error("`detected` and `extends` exclude each other", "detected", hint=hint)
-
-
-def _check_values(
-    file: TomlFile, values: dict[str, Any], checks: dict[str, Check], table: str = ""
-) -> None:
-    for key, value in values.items():
-        if complaint := checks[key](value):
-            hint = f"Correct the value; it is {value!r}."
-            raise file.error(f"{key} must be {complaint}", key, table, hint)
 
 
 def _missing(kind: type[Target | GpuLimits], values: Any, prefix: str = "") -> list[str]:
@@ -212,64 +222,11 @@ def _missing(kind: type[Target | GpuLimits], values: Any, prefix: str = "") -> l
     return [prefix + name for name in needed if name not in values and name != "name"]
 
 
-def _count(least: int) -> Check:
-    def check(value: Any) -> str:
-        fits = type(value) is int and least <= value <= 2**53
-        return "" if fits else f"a whole number, {least} or more"
-
-    return check
-
-
-def _power(value: Any) -> str:
-    fits = type(value) is int and 0 < value <= 2**20 and value & (value - 1) == 0
-    return "" if fits else "a power of two, in bytes"
-
-
-def _rate(value: Any) -> str:
-    fits = type(value) in (int, float) and 0 < value < _ABSURD
-    return "" if fits else "a number above 0"
-
-
-def _text(pattern: str, form: str) -> Check:
-    def check(value: Any) -> str:
-        return "" if isinstance(value, str) and re.fullmatch(pattern, value) else form
-
-    return check
-
-
-def _features(value: Any) -> str:
-    form = 'a list of LLVM features, each once, such as ["+neon", "-crypto"]'
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        return form
-    well_formed = all(re.fullmatch(r"[+-][A-Za-z0-9][A-Za-z0-9._-]*", item) for item in value)
-    return "" if well_formed and len({item[1:] for item in value}) == len(value) else form
-
-
-_WORD = r"[A-Za-z0-9][A-Za-z0-9._+-]*"
-_CHECKS: dict[str, Check] = {
-    "extends": _text(r"[^\x00-\x1f\x7f]+", "the name of another target"),
-    "detected": lambda value: "" if isinstance(value, bool) else "true or false",
-    "description": _text(r"[^\x00-\x1f\x7f]*", "one line of text"),
-    "kind": _text("llvm|cuda", '"llvm" or "cuda"'),
-    "triple": _text(_WORD, 'an LLVM triple such as "aarch64-linux-gnu"'),
-    "cpu": _text(_WORD, 'an LLVM cpu name such as "cortex-a53"'),
-    "features": _features,
-    "cores": _count(1),
-    "vector_bytes": _power,
-    "vector_registers": _count(1),
-    "l1_bytes": _count(1),
-    "l2_bytes": _count(1),
-    "l3_bytes": _count(0),
-    "cache_line_bytes": _power,
-    "peak_gflops": _rate,
-    "memory_gbs": _rate,
-    "gpu": lambda value: "" if isinstance(value, dict) else "a table: [gpu]",
+GPU_FIELDS = get_type_hints(GpuLimits, include_extras=True)
+FIELDS = {
+    "extends": Annotated[str, _text(r"[^\x00-\x1f\x7f]+", "the name of another target")],
+    "detected": Flag,
+    **get_type_hints(Target, include_extras=True),
+    "gpu": Annotated[dict[str, Any], Meta(description="a table: [gpu]")],
 }
-_GPU_CHECKS: dict[str, Check] = {
-    "arch": _text(r"sm_[0-9]+[a-z]?", 'a CUDA architecture such as "sm_70"'),
-    "max_threads_per_block": _count(1),
-    "warp_size": _count(1),
-    "shared_bytes_per_block": _count(1),
-    "registers_per_block": _count(1),
-    "sms": _count(1),
-}
+del FIELDS["name"]  # the file's name is the target's

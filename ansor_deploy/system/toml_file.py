@@ -15,7 +15,7 @@ else:
     import tomli as tomllib
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
 _HEADER = re.compile(r"\s*\[+\s*([^\]\s]+)\s*\]+")
@@ -53,6 +53,13 @@ class TomlFile:
                 where = f" in [{table}]" if table else ""
                 hint = f"Allowed{where}: {', '.join(known)}."
                 raise self.error(f"unknown field {key!r}{where}", key, table, hint)
+
+    def refuse_wrong(self, wrong: Mapping[str, str], table: str = "") -> None:
+        """UsageError at the first key of `table` that is wrong. wrong: what each must be."""
+        for key, form in wrong.items():
+            value = (self.data[table] if table else self.data)[key]
+            hint = f"Correct the value; it is {value!r}."
+            raise self.error(f"{key} must be {form}", key, table, hint)
 
 
 def read_toml(path: Path) -> TomlFile:

@@ -9,7 +9,7 @@ import pytest
 
 from ansor_deploy.errors import UsageError
 from ansor_deploy.project import shipped
-from ansor_deploy.target import _CHECKS, _GPU_CHECKS, GpuLimits, Target, list_targets, load_target
+from ansor_deploy.target import FIELDS, GPU_FIELDS, GpuLimits, Target, list_targets, load_target
 
 SHIPPED = [shipped("targets")]
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "targets.md"
@@ -231,10 +231,10 @@ def test_detected_and_extends_exclude_each_other(tmp_path):
 
 def test_every_field_is_documented():
     fields = {field.name for field in dataclasses.fields(Target)} - {"name"}
-    assert set(_CHECKS) == fields | {"extends", "detected"}
-    assert set(_GPU_CHECKS) == {field.name for field in dataclasses.fields(GpuLimits)}
+    assert set(FIELDS) == fields | {"extends", "detected"}
+    assert set(GPU_FIELDS) == {field.name for field in dataclasses.fields(GpuLimits)}
     tables = DOCS.read_text()
     commented = "".join(path.read_text() for path in list_targets(SHIPPED).values())
-    for name in {*_CHECKS, *_GPU_CHECKS}:
+    for name in {*FIELDS, *GPU_FIELDS}:
         assert f"\n| `{name}` |" in tables
         assert re.search(rf"^#.*\n(?:\w.*\n)*(\[{name}\]|{name} =)", commented, re.MULTILINE), name
