@@ -176,9 +176,10 @@ def install_command(name: str) -> None:
     target = target_of(device)
     with closing(connect(device, inventory)) as connection:
         board = look_at(name, connection)
-    if not is_like_here(board.arch, board.python):
-        click.echo(f"fetching packages for {board.arch}, Python {board.python}", err=True)
-        fetch_wheels(board.arch, board.python, cache_folder())
+    arch, python = board.machine, board.short_python
+    if not is_like_here(arch, python):
+        click.echo(f"fetching packages for {arch}, Python {python}", err=True)
+        fetch_wheels(arch, python, cache_folder())
     click.echo(f"installing them on {name}", err=True)
     open_site(name, partial(connect, device, inventory), target.cores).close()
     click.echo(f"{name} has the runtime; next: ansor-deploy devices doctor {name}", err=True)

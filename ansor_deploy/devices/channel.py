@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import paramiko
 
 from ..errors import DeviceError, DeviceLost
-from .connection import Ran
+from .connection import Ran, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -231,11 +231,6 @@ def lost(name: str, what: str = "the connection was lost") -> DeviceLost:
     """The error of a device that is no longer there."""
     hint = f"Look at its power and network, then: ansor-deploy devices doctor {name}"
     return DeviceLost(f"{name}: {plain(what)}", hint)
-
-
-def plain(text: str) -> str:
-    """The text without what a terminal would obey: a board's words end up in messages."""
-    return "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)
 
 
 @contextmanager

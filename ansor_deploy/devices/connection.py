@@ -42,3 +42,8 @@ class Connection(Protocol):
 
     def close(self) -> None:
         """Hang up; commands still running lose their streams."""
+
+
+def plain(text: str) -> str:
+    """The text without what a terminal would obey: a board's words end up in messages."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)

@@ -1,29 +1,79 @@
-"""Sent as text to a board's Python: what kind of machine it is. Prints a mark and JSON."""
+"""What a board says of itself: `probe.py` is run by its own python3, and the answer is checked."""
 
-import json
-import os
-import platform
-import struct
-import sys
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 
-def facts() -> dict:
-    """bits: of a pointer, as a 64-bit kernel may run 32-bit programs. libc: "" where not glibc."""
-    cache = Path.home() / ".cache" / "ansor-deploy"
+from .connection import Connection, Ran
+
+PYTHON = "python3 -I -S"  # its standard library, and nothing that was installed beside it
+OLDEST_GLIBC = (2, 28)
+_PROBE_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The facts of `probe.py`; what a board does not report is None or empty.
+
+    time: seconds since 1970 by its clock. machine: as `uname -m` says. bits: of a pointer, as a
+    64-bit kernel may run 32-bit programs. libc: name and version. python: full version.
+    implementation: of Python, with its ABI flags. flags: instructions, in the kernel's words.
+    temperatures: degrees Celsius by sensor. throttled: bits of the Raspberry Pi's firmware.
+    memory, disk: bytes that are free. load: of the last minute. cache: our folder there.
+    runtimes: digests of the bundles in it.
+    """
+
+    time: float
+    machine: str
+    bits: int
+    libc: tuple[str, str]
+    python: str
+    implementation: str
+    cores: int
+    flags: list[str]
+    governors: list[str]
+    temperatures: dict[str, float]
+    throttled: int | None
+    memory: int | None
+    disk: int
+    load: float
+    cache: str
+    runtimes: list[str]
+
+    @property
+    def short_python(self) -> str:
+        """The version that decides which packages fit, such as "3.11"."""
+        return ".".join(self.python.split(".")[:2])
+
+
+def run_probe(connection: Connection) -> Ran:
+    """Run `probe.py` on a device."""
+    script = Path(__file__).with_name("probe.py").read_text(encoding="utf-8")
+    return connection.run(f"exec {PYTHON} -c {shlex.quote(script)}", timeout=_PROBE_SECONDS)
+
+
+def facts_of(ran: Ran) -> Facts:
+    """The facts that the probe printed last.
+
+    msgspec.DecodeError where it printed none; its subclass ValidationError where they make no
+    sense: a board may say anything.
+    """
+    lines = ran.stdout.splitlines() or [b""]
+    return msgspec.json.decode(lines[-1], type=Facts)
+
+
+def last_line(ran: Ran) -> str:
+    """Why a command failed: the last line of its stderr, or its exit status."""
+    return (ran.stderr.strip().splitlines() or [f"status {ran.status}"])[-1]
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """The first two numbers of a version: 3.11.2 as (3, 11); () where it is no version."""
     try:
-        libc = (os.confstr("CS_GNU_LIBC_VERSION") or "").rpartition(" ")[2]
+        return tuple(int(word) for word in version.split(".")[:2])
     except ValueError:
-        libc = ""
-    return {
-        "arch": platform.machine(),
-        "bits": struct.calcsize("P") * 8,
-        "python": ".".join(map(str, sys.version_info[:2])),
-        "implementation": sys.implementation.name + getattr(sys, "abiflags", ""),
-        "libc": libc,
-        "cache": str(cache),
-        "bundles": [path.name for path in cache.iterdir()] if cache.is_dir() else [],
-    }
-
-
-sys.stdout.write(f"\nansor-deploy facts {json.dumps(facts())}\n")
+        return ()

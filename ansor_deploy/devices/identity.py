@@ -12,7 +12,8 @@ from typing import Any
 import paramiko
 
 from ..errors import DeviceError
-from .channel import lost, plain
+from .channel import lost
+from .connection import plain
 from .known_hosts import parse_public
 from .ssh_config import Route
 

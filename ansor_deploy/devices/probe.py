@@ -1,7 +1,8 @@
 """What a board knows about itself, as one JSON object on stdout.
 
 This file is not imported here but sent to the board's own python3, 3.7 or later: nothing beyond
-the standard library, and no newer syntax. What a board does not tell is null or empty.
+the standard library, and no newer syntax. What a board does not report is null or empty; the
+fields are those of `facts.Facts`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 import shutil
 import struct
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -43,7 +45,7 @@ def cpu_flags() -> list[str]:
 
 
 def hwcaps() -> list[str]:
-    """What the kernel tells a 64-bit ARM program: under emulation /proc/cpuinfo is another's."""
+    """Instructions of a 64-bit ARM program: under emulation /proc/cpuinfo is the host's."""
     if platform.machine() != "aarch64":
         return []
     try:
@@ -105,6 +107,7 @@ def facts() -> dict[str, object]:
         "bits": struct.calcsize("P") * 8,
         "libc": platform.libc_ver(),
         "python": platform.python_version(),
+        "implementation": sys.implementation.name + getattr(sys, "abiflags", ""),
         "cores": len(os.sched_getaffinity(0)),
         "flags": cpu_flags() + hwcaps(),
         "governors": sorted(governors - {""}),
@@ -113,6 +116,7 @@ def facts() -> dict[str, object]:
         "memory": memory_free(),
         "disk": shutil.disk_usage(str(HOME if HOME.exists() else "/")).free,
         "load": os.getloadavg()[0],
+        "cache": str(CACHE),
         "runtimes": sorted(path.name for path in CACHE.glob("*") if DIGEST.fullmatch(path.name)),
     }
 

@@ -11,8 +11,9 @@ from typing import Any
 from ..errors import DeviceError, DeviceLost
 from ..system.worker import WorkerFailure
 from .connection import Connection
+from .facts import PYTHON
 from .frames import CHUNK
-from .install import PYTHON, install, look_at
+from .install import install, look_at
 from .link import PING_SECONDS, SILENCE_SECONDS, Link
 
 WAIT_SECONDS = 600.0  # for another host to be done with the board

@@ -10,14 +10,19 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ..artifact.elf import needed_glibc
 from ..artifact.files import header_path, manifest_path, provenance_path, read_manifest
 from ..artifact.provenance import statement
-from ..devices.channel import plain
+from ..devices import probe
+from ..devices.connection import plain
+from ..devices.facts import Facts, facts_of, numbers, run_probe
+from ..devices.inventory import Inventory
 from ..errors import DeviceError
 from ..system.digest import file_sha256
 from ..target import built_for
-from .device import check_architecture, check_features, check_word_size, numbers
+from .device import check_architecture, check_features, check_word_size
 from .host import Check
 
 _REBUILD = "build it again, or copy it again with all that lies beside it"
@@ -39,17 +44,14 @@ def check_valid(artifact: Path, device: str) -> Iterator[Check]:
     """
     manifest = read_manifest(artifact)
     target = built_for(manifest)
-    facts = _device_facts(device) if device else _facts()
-    try:
-        checks = [
-            check_architecture(facts["machine"], target),
-            check_word_size(str(facts["bits"]), target),
-            check_features(facts["flags"], target),
-            check_glibc(artifact, *facts["libc"]),
-        ]
-    except (AttributeError, KeyError, TypeError, ValueError) as error:  # a board may say anything
-        raise DeviceError(f"what {device} tells of itself makes no sense", _ask(device)) from error
-    for check in (*checks, check_runtime(manifest["tvm"])):
+    facts = _device_facts(device) if device else msgspec.convert(probe.facts(), Facts)
+    for check in (
+        check_architecture(facts.machine, target),
+        check_word_size(str(facts.bits), target),
+        check_features(facts.flags, target),
+        check_glibc(artifact, *facts.libc),
+        check_runtime(manifest["tvm"]),
+    ):
         yield replace(check, found=plain(check.found), remedy=plain(check.remedy))
 
 
@@ -97,24 +99,14 @@ def _consistent(artifact: Path, manifest: dict[str, Any]) -> Check:
     return Check("provenance", "ok", f"{path}, {len(inputs)} inputs")
 
 
-def _facts() -> dict[str, Any]:
-    from ..devices import probe
-
-    return probe.facts()
-
-
-def _device_facts(name: str) -> dict[str, Any]:
-    from ..devices.inventory import Inventory
+def _device_facts(name: str) -> Facts:
     from ..devices.ssh import connect
-    from .device import probe, told
 
     inventory = Inventory.find()
     with closing(connect(inventory.get(name), inventory)) as connection:
-        facts = told(probe(connection))
-    if facts is None:
-        raise DeviceError(f"{name} does not tell what it is", _ask(name))
-    return facts
-
-
-def _ask(device: str) -> str:
-    return f"see what is wrong with it: ansor-deploy devices doctor {device}"
+        ran = run_probe(connection)
+    try:
+        return facts_of(ran)
+    except msgspec.DecodeError as error:
+        hint = f"see what is wrong with it: ansor-deploy devices doctor {name}"
+        raise DeviceError(f"what {name} says of itself makes no sense", hint) from error

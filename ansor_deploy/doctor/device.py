@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from ..devices.channel import SshConnection, plain
-from ..devices.connection import Connection, Ran
+import msgspec
+
+from ..devices.connection import Connection, Ran, plain
+from ..devices.facts import OLDEST_GLIBC, Facts, facts_of, last_line, numbers, run_probe
 from ..devices.wheels import pinned
 from ..errors import DeviceError
 from ..system.host import architecture, kernel_flags, x86_level
 from ..target import Target
 from .host import GIB, Check, Level
 
+if TYPE_CHECKING:
+    from ..devices.channel import SshConnection
+
 MIB = 2**20
-OLDEST_GLIBC = (2, 28)
 _HOT, _TOO_HOT = 70.0, 82.0  # degrees Celsius; a Raspberry Pi slows down from 80
 _SKEW_SECONDS = 60.0
-_PROBE_SECONDS = 30.0
 _LEAST_FLAGS = {32: ("avx2", "fma"), 64: ("avx512f", "avx512bw", "avx512dq", "avx512vl")}
 # Bits of the Raspberry Pi's firmware: what holds it back now; 16 places up, what has since it
 # was switched on.
@@ -60,66 +61,49 @@ def diagnose(
 def examine(connection: Connection, target: Target, name: str) -> Iterator[Check]:
     """The checks of a device that answers. name: what the user calls it."""
     before = time.time()
-    ran = probe(connection)
+    ran = run_probe(connection)
     after = time.time()
-    if (facts := told(ran)) is None:
-        yield from without_python(connection, target, ran.status, ran.stderr)
+    try:
+        facts = facts_of(ran)
+    except msgspec.ValidationError:
+        yield Check("probe", "FAIL", "its answer makes no sense", "log in and see its python3")
+        return
+    except msgspec.DecodeError:
+        yield from without_python(connection, target, ran)
         return
     # Python's start and the way there lie between the two: where in between is not known.
-    try:
-        skew = max(before - facts["time"], facts["time"] - after, 0.0)
-        checks = judge(facts, target, name, skew)
-    except (AttributeError, KeyError, TypeError, ValueError):  # a board is not to be believed
-        found, remedy = "its answer makes no sense", "log in and see what its python3 is"
-        checks = [Check("probe", "FAIL", found, remedy)]
-    for check in checks:
+    skew = max(before - facts.time, facts.time - after, 0.0)
+    for check in judge(facts, target, name, skew):
         yield replace(check, found=plain(check.found), remedy=plain(check.remedy))
 
 
-def probe(connection: Connection) -> Ran:
-    """Run `probe.py` on a device."""
-    script = Path(__file__).with_name("probe.py").read_bytes()
-    return connection.run("python3 -", stdin=script, timeout=_PROBE_SECONDS)
-
-
-def told(ran: Ran) -> dict[str, Any] | None:
-    """What the probe told, {} if that is no facts at all; None where it told nothing."""
-    try:
-        facts = json.loads(ran.stdout.splitlines()[-1])
-    except (IndexError, ValueError):
-        return None
-    return facts if isinstance(facts, dict) else {}
-
-
-def judge(facts: dict[str, Any], target: Target, name: str, skew: float) -> list[Check]:
+def judge(facts: Facts, target: Target, name: str, skew: float) -> list[Check]:
     """The checks of what `probe.py` found. skew: seconds between its clock and ours."""
     return [
-        check_architecture(facts["machine"], target),
-        check_word_size(str(facts["bits"]), target),
-        check_glibc(*facts["libc"]),
-        check_python(facts["python"], facts["machine"]),
-        check_cores(facts["cores"], target),
-        check_features(facts["flags"], target),
-        check_governor(facts["governors"]),
-        check_temperature(facts["temperatures"]),
-        check_throttling(facts["throttled"]),
-        check_memory(facts["memory"]),
-        check_disk(facts["disk"]),
+        check_architecture(facts.machine, target),
+        check_word_size(str(facts.bits), target),
+        check_glibc(*facts.libc),
+        check_python(facts.python, facts.machine),
+        check_cores(facts.cores, target),
+        check_features(facts.flags, target),
+        check_governor(facts.governors),
+        check_temperature(facts.temperatures),
+        check_throttling(facts.throttled),
+        check_memory(facts.memory),
+        check_disk(facts.disk),
         check_clock(skew),
-        check_load(facts["load"]),
-        check_runtime(facts["runtimes"], name),
+        check_load(facts.load),
+        check_runtime(facts.runtimes, name),
     ]
 
 
-def without_python(
-    connection: Connection, target: Target, status: int, complaint: str
-) -> Iterator[Check]:
-    """What a shell can tell where python3 is not there, or does not work."""
+def without_python(connection: Connection, target: Target, ran: Ran) -> Iterator[Check]:
+    """The checks that a shell can make where python3 is not there, or ended as `ran` says."""
     lines = [*plain(connection.run(_SHELL).stdout.decode(errors="replace")).split(), "?", "?"]
     yield check_architecture(lines[0], target)
     yield check_word_size(lines[1], target)
-    last = (complaint.strip().splitlines() or [f"exit status {status}"])[-1]
-    found = "there is no python3" if status == 127 else f"python3 does not work: {last}"
+    broken = f"python3 does not work: {last_line(ran)}"
+    found = "there is no python3" if ran.status == 127 else broken
     yield Check("python", "FAIL", found, "on the board: apt-get install python3")
 
 
@@ -257,16 +241,3 @@ def check_runtime(runtimes: list[str], name: str) -> Check:
     if runtimes:
         return Check("runtime", "ok", ", ".join(digest[:12] for digest in runtimes))
     return Check("runtime", "warn", "not installed", f"ansor-deploy devices install {name}")
-
-
-def numbers(version: str) -> tuple[int, ...]:
-    """3.11.2 as (3, 11); () where it is no version."""
-    try:
-        return tuple(int(word) for word in version.split(".")[:2])
-    except ValueError:
-        return ()
-
-
-def is_fit(checks: Iterable[Check]) -> bool:
-    """Whether nothing failed; a warning lets a device work."""
-    return all(check.level != "FAIL" for check in checks)

@@ -39,7 +39,7 @@ def check_kernel(name: str, target: Target, connect: Callable[[], Connection]) -
         holders: list[str] = []
         try:
             with closing(connect()) as connection:
-                if not look_at(name, connection).bundles:
+                if not look_at(name, connection).runtimes:
                     return
             kernel = _built(target, Path(folder))
             opened = partial(

@@ -122,8 +122,8 @@ def test_what_a_pi_tells(tmp_path, monkeypatch):
 
 
 def test_the_probe_needs_nothing_of_ours(tmp_path):
-    """As it runs on a board: from stdin, isolated, in another folder."""
-    script = Path(probe.__file__).read_bytes()
-    command = [sys.executable, "-I", "-S", "-"]
-    ran = subprocess.run(command, input=script, capture_output=True, check=True, cwd=tmp_path)
+    """As it runs on a board: from its text, isolated, in another folder."""
+    script = Path(probe.__file__).read_text()
+    command = [sys.executable, "-I", "-S", "-c", script]
+    ran = subprocess.run(command, capture_output=True, check=True, cwd=tmp_path)
     assert json.loads(ran.stdout)["cores"] >= 1

@@ -2,6 +2,7 @@
 
 import ast
 import io
+import json
 import os
 import tarfile
 import zipfile
@@ -11,7 +12,7 @@ import pytest
 from helpers.local_board import LocalBoard
 
 import ansor_deploy
-from ansor_deploy.devices import bundle, install, wheels
+from ansor_deploy.devices import bundle, install, probe, wheels
 from ansor_deploy.devices.bundle import make_bundle
 from ansor_deploy.devices.frames import CHUNK, MARK, FrameError, Unpacker, pack
 from ansor_deploy.errors import DeviceError
@@ -117,30 +118,30 @@ def answering(board, facts):
     """The board's Python says these facts of itself."""
     python = Path(board.env["PATH"].partition(":")[0], "python3")
     python.unlink()
-    python.write_text(f"#!/bin/sh\necho 'ansor-deploy facts {facts}'\n")
+    python.write_text(f"#!/bin/sh\necho '{facts}'\n")
     python.chmod(0o755)
     return board.connect()
-
-
-FACTS = (
-    '{"arch": "ARCH", "bits": BITS, "python": "3.11", "implementation": "KIND", '
-    '"libc": "LIBC", "cache": "", "bundles": []}'
-)
 
 
 @pytest.mark.parametrize(
     ("arch", "bits", "kind", "libc", "reason"),
     [
-        ("aarch64", "32", "cpython", "2.36", r"testboard \(aarch64\) runs a 32-bit system"),
-        ("aarch64", "64", "pypy", "2.36", "its python3 is pypy"),
-        ("aarch64", "64", "cpythont", "2.36", "its python3 is cpythont"),
-        ("aarch64", "64", "cpython", "", "another C library than glibc"),
-        ("aarch64", "64", "cpython", "2.27", "glibc 2.27, and"),
+        (
+            "aarch64",
+            32,
+            "cpython",
+            ("glibc", "2.36"),
+            r"testboard \(aarch64\) runs a 32-bit system",
+        ),
+        ("aarch64", 64, "pypy", ("glibc", "2.36"), "its python3 is pypy"),
+        ("aarch64", 64, "cpythont", ("glibc", "2.36"), "its python3 is cpythont"),
+        ("aarch64", 64, "cpython", ("", ""), "another C library than glibc"),
+        ("aarch64", 64, "cpython", ("glibc", "2.27"), "glibc 2.27, and"),
     ],
 )
 def test_a_board_that_cannot_run_the_runtime_is_told_so(board, arch, bits, kind, libc, reason):
-    facts = FACTS.replace("ARCH", arch).replace("BITS", bits)
-    facts = facts.replace("KIND", kind).replace("LIBC", libc)
+    said = {"machine": arch, "bits": bits, "implementation": kind, "libc": libc}
+    facts = json.dumps({**probe.facts(), **said})
     with pytest.raises(DeviceError, match=reason):
         install.look_at("testboard", answering(board, facts))
 
@@ -154,14 +155,14 @@ def test_a_board_without_python_is_told_so(board):
 
 
 def test_a_python_that_fails_is_told_so(board):
-    with pytest.raises(DeviceError, match="does not tell what machine it is: status 0"):
+    with pytest.raises(DeviceError, match="does not report what machine it is: status 0"):
         install.look_at("testboard", answering(board, "garbage"))
 
 
 def test_a_board_tells_what_it_is(board):
     found = install.look_at("testboard", board.connect())
-    assert found.arch == os.uname().machine
-    assert (found.cache, found.bundles) == (str(board.cache), ())
+    assert found.machine == os.uname().machine
+    assert (found.cache, found.runtimes) == (str(board.cache), [])
 
 
 # Frames
