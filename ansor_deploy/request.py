@@ -51,6 +51,8 @@ class Request:
     devices: names of those that run the code; none for this machine.
     lock: file of the records that a build uses; written, or, if frozen, all that it may use.
     reuse: "exact", or "near" where a neighbour's schedule, made to fit, serves instead of tuning.
+    retune: tasks that are searched again though their searches have ended: names or beginnings of
+    keys, or "all" for every task.
     layers: whose records a build may use beyond the registry's own, the lowest first. indexes:
     registries with what is in them now.
     sources: files that the target and the settings were read from.
@@ -70,6 +72,7 @@ class Request:
     lock: Path | None = None
     frozen: bool = False
     reuse: str = "exact"
+    retune: tuple[str, ...] = ()
     layers: tuple[Layer, ...] = ()
     indexes: tuple[Path, ...] = ()
     sources: tuple[Path, ...] = ()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
+from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 from zipfile import BadZipFile
 
 from ..errors import UsageError
+from ..report.text import shape_text
 from ..system.atomic_file import write_whole
 
 if TYPE_CHECKING:
@@ -83,34 +85,24 @@ def describe(tensor: Any) -> str:
     return f"{tensor.name} {shape_text(tensor.shape)} {tensor.dtype}"
 
 
-def shape_text(shape: Iterable[int]) -> str:
-    """Like "1x3x224x224"."""
-    return "x".join(map(str, shape)) or "scalar"
-
-
 def write_npz(path: Path, arrays: Arrays) -> list[Path]:
-    """All arrays in one file."""
+    """Write all arrays into one file."""
     import numpy as np
 
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays)
-    return [_written(path, buffer.getvalue())]
+    return [_written(path, partial(np.savez, **arrays))]
 
 
-def write_directory(directory: Path, arrays: Arrays) -> list[Path]:
-    """One .npy an array; a slash in a tensor's name is no directory."""
+def write_directory(folder: Path, arrays: Arrays) -> list[Path]:
+    """Write each array into a .npy file; a slash in a tensor's name is no folder."""
     import numpy as np
 
-    paths = []
-    for name, array in arrays.items():
-        buffer = io.BytesIO()
-        np.save(buffer, array, allow_pickle=False)
-        path = directory / f"{name.replace('/', '_')}.npy"
-        paths.append(_written(path, buffer.getvalue()))
-    return paths
+    files = {folder / f"{name.replace('/', '_')}.npy": array for name, array in arrays.items()}
+    return [_written(path, partial(np.save, arr=array)) for path, array in files.items()]
 
 
-def _written(path: Path, content: bytes) -> Path:
+def _written(path: Path, save: Callable[[BinaryIO], None]) -> Path:
+    buffer = BytesIO()
+    save(buffer)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, content)
+    write_whole(path, buffer.getvalue())
     return path

@@ -7,46 +7,39 @@ from statistics import median, quantiles
 
 import click
 
-from .helptext import examples
-from .options import artifact_file, device_option, json_option
-from .output import print_json, stdout_kept_clean
-from .values import Duration
+from ..report.text import latency
+from .helptext import with_examples
+from .options import device_option, existing_file
+from .output import Answer, answering, report
+from .values import parse_duration
 
 
-@click.command(
-    "bench",
-    epilog=examples(
-        "bench resnet18.so", "bench resnet18.so --time 30s --json", "bench resnet18.so --device pi"
-    ),
+@with_examples(
+    "bench resnet18.so", "bench resnet18.so --time 30s --json", "bench resnet18.so --device pi"
 )
-@click.argument("artifact", type=artifact_file)
+@click.command("bench")
+@click.argument("artifact", type=existing_file)
 @click.option(
     "--time",
     "seconds",
-    type=Duration(),
-    default=2.0,
+    type=parse_duration,
+    default="2s",
     metavar="10s",
     help="How long to run it.  [default: 2s]",
 )
 @device_option
-@json_option
-def command(artifact: Path, seconds: float, device: str, as_json: bool) -> None:
+@answering
+def command(artifact: Path, seconds: float, device: str) -> Answer:
     """Time a library on this machine or on a device.
 
     Prints the median, the 10th and the 90th percentile of runs on seeded inputs.
     """
     from ..pipeline import bench
-    from ..report.choose import report_on_stderr
-    from ..report.text import latency
 
-    with stdout_kept_clean(), report_on_stderr(plain=as_json) as report:
-        times = bench(artifact, seconds, device, report)
-    figures = statistics(times)
-    if as_json:
-        print_json(figures)
-        return
+    with report() as events:
+        figures = statistics(bench(artifact, seconds, device, events))
     middle, low, high = (latency(figures[f"{key}_ms"] / 1e3) for key in ("median", "p10", "p90"))
-    click.echo(f"median {middle}, p10 {low}, p90 {high} ({figures['runs']} runs)")
+    return Answer(figures, [f"median {middle}, p10 {low}, p90 {high} ({figures['runs']} runs)"])
 
 
 def statistics(times: list[float]) -> dict[str, float | int]:

@@ -10,10 +10,10 @@ import sys
 import tempfile
 import time
 import traceback
-from importlib import metadata
 from pathlib import Path
 
 from .. import __version__
+from ..system.environment import version
 
 DISTRIBUTIONS = ("apache-tvm", "apache-tvm-ffi", "numpy", "onnx", "onnxruntime", "click", "rich")
 
@@ -47,17 +47,9 @@ def log_text(error: BaseException, words: list[str]) -> str:
     lines = [
         f"ansor-deploy {__version__}",
         f"python {platform.python_version()} on {platform.platform()}",
-        *(f"{name} {version(name)}" for name in DISTRIBUTIONS),
+        *(f"{name} {version(name) or 'not installed'}" for name in DISTRIBUTIONS),
         f"command: ansor-deploy {shlex.join(words)}",
         "",
         "".join(traceback.format_exception(error)),
     ]
     return PASSWORD.sub(r"\1***@", "\n".join(lines))
-
-
-def version(distribution: str) -> str:
-    """Its installed version, without importing it."""
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return "not installed"

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import sys
 from contextlib import closing
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from .helptext import examples
-from .options import json_option
-from .output import in_columns, print_json
+from ..errors import DeviceError, UsageError
+from .doctor import failed, print_checks
+from .helptext import with_examples
+from .options import chosen_target, existing_file
+from .output import Answer, answering, in_columns, json_option
 
 if TYPE_CHECKING:
     from ..devices.inventory import Device, Inventory
 
 
-@click.group(
-    "devices",
-    epilog=examples(
-        "devices add pi ssh://pi@192.0.2.7 --target rpi3",
-        "devices trust pi",
-        "devices doctor pi",
-    ),
+@with_examples(
+    "devices add pi ssh://pi@192.0.2.7 --target rpi3", "devices trust pi", "devices doctor pi"
 )
+@click.group("devices")
 def command() -> None:
     """Add, trust and check the boards to measure on.
 
@@ -33,19 +32,17 @@ def command() -> None:
     """
 
 
-@command.command(
-    "add",
-    epilog=examples(
-        "devices add pi ssh://pi@192.0.2.7 --target rpi3",
-        "devices add lab ssh://[2001:db8::7]:2222 --target ./lab.toml",
-    ),
+@with_examples(
+    "devices add pi ssh://pi@192.0.2.7 --target rpi3",
+    "devices add lab ssh://[2001:db8::7]:2222 --target ./lab.toml",
 )
+@command.command("add")
 @click.argument("name")
 @click.argument("url", metavar="ssh://[USER@]HOST[:PORT]")
 @click.option("--target", required=True, help="What it is: a machine that `targets list` names.")
 @click.option(
     "--identity",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=existing_file,
     help="File of the private key.  [default: as ssh would choose]",
 )
 @click.option(
@@ -56,26 +53,22 @@ def command() -> None:
 )
 def add_command(name: str, url: str, target: str, identity: Path | None, jump: str) -> None:
     """Give a board a name; nothing is connected yet."""
-    from ..devices.inventory import Inventory, parse_url
-    from ..project import Project
-    from ..target import load_target
+    from ..devices.inventory import parse_url
 
-    load_target(target, Project.find().target_path())
+    chosen_target(target)
     if target.endswith(".toml"):
         target = str(Path(target).resolve())
     key = str(identity.absolute()) if identity else ""
-    Inventory.find().add(parse_url(name, url, target, key, jump))
+    _inventory().add(parse_url(name, url, target, key, jump))
     click.echo(f"added {name}; next: ansor-deploy devices trust {name}", err=True)
 
 
-@command.command(
-    "trust",
-    epilog=examples(
-        "devices trust pi",
-        'devices trust pi --fingerprint "$(cat pi.fingerprint)"',
-        "devices trust pi --replace",
-    ),
+@with_examples(
+    "devices trust pi",
+    'devices trust pi --fingerprint "$(cat pi.fingerprint)"',
+    "devices trust pi --replace",
 )
+@command.command("trust")
 @click.argument("name")
 @click.option("--replace", is_flag=True, help="Accept a key other than the one known so far.")
 @click.option("--fingerprint", default="", metavar="SHA256:...", help="Accept only this key.")
@@ -85,11 +78,9 @@ def trust_command(name: str, replace: bool, fingerprint: str, yes: bool) -> None
 
     On the board itself: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub
     """
-    from ..devices.inventory import Inventory
     from ..devices.ssh import known_keys, offered_key, refuse_revoked, verify
-    from ..errors import DeviceError
 
-    inventory = Inventory.find()
+    inventory = _inventory()
     device = inventory.get(name)
     key = offered_key(device, inventory)
     click.echo(f"{name} ({device.url}) shows {key.fingerprint} ({key.kind})", err=True)
@@ -110,53 +101,49 @@ def trust_command(name: str, replace: bool, fingerprint: str, yes: bool) -> None
     click.echo(f"{name} is trusted; next: ansor-deploy devices doctor {name}", err=True)
 
 
-@command.command("list", epilog=examples("devices list", "devices list --json"))
-@json_option
-def list_command(as_json: bool) -> None:
+@with_examples("devices list", "devices list --json")
+@command.command("list")
+@answering
+def list_command() -> Answer:
     """Print every device: where it is, what it is, whether it may work."""
-    from ..devices.inventory import Inventory
-
-    inventory = Inventory.find()
+    inventory = _inventory()
     rows = [row(device, inventory) for device in inventory.list()]
-    if as_json:
-        print_json({"devices": rows})
-    elif rows:
-        table = [(r["name"], r["url"], r["target"], state(r)) for r in rows]
-        click.echo("\n".join(in_columns(table)))
-    else:
-        click.echo("no devices; add one: ansor-deploy devices add NAME ssh://USER@HOST --target T")
+    table = in_columns([(r["name"], r["url"], r["target"], state(r)) for r in rows])
+    none = "no devices; add one: ansor-deploy devices add NAME ssh://USER@HOST --target T"
+    return Answer({"devices": rows}, table or [none])
 
 
-@command.command("doctor", epilog=examples("devices doctor pi", "devices doctor pi --json"))
+@with_examples("devices doctor pi", "devices doctor pi --json")
+@command.command("doctor")
 @click.argument("name")
 @json_option
-@click.pass_context
-def doctor_command(ctx: click.Context, name: str, as_json: bool) -> None:
+def doctor_command(name: str, as_json: bool) -> int:
     """Check that a board can be measured on.
 
     Where the runtime is installed, a kernel whose result is known runs there, too. Each line is
     ok, warn or FAIL, with a remedy; exits 4 on a FAIL. Where nothing fails, a device in
     quarantine is let out of it.
     """
-    from ..devices.inventory import Inventory, target_of
+    from ..devices.inventory import target_of
     from ..devices.ssh import connect
     from ..doctor.device import diagnose
     from ..doctor.reference_kernel import check_kernel
-    from .doctor import print_checks
 
-    inventory = Inventory.find()
+    inventory = _inventory()
     device = inventory.get(name)
     target = target_of(device)
     connecting = partial(connect, device, inventory)
     kernel = check_kernel(name, target, connecting)
-    if not print_checks(diagnose(target, connecting, kernel), as_json):
-        ctx.exit(4)
+    if failed(print_checks(diagnose(target, connecting, kernel), as_json)):
+        return DeviceError.exit_code
     if inventory.reason(name):
         inventory.release(name)
         click.echo(f"{name} is out of quarantine", err=True)
+    return 0
 
 
-@command.command("install", epilog=examples("devices install pi"))
+@with_examples("devices install pi")
+@command.command("install")
 @click.argument("name")
 def install_command(name: str) -> None:
     """Put what runs candidates on a board, under ~/.cache/ansor-deploy there.
@@ -166,12 +153,12 @@ def install_command(name: str) -> None:
     """
     from ..devices.bundle import is_like_here
     from ..devices.install import look_at
-    from ..devices.inventory import Inventory, target_of
+    from ..devices.inventory import target_of
     from ..devices.remote import open_site
     from ..devices.ssh import connect
     from ..devices.wheels import cache_folder, fetch_wheels
 
-    inventory = Inventory.find()
+    inventory = _inventory()
     device = inventory.get(name)
     target = target_of(device)
     with closing(connect(device, inventory)) as connection:
@@ -185,20 +172,17 @@ def install_command(name: str) -> None:
     click.echo(f"{name} has the runtime; next: ansor-deploy devices doctor {name}", err=True)
 
 
-@command.command("remove", epilog=examples("devices remove pi"))
+@with_examples("devices remove pi")
+@command.command("remove")
 @click.argument("name")
 def remove_command(name: str) -> None:
     """Forget a device and its host key; the board is left alone."""
-    from ..devices.inventory import Inventory
-
-    Inventory.find().remove(name)
+    _inventory().remove(name)
     click.echo(f"removed {name}", err=True)
 
 
 def ask(name: str) -> None:
     """Let a person compare; an error where there is none, or the answer is no."""
-    from ..errors import DeviceError, UsageError
-
     hint = (
         f"Compare the fingerprint, then: ansor-deploy devices trust {name} --fingerprint SHA256:..."
     )
@@ -214,7 +198,7 @@ def row(device: Device, inventory: Inventory) -> dict[str, Any]:
     return {
         **{key: getattr(device, key) for key in ("name", "url", "target", "identity", "jump")},
         "host_keys": [key.fingerprint for key in inventory.keys(device.name)],
-        "quarantine": quarantine and {"reason": quarantine.reason, "since": quarantine.since},
+        "quarantine": asdict(quarantine) if quarantine else None,
     }
 
 
@@ -223,3 +207,9 @@ def state(values: dict[str, Any]) -> str:
     if quarantine := values["quarantine"]:
         return f"in quarantine since {quarantine['since'][:10]}: {quarantine['reason']}"
     return "trusted" if values["host_keys"] else "no host key pinned"
+
+
+def _inventory() -> Inventory:
+    from ..devices.inventory import Inventory
+
+    return Inventory.find()

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from .helptext import examples
-from .options import json_option, registry_option
-from .output import print_json
+from .helptext import with_examples
+from .options import registry_option
+from .output import json_option, print_json
 
 if TYPE_CHECKING:
     from ..doctor.host import Check
 
 
-@click.command(
-    "doctor",
-    epilog=examples(
-        "doctor",
-        "doctor --registry team.db --json",
-    ),
-)
+@with_examples("doctor", "doctor --registry team.db --json")
+@click.command("doctor")
 @registry_option
 @json_option
-@click.pass_context
-def command(ctx: click.Context, registry: Path | None, as_json: bool) -> None:
+def command(registry: Path | None, as_json: bool) -> int:
     """Check that this machine can build.
 
     Each line is ok, warn or FAIL, with a remedy; exits 1 on a FAIL.
@@ -36,23 +30,30 @@ def command(ctx: click.Context, registry: Path | None, as_json: bool) -> None:
     from ..project import Project
 
     project = Project.find()
-    if not print_checks(diagnose(project, project.registry_path(registry)), as_json):
-        ctx.exit(1)
+    return int(failed(print_checks(diagnose(project, project.registry_path(registry)), as_json)))
 
 
-def print_checks(checks: Iterable[Check], as_json: bool) -> bool:
-    """Print each check as it is made, or all as JSON; whether none failed."""
+def print_checks(checks: Iterable[Check], as_json: bool) -> list[Check]:
+    """Print each check as it is made, or all as JSON."""
     made = []
     for check in checks:
         made.append(check)
         if not as_json:
-            click.echo(f"{check.level:4}  {check.name}: {check.found}")
-        if not as_json and check.remedy:
-            click.echo(f"      remedy: {check.remedy}")
-    ok = not failed(made)
+            click.echo("\n".join(check_lines(check)))
     if as_json:
-        print_json({"ok": ok, "checks": [asdict(check) for check in made]})
-    return ok
+        print_json(checks_json(made))
+    return made
+
+
+def check_lines(check: Check) -> list[str]:
+    """A check as text, with its remedy if it has one."""
+    remedy = [f"      remedy: {check.remedy}"] if check.remedy else []
+    return [f"{check.level:4}  {check.name}: {check.found}", *remedy]
+
+
+def checks_json(checks: Sequence[Check]) -> dict[str, Any]:
+    """All checks as one JSON object."""
+    return {"ok": not failed(checks), "checks": [asdict(check) for check in checks]}
 
 
 def failed(checks: Iterable[Check]) -> bool:

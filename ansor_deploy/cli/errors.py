@@ -17,8 +17,7 @@ import click
 
 from ..errors import AnsorError
 from ..system.interrupt import forget, interrupt
-from .messages import asks_for_json
-from .output import print_json
+from .output import asks_for_json, print_json
 
 # What the machine refuses is the user's to mend, not a bug of this tool.
 SYSTEM_HINTS = {
@@ -40,7 +39,7 @@ class Terminated(KeyboardInterrupt):
 
 @dataclass(frozen=True)
 class Failure:
-    """What the user is told. file, line: of the user's that is at fault, if one is."""
+    """What the user reads. file, line: of the user's that is at fault, if one is."""
 
     kind: str
     message: str
@@ -53,7 +52,8 @@ class Failure:
 def leave(run: Callable[[], int | None], words: list[str]) -> NoReturn:
     """Run a command line; print what went wrong, if anything; exit."""
     if sys.stdout is None:  # closed by the caller: a file opened later must not take its place
-        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or it would be stdin, if that is closed too
+        sys.stdout = os.fdopen(1, "w")
     try:
         with interruptible():
             code = run() or 0
@@ -64,7 +64,7 @@ def leave(run: Callable[[], int | None], words: list[str]) -> NoReturn:
         raise
     except BaseException as error:  # noqa: BLE001 - nothing may pass the edge
         failure = describe(error, words)
-        tell(failure, words)
+        show(failure, words)
         code = failure.exit_code
     finish_stdout()
     sys.exit(code)
@@ -148,8 +148,8 @@ def bug(error: BaseException, words: list[str]) -> Failure:
     return Failure("bug", message, hint, 70)
 
 
-def tell(failure: Failure, words: list[str]) -> None:
-    """To stderr, and to stdout for a program that asked for JSON."""
+def show(failure: Failure, words: list[str]) -> None:
+    """Print a failure on stderr, and on stdout for a program that asked for JSON."""
     if asks_for_json(words):
         from ..report.json_lines import message_line
 

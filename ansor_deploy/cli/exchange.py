@@ -9,8 +9,8 @@ import click
 
 from ..errors import RegistryError, UsageError
 from .helptext import examples
-from .options import existing_file, json_option, registry_option
-from .output import print_json
+from .options import existing_file, registry_option
+from .output import json_option, print_json
 
 if TYPE_CHECKING:
     from ..registry.exchange import Given, Pulled, Trusted

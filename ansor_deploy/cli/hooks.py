@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import click
 
-from .helptext import examples
+from ..integrations import hook_folder, runtime_folder
+from .helptext import with_examples
 
 KINDS = ("make", "cmake", "bazel", "c", "runtime")
 
 
-@click.command(
-    "hooks",
-    epilog=examples(
-        "hooks make",
-        "hooks cmake",
-        "hooks runtime",
-    ),
-)
+@with_examples("hooks make", "hooks cmake", "hooks runtime")
+@click.command("hooks")
 @click.argument("kind", type=click.Choice(KINDS))
 def command(kind: str) -> None:
     """Print the folder with the files for a build system, or for C.
@@ -25,6 +20,4 @@ def command(kind: str) -> None:
     header and source, and a pkg-config file. runtime: where the packages tvm and tvm_ffi lie, whose
     libraries a C program is linked with.
     """
-    from ..integrations import hook_folder, runtime_folder
-
     click.echo(runtime_folder() if kind == "runtime" else hook_folder(kind))

@@ -8,19 +8,13 @@ from pathlib import Path
 import click
 
 from ..errors import UsageError
-from .helptext import examples
-from .options import model_file
+from .helptext import with_examples
+from .options import chosen_target, existing_file
 
 
-@click.command(
-    "init",
-    epilog=examples(
-        "init",
-        "init models/resnet18.onnx --target rpi3",
-        "init --yes",
-    ),
-)
-@click.argument("models", type=model_file, nargs=-1)
+@with_examples("init", "init models/resnet18.onnx --target rpi3", "init --yes")
+@click.command("init")
+@click.argument("models", type=existing_file, nargs=-1)
 @click.option("--target", default="host", help="What to build for.  [default: host]")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def command(models: tuple[Path, ...], target: str, yes: bool) -> None:
@@ -30,10 +24,8 @@ def command(models: tuple[Path, ...], target: str, yes: bool) -> None:
     after it has shown them. What is there already is left as it is.
     """
     from ..integrations.scaffold import MAKEFILE, additions
-    from ..project import Project
-    from ..target import load_target
 
-    load_target(target, Project.find().target_path())
+    chosen_target(target)
     lacking = list(additions(Path(), target, models))
     if not lacking:
         click.echo("nothing to do: all is there")

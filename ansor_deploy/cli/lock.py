@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from .helptext import examples
-from .options import existing_file, input_shape_option, model_file, target_option
-
-if TYPE_CHECKING:
-    from ..target import Target
+from .helptext import with_examples
+from .options import chosen_target, existing_file, input_shape_option, new_file, target_option
+from .output import stdout_kept_clean
 
 output_option = click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    required=True,
-    metavar="FILE",
-    help="The file to write.",
+    "-o", "--output", type=new_file, required=True, metavar="FILE", help="The file to write."
 )
 
 
-@click.group(
-    "lock",
-    epilog=examples(
-        "lock tasks net.onnx -o net.tasks",
-        "lock select records.lock --tasks net.tasks -o net.lock",
-    ),
+@with_examples(
+    "lock tasks net.onnx -o net.tasks", "lock select records.lock --tasks net.tasks -o net.lock"
 )
+@click.group("lock")
 def command() -> None:
     """Take from a lock what one model needs.
 
@@ -38,8 +27,9 @@ def command() -> None:
     """
 
 
-@command.command("tasks", epilog=examples("lock tasks net.onnx -o net.tasks"))
-@click.argument("model", type=model_file)
+@with_examples("lock tasks net.onnx -o net.tasks")
+@command.command("tasks")
+@click.argument("model", type=existing_file)
 @output_option
 @target_option
 @input_shape_option
@@ -55,16 +45,14 @@ def tasks_command(
     """
     from ..build.task_list import TaskList
     from ..model.prepare import prepare
-    from .output import stdout_kept_clean
 
     with stdout_kept_clean():
-        prepared = prepare(model, _target(target), dict(input_shapes))
+        prepared = prepare(model, chosen_target(target), dict(input_shapes))
     TaskList.of(prepared).write(output)
 
 
-@command.command(
-    "select", epilog=examples("lock select records.lock --tasks net.tasks -o net.lock")
-)
+@with_examples("lock select records.lock --tasks net.tasks -o net.lock")
+@command.command("select")
 @click.argument("lock", type=existing_file)
 @click.option(
     "--tasks", type=existing_file, required=True, metavar="FILE", help="What `lock tasks` wrote."
@@ -79,12 +67,4 @@ def select_command(lock: Path, tasks: Path, output: Path, target: str | None) ->
     from ..build.lock import select
     from ..build.task_list import TaskList
 
-    select(TaskList.read(tasks), lock, _target(target), output)
-
-
-def _target(name: str | None) -> Target:
-    from ..project import Project
-    from ..target import load_target
-
-    project = Project.find()
-    return load_target(name or project.target or "host", project.target_path())
+    select(TaskList.read(tasks), lock, chosen_target(target), output)

@@ -10,8 +10,8 @@ import click
 
 from ..errors import UsageError
 from .helptext import examples
-from .options import json_option, registry_option
-from .output import in_columns, print_json, stdout_kept_clean
+from .options import registry_option
+from .output import in_columns, json_option, print_json, stdout_kept_clean
 
 known_target_option = click.option(
     "--target", default="", help="Only this target, by name or start of its fingerprint."

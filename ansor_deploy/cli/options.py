@@ -1,40 +1,49 @@
-"""Options that several commands share, turned into the request that the engine takes."""
+"""Options that several commands share, and the request that the engine takes, made of them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import replace
-from functools import wraps
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+from functools import reduce, wraps
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import UsageError
-from ..request import EFFORTS
+from ..request import EFFORTS, Budget, Request
 from ..system.environment import in_ci
-from .values import Duration, InputShape, Share
+from .values import parse_duration, parse_shape, parse_share
 
 if TYPE_CHECKING:
-    from ..request import Budget, Request
     from ..target import Target
 
-    Command = Callable[..., Any]
+Command = Callable[..., Any]
+Decorator = Callable[[Command], Command]
 
 existing_file = click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)
-model_file = existing_file
-artifact_file = existing_file
+new_file = click.Path(dir_okay=False, path_type=Path)
 
-json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print the answer as one JSON object."
-)
+
+def together(*options: Decorator) -> Decorator:
+    """Several options as one decorator, in the order in which help lists them."""
+    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
+
+
+def seed_option(what: str) -> Decorator:
+    """`--seed`. what: the help text, of what it is the seed."""
+    number = click.IntRange(min=0)
+    return click.option("--seed", type=number, default=0, metavar="N", help=f"{what}  [default: 0]")
+
+
 target_option = click.option(
     "--target", help="A machine that `targets list` names.  [default: the project's, else host]"
 )
 registry_option = click.option(
     "--registry",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=new_file,
     help="The registry's file.  [default: the project's, else the user's]",
 )
 rules_option = click.option(
@@ -47,204 +56,146 @@ rules_option = click.option(
 input_shape_option = click.option(
     "--input-shape",
     "input_shapes",
-    type=InputShape(),
+    type=parse_shape,
     multiple=True,
     metavar="NAME=1,3,224,224",
     help="Fix the shape of a dynamic input. Repeatable.",
 )
 lock_option = click.option(
     "--lock",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=new_file,
     metavar="FILE",
     help="Keep the records that were used in this file, for version control.",
 )
 device_option = click.option(
     "--device", default="", metavar="NAME", help="Run it on this device.  [default: this machine]"
 )
-seed_option = click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    metavar="N",
-    help="Of the inputs compared.  [default: 0]",
+reuse_option = click.option(
+    "--reuse",
+    type=click.Choice(["exact", "near"]),
+    default="exact",
+    help="near: records of a task's neighbours, made to fit, serve it untuned.  [default: exact]",
+)
+retune_option = click.option(
+    "--retune",
+    multiple=True,
+    metavar="TASK",
+    help="Search a task again though its search has ended: its name or the beginning of its key, "
+    "as `plan --json` prints them; or all. Repeatable.",
 )
 
 
-def request_options(command: Command) -> Command:
-    """Options of every command that reads a model; the command gets `request`."""
-
-    @target_option
-    @registry_option
-    @input_shape_option
-    @rules_option
-    @click.option(
+model_options = together(
+    target_option,
+    registry_option,
+    input_shape_option,
+    rules_option,
+    click.option(
         "--search",
         type=click.Choice(["ansor", "metaschedule"]),
         default="ansor",
         help="How schedules are searched.  [default: ansor]",
-    )
-    @click.option(
-        "--seed",
-        type=click.IntRange(min=0),
-        default=0,
-        metavar="N",
-        help="Of the search and the verification's inputs.  [default: 0]",
-    )
-    @wraps(command)
-    def with_request(
-        target: str | None,
-        registry: Path | None,
-        input_shapes: tuple[tuple[str, tuple[int, ...]], ...],
-        rules: tuple[Path, ...],
-        search: str,
-        seed: int,
-        **rest: Any,
-    ) -> Any:
-        words = (target, registry, dict(input_shapes), search, seed, rules)
-        request = make_request(*words, frozen=rest.get("frozen", False))
-        return command(request=request, **rest)
-
-    return with_request
-
-
-def make_request(
-    target: str | None,
-    registry: Path | None,
-    input_shapes: dict[str, tuple[int, ...]],
-    search: str,
-    seed: int,
-    rules: tuple[Path, ...] = (),
-    *,
-    frozen: bool = False,
-) -> Request:
-    """Options, and the project's settings where an option was not given.
-
-    frozen: the request has no registry, so that it needs no home directory either.
-    """
-    from ..project import Project, shipped
-    from ..registry.layers import layers_of
-    from ..request import Request
-    from ..target import load_target, target_files
-
-    project = Project.find()
-    name, folders = target or project.target or "host", project.target_path()
-    return Request(
-        target=load_target(name, folders),
-        registry=Path(os.devnull) if frozen else project.registry_path(registry),
-        input_shapes=input_shapes,
-        search=search,
-        seed=seed,
-        rules=(*rules, *project.rule_files()),
-        layers=layers_of(project, shipped("registry") / "seed"),
-        sources=(*target_files(name, folders), *project.files()),
-    )
-
-
-def frozen_options(command: Command) -> Command:
-    """The lock, and whether a build has nothing else; goes above `request_options`."""
-
-    @lock_option
-    @click.option(
-        "--frozen/--no-frozen",
-        default=None,
-        help="Use the lock's records only; measure nothing; exit 5 if it lacks one.  "
-        "[default: where CI is set and there is a lock]",
-    )
-    @wraps(command)
-    def with_lock(lock: Path | None, frozen: bool | None, **rest: Any) -> Any:
-        if frozen and lock is None:
-            raise UsageError("--frozen needs a lock to build from", "name it: --lock FILE")
-        if frozen is None:
-            frozen = in_ci() and lock is not None
-        return command(lock=lock, frozen=frozen, **rest)
-
-    return with_lock
-
-
-def budget_options(command: Command) -> Command:
-    """Options that limit tuning, noted in the request; goes below `request_options`."""
-
-    @click.option(
+    ),
+    seed_option("Of the search and the verification's inputs."),
+)
+budget_options = together(
+    click.option(
         "--effort",
         type=click.Choice(list(EFFORTS)),
         default="normal",
         help="How far each task is searched.  [default: normal]",
-    )
-    @click.option(
+    ),
+    click.option(
         "--trials", type=click.IntRange(min=0), metavar="N", help="Most candidates measured in all."
-    )
-    @click.option(
-        "--time", "seconds", type=Duration(), metavar="10m", help="Longest tuning: 90s, 10m, 1h30m."
-    )
-    @click.option(
+    ),
+    click.option(
+        "--time",
+        "seconds",
+        type=parse_duration,
+        metavar="10m",
+        help="Longest tuning: 90s, 10m, 1h30m.",
+    ),
+    click.option(
         "--min-impact",
-        type=Share(),
+        type=parse_share,
         metavar="1%",
         help="Leave alone tasks with less of the model's time.  [default: by --effort]",
-    )
-    @wraps(command)
-    def with_budget(
-        request: Request,
-        effort: str,
-        trials: int | None,
-        seconds: float | None,
-        min_impact: float | None,
-        **rest: Any,
-    ) -> Any:
-        budget = make_budget(effort, trials, seconds, min_impact)
-        return command(request=replace(request, budget=budget), **rest)
-
-    return with_budget
-
-
-def reuse_option(command: Command) -> Command:
-    """Which records may serve, noted in the request; goes below `request_options`."""
-
-    @click.option(
-        "--reuse",
-        type=click.Choice(["exact", "near"]),
-        default="exact",
-        help="near: records of a task's neighbours, made to fit, serve it untuned.  "
-        "[default: exact]",
-    )
-    @wraps(command)
-    def with_reuse(request: Request, reuse: str, **rest: Any) -> Any:
-        return command(request=replace(request, reuse=reuse), **rest)
-
-    return with_reuse
-
-
-def place_options(command: Command) -> Command:
-    """Options that say where candidates are built and run, noted in the request."""
-
-    @click.option(
+    ),
+)
+machine_options = together(
+    click.option(
         "--device",
         "devices",
         multiple=True,
         metavar="NAME",
         help="Run candidates, and the model, on a device that `devices list` names. Repeatable.",
-    )
-    @click.option(
+    ),
+    click.option(
         "--farm",
         default="",
         metavar="tcp://HOST:PORT",
         help="Build candidates on this Dask cluster.  [default: on this machine]",
-    )
+    ),
+)
+
+
+def with_request(command: Command) -> Command:
+    """Make a request of those options that it is made of; the command takes it as `request`."""
+    names = {*signature(make_request).parameters, *(field.name for field in fields(Request))}
+
     @wraps(command)
-    def with_places(request: Request, devices: tuple[str, ...], farm: str, **rest: Any) -> Any:
-        devices = tuple(dict.fromkeys(devices))
-        if devices and click.get_current_context().params["target"] is None:
-            request = replace(request, target=device_target(devices[0]))
-        return command(request=replace(request, devices=devices, farm=farm), **rest)
+    def call(**words: Any) -> Any:
+        own = {name: words.pop(name) for name in names & words.keys()}
+        return command(request=make_request(**own), **words)
 
-    return with_places
+    return call
 
 
-def device_target(device: str) -> Target:
-    """What a device of the user's inventory is; UsageError where there is no such device."""
-    from ..devices.inventory import Inventory, target_of
+def make_request(
+    *,
+    target: str | None = None,
+    registry: Path | None = None,
+    input_shapes: Sequence[tuple[str, tuple[int, ...]]] = (),
+    rules: tuple[Path, ...] = (),
+    effort: str = "normal",
+    trials: int | None = None,
+    seconds: float | None = None,
+    min_impact: float | None = None,
+    devices: tuple[str, ...] = (),
+    device: str = "",
+    lock: Path | None = None,
+    frozen: bool | None = False,
+    **others: Any,
+) -> Request:
+    """Options, and the project's settings where an option was not given.
 
-    return target_of(Inventory.find().get(device))
+    device: one, of a command that takes no more. frozen: None where the environment decides; a
+    frozen request has no registry, so that it needs no home directory either. others: what a
+    request takes as it is.
+    """
+    from ..project import Project, shipped
+    from ..registry.layers import layers_of
+    from ..target import target_files
+
+    if frozen and lock is None:
+        raise UsageError("--frozen needs a lock to build from", "name it: --lock FILE")
+    frozen = in_ci() and lock is not None if frozen is None else frozen
+    devices = (device,) if device else tuple(dict.fromkeys(devices))
+    project = Project.find()
+    files = target_files(target or project.target or "host", project.target_path())
+    return Request(
+        target=device_target(devices[0]) if devices and not target else chosen_target(target),
+        registry=Path(os.devnull) if frozen else project.registry_path(registry),
+        input_shapes=dict(input_shapes),
+        rules=(*rules, *project.rule_files()),
+        budget=make_budget(effort, trials, seconds, min_impact),
+        devices=devices,
+        lock=lock,
+        frozen=frozen,
+        layers=layers_of(project, shipped("registry") / "seed"),
+        sources=(*files, *project.files()),
+        **others,
+    )
 
 
 def make_budget(
@@ -253,3 +204,19 @@ def make_budget(
     """The effort's budget within the limits given."""
     budget = replace(EFFORTS[effort], trials=trials, seconds=seconds)
     return budget if min_impact is None else replace(budget, min_impact=min_impact)
+
+
+def chosen_target(name: str | None) -> Target:
+    """The target of `--target`, else the project's, else this machine."""
+    from ..project import Project
+    from ..target import load_target
+
+    project = Project.find()
+    return load_target(name or project.target or "host", project.target_path())
+
+
+def device_target(device: str) -> Target:
+    """What a device of the user's inventory is; UsageError where there is no such device."""
+    from ..devices.inventory import Inventory, target_of
+
+    return target_of(Inventory.find().get(device))

@@ -1,4 +1,4 @@
-"""Stdout belongs to the answer: one JSON object, or the lines that a person asked for."""
+"""What a command prints: its answer on stdout, as text or as JSON, and what it does on stderr."""
 
 from __future__ import annotations
 
@@ -7,11 +7,81 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from ..report import Report
+
+_MESSAGE_FORMAT = "--message-format"
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print the answer as one JSON object."
+)
+message_format_option = click.option(
+    _MESSAGE_FORMAT,
+    type=click.Choice(("human", "json")),
+    default="human",
+    help="Warnings and errors as text, or as lines of JSON on stderr.  [default: human]",
+)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command has found or done.
+
+    value: what --json prints. lines: what is printed without it. exit_code: the program's.
+    """
+
+    value: Any
+    lines: Iterable[str]
+    exit_code: int = 0
+
+
+def answering(command: Callable[..., Answer]) -> Callable[..., int]:
+    """Give a command the option --json, and print its answer; the exit code.
+
+    What anything else writes to stdout meanwhile goes to stderr.
+    """
+
+    @json_option
+    @wraps(command)
+    def call(as_json: bool, message_format: str = "human", **words: Any) -> int:
+        with stdout_kept_clean():
+            answer = command(**words)
+        if as_json:
+            print_json(answer.value)
+        else:
+            for line in answer.lines:
+                click.echo(line)
+        return answer.exit_code
+
+    return call
+
+
+def report(*, quiet: bool = False) -> AbstractContextManager[Report]:
+    """Show on stderr what is done, in the way that the command's words ask for."""
+    from ..report.choose import report_on_stderr
+
+    words = click.get_current_context().params
+    message_format = words.get("message_format", "human")
+    return report_on_stderr(words["as_json"], message_format=message_format, quiet=quiet)
+
+
+def asks_for_json(words: Sequence[str]) -> bool:
+    """Whether a command line asks for messages in JSON, even one that click refuses."""
+    last = ""
+    for before, word in zip(["", *words], words, strict=False):
+        if before == _MESSAGE_FORMAT:
+            last = word
+        elif word.startswith(f"{_MESSAGE_FORMAT}="):
+            last = word.partition("=")[2]
+    return last == "json"
 
 
 def print_json(value: Any) -> None:

@@ -12,10 +12,10 @@ import click
 from .exchange import EXCHANGE
 from .helptext import examples
 from .lookups import LOOKUPS
-from .options import json_option, registry_option
-from .output import in_columns, print_json
+from .options import registry_option
+from .output import in_columns, json_option, print_json
 from .revalidate import revalidate_command
-from .values import TensorShape
+from .values import parse_tensor_shape
 
 if TYPE_CHECKING:
     from ..registry.salvage import Salvage
@@ -49,7 +49,7 @@ for each in (*LOOKUPS, revalidate_command, *EXCHANGE):
 @click.option(
     "--shape",
     "shapes",
-    type=TensorShape(),
+    type=parse_tensor_shape,
     multiple=True,
     metavar="1,56,56,64",
     help="Only tasks with a tensor of this shape. Repeatable.",

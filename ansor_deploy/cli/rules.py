@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .helptext import examples
-from .options import input_shape_option, json_option, model_file, rules_option, target_option
-from .output import print_json, stdout_kept_clean
+from ..report.rules import explanation_lines, wrapped
+from .helptext import with_examples
+from .options import chosen_target, existing_file, input_shape_option, rules_option, target_option
+from .output import Answer, answering
 
 if TYPE_CHECKING:
     from ..space.rule import Rule
     from ..target import Target
 
 
-@click.group(
-    "rules", epilog=examples("rules list", "rules explain resnet18.onnx --task 3 --target rpi3")
-)
+@with_examples("rules list", "rules explain resnet18.onnx --task 3 --target rpi3")
+@click.group("rules")
 def command() -> None:
     """List derivation rules, and explain what they do to a model.
 
@@ -27,55 +27,42 @@ def command() -> None:
     """
 
 
-@command.command(
-    "list",
-    epilog=examples("rules list", "rules list --target v100", "rules list --rules mine.py --json"),
-)
+@with_examples("rules list", "rules list --target v100", "rules list --rules mine.py --json")
+@command.command("list")
 @target_option
 @rules_option
-@json_option
-def list_command(target: str | None, rules: tuple[Path, ...], as_json: bool) -> None:
+@answering
+def list_command(target: str | None, rules: tuple[Path, ...]) -> Answer:
     """Print the rules for a target, in the order in which they are asked."""
     from ..space.rule import rule_set_digest
 
-    with stdout_kept_clean():
-        _, found = target_and_rules(target, rules)
-        rows = [described(rule, rules) for rule in found]
-    if as_json:
-        print_json({"rules": rows, "digest": rule_set_digest(found)})
-        return
-    from ..report.rules import wrapped
-
-    for number, row in enumerate(rows, start=1):
-        kinds = " ".join(row["kinds"])
-        click.echo(f"{number:>2}  {row['name']} ({kinds}), {row['origin']}: {row['path']}")
-        click.echo("\n".join(wrapped(row["summary"] or "(no docstring)", "    ", "    ")))
+    _, found = target_and_rules(target, rules)
+    rows = [described(rule, rules) for rule in found]
+    lines = [line for number, row in enumerate(rows, start=1) for line in rule_lines(number, row)]
+    return Answer({"rules": rows, "digest": rule_set_digest(found)}, lines)
 
 
-@command.command(
-    "explain",
-    epilog=examples(
-        "rules explain resnet18.onnx",
-        "rules explain resnet18.onnx --task 3 --target rpi3",
-        "rules explain resnet18.onnx --rules mine.py --json",
-    ),
+@with_examples(
+    "rules explain resnet18.onnx",
+    "rules explain resnet18.onnx --task 3 --target rpi3",
+    "rules explain resnet18.onnx --rules mine.py --json",
 )
-@click.argument("model", type=model_file)
+@command.command("explain")
+@click.argument("model", type=existing_file)
 @click.option(
     "--task", type=click.IntRange(min=1), metavar="K", help="Only the model's task number K."
 )
 @target_option
 @rules_option
 @input_shape_option
-@json_option
+@answering
 def explain_command(
     model: Path,
     task: int | None,
     target: str | None,
     rules: tuple[Path, ...],
     input_shapes: tuple[tuple[str, tuple[int, ...]], ...],
-    as_json: bool,
-) -> None:
+) -> Answer:
     """Print a model's sketches, and what each rule said about each block.
 
     For every unique task: the structures that the search samples from, and at each block, from
@@ -83,31 +70,25 @@ def explain_command(
     """
     from ..pipeline import explain
     from ..report.plain import QuietReport
-    from ..report.rules import explanation_lines
 
-    with stdout_kept_clean():
-        where, asked = target_and_rules(target, rules)
-        total, found = explain(model, task, where, dict(input_shapes), asked, QuietReport())
-    if as_json:
-        answer = {"model": str(model), "target": where.name, "rules": [r.name for r in asked]}
-        print_json({**answer, "tasks": [one.to_json() for one in found]})
-    else:
-        click.echo("\n\n".join("\n".join(explanation_lines(one, total)) for one in found))
+    where, asked = target_and_rules(target, rules)
+    total, found = explain(model, task, where, dict(input_shapes), asked, QuietReport())
+    value = {"model": str(model), "target": where.name, "rules": [rule.name for rule in asked]}
+    texts = ("\n".join(explanation_lines(one, total)) for one in found)
+    return Answer({**value, "tasks": [one.to_json() for one in found]}, ["\n\n".join(texts)])
 
 
 def target_and_rules(target: str | None, files: tuple[Path, ...]) -> tuple[Target, list[Rule]]:
     """The target that is meant, and its rules in order."""
     from ..project import Project
     from ..space.rule import rule_set
-    from ..target import load_target
 
-    project = Project.find()
-    found = load_target(target or project.target or "host", project.target_path())
-    return found, rule_set([*files, *project.rule_files()], found.kind)
+    found = chosen_target(target)
+    return found, rule_set([*files, *Project.find().rule_files()], found.kind)
 
 
 def described(rule: Rule, given: tuple[Path, ...]) -> dict[str, Any]:
-    """A rule as `rules list --json` tells it."""
+    """A rule, as a row of `rules list --json`. given: the files of --rules."""
     from ..project import shipped
 
     own = "flag" if rule.path in given else "project"
@@ -119,3 +100,10 @@ def described(rule: Rule, given: tuple[Path, ...]) -> dict[str, Any]:
         "path": str(rule.path),
         "digest": rule.digest,
     }
+
+
+def rule_lines(number: int, row: dict[str, Any]) -> list[str]:
+    """A rule's row as text."""
+    kinds = " ".join(row["kinds"])
+    title = f"{number:>2}  {row['name']} ({kinds}), {row['origin']}: {row['path']}"
+    return [title, *wrapped(row["summary"] or "(no docstring)", "    ", "    ")]

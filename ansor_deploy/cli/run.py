@@ -8,25 +8,24 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import UsageError
-from .arrays import read_inputs, shape_text, write_directory, write_npz
-from .helptext import examples
-from .options import artifact_file, device_option, json_option
-from .output import print_json, stdout_kept_clean
+from ..report.text import shape_text
+from .arrays import read_inputs, write_directory, write_npz
+from .helptext import with_examples
+from .options import device_option, existing_file, new_file
+from .output import Answer, answering, report
 
 if TYPE_CHECKING:
     from .arrays import Arrays
 
 
-@click.command(
-    "run",
-    epilog=examples(
-        "run resnet18.so --input data=image.npy",
-        "run resnet18.so --input data=image.npy -o out.npz",
-        "run bert.so --input inputs.npz --output-dir outputs",
-        "run resnet18.so --input data=image.npy --device pi",
-    ),
+@with_examples(
+    "run resnet18.so --input data=image.npy",
+    "run resnet18.so --input data=image.npy -o out.npz",
+    "run bert.so --input inputs.npz --output-dir outputs",
+    "run resnet18.so --input data=image.npy --device pi",
 )
-@click.argument("artifact", type=artifact_file)
+@click.command("run")
+@click.argument("artifact", type=existing_file)
 @click.option(
     "--input",
     "inputs",
@@ -34,49 +33,35 @@ if TYPE_CHECKING:
     metavar="NAME=FILE.npy",
     help="An input's array; or FILE.npz, with several. Repeatable.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the outputs to this .npz file.",
-)
+@click.option("-o", "--output", type=new_file, help="Write the outputs to this .npz file.")
 @click.option(
     "--output-dir",
     type=click.Path(file_okay=False, path_type=Path),
     help="Write each output to a .npy file here.",
 )
 @device_option
-@json_option
+@answering
 def command(
     artifact: Path,
     inputs: tuple[str, ...],
     output: Path | None,
     output_dir: Path | None,
     device: str,
-    as_json: bool,
-) -> None:
+) -> Answer:
     """Run a library on arrays from files.
 
     Without an output option, prints what the outputs look like.
     """
     from ..pipeline import opened
-    from ..report.choose import report_on_stderr
 
     if output and output_dir:
         raise UsageError("--output and --output-dir exclude each other", "give one of them")
-    with (
-        stdout_kept_clean(),
-        report_on_stderr(plain=as_json) as report,
-        opened(artifact, device, report) as model,
-    ):
+    with report() as events, opened(artifact, device, events) as model:
         outputs = model(**read_inputs(inputs, model.inputs))
-    paths = write(outputs, output, output_dir)
+    paths = [str(path) for path in write(outputs, output, output_dir)]
     summaries = [summary(name, array) for name, array in outputs.items()]
-    if as_json:
-        print_json({"outputs": summaries, "files": [str(path) for path in paths]})
-    else:
-        lines = [f"wrote {path}" for path in paths] or [summary_line(each) for each in summaries]
-        click.echo("\n".join(lines))
+    lines = [f"wrote {path}" for path in paths] or [summary_line(each) for each in summaries]
+    return Answer({"outputs": summaries, "files": paths}, lines)
 
 
 def write(outputs: Arrays, output: Path | None, output_dir: Path | None) -> list[Path]:
@@ -96,7 +81,7 @@ def summary(name: str, array: Any) -> dict[str, Any]:
 
 
 def summary_line(figures: dict[str, Any]) -> str:
-    """An output in words."""
+    """An output's figures as one line of text."""
     line = f"{figures['name']} {shape_text(figures['shape'])} {figures['dtype']}"
     if "mean" not in figures:
         return f"{line}: empty"

@@ -6,12 +6,13 @@ from typing import Any
 
 import click
 
-from .helptext import examples
-from .options import json_option
-from .output import in_columns, print_json
+from .helptext import with_examples
+from .options import chosen_target
+from .output import Answer, answering, in_columns
 
 
-@click.group("targets", epilog=examples("targets list", "targets show rpi3"))
+@with_examples("targets list", "targets show rpi3")
+@click.group("targets")
 def command() -> None:
     """List and show targets.
 
@@ -19,40 +20,31 @@ def command() -> None:
     """
 
 
-@command.command("list", epilog=examples("targets list", "targets list --json"))
-@json_option
-def list_command(as_json: bool) -> None:
+@with_examples("targets list", "targets list --json")
+@command.command("list")
+@answering
+def list_command() -> Answer:
     """Print the name and the file of every target."""
     from ..project import Project
     from ..target import list_targets
 
-    found = list_targets(Project.find().target_path())
-    if as_json:
-        rows = [{"name": name, "path": str(path)} for name, path in found.items()]
-        print_json({"targets": rows})
-    else:
-        click.echo("\n".join(in_columns([(name, str(path)) for name, path in found.items()])))
+    rows = [(name, str(path)) for name, path in list_targets(Project.find().target_path()).items()]
+    found = [{"name": name, "path": path} for name, path in rows]
+    return Answer({"targets": found}, in_columns(rows))
 
 
-@command.command(
-    "show", epilog=examples("targets show host", "targets show ./my-board.toml --json")
-)
+@with_examples("targets show host", "targets show ./my-board.toml --json")
+@command.command("show")
 @click.argument("name")
-@json_option
-def show_command(name: str, as_json: bool) -> None:
+@answering
+def show_command(name: str) -> Answer:
     """Print every field of a target.
 
     What it extends, or detects on this machine, is filled in. NAME may be a path to a .toml file.
     """
-    from ..project import Project
-    from ..target import load_target
-
-    target = load_target(name, Project.find().target_path())
+    target = chosen_target(name)
     values = {**target.to_json(), "fingerprint": target.fingerprint}
-    if as_json:
-        print_json(values)
-    else:
-        click.echo("\n".join(in_columns(flattened(values))))
+    return Answer(values, in_columns(flattened(values)))
 
 
 def flattened(values: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:

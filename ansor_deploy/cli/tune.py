@@ -2,73 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import BudgetError
-from ..objectives import OBJECTIVES
-from .helptext import examples
-from .messages import message_format_option
-from .objective import chosen_objective, missed_goals
+from ..errors import BudgetError, UsageError
+from ..objectives import OBJECTIVES, Goal, Objective, make_objective
+from ..report.text import latency, tune_summary
+from ..request import Request, TuneResult
+from .helptext import with_examples
 from .options import (
     budget_options,
-    json_option,
+    existing_file,
     lock_option,
-    model_file,
-    place_options,
-    request_options,
+    machine_options,
+    model_options,
+    retune_option,
+    with_request,
 )
-from .output import print_json, stdout_kept_clean
-from .values import LatencyGoal
-
-if TYPE_CHECKING:
-    from ..request import Request
+from .output import Answer, answering, message_format_option, report
+from .values import parse_goal
 
 
-@click.command(
-    "tune",
-    epilog=examples(
-        "tune resnet18.onnx --time 1h",
-        "tune resnet18.onnx bert.onnx --trials 2000 --objective speedup",
-        "tune resnet18.onnx bert.onnx --goal resnet18.onnx=5ms",
-        "tune resnet18.onnx --effort thorough --min-impact 1%",
-        "tune resnet18.onnx --lock records.lock",
-    ),
+@with_examples(
+    "tune resnet18.onnx --time 1h",
+    "tune resnet18.onnx bert.onnx --trials 2000 --objective speedup",
+    "tune resnet18.onnx bert.onnx --goal resnet18.onnx=5ms",
+    "tune resnet18.onnx --effort thorough --min-impact 1%",
+    "tune resnet18.onnx --retune all --time 1h",
+    "tune resnet18.onnx --lock records.lock",
 )
-@click.argument("models", type=model_file, nargs=-1, required=True)
-@request_options
+@click.command("tune")
+@click.argument("models", type=existing_file, nargs=-1, required=True)
+@model_options
 @budget_options
-@place_options
+@retune_option
+@machine_options
 @click.option(
     "--objective",
+    "chosen",
     type=click.Choice(OBJECTIVES),
     help="What of several models counts.  [default: latency, or goal where one is given]",
 )
 @click.option(
     "--goal",
     "goals",
-    type=LatencyGoal(),
+    type=parse_goal,
     multiple=True,
     metavar="MODEL=5ms",
     help="A latency that is good enough for a model. Repeatable.",
 )
 @lock_option
-@json_option
+@answering
 @message_format_option
-@click.pass_context
+@with_request
 def command(
-    ctx: click.Context,
     models: tuple[Path, ...],
-    request: Request,
-    objective: str | None,
+    chosen: str | None,
     goals: tuple[tuple[str, float], ...],
-    lock: Path | None,
-    as_json: bool,
-    message_format: str,
-) -> None:
+    request: Request,
+) -> Answer:
     """Fill the registry for models, without building.
 
     Interrupt it at will: what was measured is kept, and the same command resumes.
@@ -81,18 +76,55 @@ def command(
     A lock keeps the records for builds with --frozen. What it says of other models' tasks stays.
     """
     from ..pipeline import tune
-    from ..report.choose import report_on_stderr
-    from ..report.text import tune_summary
 
-    chosen = chosen_objective(objective, goals, models)
-    with stdout_kept_clean(), report_on_stderr(as_json, message_format=message_format) as report:
-        result = tune(list(models), replace(request, objective=chosen, lock=lock), report)
-        missed = missed_goals(result, chosen, models)
+    objective = chosen_objective(chosen, goals, models)
+    with report() as events:
+        result = tune(list(models), replace(request, objective=objective), events)
+        missed = missed_goals(result, objective, models)
         for sentence in missed:
-            report.warn(sentence)
-    if as_json:
-        print_json(result.with_rounds())
-    else:
-        click.echo(tune_summary(result))
-    if missed:
-        ctx.exit(BudgetError.exit_code)
+            events.warn(sentence)
+    exit_code = BudgetError.exit_code if missed else 0
+    return Answer(result.with_rounds(), [tune_summary(result)], exit_code)
+
+
+def chosen_objective(
+    name: str | None, goals: Sequence[tuple[str, float]], models: Sequence[Path]
+) -> Objective:
+    """The objective of these words; a model is called by its path, its file or its stem.
+
+    UsageError where a goal is of no model or of two, or where the words contradict each other.
+    """
+    if goals and name not in {None, "goal"}:
+        raise UsageError(
+            f"--goal and --objective {name} contradict each other",
+            "leave --objective out: a goal implies --objective goal",
+        )
+    if name == "goal" and not goals:
+        raise UsageError("--objective goal needs a goal", "write it like --goal net.onnx=5ms")
+    seconds = [0.0] * len(models)
+    for model, goal in goals:
+        seconds[_index(model, models)] = goal
+    return make_objective("goal" if goals else name or "latency", seconds)
+
+
+def missed_goals(result: TuneResult, objective: Objective, models: Sequence[Path]) -> list[str]:
+    """A sentence for each model that is slower than its goal."""
+    if not isinstance(objective, Goal):
+        return []
+    times = zip(models, result.latencies_ms, objective.goals, strict=True)
+    return [
+        f"{model} takes about {latency(now / 1e3)} a run, its goal is {latency(goal)}"
+        for model, now, goal in times
+        if goal and now > goal * 1e3
+    ]
+
+
+def _index(name: str, models: Sequence[Path]) -> int:
+    found = [k for k, model in enumerate(models) if name in {str(model), model.name, model.stem}]
+    if len(found) == 1:
+        return found[0]
+    fault = "several of the models" if found else "no model given"
+    raise UsageError(
+        f"--goal {name}=... is of {fault}",
+        f"the models are: {', '.join(map(str, models))}",
+    )

@@ -1,4 +1,4 @@
-"""What an option's text may be: durations, shares, shapes."""
+"""What an option's text may be: each function is the type of an option for click."""
 
 from __future__ import annotations
 
@@ -64,63 +64,3 @@ def parse_goal(text: str) -> tuple[str, float]:
     if not model or not match or not float(match[1]):
         raise Fail(f"{text!r} is not a model's latency; write it like net.onnx=5ms")
     return model, float(match[1]) * UNITS[match[2]]
-
-
-class Duration(click.ParamType):
-    """A stretch of time, in seconds."""
-
-    name = "duration"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Defaults are numbers already."""
-        return value if isinstance(value, float) else parse_duration(str(value))
-
-
-class Share(click.ParamType):
-    """A part of a whole, 0 to 1."""
-
-    name = "share"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Defaults are numbers already."""
-        return value if isinstance(value, float) else parse_share(str(value))
-
-
-class InputShape(click.ParamType):
-    """An input's name and its static shape."""
-
-    name = "name=shape"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, tuple[int, ...]]:
-        """A pair stays a pair."""
-        return value if isinstance(value, tuple) else parse_shape(str(value))
-
-
-class TensorShape(click.ParamType):
-    """A tensor's shape."""
-
-    name = "shape"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...]:
-        """A tuple stays a tuple."""
-        return value if isinstance(value, tuple) else parse_tensor_shape(str(value))
-
-
-class LatencyGoal(click.ParamType):
-    """A model and the latency it should reach, in seconds."""
-
-    name = "model=latency"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, float]:
-        """A pair stays a pair."""
-        return value if isinstance(value, tuple) else parse_goal(str(value))

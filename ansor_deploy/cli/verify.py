@@ -7,47 +7,35 @@ from pathlib import Path
 import click
 
 from ..errors import AnsorError, DeviceError, UsageError, VerificationError
-from .doctor import failed, print_checks
-from .helptext import examples
-from .messages import message_format_option
-from .options import (
-    artifact_file,
-    device_option,
-    json_option,
-    model_file,
-    rules_option,
-    seed_option,
-)
-from .output import print_json, stdout_kept_clean
+from .doctor import check_lines, checks_json, failed
+from .helptext import with_examples
+from .options import device_option, existing_file, new_file, rules_option, seed_option
+from .output import Answer, answering, message_format_option, report
 
 
-@click.command(
-    "verify",
-    epilog=examples(
-        "verify resnet18.so",
-        "verify resnet18.so --device pi",
-        "verify resnet18.so resnet18.onnx",
-        "verify resnet18.so resnet18.onnx --seed 7 --json",
-        "verify resnet18.so resnet18.onnx --rebuild --lock records.lock",
-    ),
+@with_examples(
+    "verify resnet18.so",
+    "verify resnet18.so --device pi",
+    "verify resnet18.so resnet18.onnx",
+    "verify resnet18.so resnet18.onnx --seed 7 --json",
+    "verify resnet18.so resnet18.onnx --rebuild --lock records.lock",
 )
-@click.argument("artifact", type=artifact_file)
-@click.argument("model", type=model_file, required=False)
+@click.command("verify")
+@click.argument("artifact", type=existing_file)
+@click.argument("model", type=existing_file, required=False)
 @click.option("--rebuild", is_flag=True, help="Build it anew from the lock and compare the bytes.")
 @click.option(
     "--lock",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=new_file,
     metavar="FILE",
     help="The lock that it was built from, for --rebuild.",
 )
 @rules_option
-@seed_option
+@seed_option("Of the inputs compared.")
 @device_option
-@json_option
+@answering
 @message_format_option
-@click.pass_context
 def command(
-    ctx: click.Context,
     artifact: Path,
     model: Path | None,
     rebuild: bool,
@@ -55,9 +43,7 @@ def command(
     rules: tuple[Path, ...],
     seed: int,
     device: str,
-    as_json: bool,
-    message_format: str,
-) -> None:
+) -> Answer:
     """Check a library's numbers, or that it is whole.
 
     With a model it is run, and compared with ONNX Runtime: exits 6 if the outputs differ on seeded
@@ -69,67 +55,43 @@ def command(
     if model is None:
         if rebuild:
             raise UsageError("--rebuild needs the model", f"verify {artifact} MODEL --rebuild")
-        ctx.exit(_look(artifact, device, as_json))
+        return _inspected(artifact, device)
     if rebuild:
         if lock is None:
             raise UsageError("--rebuild needs the lock to build from", "name it: --lock FILE")
-        ctx.exit(_rebuild(artifact, model, lock, rules, as_json, message_format))
-    ctx.exit(_compare(artifact, model, seed, device, as_json, message_format))
+        return _rebuilt(artifact, model, lock, rules)
+    return _compared(artifact, model, seed, device)
 
 
-def _look(artifact: Path, device: str, as_json: bool) -> int:
-    """Whether it is whole, and valid; the exit code."""
+def _inspected(artifact: Path, device: str) -> Answer:
+    """Whether it is whole, and valid."""
     from ..doctor.artifact import check_valid, check_whole
 
     whole, valid = list(check_whole(artifact)), list(check_valid(artifact, device))
-    print_checks([*whole, *valid], as_json)
     codes = [AnsorError.exit_code] * failed(whole) + [DeviceError.exit_code] * failed(valid)
-    return codes[0] if codes else 0
+    lines = [line for check in (*whole, *valid) for line in check_lines(check)]
+    return Answer(checks_json([*whole, *valid]), lines, codes[0] if codes else 0)
 
 
-def _rebuild(
-    artifact: Path,
-    model: Path,
-    lock: Path,
-    rules: tuple[Path, ...],
-    as_json: bool,
-    message_format: str,
-) -> int:
-    """Whether the same bytes come out; the exit code."""
+def _rebuilt(artifact: Path, model: Path, lock: Path, rules: tuple[Path, ...]) -> Answer:
+    """Whether the same bytes come out."""
     from ..pipeline import rebuild
     from ..project import Project
-    from ..report.choose import report_on_stderr
 
     files = (*rules, *Project.find().rule_files())
-    with (
-        stdout_kept_clean(),
-        report_on_stderr(as_json, message_format=message_format, quiet=True) as report,
-    ):
-        same = rebuild(artifact, model, lock, files, report)
+    with report(quiet=True) as events:
+        same = rebuild(artifact, model, lock, files, events)
+    lines = [f"{name}: {'the same bytes' if ok else 'DIFFERS'}" for name, ok in same.items()]
     ok = all(same.values())
-    if as_json:
-        print_json({"ok": ok, "same": same})
-    else:
-        for name, equal in same.items():
-            click.echo(f"{name}: {'the same bytes' if equal else 'DIFFERS'}")
-    return 0 if ok else VerificationError.exit_code
+    return Answer({"ok": ok, "same": same}, lines, 0 if ok else VerificationError.exit_code)
 
 
-def _compare(
-    artifact: Path, model: Path, seed: int, device: str, as_json: bool, message_format: str
-) -> int:
-    """Whether the outputs agree with ONNX Runtime's; the exit code."""
+def _compared(artifact: Path, model: Path, seed: int, device: str) -> Answer:
+    """Whether the outputs agree with ONNX Runtime's."""
     from ..pipeline import verify
-    from ..report.choose import report_on_stderr
     from ..report.text import verification_text
 
-    with (
-        stdout_kept_clean(),
-        report_on_stderr(as_json, message_format=message_format) as report,
-    ):
-        verification = verify(artifact, model, seed, device, report)
-    if as_json:
-        print_json(verification.to_json())
-    else:
-        click.echo(verification_text(verification))
-    return 0 if verification.ok else VerificationError.exit_code
+    with report() as events:
+        found = verify(artifact, model, seed, device, events)
+    exit_code = 0 if found.ok else VerificationError.exit_code
+    return Answer(found.to_json(), [verification_text(found)], exit_code)

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .text import WIDTH
+from .text import WIDTH, shape_text
 
 if TYPE_CHECKING:
     from ..space.explain import Explanation, SketchTold
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def explanation_lines(found: Explanation, total: int) -> list[str]:
     """One task: what it is, its sketches, and at each block what every rule said."""
     task = found.task
-    shapes = " ".join(map(_extents, task.workload.shapes))
+    shapes = " ".join(map(shape_text, task.workload.shapes))
     title = f"task {found.index} of {total}: {task.name} ({task.workload.op}), x{task.weight}"
     lines = [*wrapped(title, "", "  "), *wrapped(shapes, "  ", "  ")]
     lines += [line for fault in found.faults for line in wrapped(fault, "  warning: ", "    ")]
@@ -24,14 +24,10 @@ def explanation_lines(found: Explanation, total: int) -> list[str]:
         lines += wrapped(_sketch(sketch), f"  {number:>4}  ", " " * 8)
     lines += [line for misfit in found.misfits for line in wrapped(misfit, "     -  ", " " * 8)]
     for block in found.blocks:
-        reduces = f", reduces {_extents(block.reduced)}" if block.reduced else ""
-        lines.append(f"  block {block.name} ({_extents(block.spatial)}{reduces}):")
+        reduces = f", reduces {shape_text(block.reduced)}" if block.reduced else ""
+        lines.append(f"  block {block.name} ({shape_text(block.spatial)}{reduces}):")
         lines += _verdicts(block.said)
     return lines
-
-
-def _extents(sizes: Sequence[int]) -> str:
-    return "x".join(map(str, sizes)) or "scalar"
 
 
 def _sketch(sketch: SketchTold) -> str:

@@ -138,10 +138,14 @@ def near_lines(plan: Plan) -> list[str]:
     ]
 
 
+def shape_text(sizes: Iterable[int]) -> str:
+    """Like "1x3x224x224"."""
+    return "x".join(map(str, sizes)) or "scalar"
+
+
 def shapes(buffers: Iterable[Sequence[int]]) -> str:
     """Like "1x14x14x32 3x3x32x64 64", shortened."""
-    told = " ".join("x".join(map(str, buffer)) or "scalar" for buffer in buffers)
-    return shortened(told, 52)
+    return shortened(" ".join(map(shape_text, buffers)), 52)
 
 
 def table_lines(rows: Iterable[Cells]) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from importlib import metadata
 
 
 def in_ci() -> bool:
@@ -18,6 +17,8 @@ def below_make() -> bool:
 
 def version(distribution: str) -> str:
     """Its installed version, or ""."""
+    from importlib import metadata  # as slow as all of `--help`
+
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from ansor_deploy import cli, pipeline
-from ansor_deploy.cli.objective import chosen_objective, missed_goals
+from ansor_deploy.cli.tune import chosen_objective, missed_goals
 from ansor_deploy.cli.values import parse_goal
 from ansor_deploy.errors import UsageError
 from ansor_deploy.objectives import OBJECTIVES, EarlyStop, Goal, Latency, Speedup, make_objective

@@ -165,12 +165,14 @@ def test_build_passes_a_request(model, monkeypatch):
 
     monkeypatch.setattr(pipeline, "build", build)
     words = ["--trials", "7", "--input-shape", "x=1,2", "--seed", "3", "--registry", "r.db"]
+    words += ["--retune", "dense", "--retune", "3fa9c0"]
     result = invoke("build", "net.onnx", *words)
     assert result.exit_code == 0, result.output
     path, output, request, _ = seen
     assert (path, output) == (Path("net.onnx"), Path("net.so"))
     assert (request.target.name, request.registry, request.seed) == ("host", Path("r.db"), 3)
     assert (request.input_shapes, request.budget.trials) == ({"x": (1, 2)}, 7)
+    assert request.retune == ("dense", "3fa9c0")
 
 
 def test_the_project_chooses_target_and_registry(model, monkeypatch):
