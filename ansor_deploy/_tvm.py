@@ -7,38 +7,22 @@ when a command needs it, so that `--help`, registry queries and an unchanged bui
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from .errors import AnsorError
+from .system import tvm_pairing
+from .system.environment import version
 
 if TYPE_CHECKING:
     from .target import Target
 
-PROBE = "import tvm; tvm.ir.save_json(tvm.tirx.IntImm('int32', 1))"
-
-
-def check_pairing() -> None:
-    """Refuse a TVM and tvm-ffi pairing that crashes the interpreter, before it does.
-
-    apache-tvm 0.27 admits any tvm-ffi from 0.1.14 on, but with 0.1.15 its JSON writer
-    dereferences a bad pointer. A pairing that we have not tried is probed in a child process.
-    """
-    tvm_version, ffi_version = metadata.version("apache-tvm"), metadata.version("apache-tvm-ffi")
-    if tvm_version.startswith("0.27.") and ffi_version.startswith("0.1.14."):
-        return
-    child = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, check=False)
-    if child.returncode != 0:
-        raise AnsorError(
-            f"apache-tvm {tvm_version} and apache-tvm-ffi {ffi_version} do not work together: "
-            f"the probe ended with status {child.returncode}",
-            "run: pip install 'apache-tvm==0.27.0.post1' 'apache-tvm-ffi>=0.1.14.post0,<0.1.15'",
-        )
+if not tvm_pairing.is_known() and (reason := tvm_pairing.why_it_fails()):
+    raise AnsorError(
+        f"{tvm_pairing.pair()} do not work together: {reason}", f"run: {tvm_pairing.PIN}"
+    )
 
 
 @contextmanager
@@ -56,8 +40,6 @@ def kept_from_home() -> Iterator[None]:
         if not named:
             del os.environ["XDG_CACHE_HOME"]
 
-
-check_pairing()
 
 with kept_from_home():
     import tvm
@@ -107,7 +89,7 @@ def tvm_target(target: Target) -> tvm.target.Target:
     return tvm.target.Target(device, host=host)
 
 
-VERSION: str = metadata.version("apache-tvm")
+VERSION = version("apache-tvm")
 
 __all__ = [
     "VERSION",

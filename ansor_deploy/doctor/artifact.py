@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from ..devices.facts import Facts, facts_of, numbers, run_probe
 from ..devices.inventory import Inventory
 from ..errors import DeviceError
 from ..system.digest import file_sha256
+from ..system.environment import version
 from ..target import built_for
 from .device import check_architecture, check_features, check_word_size
 from .host import Check
@@ -67,15 +67,12 @@ def check_glibc(artifact: Path, name: str, version: str) -> Check:
 
 def check_runtime(built_with: str) -> Check:
     """That the runtime here, which devices get as well, is of the version it was built with."""
-    try:
-        found = metadata.version("apache-tvm")
-    except metadata.PackageNotFoundError:
-        found = "none"
-    told = f"built with TVM {built_with}, found {found}"
+    found = version("apache-tvm") or "none"
+    both = f"built with TVM {built_with}, found {found}"
     if numbers(found) == numbers(built_with):
-        return Check("runtime", "ok", told)
+        return Check("runtime", "ok", both)
     remedy = f"build it again, or install that version: pip install apache-tvm=={built_with}"
-    return Check("runtime", "FAIL", told, remedy)
+    return Check("runtime", "FAIL", both, remedy)
 
 
 def _same(name: str, path: Path, part: dict[str, Any]) -> Check:

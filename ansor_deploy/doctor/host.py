@@ -6,25 +6,23 @@ import os
 import platform
 import shutil
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from ..codegen.linker import COMPILERS, cross_linker
 from ..errors import AnsorError
+from ..project import Project, shipped
+from ..registry.store import Registry
+from ..system import tvm_pairing
 from ..system.environment import version
-
-if TYPE_CHECKING:
-    from ..project import Project
+from ..system.host import architecture
+from ..target import list_targets, load_target
 
 Level = Literal["ok", "warn", "FAIL"]
 
-PIN = "'apache-tvm==0.27.0.post1' 'apache-tvm-ffi>=0.1.14.post0,<0.1.15'"
-# tvm-ffi 0.1.15 and later kill the interpreter here with apache-tvm 0.27, hence a child process.
-PROBE = "import tvm; tvm.ir.save_json(tvm.tirx.IntImm('int32', 1))"
 GIB = 2**30
 
 
@@ -70,19 +68,10 @@ def check_packages() -> Check:
 
 
 def check_tvm() -> Check:
-    """That TVM and its FFI fit together; where they don't, the probe dies of a signal."""
-    pair = f"apache-tvm {version('apache-tvm')} with apache-tvm-ffi {version('apache-tvm-ffi')}"
-    try:
-        child = subprocess.run(
-            [sys.executable, "-c", PROBE], capture_output=True, check=False, text=True, timeout=120
-        )
-    except subprocess.TimeoutExpired:
-        return Check("tvm", "FAIL", f"{pair}: no answer in 120 s", f"pip install {PIN}")
-    if child.returncode == 0:
-        return Check("tvm", "ok", f"{pair} answers")
-    last = (child.stderr.strip().splitlines() or ["no message"])[-1]
-    reason = f"died of signal {-child.returncode}" if child.returncode < 0 else last
-    return Check("tvm", "FAIL", f"{pair}: {reason}", f"pip install {PIN}")
+    """That TVM and its FFI fit together."""
+    if reason := tvm_pairing.why_it_fails():
+        return Check("tvm", "FAIL", f"{tvm_pairing.pair()}: {reason}", tvm_pairing.PIN)
+    return Check("tvm", "ok", f"{tvm_pairing.pair()} answers")
 
 
 def check_compiler() -> Check:
@@ -98,21 +87,17 @@ def check_compiler() -> Check:
 
 def check_cross_linkers() -> list[Check]:
     """What links for the architectures of the shipped targets that are not this machine's."""
-    from ..project import shipped
-    from ..system.host import architecture
-    from ..target import list_targets, load_target
-
     folders = [shipped("targets")]
     targets = [load_target(name, folders) for name in list_targets(folders) if name != "host"]
     names = {architecture(target.triple) for target in targets if target.kind == "llvm"}
     return [check_cross_linker(name) for name in sorted(names - {architecture()})]
 
 
-def check_cross_linker(architecture: str) -> Check:
+def check_cross_linker(machine: str) -> Check:
     """Needed only to build for a machine of another kind."""
-    name = f"linker for {architecture}"
+    name = f"linker for {machine}"
     try:
-        return Check(name, "ok", " ".join(cross_linker(architecture)))
+        return Check(name, "ok", " ".join(cross_linker(machine)))
     except AnsorError as error:
         return Check(name, "warn", "none", error.hint)
 
@@ -127,8 +112,6 @@ def check_sqlite() -> Check:
 
 def check_host(project: Project) -> Check:
     """What this machine is taken for."""
-    from ..target import load_target
-
     try:
         host = load_target("host", project.target_path())
     except AnsorError as error:
@@ -153,8 +136,6 @@ def check_registry(path: Path) -> Check:
 
 def check_records(path: Path) -> Check:
     """That the records are of this version of TVM: builds use no others."""
-    from ..registry.store import Registry
-
     tvm = version("apache-tvm")
     try:
         with Registry.open(path, write=False) as registry:

@@ -1,4 +1,4 @@
-"""What the environment says of who runs this program."""
+"""What this program runs in: who started it, and which packages are installed."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import os
 
 
 def in_ci() -> bool:
-    """Whether a service for continuous integration does: nothing may be tuned by the way."""
+    """Whether a service for continuous integration started it: nothing is tuned unless asked."""
     return os.environ.get("CI", "").lower() not in ("", "0", "false")
 
 
 def below_make() -> bool:
-    """Whether make does, or what make runs."""
+    """Whether make started it, or a program that make started."""
     return "MAKELEVEL" in os.environ
 
 
 def version(distribution: str) -> str:
-    """Its installed version, or ""."""
+    """The installed version of a distribution; "" where there is none."""
     from importlib import metadata  # as slow as all of `--help`
 
     try:

@@ -14,12 +14,13 @@ from ansor_deploy.cli import main
 from ansor_deploy.doctor import host as doctor
 from ansor_deploy.project import Project
 from ansor_deploy.registry.store import Registry
+from ansor_deploy.system import tvm_pairing
 
 
 @pytest.fixture(autouse=True)
 def _no_tvm(monkeypatch):
     """The probe answers without loading TVM."""
-    monkeypatch.setattr(doctor, "PROBE", "pass")
+    monkeypatch.setattr(tvm_pairing, "PROBE", "pass")
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ def test_the_command(registry, monkeypatch):
     ],
 )
 def test_a_pairing_that_crashes(monkeypatch, probe, says):
-    monkeypatch.setattr(doctor, "PROBE", probe)
+    monkeypatch.setattr(tvm_pairing, "PROBE", probe)
     check = doctor.check_tvm()
     assert (check.level, says in check.found) == ("FAIL", True)
     assert "apache-tvm-ffi>=0.1.14.post0,<0.1.15" in check.remedy
