@@ -34,7 +34,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from ansor_deploy.measure.measurer import KEEP, Measurer
+from ansor_deploy.measure.libraries import KEEP
+from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.measure.outcome import Outcome
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.objectives import Latency

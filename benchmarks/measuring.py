@@ -9,7 +9,7 @@ once: LocalBuilder and LocalRunner as MetaSchedule itself sets them up, nothing 
 repeat of at least 100 ms. Both have the target's threads. Starting up is counted: ours once, theirs
 for every task, as in their tuning.
 
-Rank: Spearman's correlation of each one's times with those of a contest, all programs of a
+Rank: Spearman's correlation of each one's times with those taken in turns, all programs of a
 task timed in turns, nine times; the mean over the tasks.
 """
 
@@ -51,7 +51,7 @@ FEWEST = 3  # programs measured by both: a rank of fewer says nothing
 
 @dataclass(frozen=True)
 class Row:
-    """One task. Seconds a trial, all in all; rank: agreement with the contest, NaN if unknown."""
+    """One task. Seconds a trial, all in all; rank: agreement with times in turns, else NaN."""
 
     task: str
     programs: int
@@ -131,7 +131,7 @@ def _row(task: Task, target: Target, traces: Sequence[str], measurer: Measurer) 
     ours_s, ours = _timed(lambda: _ours(task, traces, measurer))
     theirs_s, theirs = _timed(lambda: _theirs(task, target, traces))
     fit = [t for t in traces if np.isfinite(ours[t])]
-    truth = {one.trace: one.latency for one in measurer.contest(task, fit, default)}
+    truth = {one.trace: one.latency for one in measurer.head_to_head(task, fit, default)}
     return Row(
         task=task.name,
         programs=len(traces),

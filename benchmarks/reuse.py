@@ -14,7 +14,7 @@ So that chance has no say, all programs of a near task (at most --programs) are 
 the searches, under many seeds, are told what was measured then. What a search held best after so
 many trials is a lucky timing, which is why a build lets the best few run in turns. The same is
 done here with the best of all: the trials counted are those after which a build would have shipped
-what is as fast as what the cold search ended with, but for what a contest calls a tie.
+what is as fast as what the cold search ended with, but for what is a tie in turns.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from pathlib import Path
 
 import onnx
 
-from ansor_deploy.measure.measurer import KEEP, Measurer
+from ansor_deploy.measure.libraries import KEEP
+from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.measure.outcome import UNMEASURED, Outcome
 from ansor_deploy.measure.replay import ReplayMeasurer
 from ansor_deploy.model.tasks import Task

@@ -8,7 +8,8 @@ import tempfile
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -60,7 +61,7 @@ class WarmThreads(ThreadPoolExecutor):
         self._unowned: SimpleQueue[Worker] = SimpleQueue()
         for worker in self.workers:
             self._unowned.put(worker)
-        super().__init__(count, "ansor-deploy-build", self._adopt)
+        super().__init__(count, "ansor-deploy-build", self._take_worker)
 
     def start(self) -> None:
         """Start every worker without waiting for any."""
@@ -80,7 +81,7 @@ class WarmThreads(ThreadPoolExecutor):
         for worker in self.workers:
             worker.close()
 
-    def _adopt(self) -> None:
+    def _take_worker(self) -> None:
         _this_thread.worker = self._unowned.get()
 
 
@@ -98,11 +99,37 @@ def build_candidate(payload: dict[str, Any], timeout: float) -> dict[str, Any]:
         return made if "error" in made else {**made, "library": path.read_bytes()}
 
 
+class Building:
+    """A build that was begun. future: of what `build_candidate` gives. path: of the library."""
+
+    def __init__(self, future: Future[dict[str, Any]], path: Path) -> None:
+        self.future, self._path = future, path
+
+    @cached_property
+    def result(self) -> Built | BuildFailure:
+        """What became of it, once it has ended. AnsorError where no worker can start."""
+        try:
+            made = self.future.result()
+        except AnsorError:
+            raise
+        except Exception as error:  # noqa: BLE001 - an executor raises what it likes when it fails
+            return BuildFailure("infrastructure", f"{type(error).__name__}: {error}"[:600])
+        if "error" in made:
+            return BuildFailure(made["error"], f"building: {made['message']}")
+        if "library" in made:
+            self._path.write_bytes(made["library"])
+        return Built(self._path, tuple(made["steps"]))
+
+    def remove(self) -> None:
+        """Remove the library, if there is one."""
+        self._path.unlink(missing_ok=True)
+
+
 class Builder:
     """Builds candidates of one target into `folder`.
 
     executor: of the `concurrent.futures` protocol; this machine's cores unless one is given,
-    which stays its owner's to shut down. timeout: seconds for one build.
+    which its owner shuts down. timeout: seconds for one build.
     """
 
     def __init__(
@@ -112,9 +139,7 @@ class Builder:
         executor: Executor | None = None,
         timeout: float = BUILD_SECONDS,
     ) -> None:
-        self._target = target
-        self._folder = folder
-        self._timeout = timeout
+        self._target, self._folder, self._timeout = target, folder, timeout
         self._names = itertools.count()
         self._here: WarmThreads | None = None
         if executor is None:
@@ -127,38 +152,18 @@ class Builder:
             linker.check(self._target)
             self._here.start()
 
-    def submit(self, job: BuildJob) -> Future[dict[str, Any]]:
-        """Begin a build that `result` ends."""
-        payload = {
-            "text": job.text,
-            "how": job.how,
-            "trace": job.trace,
-            "target": self._target.to_json(),
-        }
+    def submit(self, job: BuildJob) -> Building:
+        """Begin a build."""
+        path = self._folder / f"candidate-{next(self._names)}.so"
+        payload = {**asdict(job), "target": self._target.to_json()}
         if self._here is not None:
-            payload["path"] = str(self._path())
-        return self._executor.submit(build_candidate, payload, self._timeout)
-
-    def result(self, building: Future[dict[str, Any]]) -> Built | BuildFailure:
-        """What became of a build. AnsorError where no worker can start."""
-        try:
-            made = building.result()
-        except AnsorError:
-            raise
-        except Exception as error:  # noqa: BLE001 - an executor raises what it likes when it fails
-            return BuildFailure("infrastructure", f"{type(error).__name__}: {error}"[:600])
-        if "error" in made:
-            return BuildFailure(made["error"], f"building: {made['message']}")
-        if "library" in made:
-            path = self._path()
-            path.write_bytes(made["library"])
-            return Built(path, tuple(made["steps"]))
-        return Built(Path(made["path"]), tuple(made["steps"]))
+            payload["path"] = str(path)
+        return Building(self._executor.submit(build_candidate, payload, self._timeout), path)
 
     def build(self, jobs: Sequence[BuildJob]) -> list[Built | BuildFailure]:
         """A result a job, in the order of the jobs."""
-        building = [self.submit(job) for job in jobs]
-        return [self.result(one) for one in building]
+        begun = [self.submit(job) for job in jobs]
+        return [building.result for building in begun]
 
     def interrupt(self) -> None:
         """End what is being built on this machine, now."""
@@ -169,9 +174,6 @@ class Builder:
         """Kill this machine's workers, whatever they do."""
         if self._here is not None:
             self._here.close()
-
-    def _path(self) -> Path:
-        return self._folder / f"candidate-{next(self._names)}.so"
 
 
 def _called(payload: dict[str, Any], timeout: float) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Tensors between fences, so that a kernel that leaves its own memory is seen.
+"""Guarded tensors: a kernel that writes or reads beside one is noticed.
 
     | 64 KiB of 0x7F | tensor | 64 KiB of 0x7F |
 
-A write beyond the tensor breaks a fence. A read beyond it gives a number so large (3.4e38 of
+A write beyond the tensor changes a guard. A read beyond it gives a number so large (3.4e38 of
 float32) that it shows in the output wherever it counts; NaN would vanish in a maximum.
 """
 
@@ -13,11 +13,11 @@ import numpy as np
 from ..runtime import native
 
 _BYTES = 1 << 16
-_FENCE = 0x7F
+_GUARD = 0x7F
 
 
 class Guarded:
-    """A tensor on the CPU that holds an array, and that can tell whether it still does.
+    """A tensor on the CPU that holds an array, and that knows whether it still does.
 
     size: of the tensor, in bytes. array: what it holds at any time, in the same memory.
     The memory is the runtime's own: NumPy asks for huge pages, which a deployed library has not.
@@ -31,25 +31,25 @@ class Guarded:
         whole = np.from_dlpack(native.empty((size + 2 * _BYTES,), "uint8"))
         self._image = image.view(word)
         self._inside = whole[_BYTES : _BYTES + size].view(word)
-        self._fences = whole[:_BYTES], whole[_BYTES + size :]
+        self._guards = whole[:_BYTES], whole[_BYTES + size :]
         self.array = self._inside.view(array.dtype).reshape(array.shape)
         self.tensor = native.view(self._inside.view(np.uint8), array.shape, str(array.dtype))
         self.restore()
 
     def restore(self) -> None:
-        """Write the array and the fences anew."""
+        """Write the array and the guards anew."""
         self._inside[:] = self._image
-        for fence in self._fences:
-            fence.fill(_FENCE)
+        for guard in self._guards:
+            guard.fill(_GUARD)
 
     def keep(self) -> None:
         """Take what the tensor holds now for the array."""
         self._image = self._inside.copy()
 
-    def stands(self) -> bool:
+    def guards_unchanged(self) -> bool:
         """Whether nothing was written on either side of the tensor."""
-        return all(bool((fence == _FENCE).all()) for fence in self._fences)
+        return all(bool((guard == _GUARD).all()) for guard in self._guards)
 
-    def intact(self) -> bool:
+    def unchanged(self) -> bool:
         """Whether nothing was written on either side, nor to the tensor."""
-        return self.stands() and np.array_equal(self._inside, self._image)
+        return self.guards_unchanged() and np.array_equal(self._inside, self._image)

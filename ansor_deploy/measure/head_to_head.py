@@ -20,25 +20,25 @@ PULSES = 5
 PULSE_SECONDS, WAKING_SECONDS = 2e-3, 6e-3
 
 
-def contest(payload: dict[str, Any]) -> list[dict[str, Any]]:
+def head_to_head(payload: dict[str, Any]) -> list[dict[str, Any]]:
     """Check and time several libraries: for each {"seconds", "error", "message", "errors"}.
 
     payload: "candidates" ({"path", "steps"} each), "signature", "seed" and "expected". The k-th
     times of all were taken in the same turn.
     """
-    candidates = [{**payload, **candidate} for candidate in payload["candidates"]]
-    found = [checked(candidate) for candidate in candidates]
-    right = [bound for bound, verdict in found if bound is not None and not verdict["error"]]
+    found = [(one, *checked({**payload, **one})) for one in payload["candidates"]]
+    right = [bound for _, bound, answer in found if bound is not None and not answer["error"]]
     times = iter(in_turns(right))
-    verdicts = []
-    for candidate, (bound, verdict) in zip(candidates, found, strict=True):
-        if bound is not None and not verdict["error"]:
+    answers = []
+    for candidate, bound, answer in found:
+        if bound is not None and not answer["error"]:
             seconds = next(times)
             bound.times(1, 1)  # the tensors are everybody's: now they hold what this one makes
-            verdicts.append(recheck(bound, candidate, {**verdict, "seconds": seconds}))
+            timed = {**answer, "seconds": seconds}
+            answers.append(recheck(bound, {**payload, **candidate}, timed))
         else:
-            verdicts.append(verdict)
-    return verdicts
+            answers.append(answer)
+    return answers
 
 
 def in_turns(bound: list[Bound]) -> list[list[float]]:

@@ -1,4 +1,4 @@
-"""Is the site as fast as it was? A reference kernel tells, before and after what is measured.
+"""Whether a site is as fast as it was: a reference kernel is timed before and after candidates.
 
 The kernel is a matrix product under the default schedule: it uses every core, the vector units
 and the caches, as candidates do, so a clock that falls or a neighbour that wakes shows in it.
@@ -40,7 +40,7 @@ def main(a: T.Buffer(({SIDE}, {SIDE}), "float32"), b: T.Buffer(({SIDE}, {SIDE}),
 
 
 def drift(before: float, after: float) -> float:
-    """By which share the slower of two times of the kernel exceeds the other."""
+    """The share by which the slower of two times of the kernel exceeds the other."""
     return max(before, after) / min(before, after) - 1
 
 
@@ -67,7 +67,7 @@ class Health:
         this machine does beside measuring is its user's to know. DeviceError where it cannot be
         built.
         """
-        kernel = self._builder.result(self._kernel)
+        kernel = self._kernel.result
         if isinstance(kernel, BuildFailure):
             raise DeviceError(
                 f"the reference kernel cannot be built for {self._target.name}: {kernel.message}",

@@ -4,66 +4,59 @@ from __future__ import annotations
 
 import math
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from queue import Empty, SimpleQueue
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
 
 from ..devices.site import LocalSite, Site
-from ..errors import DeviceError, DeviceLost
-from ..system.machine_lock import exclusive
+from ..model.tasks import Task
+from ..system.machine_lock import machine_lock
 from ..system.scratch import Scratch
 from ..target import Target
-from .build import Builder, BuildFailure, BuildJob, Built
-from .health import DRIFT, Health, Unfit, drift
+from .build import Builder, Building
+from .health import DRIFT, Health, drift
+from .libraries import Libraries
 from .outcome import Outcome
 from .site_runner import SiteRunner
-
-if TYPE_CHECKING:
-    from ..model.tasks import Task
+from .sites import Sites, Stopped
 
 CHUNK = 8  # candidates between two looks at the reference kernel
-KEEP = 3  # libraries of a task's fastest, for the contest that ends its search
-# Seconds before each attempt to find a lost board again: a reboot takes a minute.
-RETURN_SECONDS = (0, 2, 5, 10, 20, 30, 60)
-LOSSES = 3  # of a board without one chunk measured in between, after which it is given up
 
 
-@dataclass
+@dataclass(eq=False)
 class Batch:
-    """Candidates of one task on their way. halt: is set when no further one is to be taken up."""
+    """Candidates of one task on their way.
+
+    building: the library of each. best: seconds; one that is clearly slower runs once. outcomes:
+    of those that have run, in order. stopped: is set when no further one is to be taken up.
+    running: gives all outcomes, or raises what ended the batch.
+    """
 
     task: Task
     traces: Sequence[str]
-    best: float
-    building: list[Future[dict[str, Any]]]
+    building: Sequence[Building]
+    best: float = math.inf
     outcomes: list[Outcome] = field(default_factory=list)
-    halt: threading.Event = field(default_factory=threading.Event)
+    stopped: threading.Event = field(default_factory=threading.Event)
+    running: Future[list[Outcome]] = field(init=False)
 
     def stop(self) -> None:
         """Take up no further candidate."""
-        self.halt.set()
+        self.stopped.set()
         for building in self.building:
-            building.cancel()
-
-
-class Stopped(Exception):  # noqa: N818 - no error: somebody wanted it
-    """A batch was told to stop."""
+            building.future.cancel()
 
 
 class Measurer:
     """Builds and runs candidates of one target. A context manager.
 
     sites: where candidates run, each of them one at a time; this machine if none is given. They
-    stay their owner's to close.
-    Where every site is remote, builds overlap runs; on this machine they never do.
+    stay their owner's to close. Where every site is remote, builds overlap runs; on this machine
+    they never do.
     executor: builds instead of this machine (see `build.Builder`). seed: of the inputs.
-    warn: is told what a person should know. unfit: is told of a site that fails the reference
-    kernel, and why; nothing runs there any more.
+    warn: is called with what a person should know. unfit: is called with the name of a site that
+    fails the reference kernel, and why; nothing runs there any more.
     """
 
     def __init__(
@@ -75,24 +68,18 @@ class Measurer:
         warn: Callable[[str], None] = lambda _: None,
         unfit: Callable[[str, str], None] = lambda name, why: None,
     ) -> None:
-        self._target, self._seed = target, seed
-        self._warn, self._unfit = warn, unfit
+        self._warn = warn
         self._scratch = Scratch()
         self.builder = Builder(target, self._scratch.path, executor)
+        self._libraries = Libraries(self.builder)
+        self._health = Health(self.builder, target)
         self._own = [] if sites else [LocalSite(target.cores)]
         self.sites: list[Site] = [*sites, *self._own]
-        self._free: SimpleQueue[SiteRunner] = SimpleQueue()
-        for site in self.sites:
-            self._free.put(self._runner(site))
-        self._gone: list[str] = []  # why each site that is given up is
-        self._losses: Counter[str] = Counter()  # of each site, in a row
+        oracle = lambda task, how: self._libraries.reference(task, how).result  # noqa: E731
+        runner = lambda site: SiteRunner(site, target, seed, oracle)  # noqa: E731
+        self._lent = Sites(self.sites, runner, warn, unfit)
         self._threads = ThreadPoolExecutor(len(self.sites), "ansor-deploy-site")
-        self._jobs: dict[Future[list[Outcome]], Batch] = {}
-        self._lock = threading.Lock()
-        self._oracles: dict[tuple[str, str], Future[dict[str, Any]]] = {}
-        self._kept: dict[str, dict[str, tuple[float, Built]]] = {}
-        self._health = Health(self.builder, target)
-        self._told_of_drift = False
+        self._under_way: set[Batch] = set()
         self.repeated = 0  # chunks measured again because a site's speed changed
 
     def __enter__(self) -> Measurer:  # noqa: PYI034 - Self is newer than Python 3.10
@@ -106,12 +93,7 @@ class Measurer:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -130,8 +112,11 @@ class Measurer:
     @property
     def depth(self) -> int:
         """How many batches may be under way: one a site, and one that is built meanwhile."""
-        remote = all(site.remote for site in self.sites)
-        return len(self.sites) + 1 if remote else 1
+        return len(self.sites) + 1 if self._all_remote else 1
+
+    @property
+    def _all_remote(self) -> bool:
+        return all(site.remote for site in self.sites)
 
     def measure(self, task: Task, traces: Sequence[str], best: float = math.inf) -> list[Outcome]:
         """An outcome a trace, in order; a failure is an outcome and never an exception.
@@ -141,249 +126,121 @@ class Measurer:
         """
         return self.wait(self.submit(task, traces, best))
 
-    def submit(
-        self, task: Task, traces: Sequence[str], best: float = math.inf
-    ) -> tuple[Batch, Future[list[Outcome]]]:
+    def submit(self, task: Task, traces: Sequence[str], best: float = math.inf) -> Batch:
         """Begin what `wait` ends."""
-        self._library(task, "default")
-        text = task.workload.text
-        building = [self.builder.submit(BuildJob(text, "trace", trace)) for trace in traces]
-        batch = Batch(task, traces, best, building)
-        return batch, self._begin(self._run, batch)
+        self._libraries.reference(task, "default")
+        building = [self._libraries.build(task, trace) for trace in traces]
+        return self._begin(self._measure, Batch(task, traces, building, best))
 
-    def wait(self, submitted: tuple[Batch, Future[list[Outcome]]]) -> list[Outcome]:
-        """The outcomes of a batch; raises as `measure`."""
-        try:
-            return submitted[1].result()
-        except BaseException:  # interrupted, for one
-            self._stop()
-            raise
-
-    def contest(self, task: Task, traces: Sequence[str], default: str) -> list[Outcome]:
+    def head_to_head(self, task: Task, traces: Sequence[str], default: str) -> list[Outcome]:
         """These schedules measured in turns, so that their times can be compared.
 
         default: trace of the default schedule, whose library is there already.
         """
-        return self.wait(self.submit_contest(task, traces, default))
+        return self.wait(self.submit_head_to_head(task, traces, default))
 
-    def submit_contest(
-        self, task: Task, traces: Sequence[str], default: str
-    ) -> tuple[Batch, Future[list[Outcome]]]:
-        """Begin a contest that `wait` ends."""
-        kept = {t: built for t, (_, built) in self._kept.get(task.workload.key, {}).items()}
-        text = task.workload.text
-        building = {
-            trace: self.builder.submit(BuildJob(text, "trace", trace))
-            for trace in traces
-            if trace not in kept and trace != default
-        }
-        batch = Batch(task, traces, math.inf, list(building.values()))
-        if default not in kept:
-            building[default] = self._library(task, "default")
-        return batch, self._begin(self._contest, batch, kept, building)
+    def submit_head_to_head(self, task: Task, traces: Sequence[str], default: str) -> Batch:
+        """Begin a comparison in turns that `wait` ends."""
+        building = [self._libraries.kept(task, trace, default) for trace in traces]
+        return self._begin(self._measure_in_turns, Batch(task, traces, building))
 
-    def finalists(self, task: Task, within: float) -> list[str]:
+    def fastest(self, task: Task, within: float) -> list[str]:
         """Traces of the fastest measured here, those within a share of the best, best first."""
-        kept = self._kept.get(task.workload.key, {})
-        ranked = sorted(kept, key=lambda trace: kept[trace][0])
-        return [t for t in ranked if kept[t][0] <= kept[ranked[0]][0] * (1 + within)]
+        return self._libraries.fastest(task, within)
 
-    def _begin(
-        self, job: Callable[..., list[Outcome]], batch: Batch, *words: Any
-    ) -> Future[list[Outcome]]:
-        running = self._threads.submit(job, batch, *words)
-        self._jobs[running] = batch
-        running.add_done_callback(lambda done: self._jobs.pop(done, None))
-        return running
+    def wait(self, batch: Batch) -> list[Outcome]:
+        """The outcomes of a batch; raises as `measure`."""
+        try:
+            return batch.running.result()
+        except BaseException:  # interrupted, for one
+            self._stop()
+            raise
+
+    def _begin(self, job: Callable[[Batch], list[Outcome]], batch: Batch) -> Batch:
+        batch.running = self._threads.submit(job, batch)
+        self._under_way.add(batch)
+        batch.running.add_done_callback(lambda _: self._under_way.discard(batch))
+        return batch
 
     def _stop(self) -> None:
         """Leave nothing of what is under way behind, and everything ready for the next batch."""
-        if not (under_way := dict(self._jobs)):
+        if not (under_way := list(self._under_way)):
             return
-        for batch in under_way.values():
+        for batch in under_way:
             batch.stop()
         self.builder.interrupt()
         for site in self.sites:
             site.interrupt()
-        wait(under_way)
+        wait([batch.running for batch in under_way])
 
     # What follows runs in the threads, one a site
 
-    def _run(self, batch: Batch) -> list[Outcome]:
-        if not all(site.remote for site in self.sites):
-            wait(batch.building)  # a build beside a run would disturb it
-        built: dict[int, Built | BuildFailure] = {}
+    def _measure(self, batch: Batch) -> list[Outcome]:
+        if not self._all_remote:
+            wait([one.future for one in batch.building])  # a build beside a run would disturb it
         try:
             while len(batch.outcomes) < len(batch.traces):
-                with self._site(batch) as runner:
-                    self._run_on(runner, batch, built)
+                with self._lent.lend(batch.stopped) as runner:
+                    self._measure_on(runner, batch)
         finally:
-            self._keep(batch, built)
+            self._libraries.keep(batch.task, batch.traces, batch.building, batch.outcomes)
         return batch.outcomes
 
-    def _run_on(
-        self, runner: SiteRunner, batch: Batch, built: dict[int, Built | BuildFailure]
-    ) -> None:
+    def _measure_on(self, runner: SiteRunner, batch: Batch) -> None:
         """The rest of the batch on one site, chunk by chunk, the reference kernel in between."""
         pulse = 0.0
         while (start := len(batch.outcomes)) < len(batch.traces):
             chunk = range(start, min(start + CHUNK, len(batch.traces)))
-            outcomes, pulse = self._steady(runner, batch, built, chunk, pulse)
+            outcomes, pulse = self._steadily(runner, batch, chunk, pulse)
             batch.outcomes += outcomes
-            self._losses.pop(runner.site.name, None)
+            self._lent.count_success(runner.site)
 
-    def _steady(
-        self,
-        runner: SiteRunner,
-        batch: Batch,
-        built: dict[int, Built | BuildFailure],
-        chunk: range,
-        before: float,
+    def _steadily(
+        self, runner: SiteRunner, batch: Batch, chunk: range, before: float
     ) -> tuple[list[Outcome], float]:
         """A chunk's outcomes, the better of two where the site's speed changed meanwhile.
 
         And what the reference kernel took after it. before: what it took; 0 if not known yet.
         """
         with _turn(runner.site):
-            before = before or self._pulse(runner)
-            outcomes = list(self._each(runner, batch, built, chunk))
-            after = self._pulse(runner)
-            changed = drift(before, after)
-            if changed > DRIFT:
+            before = before or self._health.pulse(runner)
+            outcomes = list(_each(runner, batch, chunk))
+            after = self._health.pulse(runner)
+            if (changed := drift(before, after)) > DRIFT:
                 self._note_drift(runner.site, changed)
-                again = list(self._each(runner, batch, built, chunk))
+                again = list(_each(runner, batch, chunk))
                 # What disturbs a run makes it slower: the faster is nearer to the truth.
                 pairs = zip(outcomes, again, strict=True)
                 outcomes = [min(pair, key=lambda one: one.latency) for pair in pairs]
         return outcomes, after
 
-    def _each(
-        self,
-        runner: SiteRunner,
-        batch: Batch,
-        built: dict[int, Built | BuildFailure],
-        chunk: range,
-    ) -> Iterator[Outcome]:
-        """Each candidate as soon as it is built: a board need not wait for the rest."""
-        best = min([batch.best, *(outcome.latency for outcome in batch.outcomes)])
-        for at in chunk:
-            if at not in built:
-                built[at] = self.builder.result(batch.building[at])
-            if batch.halt.is_set():
-                raise Stopped
-            outcome = runner.run(batch.task, built[at], batch.traces[at], best)
-            best = min(best, outcome.latency)
-            yield outcome
-
-    def _contest(
-        self, batch: Batch, kept: dict[str, Built], building: dict[str, Future[dict[str, Any]]]
-    ) -> list[Outcome]:
-        made = {trace: self.builder.result(one) for trace, one in building.items()}
-        built: list[Built | BuildFailure] = [(kept | made)[trace] for trace in batch.traces]
+    def _measure_in_turns(self, batch: Batch) -> list[Outcome]:
+        built = [building.result for building in batch.building]
         while True:
-            with self._site(batch) as runner, _turn(runner.site):
-                return runner.contest(batch.task, built, batch.traces)
-
-    def _pulse(self, runner: SiteRunner) -> float:
-        return self._health.pulse(runner)
-
-    @contextmanager
-    def _site(self, batch: Batch) -> Iterator[SiteRunner]:
-        """A free site; one that is lost meanwhile is looked for again, and then given up."""
-        runner = self._next_free(batch)
-        try:
-            yield runner
-        except DeviceLost as lost:
-            self._find_again(runner.site, lost, batch)
-        except Unfit as reason:
-            self._quarantine(runner.site, str(reason))
-        except BaseException:
-            self._free.put(runner)
-            raise
-        else:
-            self._free.put(runner)
-
-    def _next_free(self, batch: Batch) -> SiteRunner:
-        while len(self._gone) < len(self.sites):
-            if batch.halt.is_set():
-                raise Stopped
-            with suppress(Empty):
-                return self._free.get(timeout=1)
-        raise DeviceLost(
-            f"no device is left to measure on: {'; '.join(self._gone)}",
-            "see `ansor-deploy devices doctor NAME`; what was measured is kept, and the same "
-            "command goes on from there",
-        )
-
-    def _find_again(self, site: Site, lost: DeviceLost, batch: Batch) -> None:
-        """A batch that is stopped leaves the search to the next."""
-        if batch.halt.is_set():
-            self._free.put(self._runner(site))
-            return
-        self._losses[site.name] += 1
-        if self._losses[site.name] == LOSSES:
-            self._quarantine(site, f"lost {LOSSES} times in a row; the last time: {lost.message}")
-            return
-        self._warn(f"{lost.message}; looking for it again")
-        for seconds in RETURN_SECONDS:
-            if batch.halt.wait(seconds):
-                break
-            try:
-                site.start()
-            except DeviceError as error:
-                lost = DeviceLost(error.message, error.hint)
-            else:
-                break
-        else:
-            self._give_up(site, lost.message)
-            return
-        self._free.put(self._runner(site))
-
-    def _quarantine(self, site: Site, reason: str) -> None:
-        self._unfit(site.name, reason)
-        self._give_up(site, f"{site.name}: {reason}")
-
-    def _give_up(self, site: Site, reason: str) -> None:
-        self._warn(f"{reason}; nothing is measured on {site.name} any more")
-        self._gone.append(reason)
+            with self._lent.lend(batch.stopped) as runner, _turn(runner.site):
+                return runner.head_to_head(batch.task, built, batch.traces)
 
     def _note_drift(self, site: Site, changed: float) -> None:
         self.repeated += 1
-        if not self._told_of_drift:
-            self._told_of_drift = True
+        if self.repeated == 1:
             self._warn(
                 f"{site.name}: its speed changed by {changed:.0%} while measuring; what it meets "
                 "is measured again (is other work running there?)"
             )
 
-    def _runner(self, site: Site) -> SiteRunner:
-        return SiteRunner(site, self._target, self._seed, self._oracle)
 
-    def _oracle(self, task: Task, how: str) -> Built | BuildFailure:
-        return self.builder.result(self._library(task, how))
-
-    def _library(self, task: Task, how: str) -> Future[dict[str, Any]]:
-        """The task under the schedule "default" or "plain", built once."""
-        with self._lock:
-            key = (task.workload.key, how)
-            if key not in self._oracles:
-                self._oracles[key] = self.builder.submit(BuildJob(task.workload.text, how))
-            return self._oracles[key]
-
-    def _keep(self, batch: Batch, built: dict[int, Built | BuildFailure]) -> None:
-        """The libraries of the task's fastest; all others are removed."""
-        kept = self._kept.setdefault(batch.task.workload.key, {})
-        for at, library in built.items():
-            if isinstance(library, Built):
-                done = at < len(batch.outcomes)
-                latency = batch.outcomes[at].latency if done else math.inf
-                kept[batch.traces[at]] = (latency, library)
-        ranked = sorted(kept, key=lambda trace: kept[trace][0])
-        for trace in [t for t in ranked if math.isinf(kept[t][0])] + ranked[KEEP:]:
-            if trace in kept:
-                kept.pop(trace)[1].path.unlink(missing_ok=True)
+def _each(runner: SiteRunner, batch: Batch, chunk: range) -> Iterator[Outcome]:
+    """Each candidate as soon as it is built: a board need not wait for the rest."""
+    best = min([batch.best, *(outcome.latency for outcome in batch.outcomes)])
+    for at in chunk:
+        built = batch.building[at].result
+        if batch.stopped.is_set():
+            raise Stopped
+        outcome = runner.run(batch.task, built, batch.traces[at], best)
+        best = min(best, outcome.latency)
+        yield outcome
 
 
 def _turn(site: Site) -> AbstractContextManager[None]:
     """On this machine one process measures at a time; a board's agent serves one at a time."""
-    return nullcontext() if site.remote else exclusive()
+    return nullcontext() if site.remote else machine_lock()

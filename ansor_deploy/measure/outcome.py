@@ -6,16 +6,20 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-UNMEASURED = "unmeasured"  # a replay's answer about what was never recorded
-INFRASTRUCTURE = "infrastructure"  # what builds or runs failed, and not the candidate
+UNMEASURED = "unmeasured"  # what `ReplayMeasurer` answers about what was never recorded
+INFRASTRUCTURE = "infrastructure"  # a failure of what builds or runs, not of the candidate
+
+# What an error may be.
+KINDS = frozenset(
+    {"build", "link", "load", "run", "timeout", "crash", "wrong-output", INFRASTRUCTURE, UNMEASURED}
+)
 
 
 @dataclass(frozen=True)
 class Outcome:
     """Times in seconds, or an error that is data.
 
-    error: "" or a kind: "build", "link", "load", "run", "timeout", "crash", "wrong-output", or
-    "infrastructure", which says nothing of the candidate.
+    error: "" or one of `KINDS`; "infrastructure" and "unmeasured" say nothing of the candidate.
     proof: how the output was checked, {"oracle", "seed", "max_abs_err", "max_rel_err"}; None
     where it never came to that. device: the name of the site that it ran on.
     """

@@ -1,8 +1,8 @@
-"""Measurements of the past given again: a measurer that never runs anything.
+"""A measurer that never runs anything: it answers from recorded measurements.
 
-A search can so be tried, and repeated exactly, without a clock. What was never recorded takes
-the time that a model says, or comes back with the error "unmeasured", which is no measurement
-and teaches a search nothing.
+With it a search can be tried, and repeated exactly, without a clock. What was never recorded
+takes the time that a model says, or comes back with the error "unmeasured", which is no
+measurement: a search learns nothing from it.
 """
 
 from __future__ import annotations
@@ -11,19 +11,14 @@ import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
+from ..model.tasks import Task
+from ..registry.store import Registry
+from ..target import Target
 from .outcome import UNMEASURED, Outcome
 
-if TYPE_CHECKING:
-    from ..model.tasks import Task
-    from ..registry.record import Measurement
-    from ..registry.store import Registry
-    from ..target import Target
-
-_FIELDS = ("seconds", "error", "message")
+_FIELDS = ("trace", "seconds", "error", "message")
 
 
 class ReplayMeasurer:
@@ -45,7 +40,10 @@ class ReplayMeasurer:
     def of_registry(cls, registry: Registry, target: Target) -> ReplayMeasurer:
         """All that a registry has measured for a target."""
         found = registry.measurements(target.fingerprint)
-        return cls((one.key.workload, _outcome(one)) for one in found)
+        return cls(
+            (one.key.workload, Outcome(one.trace, one.seconds, one.error, one.message))
+            for one in found
+        )
 
     @classmethod
     def of_file(cls, path: Path) -> ReplayMeasurer:
@@ -55,22 +53,19 @@ class ReplayMeasurer:
 
     def save(self, path: Path) -> None:
         """Write one JSON object a line: workload, trace, seconds, error, message."""
-        lines = [
-            json.dumps({"workload": workload, "trace": trace, **_plain(outcome)}, sort_keys=True)
-            for (workload, trace), outcome in self._recorded.items()
-        ]
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        with path.open("w", encoding="utf-8") as file:
+            for (workload, _), outcome in self._recorded.items():
+                plain = {name: getattr(outcome, name) for name in _FIELDS}
+                file.write(json.dumps({"workload": workload, **plain}, sort_keys=True) + "\n")
 
     def __enter__(self) -> ReplayMeasurer:  # noqa: PYI034 - Self is newer than Python 3.10
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """There is nothing to close."""
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """There is nothing to close; as of `Measurer`."""
 
     def measure(self, task: Task, traces: Sequence[str], best: float = math.inf) -> list[Outcome]:
         """A recorded outcome a trace, in order; the error "unmeasured" where there is none."""
@@ -85,22 +80,13 @@ class ReplayMeasurer:
         return Outcome(trace, error=UNMEASURED, message="it was never recorded")
 
 
-def _outcome(measured: Measurement) -> Outcome:
-    return Outcome(measured.trace, measured.seconds, measured.error, measured.message)
-
-
-def _plain(outcome: Outcome) -> dict[str, Any]:
-    return {name: getattr(outcome, name) for name in _FIELDS}
-
-
 def _parsed(path: Path, number: int, line: str) -> tuple[str, Outcome]:
     try:
         data = json.loads(line)
-        seconds = tuple(float(second) for second in data["seconds"])
-        outcome = Outcome(data["trace"], seconds, data["error"], data["message"])
-        return data["workload"], outcome
-    except (ValueError, TypeError, KeyError) as error:
+        trace, seconds, error, message = (data[name] for name in _FIELDS)
+        return data["workload"], Outcome(trace, tuple(map(float, seconds)), error, message)
+    except (ValueError, TypeError, KeyError) as fault:
         raise UsageError(
-            f"{path}:{number}: no recorded measurement: {error}",
+            f"{path}:{number}: no recorded measurement: {fault}",
             "record the measurements again",
-        ) from error
+        ) from fault

@@ -66,9 +66,10 @@ class Bound:
 
     def out_of_bounds(self) -> str:
         """What was written to beside the outputs, in words; "" if nothing was."""
-        if not all(read.intact() for read in self.reads):
+        if not all(read.unchanged() for read in self.reads):
             return "writes to its inputs or beside them"
-        return "" if all(o.stands() for o in self.outputs) else "writes beside its outputs"
+        beside = not all(output.guards_unchanged() for output in self.outputs)
+        return "writes beside its outputs" if beside else ""
 
     def _poison(self) -> None:
         for output in self.outputs:

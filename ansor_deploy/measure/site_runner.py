@@ -1,24 +1,23 @@
-"""Runs built candidates on one site, and holds what they compute against a reference."""
+"""Built candidates run on one site, and what they compute is compared with a reference."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..codegen.signature import signature
 from ..devices.site import Site
+from ..model.tasks import Task
 from ..runtime.tensors import Signature
 from ..system.worker import WorkerFailure
 from ..target import Target
 from .build import BuildFailure, Built
 from .outcome import Outcome
 
-if TYPE_CHECKING:
-    from ..model.tasks import Task
-
-    Oracle = Callable[[Task, str], Built | BuildFailure]
+Oracle = Callable[[Task, str], "Built | BuildFailure"]
 
 LEAST_SECONDS = 5.0
 PLAIN_SECONDS = 60.0
@@ -26,12 +25,15 @@ MOST_SECONDS = 600.0
 _PATIENCE = 60.0
 _ASSUMED_SLOWER = 20.0  # than the roofline, a candidate of a task without any result
 _RUNNER = "ansor_deploy.measure.runner"
-_CONTEST = "ansor_deploy.measure.head_to_head"
+_IN_TURNS = "ansor_deploy.measure.head_to_head"
 
 
 @dataclass(frozen=True)
 class _Reference:
-    """Expected outputs of a task. oracle: "default" or "plain", the schedule they are of."""
+    """Expected outputs of a task, a file of the site at `place`.
+
+    oracle: "default" or "plain", the schedule they are of.
+    """
 
     oracle: str
     place: str
@@ -67,34 +69,26 @@ class SiteRunner:
             outcome = self._checked(task, built, trace, best)
         return outcome
 
-    def contest(
+    def head_to_head(
         self, task: Task, built: Sequence[Built | BuildFailure], traces: Sequence[str]
     ) -> list[Outcome]:
         """The libraries timed in turns: an outcome each, whose times can be compared."""
         reference = self._reference_of(task)
-        outcomes = {
-            trace: self._unbuilt(trace, one)
-            for trace, one in zip(traces, built, strict=True)
+        fit = [one for one in built if isinstance(one, Built)]
+        with self._on_site(*fit) as candidates:
+            payload = {**self._payload(task, reference.place), "candidates": candidates}
+            patience = self._deadline(task, math.inf) * len(fit)
+            try:
+                found = self.site.call(f"{_IN_TURNS}:head_to_head", payload, patience)
+            except WorkerFailure as failure:  # which of them it was is not known
+                found = [_failed(failure)] * len(fit)
+        answers = iter(found)
+        return [
+            self._unbuilt(trace, one)
             if isinstance(one, BuildFailure)
-        }
-        fit = [(t, b) for t, b in zip(traces, built, strict=True) if isinstance(b, Built)]
-        places = [self.site.put(one.path) for _, one in fit]
-        candidates = [
-            {"path": place, "steps": list(one.steps)}
-            for place, (_, one) in zip(places, fit, strict=True)
+            else self._outcome(trace, next(answers), reference.oracle)
+            for trace, one in zip(traces, built, strict=True)
         ]
-        payload = {**self._payload(task, reference.place), "candidates": candidates}
-        patience = self._deadline(task, math.inf) * len(fit)
-        try:
-            found = self.site.call(f"{_CONTEST}:contest", payload, patience)
-        except WorkerFailure as failure:  # which of them it was is not known
-            found = [_failed(failure)] * len(fit)
-        finally:
-            for place in places:
-                self.site.drop(place)
-        for (trace, _), one in zip(fit, found, strict=True):
-            outcomes[trace] = self._told(trace, one, reference.oracle)
-        return [outcomes[trace] for trace in traces]
 
     def pulse(self, kernel: Built, spec: Signature) -> float:
         """Seconds that the reference kernel takes now. WorkerFailure where it does not run."""
@@ -106,7 +100,20 @@ class SiteRunner:
             "signature": spec.to_json(),
             "seed": self._seed,
         }
-        return float(self.site.call(f"{_CONTEST}:pulse", payload, LEAST_SECONDS * 6))
+        return float(self.site.call(f"{_IN_TURNS}:pulse", payload, LEAST_SECONDS * 6))
+
+    @contextmanager
+    def _on_site(self, *libraries: Built) -> Iterator[list[dict[str, Any]]]:
+        """Libraries as the worker's payloads name them, on the site for so long."""
+        places = [self.site.put(one.path) for one in libraries]
+        try:
+            yield [
+                {"path": place, "steps": list(one.steps)}
+                for place, one in zip(places, libraries, strict=True)
+            ]
+        finally:
+            for place in places:
+                self.site.drop(place)
 
     def _checked(self, task: Task, built: Built, trace: str, best: float) -> Outcome:
         reference = self._reference_of(task)
@@ -114,20 +121,14 @@ class SiteRunner:
             kind, message = reference.failure
             message = f"no reference to check against: {message}"
             return Outcome(trace, error=kind, message=message, device=self.site.name)
-        place = self.site.put(built.path)
-        payload = {
-            **self._payload(task, reference.place),
-            "path": place,
-            "steps": list(built.steps),
-            "best": best if math.isfinite(best) else None,
-        }
-        try:
-            found = self._run(payload, self._deadline(task, best))
-        except WorkerFailure as failure:
-            found = _failed(failure)
-        finally:
-            self.site.drop(place)
-        return self._told(trace, found, reference.oracle)
+        known = best if math.isfinite(best) else None
+        with self._on_site(built) as (library,):
+            payload = {**self._payload(task, reference.place), **library, "best": known}
+            try:
+                found = self._run(payload, self._deadline(task, best))
+            except WorkerFailure as failure:
+                found = _failed(failure)
+        return self._outcome(trace, found, reference.oracle)
 
     def _run(self, payload: dict[str, Any], timeout: float) -> dict[str, Any]:
         """Run a candidate, twice if it fails: the one before may have left a broken heap.
@@ -151,7 +152,7 @@ class SiteRunner:
     def _unbuilt(self, trace: str, failure: BuildFailure) -> Outcome:
         return Outcome(trace, (), failure.error, failure.message, device=self.site.name)
 
-    def _told(self, trace: str, found: dict[str, Any], oracle: str) -> Outcome:
+    def _outcome(self, trace: str, found: dict[str, Any], oracle: str) -> Outcome:
         proof = None
         if found.get("errors") is not None:
             proof = {"oracle": oracle, "seed": self._seed, **found["errors"]}
@@ -173,14 +174,12 @@ class SiteRunner:
         built = self._oracle(task, oracle)
         if isinstance(built, BuildFailure):
             return _Reference(oracle, expected, (built.error, built.message))
-        place = self.site.put(built.path)
-        payload = {**self._payload(task, expected), "path": place, "steps": list(built.steps)}
-        try:
-            self.site.call(f"{_RUNNER}:reference", payload, timeout)
-        except WorkerFailure as failure:
-            return _Reference(oracle, expected, (_kind(failure), failure.message))
-        finally:
-            self.site.drop(place)
+        with self._on_site(built) as (library,):
+            try:
+                payload = {**self._payload(task, expected), **library}
+                self.site.call(f"{_RUNNER}:reference", payload, timeout)
+            except WorkerFailure as failure:
+                return _Reference(oracle, expected, (_kind(failure), failure.message))
         return _Reference(oracle, expected)
 
     def _arbitrate(self, task: Task) -> bool:

@@ -15,7 +15,7 @@ _POLL_SECONDS = 0.05
 
 
 @contextmanager
-def exclusive() -> Iterator[None]:
+def machine_lock() -> Iterator[None]:
     """Waits until no other process measures here; meanwhile none other does.
 
     A system without such names goes without the exclusion.

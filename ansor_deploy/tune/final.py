@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,6 @@ from .winner import winner
 
 if TYPE_CHECKING:
     from ..measure.measurer import Batch, Measurer
-    from ..measure.outcome import Outcome
     from ..model.tasks import Task
     from ..registry.record import Provenance
     from ..registry.store import Registry
@@ -27,7 +25,7 @@ class Final:
 
     task: Task
     before: Record | None
-    submitted: tuple[Batch, Future[list[Outcome]]]
+    batch: Batch
 
 
 def begin_final(task: Task, before: Record | None, default: str, measurer: Measurer) -> Final:
@@ -38,8 +36,8 @@ def begin_final(task: Task, before: Record | None, default: str, measurer: Measu
     latter's trace.
     """
     incumbent = before.trace if before else default
-    traces = list(dict.fromkeys([incumbent, *measurer.finalists(task, CLOSE), default]))
-    return Final(task, before, measurer.submit_contest(task, traces, default))
+    traces = list(dict.fromkeys([incumbent, *measurer.fastest(task, CLOSE), default]))
+    return Final(task, before, measurer.submit_head_to_head(task, traces, default))
 
 
 def end_final(
@@ -51,7 +49,7 @@ def end_final(
     that runs is known.
     """
     task, before = final.task, final.before
-    outcomes = measurer.wait(final.submitted)
+    outcomes = measurer.wait(final.batch)
     won = outcomes[winner([outcome.seconds for outcome in outcomes])]
     known = registry.top(task.key, VERSION, KNOWN)
     if won.error or not won.proof:

@@ -40,7 +40,7 @@ def serve(
     if (near := _refitted(row, context)) is not None:
         traces.setdefault(near, "near")
     default, *_ = traces
-    outcomes = measurer.contest(task, list(traces), default)
+    outcomes = measurer.head_to_head(task, list(traces), default)
     rules = rule_set_digest(context.rules)
     made = [provenance(traces[o.trace], o.device, context.seed, rules) for o in outcomes]
     measurements = [

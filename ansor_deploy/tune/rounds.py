@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -45,7 +44,7 @@ class _UnderWay:
 
     standing: Standing
     why: str
-    submitted: tuple[Batch, Future[list[Outcome]]]
+    submitted: Batch
 
 
 class Tuning:
@@ -95,7 +94,7 @@ class Tuning:
             self._measure(under_way)
         except BaseException:  # interrupted, or no device is left
             for batch in under_way:
-                self._keep(batch.standing, _known(batch.submitted[0].outcomes))
+                self._keep(batch.standing, _known(batch.submitted.outcomes))
             raise
         self._settle()
         created = now()

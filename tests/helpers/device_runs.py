@@ -19,7 +19,7 @@ from helpers.processes import MARK
 
 TARGET = 'extends = "host"\ncores = 1\n'
 # The program with less patience for a lost device; all else is as it is.
-_PATIENCE = "from ansor_deploy.measure import measurer; measurer.RETURN_SECONDS = (0, 1, 2); "
+_PATIENCE = "from ansor_deploy.measure import sites; sites.RETURN_SECONDS = (0, 1, 2); "
 HASTY = [sys.executable, "-c", f"{_PATIENCE}from ansor_deploy.cli import main; main()"]
 COMMAND = ("build", "net.onnx", "-o", "out/net.so", "--registry", "r.db", "--effort", "quick")
 

@@ -7,8 +7,8 @@ import sys
 
 HOLDER = """
 import sys, time
-from ansor_deploy.system.machine_lock import exclusive
-with exclusive():
+from ansor_deploy.system.machine_lock import machine_lock
+with machine_lock():
     print(time.monotonic(), flush=True)
     time.sleep(float(sys.argv[1]))
     print(time.monotonic(), flush=True)

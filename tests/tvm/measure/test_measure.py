@@ -16,7 +16,7 @@ from tvm import te, topi
 from ansor_deploy.codegen.signature import signature
 from ansor_deploy.errors import AnsorError
 from ansor_deploy.measure import site_runner
-from ansor_deploy.measure.build import BuildJob
+from ansor_deploy.measure.build import Building, BuildJob
 from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.model.extract import _task
 from ansor_deploy.model.tasks import Task
@@ -204,7 +204,7 @@ def test_the_plain_program_overrules_a_wrong_reference(measurer):
     (built,) = measurer.builder.build([BuildJob(task.workload.text, "trace", swapping_trace(task))])
     wrong: Future = Future()
     wrong.set_result({"path": str(built.path), "steps": built.steps})
-    measurer._oracles[task.workload.key, "default"] = wrong
+    measurer._libraries._references[task.workload.key, "default"] = Building(wrong, built.path)
     (outcome,) = measurer.measure(task, [default_trace(task)])
     assert outcome.error == ""
     assert outcome.proof["oracle"] == "plain"
@@ -224,8 +224,8 @@ def test_a_library_that_cannot_be_loaded_is_a_load_error(measurer):
 
 def runner_of(measurer):
     """The only site's, as long as nothing is measured."""
-    runner = measurer._free.get()
-    measurer._free.put(runner)
+    runner = measurer._lent._free.get()
+    measurer._lent._free.put(runner)
     return runner
 
 
@@ -347,7 +347,7 @@ from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.project import shipped
 from ansor_deploy.target import load_target
 measurer = Measurer(load_target("host", [shipped("targets")])).__enter__()
-measurer._health._kernel.result()  # its builder is in nobody's way now
+measurer._health._kernel.result  # its builder is in nobody's way now
 workers = [measurer.sites[0]._worker, *measurer.builder._here.workers]
 print(*(worker.pid for worker in workers), flush=True)
 for worker in workers:

@@ -1,4 +1,4 @@
-"""Several sites, drift, contests: this machine's processes stand for boards."""
+"""Several sites, drift, timing head to head: this machine's processes stand for boards."""
 
 import math
 import time
@@ -13,8 +13,9 @@ from ansor_deploy import pipeline
 from ansor_deploy.devices.machine import Place
 from ansor_deploy.devices.site import LocalSite
 from ansor_deploy.errors import DeviceLost
-from ansor_deploy.measure import measurer as measuring
-from ansor_deploy.measure.measurer import Measurer
+from ansor_deploy.measure import sites
+from ansor_deploy.measure.health import Health
+from ansor_deploy.measure.measurer import CHUNK, Measurer
 from ansor_deploy.measure.site_runner import SiteRunner
 from ansor_deploy.model.extract import task_of
 from ansor_deploy.project import shipped
@@ -72,15 +73,15 @@ def plain_trace(task):
 
 @pytest.fixture
 def boards(monkeypatch):
-    monkeypatch.setattr(measuring, "RETURN_SECONDS", (0, 0.1))
+    monkeypatch.setattr(sites, "RETURN_SECONDS", (0, 0.1))
     return [Board("left"), Board("right")]
 
 
-def test_the_contest_takes_the_times_in_turns():
+def test_head_to_head_the_times_are_taken_in_turns():
     task = conv()
     with Measurer(TARGET) as measurer:
         default, plain = default_trace(task), plain_trace(task)
-        first, second, broken = measurer.contest(task, [plain, default, "no trace"], default)
+        first, second, broken = measurer.head_to_head(task, [plain, default, "no trace"], default)
     assert len(first.seconds) == len(second.seconds) == 9
     assert first.latency > second.latency
     assert first.proof
@@ -88,20 +89,20 @@ def test_the_contest_takes_the_times_in_turns():
     assert (broken.error, broken.seconds) == ("build", ())
 
 
-def test_the_fastest_stay_for_the_contest():
+def test_the_fastest_stay_for_the_final():
     task = conv()
     with Measurer(TARGET) as measurer:
         default, plain = default_trace(task), plain_trace(task)
         measurer.measure(task, [plain, default, "no trace"])
-        assert measurer.finalists(task, within=1e9) == [default, plain]
-        assert measurer.finalists(task, within=0.0) == [default]
-        kept = [library.path for _, library in measurer._kept[task.workload.key].values()]
-        assert all(path.exists() for path in kept)
+        assert measurer.fastest(task, within=1e9) == [default, plain]
+        assert measurer.fastest(task, within=0.0) == [default]
+        kept = measurer._libraries._fastest[task.workload.key].values()
+        assert all(building.result.path.exists() for _, building in kept)
 
 
 def test_a_change_of_speed_is_told_once_and_measured_again(monkeypatch):
     told, pulses = [], iter([1.0, 2.0, 1.0, 1.0, 1.0, 1.5])
-    monkeypatch.setattr(Measurer, "_pulse", lambda *_: next(pulses))
+    monkeypatch.setattr(Health, "pulse", lambda *_: next(pulses))
     task = conv()
     with Measurer(TARGET, warn=told.append) as measurer:
         for repeated in (1, 1, 2):
@@ -173,38 +174,38 @@ def test_a_board_that_is_lost_again_and_again_is_given_up(boards, monkeypatch):
 
 def test_what_was_measured_of_a_batch_whose_board_is_lost_is_kept(boards, monkeypatch, tmp_path):
     left, _ = boards
-    monkeypatch.setattr(Measurer, "_pulse", lambda *_: 1.0)
+    monkeypatch.setattr(Health, "pulse", lambda *_: 1.0)
     weight = {"w": randn(0, 64, 64)}
     net = model([node("MatMul", "x w", "y")], {"x": (64, 64)}, constants=weight)
     onnx.save(net, tmp_path / "net.onnx")
     request = Request(TARGET, tmp_path / "r.db", Budget(trials=17))
-    left.lives = 1 + measuring.CHUNK + 2
+    left.lives = 1 + CHUNK + 2
     with Registry.open(request.registry, write=True) as registry:
         prepared = intake.read([tmp_path / "net.onnx"], request, registry, QuietReport())
         planned = pipeline._plan(prepared, request, registry)
         with pytest.raises(DeviceLost, match="no device is left"):
             tune_plan(planned, request, registry, QuietReport(), Place("left", (left,)))
-        assert registry.stats()["measurements"] == 1 + measuring.CHUNK
+        assert registry.stats()["measurements"] == 1 + CHUNK
 
 
 def test_what_was_measured_on_every_lost_board_is_kept(boards, monkeypatch, tmp_path):
-    monkeypatch.setattr(Measurer, "_pulse", lambda *_: 1.0)
+    monkeypatch.setattr(Health, "pulse", lambda *_: 1.0)
     weights = {"v": randn(0, 64, 64), "w": randn(0, 64, 96)}
     nodes = [node("MatMul", "x v", "z"), node("MatMul", "z w", "y")]
     onnx.save(model(nodes, {"x": (64, 64)}, constants=weights), tmp_path / "net.onnx")
     request = Request(TARGET, tmp_path / "r.db", Budget(trials=34))
     for board in boards:
-        board.lives = 1 + measuring.CHUNK + 2
+        board.lives = 1 + CHUNK + 2
     with Registry.open(request.registry, write=True) as registry:
         prepared = intake.read([tmp_path / "net.onnx"], request, registry, QuietReport())
         planned = pipeline._plan(prepared, request, registry)
         with pytest.raises(DeviceLost, match="no device is left"):
             tune_plan(planned, request, registry, QuietReport(), Place("both", tuple(boards)))
-        assert registry.stats()["measurements"] == 2 + 2 * measuring.CHUNK
+        assert registry.stats()["measurements"] == 2 + 2 * CHUNK
 
 
 def test_an_interrupted_search_for_a_board_ends_at_once(boards, monkeypatch):
-    monkeypatch.setattr(measuring, "RETURN_SECONDS", (3600,))
+    monkeypatch.setattr(sites, "RETURN_SECONDS", (3600,))
     left, _ = boards
     task, told = conv(), []
     with Measurer(TARGET, [left], warn=told.append) as measurer:
@@ -235,7 +236,7 @@ def test_builds_for_a_board_overlap_its_runs(boards):
         first = measurer.submit(task, [default_trace(task)] * 8)
         second = measurer.submit(task, [default_trace(task)] * 2)
         measurer.wait(first)
-        assert all(one.running() or one.done() for one in second[0].building)
+        assert all(one.future.running() or one.future.done() for one in second.building)
         assert len(measurer.wait(second)) == 2
 
 

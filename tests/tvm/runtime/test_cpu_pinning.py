@@ -1,4 +1,4 @@
-"""Where the threads of a run worker stand."""
+"""On which processors the threads of a run worker run."""
 
 import json
 import os
@@ -10,14 +10,14 @@ import pytest
 SCRIPT = """
 import json, os
 from pathlib import Path
-from ansor_deploy.measure import placement
+from ansor_deploy.runtime import cpu_pinning
 
 def places():
     return [sorted(os.sched_getaffinity(int(e.name))) for e in Path("/proc/self/task").iterdir()]
 
-placement.use_cores(2)
+cpu_pinning.use_cores(2)
 held = places()
-placement.release()
+cpu_pinning.release()
 print(json.dumps([held, places()]))
 """
 

@@ -11,7 +11,7 @@ from helpers.built import HOST, executable
 
 from ansor_deploy.codegen.linker import export
 from ansor_deploy.errors import AnsorError
-from ansor_deploy.runtime import native as runtime
+from ansor_deploy.runtime.model import Model
 
 RUN = """
 import json, sys
@@ -66,7 +66,7 @@ def test_what_is_no_library_is_told(library, tmp_path):
     for name, content in (("text.so", b"no library"), ("empty.so", b"")):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(AnsorError, match=f"{name}: cannot be loaded"):
-            runtime.Model(tmp_path / name, manifest)
+            Model(tmp_path / name, manifest)
 
 
 def test_a_library_that_is_no_model_is_told(tmp_path, library):
@@ -76,4 +76,4 @@ def test_a_library_that_is_no_model_is_told(tmp_path, library):
     path = tmp_path / "plain.so"
     subprocess.run([shutil.which("gcc"), "-shared", "-o", str(path), str(source)], check=True)
     with pytest.raises(AnsorError, match="cannot be loaded"):
-        runtime.Model(path, manifest)
+        Model(path, manifest)

@@ -1,0 +1,72 @@
+"""Libraries of a task that are asked for again: its references, and its fastest candidates."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Sequence
+
+from ..model.tasks import Task
+from .build import Builder, Building, BuildJob
+from .outcome import Outcome
+
+KEEP = 3  # libraries of a task's fastest, to be timed in turns at the end of its search
+
+
+class Libraries:
+    """What was built of each task by one builder, as long as it is of use."""
+
+    def __init__(self, builder: Builder) -> None:
+        self._builder, self._lock = builder, threading.Lock()
+        self._references: dict[tuple[str, str], Building] = {}
+        self._fastest: dict[str, dict[str, tuple[float, Building]]] = {}
+
+    def reference(self, task: Task, how: str) -> Building:
+        """The task under the schedule "default" or "plain", built once."""
+        with self._lock:
+            key = (task.workload.key, how)
+            found = self._references.get(key)
+            if found is None or found.future.cancelled():  # with the batch that asked for it
+                found = self._builder.submit(BuildJob(task.workload.text, how))
+                self._references[key] = found
+            return found
+
+    def build(self, task: Task, trace: str) -> Building:
+        """Begin to build a candidate."""
+        return self._builder.submit(BuildJob(task.workload.text, "trace", trace))
+
+    def kept(self, task: Task, trace: str, default: str) -> Building:
+        """A candidate's library that is there already, else a new one.
+
+        default: trace of the default schedule, which is a reference, too.
+        """
+        if trace in (kept := self._fastest_of(task)):
+            return kept[trace][1]
+        return self.reference(task, "default") if trace == default else self.build(task, trace)
+
+    def fastest(self, task: Task, within: float) -> list[str]:
+        """Traces of those kept whose times are within a share of the best one's, best first."""
+        kept = self._fastest_of(task)
+        ranked = sorted(kept, key=lambda trace: kept[trace][0])
+        return [t for t in ranked if kept[t][0] <= kept[ranked[0]][0] * (1 + within)]
+
+    def keep(
+        self,
+        task: Task,
+        traces: Sequence[str],
+        building: Sequence[Building],
+        outcomes: Sequence[Outcome],
+    ) -> None:
+        """Keep the task's fastest, and remove all others.
+
+        building: of each trace. outcomes: of the first of them, as many as have run.
+        """
+        kept = self._fastest_of(task)
+        latencies = [*(one.latency for one in outcomes), *[math.inf] * len(traces)]
+        kept.update(zip(traces, zip(latencies, building, strict=False), strict=True))
+        for place, trace in enumerate(sorted(kept, key=lambda trace: kept[trace][0])):
+            if place >= KEEP or math.isinf(kept[trace][0]):
+                kept.pop(trace)[1].remove()
+
+    def _fastest_of(self, task: Task) -> dict[str, tuple[float, Building]]:
+        return self._fastest.setdefault(task.workload.key, {})

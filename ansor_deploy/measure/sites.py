@@ -1,0 +1,117 @@
+"""The sites of a measurer: which is free, which is lost and looked for, which is given up."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from queue import Empty, SimpleQueue
+
+from ..devices.site import Site
+from ..errors import DeviceError, DeviceLost
+from .health import Unfit
+from .site_runner import SiteRunner
+
+# Seconds before each attempt to find a lost board again: a reboot takes a minute.
+RETURN_SECONDS = (0, 2, 5, 10, 20, 30, 60)
+LOSSES = 3  # of a board without one chunk measured in between, after which it is given up
+
+
+class Stopped(Exception):  # noqa: N818 - no error: somebody wanted it
+    """A batch was stopped before its end."""
+
+
+class Sites:
+    """Lends each site to one thread at a time.
+
+    runner: makes what runs candidates on a site; a site that was lost gets a new one. warn: is
+    called with what a person should know. unfit: is called with a site's name and why nothing
+    runs there any more, where it fails the reference kernel or is lost again and again.
+    """
+
+    def __init__(
+        self,
+        sites: Sequence[Site],
+        runner: Callable[[Site], SiteRunner],
+        warn: Callable[[str], None],
+        unfit: Callable[[str, str], None],
+    ) -> None:
+        self._count, self._runner = len(sites), runner
+        self._warn, self._unfit = warn, unfit
+        self._free: SimpleQueue[SiteRunner] = SimpleQueue()
+        for site in sites:
+            self._free.put(runner(site))
+        self._gone: list[str] = []  # why each site that is given up is
+        self._losses: Counter[str] = Counter()  # of each site, in a row
+
+    @contextmanager
+    def lend(self, stopped: threading.Event) -> Iterator[SiteRunner]:
+        """A free site; one that is lost meanwhile is looked for again, and then given up.
+
+        stopped: ends the wait for a site, and the search for a lost one, once it is set.
+        Stopped where it is; DeviceLost where no site is left.
+        """
+        runner = self._next_free(stopped)
+        try:
+            yield runner
+        except DeviceLost as lost:
+            self._find_again(runner.site, lost, stopped)
+        except Unfit as reason:
+            self._quarantine(runner.site, str(reason))
+        except BaseException:
+            self._free.put(runner)
+            raise
+        else:
+            self._free.put(runner)
+
+    def count_success(self, site: Site) -> None:
+        """Something was measured there: the losses before it no longer count."""
+        self._losses.pop(site.name, None)
+
+    def _next_free(self, stopped: threading.Event) -> SiteRunner:
+        while len(self._gone) < self._count:
+            if stopped.is_set():
+                raise Stopped
+            with suppress(Empty):
+                return self._free.get(timeout=1)
+        raise DeviceLost(
+            f"no device is left to measure on: {'; '.join(self._gone)}",
+            "see `ansor-deploy devices doctor NAME`; what was measured is kept, and the same "
+            "command goes on from there",
+        )
+
+    def _find_again(self, site: Site, lost: DeviceLost, stopped: threading.Event) -> None:
+        """A batch that is stopped leaves the search to the next."""
+        if not stopped.is_set():
+            self._losses[site.name] += 1
+            if self._losses[site.name] == LOSSES:
+                why = f"lost {LOSSES} times in a row; the last time: {lost.message}"
+                return self._quarantine(site, why)
+            self._warn(f"{lost.message}; looking for it again")
+            if failure := _not_found(site, stopped):
+                return self._give_up(site, failure)
+        return self._free.put(self._runner(site))
+
+    def _quarantine(self, site: Site, reason: str) -> None:
+        self._unfit(site.name, reason)
+        self._give_up(site, f"{site.name}: {reason}")
+
+    def _give_up(self, site: Site, reason: str) -> None:
+        self._warn(f"{reason}; nothing is measured on {site.name} any more")
+        self._gone.append(reason)
+
+
+def _not_found(site: Site, stopped: threading.Event) -> str:
+    """Why a lost site cannot be started again; "" where it was, or where nobody waits for it."""
+    message = ""
+    for seconds in RETURN_SECONDS:
+        if stopped.wait(seconds):
+            return ""
+        try:
+            site.start()
+        except DeviceError as error:
+            message = error.message
+        else:
+            return ""
+    return message
