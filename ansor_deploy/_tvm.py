@@ -71,6 +71,13 @@ def __getattr__(name: str) -> Any:
     return onnx_frontend
 
 
+def collect(root: Any, *kinds: Any) -> list[Any]:
+    """Every node of these types in a program, children before their parents."""
+    found: list[Any] = []
+    structural_walk(root, (kinds, found.append))
+    return found
+
+
 def tvm_target(target: Target) -> tvm.target.Target:
     """The code generator's view of a target."""
     host: dict[str, Any] = {"kind": "llvm", "mcpu": target.cpu, "mtriple": target.triple}
@@ -93,6 +100,7 @@ VERSION = version("apache-tvm")
 
 __all__ = [
     "VERSION",
+    "collect",
     "meta_schedule",
     "relax",
     "structural_equal",

@@ -292,7 +292,7 @@ def _unchanged(
     model: Path, output: Path, request: Request, report: Report, *, runs: bool
 ) -> BuildResult | None:
     """What there is already, if a build would change nothing. runs: it would run the library."""
-    from .artifact.depfile import write_if_asked
+    from .artifact.depfile import input_files, write_depfile
     from .build.up_to_date import built_keys, current_manifest
 
     if (request.lock is not None or request.indexes) and not request.frozen:
@@ -301,7 +301,7 @@ def _unchanged(
     manifest = current_manifest(model, output, request)
     if manifest is None or (runs and not manifest["ran_on"]):
         return None
-    write_if_asked(model, output, manifest, request)
+    write_depfile(request.depfile, output, input_files(model, manifest, request.files))
     tasks = manifest["tasks"]
     hits = sum(task["record"] != "default" for task in tasks)
     told = manifest["speed"] or manifest["tuning"] or {"latency_ms": math.nan}

@@ -79,6 +79,11 @@ class Request:
     header: bool = False
     depfile: Path | None = None
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All files that were named or found, but the registry: of changes to it a build asks."""
+        return (*([self.lock] if self.lock else []), *self.sources, *self.rules)
+
 
 @dataclass(frozen=True)
 class TuneResult:

@@ -15,36 +15,27 @@ import re
 from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..system.atomic_file import write_whole
 
-if TYPE_CHECKING:
-    from ..request import Request
 
-
-def input_files(model: Path, manifest: dict[str, Any], request: Request) -> list[Path]:
+def input_files(model: Path, manifest: dict[str, Any], asked: Iterable[Path]) -> list[Path]:
     """All files that decide what a build of this model makes, but not the registry.
 
     It changes with every use, and a build asks it for what matters. Two files stand for the
-    versions of the tool and of TVM.
+    versions of the tool and of TVM. asked: what the request names (`Request.files`).
     """
     external = [model.parent / one["file"] for one in manifest["model"]["external"]]
-    lock = [request.lock] if request.lock else []
     found = [find_spec(package) for package in ("ansor_deploy", "tvm")]
     versions = [Path(spec.origin) for spec in found if spec and spec.origin]
-    files = [model, *external, *lock, *request.sources, *request.rules, *versions]
-    return list(dict.fromkeys(files))
+    return list(dict.fromkeys([model, *external, *asked, *versions]))
 
 
-def write_if_asked(model: Path, output: Path, manifest: dict[str, Any], request: Request) -> None:
-    """Write the depfile of a build that is to have one."""
-    if request.depfile is not None:
-        write_depfile(request.depfile, output, input_files(model, manifest, request))
-
-
-def write_depfile(path: Path, output: Path, inputs: Iterable[Path]) -> None:
-    """Write what an output depends on; an equal file is left alone."""
+def write_depfile(path: Path | None, output: Path, inputs: Iterable[Path]) -> None:
+    """Write what an output depends on, if there is a path; an equal file is left alone."""
+    if path is None:
+        return
     names = [escaped(file) for file in inputs]
     rules = [f"{escaped(output)}: {' '.join(names)}", *(f"{name}:" for name in names)]
     content = "".join(f"{rule}\n" for rule in rules).encode(errors="surrogateescape")

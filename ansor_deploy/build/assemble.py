@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from .._tvm import VERSION
-from ..artifact.depfile import write_if_asked
+from ..artifact.depfile import input_files, write_depfile
 from ..system.digest import file_sha256
 from ..artifact.outputs import commit, staged
 from ..codegen.model import check_space, compile_model
@@ -95,7 +95,8 @@ def _commit(
     library: Path, model: Prepared, output: Path, manifest: dict[str, Any], request: Request
 ) -> dict[str, Any]:
     """All outputs in place; the depfile before the manifest, so that no output is without one."""
-    depend = partial(write_if_asked, model.path, output, manifest, request)
+    inputs = input_files(model.path, manifest, request.files)
+    depend = partial(write_depfile, request.depfile, output, inputs)
     return commit(library, output, manifest, header=request.header, before=depend)
 
 

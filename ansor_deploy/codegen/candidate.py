@@ -20,7 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from .._tvm import relax, structural_equal, structural_hash, structural_walk, tirx, tvm, tvm_target
+from .._tvm import collect, relax, structural_equal, structural_hash, tirx, tvm, tvm_target
 from ..space.canonical_text import parse
 from ..space.default import default_schedule
 from ..space.trace import replay
@@ -41,7 +41,7 @@ def build(payload: dict[str, Any]) -> dict[str, Any]:
     {"function", "arguments", "makes"}: an argument is ["task", i] for a parameter of the task,
     or ["made", k] for the k-th buffer that a call before made; "makes" has shapes and dtypes.
     """
-    mod, target = _parsed(payload["text"]), _target(payload["target"])
+    mod, target = _parsed(payload["text"]), _target(json.dumps(payload["target"]))
     functions, steps = _split(_scheduled(mod, target, payload))
     path = Path(payload["path"])
     if target.gpu is None:
@@ -83,17 +83,11 @@ def _kept_object(program: _Program, target: Target) -> bytes:
     return _object({program.func.attrs["global_symbol"]: program.func}, target)
 
 
-@lru_cache(maxsize=2)
-def _parsed(text: str) -> Any:
-    return parse(text)
-
-
-def _target(data: dict[str, Any]) -> Target:
-    return _cached_target(json.dumps(data))
+_parsed = lru_cache(maxsize=2)(parse)
 
 
 @lru_cache(maxsize=2)
-def _cached_target(text: str) -> Target:
+def _target(text: str) -> Target:
     return Target.from_json(json.loads(text))
 
 
@@ -107,22 +101,13 @@ def _scheduled(mod: Any, target: Target, payload: dict[str, Any]) -> Any:
 
 def _split(func: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Functions by name, and the calls that together do what the scheduled function does."""
-    if not _packs(func):
+    blocks = collect(func.body, tvm.s_tir.SBlock)
+    if not any(_PACKS in (block.annotations or {}) for block in blocks):
         arguments = [["task", at] for at in range(len(func.params))]
         return {COMPUTE: _named(func, COMPUTE)}, [_step(COMPUTE, arguments, [])]
     mod = relax.transform.SplitLayoutRewritePreproc()(_wrapped(func))
     calls = [b for block in mod["main"].body.blocks for b in block.bindings]
     return _route(mod, calls, func)
-
-
-def _packs(func: Any) -> bool:
-    found: list[bool] = []
-
-    def visit(block: Any) -> None:
-        found.append(_PACKS in (block.annotations or {}))
-
-    structural_walk(func.body, (tvm.s_tir.SBlock, visit))
-    return any(found)
 
 
 def _wrapped(func: Any) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .._tvm import relax, structural_walk, tvm, tvm_target
+from .._tvm import collect, relax, tvm, tvm_target
 from ..errors import AnsorError, RegistryError
 from ..model.importer import Imported
 from ..model.tasks import Task
@@ -77,11 +77,8 @@ def check_space(model: Imported, folder: Path) -> None:
 
     Asked before, because LLVM ends the process where a write of its own fails.
     """
-    sizes: list[int] = []
-    structural_walk(
-        model.mod["main"], (tvm.ir.GenericConst, lambda c: sizes.append(c.value.numpy().nbytes))
-    )
-    needed = SPARE_BYTES + COPIES * sum(sizes)
+    weights = collect(model.mod["main"], tvm.ir.GenericConst)
+    needed = SPARE_BYTES + COPIES * sum(one.value.numpy().nbytes for one in weights)
     if (free := shutil.disk_usage(folder).free) < needed:
         raise AnsorError(
             f"{folder}: {free / 1e6:.0f} MB free, and a build of this model may take "

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from .._tvm import structural_walk, tirx, tvm
-from ..runtime.tensors import Signature
-
-_INT_VALUES = 4
+from .._tvm import collect, tirx, tvm
+from ..runtime.tensors import INT_VALUES, Signature
 
 
 def signature(mod: Any) -> Signature:
@@ -24,45 +23,26 @@ def signature(mod: Any) -> Signature:
 
 def written(func: Any) -> tuple[int, ...]:
     """Positions of the parameters that a PrimFunc stores to."""
-    stored: set[int] = set()
-
-    def visit(store: Any) -> None:
-        stored.update(at for at, p in enumerate(func.params) if p.same_as(store.buffer))
-
-    structural_walk(func.body, (tirx.BufferStore, visit))
-    return tuple(sorted(stored))
+    stored = [store.buffer for store in collect(func.body, tirx.BufferStore)]
+    params = enumerate(func.params)
+    return tuple(at for at, p in params if any(p.same_as(buffer) for buffer in stored))
 
 
 def _index_bound(func: Any) -> int:
     """Integer inputs below this are valid wherever loaded values serve as indices; 0: nowhere."""
     bounds: list[int] = []
-
-    def visit(access: Any) -> None:
+    for access in collect(func.body, tvm.ir.TensorLoad, tirx.BufferStore):
         source = access.buffer if isinstance(access, tirx.BufferStore) else access.source
         for index, extent in zip(access.indices, source.shape, strict=True):
-            if _loads(index):
+            if collect(index, tvm.ir.TensorLoad):
                 bounds.append(int(extent))
-
-    structural_walk(func.body, (tvm.ir.TensorLoad, visit))
-    structural_walk(func.body, (tirx.BufferStore, visit))
-    return max(1, min(_INT_VALUES, *bounds)) if bounds else 0
-
-
-def _loads(expr: Any) -> bool:
-    found: list[bool] = []
-    structural_walk(expr, (tvm.ir.TensorLoad, lambda _: found.append(True)))
-    return bool(found)
+    return max(1, min(INT_VALUES, *bounds)) if bounds else 0
 
 
 def _longest_sum(func: Any) -> int:
-    lengths = [1]
+    return max((_summands(block) for block in collect(func.body, tvm.s_tir.SBlock)), default=1)
 
-    def visit(block: Any) -> None:
-        length = 1
-        for axis in block.iter_vars:
-            if axis.iter_type == tirx.IterVar.CommReduce:
-                length *= int(axis.dom.extent)
-        lengths.append(length)
 
-    structural_walk(func.body, (tvm.s_tir.SBlock, visit))
-    return max(lengths)
+def _summands(block: Any) -> int:
+    summed = (a for a in block.iter_vars if a.iter_type == tirx.IterVar.CommReduce)
+    return math.prod(int(axis.dom.extent) for axis in summed)

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from typing import Any
 
-from .._tvm import relax, structural_equal, structural_walk, tirx, tvm
+from .._tvm import collect, relax, structural_equal, tirx, tvm
 from ..registry.keys import TaskKey
 from ..registry.record import Workload
 from ..space.blocks import blocks
@@ -44,9 +44,8 @@ def _has_choices(func: Any) -> bool:
     A reshape becomes a view of its input. Sorting and scans come as code that TVM wrote out by
     hand, and scalars as single statements: blocks without axes, complete as they are.
     """
-    axes: list[Any] = []
-    structural_walk(func.body, (tvm.s_tir.SBlock, lambda block: axes.extend(block.iter_vars)))
-    return bool(axes) and not relax.analysis.has_reshape_pattern(func)
+    has_axes = any(block.iter_vars for block in collect(func.body, tvm.s_tir.SBlock))
+    return has_axes and not relax.analysis.has_reshape_pattern(func)
 
 
 def _confirmed(func: Any) -> tuple[str, Any]:
@@ -143,13 +142,10 @@ def _itemsize(dtype: str) -> float:
 
 def _count_calls(mod: tvm.IRModule) -> Counter[str]:
 
-    calls: Counter[str] = Counter()
-
-    def visit(expr: Any) -> None:
-        if isinstance(expr, relax.Call) and getattr(expr.op, "name", "") == "relax.call_tir":
-            calls[expr.args[0].name_hint] += 1
-
-    for func in mod.functions.values():
-        if isinstance(func, relax.Function):
-            relax.analysis.post_order_visit(func, visit)
-    return calls
+    functions = [func for func in mod.functions.values() if isinstance(func, relax.Function)]
+    return Counter(
+        call.args[0].name_hint
+        for func in functions
+        for call in collect(func, relax.Call)
+        if getattr(call.op, "name", "") == "relax.call_tir"
+    )

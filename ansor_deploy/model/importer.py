@@ -15,6 +15,7 @@ import onnx
 
 from .._tvm import onnx_frontend, relax, tirx, tvm, tvm_target
 from ..errors import ModelError
+from ..runtime.model import TensorInfo
 from ..target import Target
 from .bind import model_inputs
 from .converters import converters, own_converters
@@ -24,21 +25,12 @@ from .widen import widen
 
 
 @dataclass(frozen=True)
-class Tensor:
-    """An input or output of a model as its ONNX graph names it."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
-
-
-@dataclass(frozen=True)
 class Imported:
     """A model in Relax: `mod["main"]` calls one PrimFunc for each fused group of operators."""
 
     mod: tvm.IRModule
-    inputs: tuple[Tensor, ...]
-    outputs: tuple[Tensor, ...]
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
 
 
 def import_model(proto: onnx.ModelProto, target: Target) -> Imported:
@@ -145,7 +137,7 @@ def _refuse_unsupported(proto: onnx.ModelProto) -> None:
     )
 
 
-def _outputs(proto: onnx.ModelProto, result: Any) -> tuple[Tensor, ...]:
+def _outputs(proto: onnx.ModelProto, result: Any) -> tuple[TensorInfo, ...]:
     """Names from the graph, shapes from the import: ONNX files often leave them out."""
     types = list(result.fields) if isinstance(result, relax.TupleType) else [result]
     names = [value.name for value in proto.graph.output]
@@ -159,12 +151,12 @@ def _outputs(proto: onnx.ModelProto, result: Any) -> tuple[Tensor, ...]:
                 "makes it (NonZero, Unique, NonMaxSuppression, ...)",
             )
     return tuple(
-        Tensor(name, tuple(int(extent) for extent in type_.shape), str(type_.dtype))
+        TensorInfo(name, tuple(int(extent) for extent in type_.shape), str(type_.dtype))
         for name, type_ in zip(names, types, strict=True)
     )
 
 
-def _tensor(value: onnx.ValueInfoProto) -> Tensor:
+def _tensor(value: onnx.ValueInfoProto) -> TensorInfo:
     kind = value.type.tensor_type
     dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)
-    return Tensor(value.name, tuple(d.dim_value for d in kind.shape.dim), np.dtype(dtype).name)
+    return TensorInfo(value.name, tuple(d.dim_value for d in kind.shape.dim), np.dtype(dtype).name)

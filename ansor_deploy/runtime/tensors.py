@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-_INT_VALUES = 4
+INT_VALUES = 4  # of inputs wider than a byte, unless fewer are valid indices
 _FLOAT_POISON = np.array([np.inf, np.nan, -np.inf])
 _BYTE_POISON = np.array([0x7F, 0x80], np.uint8)
 
@@ -77,7 +77,7 @@ def _range(dtype: np.dtype, bound: int) -> tuple[int, int]:
     if dtype == np.bool_:
         return 0, 2
     if bound or dtype.itemsize > 1:
-        return 0, bound or _INT_VALUES
+        return 0, bound or INT_VALUES
     limits = np.iinfo(dtype)
     return int(limits.min), int(limits.max) + 1
 

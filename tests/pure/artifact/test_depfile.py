@@ -39,12 +39,12 @@ def test_the_registry_is_no_input(tmp_path):
         rules=(Path("rule.py"),),
     )
     manifest = {"model": {"external": [{"file": "w.bin"}]}}
-    names = [str(path) for path in input_files(Path("in/m.onnx"), manifest, request)]
+    names = [str(path) for path in input_files(Path("in/m.onnx"), manifest, request.files)]
     told = ["in/m.onnx", "in/w.bin", "r.lock", "board.toml", "ansor-deploy.toml", "rule.py"]
     assert names[:6] == told
     assert [Path(name).name for name in names[6:]] == ["__init__.py", "__init__.py"]
     bare = dataclasses.replace(request, lock=None)
-    assert Path("r.lock") not in input_files(Path("in/m.onnx"), manifest, bare)
+    assert Path("r.lock") not in input_files(Path("in/m.onnx"), manifest, bare.files)
 
 
 @pytest.mark.parametrize("changed", ODD)
