@@ -1,6 +1,6 @@
 """The C header of a library: what it takes and gives as constants, and a typed call.
 
-It tells of the interface alone: a model that is trained or tuned again leaves it as it is, and
+It depends on the interface alone: a model that is trained or tuned again leaves it as it is, and
 what includes it need not be compiled again.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from ..errors import UsageError
 
-# What C99 has no type for is told by its bits.
+# A type that C99 does not have is passed as its bits.
 C_TYPES = {
     "bool": "uint8_t",
     "float64": "double",
@@ -59,7 +59,7 @@ def _no_type(tensor: _Tensor) -> str:
 def header(manifest: dict[str, Any]) -> str:
     """The text of NAME.h for the library NAME.so of a manifest.
 
-    UsageError if an input or an output is of a type whose elements are no whole bytes.
+    UsageError if an input or an output is of a type with elements that are no whole bytes.
     """
     name = identifier(Path(manifest["artifact"]["file"]).stem)
     name = f"model_{name}" if not name or name[0].isdigit() else name
@@ -84,11 +84,11 @@ def identifier(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_")
 
 
-def _tensors(kind: str, told: Sequence[dict[str, Any]]) -> list[_Tensor]:
+def _tensors(kind: str, declared: Sequence[dict[str, Any]]) -> list[_Tensor]:
     """With identifiers that differ also as capitals, as their constants are written."""
     taken: set[str] = set()
     made = []
-    for at, one in enumerate(told):
+    for at, one in enumerate(declared):
         name = f"{kind}_{identifier(one['name']) or at}"
         while name.upper() in taken:
             name = f"{name}_{at}"
@@ -105,8 +105,8 @@ def literal(text: str) -> str:
 
 def _size(model: str, tensor: _Tensor) -> str:
     constant = f"{model}_{tensor.name}_COUNT".upper()
-    told = f"{tensor.dtype}{list(tensor.shape)}, {literal(tensor.onnx_name)}"
-    return f"#define {constant} {tensor.count} /* elements of {told} */"
+    what = f"{tensor.dtype}{list(tensor.shape)}, {literal(tensor.onnx_name)}"
+    return f"#define {constant} {tensor.count} /* elements of {what} */"
 
 
 def _shape(tensor: _Tensor) -> str:

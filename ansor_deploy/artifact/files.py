@@ -20,7 +20,7 @@ def header_path(artifact: Path) -> Path:
 
 
 def provenance_path(artifact: Path) -> Path:
-    """Where it is told what a library was made from: the same name with .intoto.json."""
+    """Where the statement of what a library was made from lies: the same name with .intoto.json."""
     return artifact.with_suffix(".intoto.json")
 
 

@@ -75,7 +75,7 @@ def commit(
     header: whether a C header does. before: is called before the manifest is moved, and where that
     fails it is not.
     """
-    header_file, told, written = (library.with_name(f"{output.name}.{k}") for k in "123")
+    header_file, stated, written = (library.with_name(f"{output.name}.{k}") for k in "123")
     try:
         whole = {**manifest, "artifact": _describe(library, output), "header": None}
         made = {output: library}
@@ -83,7 +83,7 @@ def commit(
             made[header_path(output)] = _write(header_file, _header(whole))
             whole["header"] = _describe(header_file, header_path(output))
         content = manifest_bytes(whole)
-        made[provenance_path(output)] = _write(told, statement(whole, content))
+        made[provenance_path(output)] = _write(stated, statement(whole, content))
         _write(written, content)
         library.chmod(0o777 & ~_umask())
         with held(output.parent):  # by the outputs of one build, if two make them at once
@@ -101,8 +101,8 @@ def previous(output: Path) -> dict[str, Any] | None:
     with suppress(AnsorError, OSError, LookupError, TypeError):
         manifest = read_manifest(output)
         parts = {output: manifest["artifact"], header_path(output): manifest["header"]}
-        told = provenance_path(output).read_bytes()
-        if told == statement(manifest, manifest_path(output).read_bytes()) and all(
+        stated = provenance_path(output).read_bytes()
+        if stated == statement(manifest, manifest_path(output).read_bytes()) and all(
             (path.name, file_sha256(path)) == (part["file"], part["sha256"])
             for path, part in parts.items()
             if part

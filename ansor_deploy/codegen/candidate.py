@@ -111,7 +111,7 @@ def _split(func: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 def _wrapped(func: Any) -> Any:
-    """A Relax module whose `main` calls the function: the pass that splits works on such."""
+    """A Relax module with a `main` that calls the function: the pass that splits works on such."""
     outputs = written(func)
     first = len(func.params) - len(outputs)
     if outputs != tuple(range(first, len(func.params))):

@@ -87,7 +87,7 @@ def link_candidate(objects: Sequence[bytes], path: Path, target: Target) -> None
 
 
 def linker_name(target: Target) -> str:
-    """The program and version that links a library for the target, in its own words; "" if none."""
+    """The linker for the target, with its version, as it calls itself; "" if there is none."""
     if is_foreign(target):
         command = cross_linker(target.triple)
     else:
@@ -116,7 +116,7 @@ def export(library: Any, path: Path, target: Target) -> None:
                 f"no C++ compiler to link the library with: {error}",
                 "install one (Debian: apt-get install g++), then repeat the build",
             ) from error
-        except RuntimeError as error:  # TVM's, in the linker's words
+        except RuntimeError as error:  # TVM's, with what the linker wrote
             raise _refused(path, str(error)) from error
 
 
@@ -193,5 +193,5 @@ def _refused(path: Path, said: str) -> Exception:
     words = " | ".join(line.strip() for line in said.splitlines() if line.strip())
     return LinkError(
         f"{path.name} cannot be linked: {words[:_MESSAGE_CHARS]}",
-        "`ansor-deploy doctor` tells which linkers there are",
+        "run `ansor-deploy doctor`: it names the linkers that are here",
     )

@@ -1,4 +1,4 @@
-"""TVM's lowering of kernels, with what a thread keeps to itself on its stack.
+"""TVM's lowering of kernels, with the buffers that only one thread uses on its stack.
 
 TVM takes a buffer of a kilobyte or more from the heap, however local it is. The accumulators of a
 register tile are two kilobytes where 32 registers hold 64 bytes each: every tile would allocate
@@ -36,7 +36,7 @@ def _kept(allocation: Any) -> Any:
 
 
 def _bytes(buffer: Any) -> int:
-    """Size of a buffer; 0 if only a run tells, or if it is no memory of the host's."""
+    """Size of a buffer; 0 if it is not known before a run, or if it is no memory of the host's."""
     constant = all(isinstance(extent, tirx.IntImm) for extent in buffer.shape)
     if buffer.scope() != "global" or not constant:
         return 0

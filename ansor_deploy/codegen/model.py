@@ -40,7 +40,7 @@ def compile_model(
     """The executable (`relax.VMExecutable`) of a model, each task under its record's schedule.
 
     A task without a record gets the default schedule of these rules, by default the shipped ones.
-    warn: is told of rules that had to be left out.
+    warn: is called with a sentence about each rule that had to be left out.
     """
     mod = tvm.IRModule(dict(model.mod.functions.items()))
     scheduled: dict[TaskKey, Any] = {}

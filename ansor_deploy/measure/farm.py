@@ -19,7 +19,7 @@ _PACKAGES = ("ansor-deploy", "apache-tvm", "apache-tvm-ffi")
 
 @contextmanager
 def open_farm(address: str) -> Iterator[Executor]:
-    """The executor of the cluster whose scheduler listens at an address (tcp://host:8786).
+    """The executor of a cluster; its scheduler listens at the address (tcp://host:8786).
 
     DeviceError where it does not answer, has no workers, or these have other versions.
     """

@@ -45,7 +45,7 @@ class Libraries:
         return self.reference(task, "default") if trace == default else self.build(task, trace)
 
     def fastest(self, task: Task, within: float) -> list[str]:
-        """Traces of those kept whose times are within a share of the best one's, best first."""
+        """Traces of those kept that are slower than the best by a share at most, best first."""
         kept = self._fastest_of(task)
         ranked = sorted(kept, key=lambda trace: kept[trace][0])
         return [t for t in ranked if kept[t][0] <= kept[ranked[0]][0] * (1 + within)]

@@ -135,7 +135,7 @@ class Measurer:
     def head_to_head(self, task: Task, traces: Sequence[str], default: str) -> list[Outcome]:
         """These schedules measured in turns, so that their times can be compared.
 
-        default: trace of the default schedule, whose library is there already.
+        default: trace of the default schedule; its library is there already.
         """
         return self.wait(self.submit_head_to_head(task, traces, default))
 

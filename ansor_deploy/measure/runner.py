@@ -29,7 +29,7 @@ from .check import Expected
 from .guarded import Guarded
 from .workspace import poison_workspaces
 
-# Here, so that a worker has it before its first call. Cores: of the target, as the worker was told.
+# Here, so that a worker has it before its first call. LocalSite and the agent set the variable.
 cpu_pinning.use_cores(int(os.environ.get("TVM_NUM_THREADS", "0")) or 1)
 
 MIN_REPEAT_MS = 5.0  # the best few are measured again, in turns
@@ -42,7 +42,7 @@ _CLOSE = 1.3  # slower than that, no repeat makes it the best
 
 @dataclass
 class Bound:
-    """A loaded library whose `compute` is bound to its tensors, weights packed.
+    """A loaded library: its `compute`, the tensors that it is called with, weights packed.
 
     reads: what it may not change.
     """

@@ -72,7 +72,7 @@ class SiteRunner:
     def head_to_head(
         self, task: Task, built: Sequence[Built | BuildFailure], traces: Sequence[str]
     ) -> list[Outcome]:
-        """The libraries timed in turns: an outcome each, whose times can be compared."""
+        """The libraries timed in turns: an outcome each, with times that can be compared."""
         reference = self._reference_of(task)
         fit = [one for one in built if isinstance(one, Built)]
         with self._on_site(*fit) as candidates:

@@ -103,7 +103,7 @@ class Sites:
 
 
 def _not_found(site: Site, stopped: threading.Event) -> str:
-    """Why a lost site cannot be started again; "" where it was, or where nobody waits for it."""
+    """Why a lost site cannot be started again; "" where it was, or where the batch was stopped."""
     message = ""
     for seconds in RETURN_SECONDS:
         if stopped.wait(seconds):

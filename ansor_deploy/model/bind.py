@@ -17,7 +17,7 @@ def model_inputs(proto: ModelProto) -> list[ValueInfoProto]:
 
 
 def bind_shapes(proto: ModelProto, input_shapes: Mapping[str, tuple[int, ...]]) -> ModelProto:
-    """A copy of the model whose every input has the static shape given or already declared.
+    """A copy of the model in which every input has a static shape, given or already declared.
 
     Raises:
         ModelError: a name that is no input, a rank or a fixed dimension that disagrees, a size

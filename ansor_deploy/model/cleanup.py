@@ -82,7 +82,7 @@ def _is_identity(graph: Graph, node: NodeProto) -> bool:
 
 
 def _bypass(graph: Graph, node: NodeProto) -> None:
-    """Take out a node whose first output equals its first input, where names allow it."""
+    """Take out a node that passes its first input on as its first output, where names allow it."""
     source, result = node.input[0], node.output[0]
     if result in graph.captured():
         return

@@ -20,7 +20,7 @@ from .tasks import Task
 def extract(mod: tvm.IRModule, target: Target) -> dict[str, Task]:
     """The task of each fused function of an imported module, by the function's name.
 
-    Functions with the same program share one Task, whose weight counts the calls of them all.
+    Functions with the same program share one Task; its weight counts the calls of them all.
     """
     calls = _count_calls(mod)
     canonical = {
@@ -105,7 +105,7 @@ def _traffic(program: Any) -> float:
 
 
 def _readable(name: str) -> str:
-    """The fused function's name without the numbers that only tell functions apart."""
+    """The fused function's name without the numbers that make such names unique."""
     words = name.removeprefix("fused_").split("_")
     plain = [re.sub(r"^((?:conv|pool)[123]d|\D+)\d*$", r"\1", word) for word in words]
     return "_".join(word for word in plain if word != "tir")
@@ -114,7 +114,7 @@ def _readable(name: str) -> str:
 def _anchor(program: Any, readable: str) -> str:
     """The operator that costs most: the contraction's if there is one, else the first named.
 
-    Depthwise convolutions are told apart: their channels are not reduced over.
+    A depthwise convolution is an operator of its own: its channels are not reduced over.
     """
     words = readable.split("_")
     known = r"conv[123]d|pool[123]d|matmul|dense|softmax"

@@ -1,6 +1,6 @@
 """Constant folding: what the input values cannot change is computed now, in NumPy.
 
-Only operators whose results are exact or correctly rounded are folded, so that the same model
+Only operators with exact or correctly rounded results are folded, so that the same model
 gives the same bytes on every host; exp and its like differ between processors.
 """
 

@@ -1,7 +1,7 @@
 """Transposed convolution as a convolution that multiplies by no inserted zero.
 
 An output position t = i * stride + k mixes only inputs i and taps k of the same remainder
-r = t mod stride. The stride's phases become output channels of one dense convolution, whose
+r = t mod stride. The stride's phases become output channels of one dense convolution; its
 result is interleaved (sub-pixel convolution, Shi et al. 2016):
 
     out[i * S + k, o] += x[i, c] * w[c, o, k]

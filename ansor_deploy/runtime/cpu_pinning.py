@@ -1,4 +1,4 @@
-"""Each thread of a run worker on a processor of its own.
+"""Each thread of a run worker is pinned to a processor of its own.
 
 A thread that waits for the others spins, so to the system it looks as busy as they are: of a
 kernel's two threads both stood on one processor, beside an idle one, in one timing of seven.
@@ -17,22 +17,22 @@ _ALLOWED = sorted(os.sched_getaffinity(0))
 
 
 def use_cores(count: int) -> None:
-    """As `native.use_cores`, each thread of the pool, and this one, to stay where it is put."""
+    """As `native.use_cores`; and each thread of the pool, and this one, gets its own processor."""
     before = _threads()
     native.use_cores(count)
     threads = [os.getpid(), *sorted(_threads() - before)]
     if 1 < len(threads) <= len(_ALLOWED):
-        _put((thread, [cpu]) for thread, cpu in zip(threads, _ALLOWED, strict=False))
+        _pin((thread, [cpu]) for thread, cpu in zip(threads, _ALLOWED, strict=False))
 
 
 def release() -> None:
-    """Let every thread run where it may, as those of a library do that somebody uses."""
-    _put((thread, _ALLOWED) for thread in _threads())
+    """Let every thread run on any processor again, as in a process that uses a library."""
+    _pin((thread, _ALLOWED) for thread in _threads())
 
 
-def _put(places: Iterable[tuple[int, list[int]]]) -> None:
-    """Where it is forbidden they stay as they are, and so does one that has ended."""
-    for thread, processors in places:
+def _pin(pins: Iterable[tuple[int, list[int]]]) -> None:
+    """Pin threads to processors; where that is forbidden, or one has ended, nothing changes."""
+    for thread, processors in pins:
         with suppress(OSError):
             os.sched_setaffinity(thread, processors)
 

@@ -77,7 +77,7 @@ def _check_architecture(path: Path, triple: str) -> None:
 
 
 def interface(manifest: dict[str, Any]) -> tuple[list[TensorInfo], list[TensorInfo]]:
-    """(inputs, outputs) as a manifest tells them, in the order of the library's arguments."""
+    """(inputs, outputs) as a manifest lists them, in the order of the library's arguments."""
     inputs, outputs = ([_info(one) for one in manifest[key]] for key in ("inputs", "outputs"))
     return inputs, outputs
 

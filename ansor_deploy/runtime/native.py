@@ -77,7 +77,7 @@ def tensor(values: np.ndarray) -> Any:
 
 
 def empty(shape: Sequence[int], dtype: str) -> Any:
-    """A tensor whose elements have any value."""
+    """A tensor with elements of any value."""
     lib = ffi()
     alloc = lib.get_global_func("runtime.TVMTensorAllocWithScope")
     return alloc(lib.Shape([int(n) for n in shape]), lib.dtype(dtype), lib.device("cpu", 0), None)

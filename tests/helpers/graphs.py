@@ -16,7 +16,7 @@ LIGHT_FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light
 
 
 def node(op: str, inputs: str, outputs: str, **attributes: Any) -> NodeProto:
-    """A node whose inputs and outputs are given as words; '-' is an input left out."""
+    """A node with inputs and outputs given as words; '-' is an input left out."""
     read = ["" if name == "-" else name for name in inputs.split()]
     made = outputs.split()
     return helper.make_node(op, read, made, name=made[0], **attributes)

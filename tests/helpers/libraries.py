@@ -15,7 +15,7 @@ TVM = "0.27.0.post1"
 
 
 def build(output: Path, target: Target = HOST, tvm: str = TVM) -> None:
-    """As a build leaves it, but the library is Python itself."""
+    """What a build leaves behind, but the library is Python itself."""
     manifest = {
         "tool": "0.1.0",
         "tvm": tvm,

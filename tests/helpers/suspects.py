@@ -93,7 +93,7 @@ def suspects(folder: Path) -> Iterator[Suspects]:
 
 
 def compute(body: str) -> str:
-    """C of a library whose `compute` has this body, x and y being its tensors."""
+    """C of a library with a `compute` of this body, x and y being its tensors."""
     return (
         "EXPORTED __tvm_ffi_compute(PARAMETERS) {\n"
         "  float *x = data(args), *y = data(args + 1); calls++; result->type_index = 0;\n"

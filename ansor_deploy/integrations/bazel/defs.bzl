@@ -31,7 +31,7 @@ def ansor_model(
         tune_options = [],
         visibility = None,
         **kwargs):
-    """A model as a library: `NAME.so`, `NAME.h`, and what tells of them, from a lock's records.
+    """A model as a library: `NAME.so`, `NAME.h`, and what describes them, from a lock's records.
 
     In the `deps` of a C++ program it brings NAME.h, the C API and the runtime, and the library
     among the program's runfiles; in the `data` of any program the library and its manifest.

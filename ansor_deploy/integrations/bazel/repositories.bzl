@@ -95,9 +95,9 @@ def _machine(rctx, tool):
     """
     if rctx.attr.target != "host":
         return 'target = "%s"' % rctx.attr.target
-    told = json.decode(_ask(rctx, tool, "targets", "show", "host", "--json"))
-    fields = [key for key in sorted(told) if _is_field(key, told[key])]
-    lines = ["%s = %s" % (key, json.encode(told[key])) for key in fields]
+    shown = json.decode(_ask(rctx, tool, "targets", "show", "host", "--json"))
+    fields = [key for key in sorted(shown) if _is_field(key, shown[key])]
+    lines = ["%s = %s" % (key, json.encode(shown[key])) for key in fields]
     rctx.file("host.toml", "\n".join(lines) + "\n", executable = False)
     return 'descriptor = "host.toml"'
 
@@ -108,7 +108,7 @@ def _cpu(rctx):
     return rctx.execute(["uname", "-m"]).stdout.strip()
 
 def _is_before_9(rctx):
-    """A distribution's own build may not tell its version; what 7.1 brought then tells its age."""
+    """A distribution's own build may not know its version; whether it has what 7.1 brought shows its age."""
     major = native.bazel_version.partition(".")[0]
     return int(major) < 9 if major.isdigit() else not hasattr(rctx, "watch")
 

@@ -11,7 +11,7 @@
 
 struct ansor_deploy_model {
     char *path;
-    manifest told;
+    manifest declared;
     TVMFFIAny library;    /* the module of the file */
     TVMFFIAny machine;    /* the virtual machine that runs it */
     TVMFFIAny main;       /* the machine's function that computes the model */
@@ -98,18 +98,18 @@ static int make_argument(const ansor_deploy_tensor *tensor, TVMFFIAny *result) {
 }
 
 static int make_arguments(ansor_deploy_model *model) {
-    model->arguments = (TVMFFIAny *)zeros(model->told.inputs.count, sizeof *model->arguments);
+    model->arguments = (TVMFFIAny *)zeros(model->declared.inputs.count, sizeof *model->arguments);
     if (model->arguments == NULL) return -1;
-    for (size_t at = 0; at < model->told.inputs.count; at++)
-        if (make_argument(&model->told.inputs.items[at], &model->arguments[at]) != 0) return -1;
+    for (size_t at = 0; at < model->declared.inputs.count; at++)
+        if (make_argument(&model->declared.inputs.items[at], &model->arguments[at]) != 0) return -1;
     return 0;
 }
 
 static int open_model(ansor_deploy_model *model, const char *path) {
     model->path = strdup(path);
     if (model->path == NULL) return fail("out of memory");
-    if (read_manifest(model->path, &model->told) != 0) return -1;
-    if (use_threads(model->told.cores) != 0 || start(model) != 0 || make_arguments(model) != 0)
+    if (read_manifest(model->path, &model->declared) != 0) return -1;
+    if (use_threads(model->declared.cores) != 0 || start(model) != 0 || make_arguments(model) != 0)
         return fail("%s: cannot be loaded: %s", path, last_error);
     return 0;
 }
@@ -124,14 +124,14 @@ ansor_deploy_model *ansor_deploy_load(const char *path) {
 
 void ansor_deploy_free(ansor_deploy_model *model) {
     if (model == NULL) return;
-    for (size_t at = 0; model->arguments != NULL && at < model->told.inputs.count; at++)
+    for (size_t at = 0; model->arguments != NULL && at < model->declared.inputs.count; at++)
         release(&model->arguments[at]);
     free(model->arguments);
     release(&model->main);
     release(&model->machine);
     release(&model->library);
-    free_tensors(&model->told.inputs);
-    free_tensors(&model->told.outputs);
+    free_tensors(&model->declared.inputs);
+    free_tensors(&model->declared.outputs);
     free(model->path);
     free(model);
 }
@@ -139,13 +139,13 @@ void ansor_deploy_free(ansor_deploy_model *model) {
 /* ---- What a model takes and gives ---- */
 
 const ansor_deploy_tensor *ansor_deploy_inputs(const ansor_deploy_model *model, size_t *count) {
-    *count = model->told.inputs.count;
-    return model->told.inputs.items;
+    *count = model->declared.inputs.count;
+    return model->declared.inputs.items;
 }
 
 const ansor_deploy_tensor *ansor_deploy_outputs(const ansor_deploy_model *model, size_t *count) {
-    *count = model->told.outputs.count;
-    return model->told.outputs.items;
+    *count = model->declared.outputs.count;
+    return model->declared.outputs.items;
 }
 
 static int same(const ansor_deploy_tensor *one, const ansor_deploy_tensor *other) {
@@ -171,8 +171,8 @@ static int expect(const ansor_deploy_model *model, const char *kind, const tenso
 int ansor_deploy_expect(const ansor_deploy_model *model, const ansor_deploy_tensor *inputs,
                         size_t input_count, const ansor_deploy_tensor *outputs,
                         size_t output_count) {
-    if (expect(model, "input", &model->told.inputs, inputs, input_count) != 0) return -1;
-    return expect(model, "output", &model->told.outputs, outputs, output_count);
+    if (expect(model, "input", &model->declared.inputs, inputs, input_count) != 0) return -1;
+    return expect(model, "output", &model->declared.outputs, outputs, output_count);
 }
 
 /* ---- Running ---- */
@@ -189,7 +189,7 @@ static int fits(const ansor_deploy_model *model, const ansor_deploy_tensor *want
 
 static int check(const ansor_deploy_model *model, const ansor_deploy_input *inputs,
                  size_t input_count, const ansor_deploy_output *outputs, size_t output_count) {
-    const tensors *takes = &model->told.inputs, *gives = &model->told.outputs;
+    const tensors *takes = &model->declared.inputs, *gives = &model->declared.outputs;
     if (input_count != takes->count || output_count != gives->count)
         return fail("%s: it has %zu inputs and %zu outputs; given %zu and %zu", model->path,
                     takes->count, gives->count, input_count, output_count);
@@ -234,7 +234,7 @@ int ansor_deploy_run(ansor_deploy_model *model, const ansor_deploy_input *inputs
     if (check(model, inputs, input_count, outputs, output_count) != 0) return -1;
     for (size_t at = 0; at < input_count; at++)
         copy(memory(model->arguments[at])->data, inputs[at].data, inputs[at].bytes);
-    int bad = use_threads(model->told.cores) != 0 ||
+    int bad = use_threads(model->declared.cores) != 0 ||
               call(model->main.v_obj, model->arguments, input_count, &result) != 0;
     if (bad) return fail("%s: cannot be run: %s", model->path, last_error);
     for (size_t at = 0; !bad && at < output_count; at++)

@@ -68,16 +68,16 @@ static int count_bytes(ansor_deploy_tensor *tensor) {
 }
 
 static int read_tensor(TVMFFIAny list, size_t at, ansor_deploy_tensor *tensor) {
-    TVMFFIAny told, shape = value(kTVMFFINone);
+    TVMFFIAny item, shape = value(kTVMFFINone);
     char *name = NULL, *dtype = NULL;
-    if (entry(list, integer((int64_t)at), kTVMFFIMap, &told) != 0) return -1;
-    int bad = read_text(told, "name", &name) != 0 || read_text(told, "dtype", &dtype) != 0;
+    if (entry(list, integer((int64_t)at), kTVMFFIMap, &item) != 0) return -1;
+    int bad = read_text(item, "name", &name) != 0 || read_text(item, "dtype", &dtype) != 0;
     tensor->name = name;
     tensor->dtype = dtype;
-    bad = bad || entry(told, text("shape"), kTVMFFIArray, &shape) != 0;
+    bad = bad || entry(item, text("shape"), kTVMFFIArray, &shape) != 0;
     bad = bad || read_shape(shape, tensor) != 0 || count_bytes(tensor) != 0;
     release(&shape);
-    release(&told);
+    release(&item);
     return bad ? -1 : 0;
 }
 
@@ -122,14 +122,14 @@ static char *read_file(const char *path) {
     return read;
 }
 
-static int understand(const char *json, manifest *told, int64_t *bytes) {
+static int understand(const char *json, manifest *declared, int64_t *bytes) {
     TVMFFIAny argument = text(json), map;
     if (call_global("ffi.json.Parse", &argument, 1, &map) != 0) return -1;
     int bad = map.type_index != kTVMFFIMap ? fail("it is not an object") : 0;
     bad = bad || read_number(map, "artifact", "bytes", bytes) != 0 ||
-          read_number(map, "target", "cores", &told->cores) != 0 ||
-          read_tensors(map, "inputs", &told->inputs) != 0 ||
-          read_tensors(map, "outputs", &told->outputs) != 0;
+          read_number(map, "target", "cores", &declared->cores) != 0 ||
+          read_tensors(map, "inputs", &declared->inputs) != 0 ||
+          read_tensors(map, "outputs", &declared->outputs) != 0;
     release(&map);
     return bad ? -1 : 0;
 }
@@ -143,7 +143,7 @@ static int check_size(const char *path, int64_t bytes) {
 }
 
 /* The library's path with .json in the place of its suffix. */
-static int read_manifest(const char *library, manifest *told) {
+static int read_manifest(const char *library, manifest *declared) {
     const char *slash = strrchr(library, '/');
     const char *name = slash != NULL ? slash + 1 : library;
     const char *dot = strrchr(name, '.');
@@ -154,7 +154,7 @@ static int read_manifest(const char *library, manifest *told) {
     memcpy(path, library, stem);
     memcpy(path + stem, ".json", sizeof ".json");
     char *json = read_file(path);
-    int status = json != NULL ? understand(json, told, &bytes) : -1;
+    int status = json != NULL ? understand(json, declared, &bytes) : -1;
     free(json);
     if (status != 0) return fail("%s: no manifest of a library: %s", path, last_error);
     return check_size(library, bytes);

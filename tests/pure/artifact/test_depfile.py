@@ -40,8 +40,8 @@ def test_the_registry_is_no_input(tmp_path):
     )
     manifest = {"model": {"external": [{"file": "w.bin"}]}}
     names = [str(path) for path in input_files(Path("in/m.onnx"), manifest, request.files)]
-    told = ["in/m.onnx", "in/w.bin", "r.lock", "board.toml", "ansor-deploy.toml", "rule.py"]
-    assert names[:6] == told
+    named = ["in/m.onnx", "in/w.bin", "r.lock", "board.toml", "ansor-deploy.toml", "rule.py"]
+    assert names[:6] == named
     assert [Path(name).name for name in names[6:]] == ["__init__.py", "__init__.py"]
     bare = dataclasses.replace(request, lock=None)
     assert Path("r.lock") not in input_files(Path("in/m.onnx"), manifest, bare.files)

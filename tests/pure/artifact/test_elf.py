@@ -21,8 +21,8 @@ REAL = [
 def test_it_reads_what_readelf_reads(path):
     if not (readelf := shutil.which("readelf")):
         pytest.skip("there is no readelf here")
-    told = subprocess.run([readelf, "-V", path], capture_output=True, text=True, check=True).stdout
-    _, _, needs = told.partition("Version needs section")
+    shown = subprocess.run([readelf, "-V", path], capture_output=True, text=True, check=True).stdout
+    _, _, needs = shown.partition("Version needs section")
     versions = [tuple(map(int, pair)) for pair in re.findall(r"GLIBC_(\d+)\.(\d+)", needs)]
     assert needed_glibc(path) == max(versions, default=(0, 0))
 

@@ -164,14 +164,14 @@ def test_what_a_killed_build_left_is_removed_by_the_next(output):
 
 
 def test_the_statement_names_all_that_went_in_and_out(output):
-    told = json.loads(output.with_suffix(".intoto.json").read_text())
-    assert (told["_type"], told["predicateType"]) == (
+    stated = json.loads(output.with_suffix(".intoto.json").read_text())
+    assert (stated["_type"], stated["predicateType"]) == (
         "https://in-toto.io/Statement/v1",
         "https://slsa.dev/provenance/v1",
     )
-    subjects = {one["name"]: one["digest"]["sha256"] for one in told["subject"]}
+    subjects = {one["name"]: one["digest"]["sha256"] for one in stated["subject"]}
     assert subjects == {n: digest(output.with_name(n)) for n in ("m.so", "m.json")}
-    definition = told["predicate"]["buildDefinition"]
+    definition = stated["predicate"]["buildDefinition"]
     went_in = {one["name"]: one.get("digest") for one in definition["resolvedDependencies"]}
     assert went_in == {
         "m.onnx": {"sha256": MODEL},

@@ -74,10 +74,10 @@ def test_a_literal_ends_neither_itself_nor_a_comment():
 
 
 def test_a_type_without_whole_bytes_is_refused():
-    told = manifest()
-    told["outputs"][0]["dtype"] = "int4"
+    made = manifest()
+    made["outputs"][0]["dtype"] = "int4"
     with pytest.raises(UsageError, match="y: C has no type for int4"):
-        header(told)
+        header(made)
 
 
 def test_bazel_is_told_the_version(tmp_path):

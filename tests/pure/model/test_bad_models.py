@@ -36,7 +36,7 @@ def written(tmp_path, proto):
 
 
 def external(tmp_path, location, **entries):
-    """A model whose weight lies in another file."""
+    """A model with its weight in another file."""
     proto = good()
     tensor = proto.graph.initializer[0]
     tensor.ClearField("raw_data")

@@ -56,9 +56,9 @@ def test_a_build_without_a_device_says_that_nothing_was_run(shop, target):
     line = ("build", *words(target, target), "-o", f"out-{target}/net.so")
     result = program(shop, *line, "--json")
     assert result.returncode == 0, result.stderr
-    told = json.loads(result.stdout)
-    assert {name: told[name] for name in NOTHING} == NOTHING
-    assert (told["latency_ms"], told["untuned_ms"], told["trials"]) == (None, None, 0)
+    printed = json.loads(result.stdout)
+    assert {name: printed[name] for name in NOTHING} == NOTHING
+    assert (printed["latency_ms"], printed["untuned_ms"], printed["trials"]) == (None, None, 0)
     manifest = json.loads((shop / f"out-{target}/net.json").read_text())
     assert {name: manifest[name] for name in (*NOTHING, "speed")} == {**NOTHING, "speed": None}
     said = " ".join(result.stderr.split())

@@ -177,31 +177,31 @@ TUNE = ("tune", "net.onnx", "--registry", "r.db", "--trials", "96")
 
 
 def killed_while_measuring(folder):
-    """Trials that a run had told of when it was killed."""
+    """Trials that a run had reported when it was killed."""
     environment = {**os.environ, MARK: str(folder), "TMPDIR": str(folder / "tmp")}
     words = [*PROGRAM, *TUNE, "--json"]
     with subprocess.Popen(
         words, cwd=folder, env=environment, stdout=-1, stderr=-1, text=True
     ) as one:
         for line in one.stderr:
-            if told := re.match(r"(\d+)/\d+ trials", line):
+            if counted := re.match(r"(\d+)/\d+ trials", line):
                 one.send_signal(signal.SIGKILL)
-                return int(told[1])
-    pytest.fail("it ended before it told of a batch")
+                return int(counted[1])
+    pytest.fail("it ended before it reported a batch")
 
 
 @pytest.mark.slow
 def test_a_killed_run_loses_nothing_and_its_folder_goes_with_the_next(tmp_path):
     onnx.save(softmaxes(), tmp_path / "net.onnx")
     (tmp_path / "tmp").mkdir()
-    told = killed_while_measuring(tmp_path)
+    counted = killed_while_measuring(tmp_path)
     assert remaining(str(tmp_path)) == []
     left = list((tmp_path / "tmp").glob("ansor-deploy-measure-*"))
     assert left
     with Registry.open(tmp_path / "r.db", write=False) as registry:
         assert registry.verify() == []
         kept = registry.stats()["measurements"]
-    assert kept >= told
+    assert kept >= counted
     for folder in left:
         aged(folder)
     environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}

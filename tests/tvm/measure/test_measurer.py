@@ -33,7 +33,7 @@ TARGET = load_target("host", [shipped("targets")])
 
 
 class Board(LocalSite):
-    """This machine under another name, whose connection can be cut."""
+    """This machine under another name, with a connection that can be cut."""
 
     remote = True
 
@@ -100,16 +100,16 @@ def test_the_fastest_stay_for_the_final():
         assert all(building.result.path.exists() for _, building in kept)
 
 
-def test_a_change_of_speed_is_told_once_and_measured_again(monkeypatch):
-    told, pulses = [], iter([1.0, 2.0, 1.0, 1.0, 1.0, 1.5])
+def test_a_change_of_speed_is_reported_once_and_measured_again(monkeypatch):
+    warnings, pulses = [], iter([1.0, 2.0, 1.0, 1.0, 1.0, 1.5])
     monkeypatch.setattr(Health, "pulse", lambda *_: next(pulses))
     task = conv()
-    with Measurer(TARGET, warn=told.append) as measurer:
+    with Measurer(TARGET, warn=warnings.append) as measurer:
         for repeated in (1, 1, 2):
             (outcome,) = measurer.measure(task, [default_trace(task)])
             assert outcome.error == ""
             assert measurer.repeated == repeated
-    (line,) = told
+    (line,) = warnings
     assert "speed changed by 100%" in line
 
 
@@ -128,31 +128,33 @@ def test_batches_spread_over_the_boards(boards):
 
 def test_a_lost_board_is_looked_for_and_the_batch_goes_on(boards):
     left, _ = boards
-    task, told = conv(), []
+    task, warnings = conv(), []
     left.cut = True
-    with Measurer(TARGET, [left], warn=told.append) as measurer:
+    with Measurer(TARGET, [left], warn=warnings.append) as measurer:
         left.cut = True
         outcomes = measurer.measure(task, [default_trace(task)] * 2)
     assert [one.error for one in outcomes] == ["", ""]
-    told = [warning for warning in told if "speed changed" not in warning]  # on a busy machine
-    assert told == ["left is away; looking for it again"]
+    warnings = [
+        warning for warning in warnings if "speed changed" not in warning
+    ]  # on a busy machine
+    assert warnings == ["left is away; looking for it again"]
 
 
 def test_the_other_board_takes_over_from_one_that_stays_away(boards):
     left, _ = boards
-    task, told = conv(), []
-    with Measurer(TARGET, boards, warn=told.append) as measurer:
+    task, warnings = conv(), []
+    with Measurer(TARGET, boards, warn=warnings.append) as measurer:
         left.cut, left.answers = True, False
         submitted = [measurer.submit(task, [default_trace(task)]) for _ in range(3)]
         outcomes = [measurer.wait(one)[0] for one in submitted]
     assert {one.device for one in outcomes} == {"right"}
-    assert told[-1] == "left is away; nothing is measured on left any more"
+    assert warnings[-1] == "left is away; nothing is measured on left any more"
 
 
 def test_no_board_left_is_an_error_that_says_what_to_do(boards):
     left, _ = boards
     unfit, task = [], conv()
-    with Measurer(TARGET, [left], unfit=lambda *told: unfit.append(told)) as measurer:
+    with Measurer(TARGET, [left], unfit=lambda *args: unfit.append(args)) as measurer:
         left.cut, left.answers = True, False
         with pytest.raises(DeviceLost, match="no device is left to measure on: left is away"):
             measurer.measure(task, [default_trace(task)])
@@ -165,7 +167,7 @@ def test_a_board_that_is_lost_again_and_again_is_given_up(boards, monkeypatch):
     monkeypatch.setattr(left, "start", lambda: None)
     left.cut = True
     with (
-        Measurer(TARGET, [left], unfit=lambda *told: unfit.append(told)) as measurer,
+        Measurer(TARGET, [left], unfit=lambda *args: unfit.append(args)) as measurer,
         pytest.raises(DeviceLost, match="no device is left"),
     ):
         measurer.measure(task, [default_trace(task)])
@@ -207,11 +209,11 @@ def test_what_was_measured_on_every_lost_board_is_kept(boards, monkeypatch, tmp_
 def test_an_interrupted_search_for_a_board_ends_at_once(boards, monkeypatch):
     monkeypatch.setattr(sites, "RETURN_SECONDS", (3600,))
     left, _ = boards
-    task, told = conv(), []
-    with Measurer(TARGET, [left], warn=told.append) as measurer:
+    task, warnings = conv(), []
+    with Measurer(TARGET, [left], warn=warnings.append) as measurer:
         left.cut = True
         measurer.submit(task, [default_trace(task)])
-        while not told:
+        while not warnings:
             time.sleep(0.01)
 
 
@@ -221,7 +223,7 @@ def test_a_board_that_fails_the_reference_kernel_is_given_up(boards, monkeypatch
     monkeypatch.setattr(
         left, "call", lambda *_: (_ for _ in ()).throw(WorkerFailure("crash", "SIGILL"))
     )
-    with Measurer(TARGET, boards, unfit=lambda *told: unfit.append(told)) as measurer:
+    with Measurer(TARGET, boards, unfit=lambda *args: unfit.append(args)) as measurer:
         submitted = [measurer.submit(task, [default_trace(task)]) for _ in range(3)]
         outcomes = [measurer.wait(one)[0] for one in submitted]
     assert unfit == [("left", "SIGILL")]
@@ -244,7 +246,7 @@ def test_a_board_that_became_far_slower_is_given_up(boards, monkeypatch):
     left, _ = boards
     unfit, task, times = [], conv(), iter([1.0, 1.0, 1.0, 4.0])
     monkeypatch.setattr(SiteRunner, "pulse", lambda *_: next(times))
-    with Measurer(TARGET, [left], unfit=lambda *told: unfit.append(told)) as measurer:
+    with Measurer(TARGET, [left], unfit=lambda *args: unfit.append(args)) as measurer:
         assert measurer.measure(task, [default_trace(task)])
         with pytest.raises(DeviceLost, match="no device is left"):
             measurer.measure(task, [default_trace(task)])

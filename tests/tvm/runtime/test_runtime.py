@@ -35,7 +35,7 @@ COMPILER = "from ansor_deploy._tvm import tvm; tvm.ir.save_json(tvm.tirx.IntImm(
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
-    """(path of a small library, what its manifest must tell of it)."""
+    """(path of a small library, what its manifest must say of it)."""
     path = tmp_path_factory.mktemp("library") / "relu.so"
     export(executable(graphs.model([graphs.node("Relu", "x", "y")], {"x": (4, 8)})), path, HOST)
     tensor = {"shape": [4, 8], "dtype": "float32"}
@@ -61,7 +61,7 @@ def test_runtime_and_compiler_share_a_process(library, before, after, compiler):
     assert json.loads(result.stdout) is compiler
 
 
-def test_what_is_no_library_is_told(library, tmp_path):
+def test_what_is_no_library_is_refused(library, tmp_path):
     _, manifest = library
     for name, content in (("text.so", b"no library"), ("empty.so", b"")):
         (tmp_path / name).write_bytes(content)
@@ -69,7 +69,7 @@ def test_what_is_no_library_is_told(library, tmp_path):
             Model(tmp_path / name, manifest)
 
 
-def test_a_library_that_is_no_model_is_told(tmp_path, library):
+def test_a_library_that_is_no_model_is_refused(tmp_path, library):
     _, manifest = library
     source = tmp_path / "plain.c"
     source.write_text("int nothing;")

@@ -1,4 +1,4 @@
-"""What a rule here tells others."""
+"""What rules pass on to the rules that use them."""
 
 AnsorInfo = provider(
     doc = "A model that was built.",
