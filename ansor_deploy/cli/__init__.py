@@ -30,7 +30,7 @@ class CommandLine(click.Group):
     """A group that imports a command's file when the command is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order of work, not of the alphabet."""
+        """The commands in the order of work, not of the alphabet."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 from ..errors import UsageError
@@ -29,7 +29,7 @@ def read_inputs(words: Iterable[str], expected: Iterable[Any]) -> Arrays:
 
 
 def read_word(word: str) -> Arrays:
-    """One `--input`."""
+    """The arrays that one `--input` names."""
     if word.endswith(".npz"):
         return load(word)
     name, equals, path = word.partition("=")
@@ -46,7 +46,10 @@ def read_word(word: str) -> Arrays:
 
 
 def load(path: str) -> Arrays:
-    """The arrays of a file; pickled objects are refused, since reading them runs code."""
+    """The arrays of a file by name, "" in a .npy file.
+
+    Pickled objects are refused, since reading them runs code.
+    """
     import numpy as np
 
     try:
@@ -72,7 +75,7 @@ def check_inputs(arrays: Arrays, expected: dict[str, Any]) -> None:
 
 
 def check_input(array: np.ndarray, tensor: Any) -> None:
-    """Shape and dtype must be exactly those compiled for."""
+    """UsageError where shape and dtype are not exactly those compiled for."""
     if tuple(array.shape) == tuple(tensor.shape) and str(array.dtype) == tensor.dtype:
         return
     got = f"{shape_text(array.shape)} {array.dtype}"
@@ -81,28 +84,24 @@ def check_input(array: np.ndarray, tensor: Any) -> None:
 
 
 def describe(tensor: Any) -> str:
-    """Like "data 1x3x224x224 float32"."""
+    """An input, such as "data 1x3x224x224 float32"."""
     return f"{tensor.name} {shape_text(tensor.shape)} {tensor.dtype}"
 
 
-def write_npz(path: Path, arrays: Arrays) -> list[Path]:
-    """Write all arrays into one file."""
+def write_arrays(arrays: Arrays, file: Path | None, folder: Path | None) -> list[Path]:
+    """Write all arrays into one .npz file, or each into a .npy file in a folder; the files.
+
+    A slash in a tensor's name is no folder.
+    """
     import numpy as np
 
-    return [_written(path, partial(np.savez, **arrays))]
-
-
-def write_directory(folder: Path, arrays: Arrays) -> list[Path]:
-    """Write each array into a .npy file; a slash in a tensor's name is no folder."""
-    import numpy as np
-
-    files = {folder / f"{name.replace('/', '_')}.npy": array for name, array in arrays.items()}
-    return [_written(path, partial(np.save, arr=array)) for path, array in files.items()]
-
-
-def _written(path: Path, save: Callable[[BinaryIO], None]) -> Path:
-    buffer = BytesIO()
-    save(buffer)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, buffer.getvalue())
-    return path
+    saves = {file: partial(np.savez, **arrays)} if file else {}
+    if folder:
+        for name, array in arrays.items():
+            saves[folder / f"{name.replace('/', '_')}.npy"] = partial(np.save, arr=array)
+    for path, save in saves.items():
+        buffer = BytesIO()
+        save(buffer)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, buffer.getvalue())
+    return list(saves)

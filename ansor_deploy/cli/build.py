@@ -58,7 +58,9 @@ from .output import Answer, answering, message_format_option, report
     help="Write what the library depends on, for make and Ninja.",
 )
 @click.option("--header", is_flag=True, help="Write a C header beside the library.")
-@click.option("--touch", is_flag=True, help="Outputs become new, the header apart: for plain make.")
+@click.option(
+    "--touch", is_flag=True, help="Give all outputs but the header new times, for plain make."
+)
 @model_options
 @budget_options
 @reuse_option

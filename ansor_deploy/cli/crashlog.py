@@ -21,7 +21,7 @@ PASSWORD = re.compile(r"(://[^\s/@:]*:)[^\s/]*@")  # of an address
 
 
 def write_log(error: BaseException, words: list[str]) -> Path:
-    """The path of a new log, in the state directory or, failing that, the temporary one."""
+    """Write a log into the state directory or, failing that, the temporary one; its path."""
     text = log_text(error, words)
     name = f"crash-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.log"
     for place in (state_directory, tempfile.gettempdir):

@@ -120,7 +120,7 @@ def list_command() -> Answer:
 def doctor_command(name: str, as_json: bool) -> int:
     """Check that a board can be measured on.
 
-    Where the runtime is installed, a kernel whose result is known runs there, too. Each line is
+    Where the runtime is installed, a kernel with a known result runs there, too. Each line is
     ok, warn or FAIL, with a remedy; exits 4 on a FAIL. Where nothing fails, a device in
     quarantine is let out of it.
     """
@@ -182,7 +182,7 @@ def remove_command(name: str) -> None:
 
 
 def ask(name: str) -> None:
-    """Let a person compare; an error where there is none, or the answer is no."""
+    """Let a person compare. UsageError where nobody can answer, DeviceError where they say no."""
     hint = (
         f"Compare the fingerprint, then: ansor-deploy devices trust {name} --fingerprint SHA256:..."
     )
@@ -193,7 +193,7 @@ def ask(name: str) -> None:
 
 
 def row(device: Device, inventory: Inventory) -> dict[str, Any]:
-    """What is known of a device, for a program."""
+    """What is known of a device, as in `devices list --json`."""
     quarantine = inventory.reason(device.name)
     return {
         **{key: getattr(device, key) for key in ("name", "url", "target", "identity", "jump")},

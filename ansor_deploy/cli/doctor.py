@@ -57,5 +57,5 @@ def checks_json(checks: Sequence[Check]) -> dict[str, Any]:
 
 
 def failed(checks: Iterable[Check]) -> bool:
-    """Whether one of them did."""
+    """Whether a check failed."""
     return any(check.level == "FAIL" for check in checks)

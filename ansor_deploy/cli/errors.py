@@ -19,7 +19,7 @@ from ..errors import AnsorError
 from ..system.interrupt import forget, interrupt
 from .output import asks_for_json, print_json
 
-# What the machine refuses is the user's to mend, not a bug of this tool.
+# What the system refuses is for the user to repair, not a bug of this tool.
 SYSTEM_HINTS = {
     errno.ENOSPC: "free some space, or write elsewhere with --output and --registry",
     errno.EDQUOT: "free some of the quota, or write elsewhere with --output and --registry",
@@ -39,7 +39,7 @@ class Terminated(KeyboardInterrupt):
 
 @dataclass(frozen=True)
 class Failure:
-    """What the user reads. file, line: of the user's that is at fault, if one is."""
+    """An end with an error, as the user reads it. file, line: what is at fault, if it is theirs."""
 
     kind: str
     message: str
@@ -71,7 +71,7 @@ def leave(run: Callable[[], int | None], words: list[str]) -> NoReturn:
 
 
 def finish_stdout() -> None:
-    """What stdout could not take is dropped: the interpreter's own last flush would fail on it."""
+    """Drop what stdout could not take: the interpreter's own last flush would fail on it."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -80,15 +80,15 @@ def finish_stdout() -> None:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Meanwhile Ctrl-C and SIGTERM are not lost, and the latter raises `Terminated`."""
+    """Within it Ctrl-C and SIGTERM are not lost, and SIGTERM raises `Terminated`."""
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         interrupt(KeyboardInterrupt if number == signal.SIGINT else Terminated)
 
-    heeded = [signal.SIGTERM]
+    handled = [signal.SIGTERM]
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not under nohup
-        heeded.append(signal.SIGINT)
-    before = {number: signal.signal(number, on_signal) for number in heeded}
+        handled.append(signal.SIGINT)
+    before = {number: signal.signal(number, on_signal) for number in handled}
     try:
         yield
     finally:
@@ -127,20 +127,20 @@ def kind_of(error: AnsorError) -> str:
 
 
 def usage_failure(error: click.ClickException) -> Failure:
-    """Click's complaint about the words, with the help to read."""
+    """The failure of words that click refuses, with the help to read."""
     context = getattr(error, "ctx", None)
     hint = f"see {context.command_path} --help" if context else "see ansor-deploy --help"
     return Failure("usage", error.format_message(), hint, error.exit_code)
 
 
 def system_failure(error: OSError, hint: str) -> Failure:
-    """The machine's refusal, with the file that it is about."""
+    """The failure of a call that the system refused, with the file that it is about."""
     reason = (error.strerror or str(error)).lower()
     return Failure("system", reason, hint, 1, error.filename and os.fsdecode(error.filename))
 
 
 def bug(error: BaseException, words: list[str]) -> Failure:
-    """An exception that nobody foresaw."""
+    """The failure of an unexpected exception, which is logged."""
     from .crashlog import write_log
 
     message = f"unexpected {type(error).__name__}: {error}"
@@ -151,11 +151,10 @@ def bug(error: BaseException, words: list[str]) -> Failure:
 def show(failure: Failure, words: list[str]) -> None:
     """Print a failure on stderr, and on stdout for a program that asked for JSON."""
     if asks_for_json(words):
-        from ..report.json_lines import message_line
+        from ..report.plain import message_line
 
-        place = (failure.file, failure.line)
-        line = message_line("error", failure.message, failure.hint, *place, failure.exit_code)
-        click.echo(line, err=True)
+        details = {"file": failure.file, "line": failure.line, "code": failure.exit_code}
+        click.echo(message_line("error", failure.message, failure.hint, **details), err=True)
     else:
         places = [str(part) for part in (failure.file, failure.line) if part is not None]
         at = ":".join(places) or "ansor-deploy"

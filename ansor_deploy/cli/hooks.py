@@ -17,7 +17,7 @@ def command(kind: str) -> None:
     """Print the folder with the files for a build system, or for C.
 
     make: ansor_deploy.mk. cmake: for find_package. bazel: a repository of rules. c: the C API's
-    header and source, and a pkg-config file. runtime: where the packages tvm and tvm_ffi lie, whose
-    libraries a C program is linked with.
+    header and source, and a pkg-config file. runtime: the folder of the packages tvm and
+    tvm_ffi: a C program is linked with their libraries.
     """
     click.echo(runtime_folder() if kind == "runtime" else hook_folder(kind))

@@ -60,9 +60,9 @@ def tasks_command(
 @output_option
 @target_option
 def select_command(lock: Path, tasks: Path, output: Path, target: str | None) -> None:
-    """Write a lock with what another says of these tasks.
+    """Write a lock with what another lock says of these tasks.
 
-    Exits 5 if it does not say what becomes of each.
+    Exits 5 if that lacks one of them.
     """
     from ..build.lock import select
     from ..build.task_list import TaskList

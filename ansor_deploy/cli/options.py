@@ -33,7 +33,7 @@ def together(*options: Decorator) -> Decorator:
 
 
 def seed_option(what: str) -> Decorator:
-    """`--seed`. what: the help text, of what it is the seed."""
+    """The option `--seed`. what: its help text."""
     number = click.IntRange(min=0)
     return click.option("--seed", type=number, default=0, metavar="N", help=f"{what}  [default: 0]")
 
@@ -74,7 +74,7 @@ reuse_option = click.option(
     "--reuse",
     type=click.Choice(["exact", "near"]),
     default="exact",
-    help="near: records of a task's neighbours, made to fit, serve it untuned.  [default: exact]",
+    help="near: use records of a task's neighbours, made to fit, untuned.  [default: exact]",
 )
 retune_option = click.option(
     "--retune",
@@ -96,7 +96,7 @@ model_options = together(
         default="ansor",
         help="How schedules are searched.  [default: ansor]",
     ),
-    seed_option("Of the search and the verification's inputs."),
+    seed_option("Seed of the search and of the verification's inputs."),
 )
 budget_options = together(
     click.option(
@@ -106,14 +106,17 @@ budget_options = together(
         help="How far each task is searched.  [default: normal]",
     ),
     click.option(
-        "--trials", type=click.IntRange(min=0), metavar="N", help="Most candidates measured in all."
+        "--trials",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="Measure at most so many candidates.",
     ),
     click.option(
         "--time",
         "seconds",
         type=parse_duration,
         metavar="10m",
-        help="Longest tuning: 90s, 10m, 1h30m.",
+        help="Tune for at most so long: 90s, 10m, 1h30m.",
     ),
     click.option(
         "--min-impact",
@@ -140,7 +143,7 @@ machine_options = together(
 
 
 def with_request(command: Command) -> Command:
-    """Make a request of those options that it is made of; the command takes it as `request`."""
+    """Make a request of the options that belong to one; the command takes it as `request`."""
     names = {*signature(make_request).parameters, *(field.name for field in fields(Request))}
 
     @wraps(command)
@@ -167,7 +170,7 @@ def make_request(
     frozen: bool | None = False,
     **others: Any,
 ) -> Request:
-    """Options, and the project's settings where an option was not given.
+    """The request of these options, and of the project's settings where an option was not given.
 
     device: one, of a command that takes no more. frozen: None where the environment decides; a
     frozen request has no registry, so that it needs no home directory either. others: what a

@@ -6,6 +6,7 @@ import ctypes
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -46,7 +47,7 @@ class Answer:
 def answering(command: Callable[..., Answer]) -> Callable[..., int]:
     """Give a command the option --json, and print its answer; the exit code.
 
-    What anything else writes to stdout meanwhile goes to stderr.
+    What anything else writes to stdout while the command runs goes to stderr.
     """
 
     @json_option
@@ -75,17 +76,12 @@ def report(*, quiet: bool = False) -> AbstractContextManager[Report]:
 
 def asks_for_json(words: Sequence[str]) -> bool:
     """Whether a command line asks for messages in JSON, even one that click refuses."""
-    last = ""
-    for before, word in zip(["", *words], words, strict=False):
-        if before == _MESSAGE_FORMAT:
-            last = word
-        elif word.startswith(f"{_MESSAGE_FORMAT}="):
-            last = word.partition("=")[2]
-    return last == "json"
+    formats = re.findall(rf"(?:^|\0){_MESSAGE_FORMAT}[=\0]([^\0]*)", "\0".join(words))
+    return formats[-1:] == ["json"]  # the last one counts
 
 
 def print_json(value: Any) -> None:
-    """One JSON document; what JSON cannot say (infinity, NaN) becomes null."""
+    """Print one JSON document; what JSON cannot say (infinity, NaN) becomes null."""
     click.echo(json.dumps(finite(value), indent=2, allow_nan=False, default=str))
 
 
@@ -108,7 +104,7 @@ def in_columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 @contextmanager
 def stdout_kept_clean() -> Iterator[None]:
-    """Meanwhile what libraries, compilers and child processes print to stdout goes to stderr."""
+    """Within it, what libraries, compilers and child processes print to stdout goes to stderr."""
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)

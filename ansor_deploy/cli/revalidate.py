@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @target_option
 @registry_option
 @input_shape_option
-@seed_option("Of the inputs compared.")
+@seed_option("Seed of the inputs that are compared.")
 @device_option
 @answering
 @with_request

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..report.rules import explanation_lines, wrapped
+from ..report.rules import explanation_lines
+from ..report.text import wrapped
 from .helptext import with_examples
 from .options import chosen_target, existing_file, input_shape_option, rules_option, target_option
 from .output import Answer, answering

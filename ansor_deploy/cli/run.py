@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ..errors import UsageError
 from ..report.text import shape_text
-from .arrays import read_inputs, write_directory, write_npz
+from .arrays import read_inputs, write_arrays
 from .helptext import with_examples
 from .options import device_option, existing_file, new_file
 from .output import Answer, answering, report
-
-if TYPE_CHECKING:
-    from .arrays import Arrays
 
 
 @with_examples(
@@ -58,17 +55,10 @@ def command(
         raise UsageError("--output and --output-dir exclude each other", "give one of them")
     with report() as events, opened(artifact, device, events) as model:
         outputs = model(**read_inputs(inputs, model.inputs))
-    paths = [str(path) for path in write(outputs, output, output_dir)]
+    paths = [str(path) for path in write_arrays(outputs, output, output_dir)]
     summaries = [summary(name, array) for name, array in outputs.items()]
     lines = [f"wrote {path}" for path in paths] or [summary_line(each) for each in summaries]
     return Answer({"outputs": summaries, "files": paths}, lines)
-
-
-def write(outputs: Arrays, output: Path | None, output_dir: Path | None) -> list[Path]:
-    """The files written, if any were asked for."""
-    if output:
-        return write_npz(output, outputs)
-    return write_directory(output_dir, outputs) if output_dir else []
 
 
 def summary(name: str, array: Any) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from .output import Answer, answering, message_format_option, report
     help="The lock that it was built from, for --rebuild.",
 )
 @rules_option
-@seed_option("Of the inputs compared.")
+@seed_option("Seed of the inputs that are compared.")
 @device_option
 @answering
 @message_format_option

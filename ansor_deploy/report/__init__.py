@@ -1,9 +1,9 @@
-"""What a person looks at while a build runs: one protocol, a terminal and a plain rendering."""
+"""What a person looks at while a build runs: a list of events, a terminal and a plain rendering."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..build.verify import Comparison, Verification
@@ -11,14 +11,17 @@ if TYPE_CHECKING:
     from ..tune.scheduler import Progress
 
 
-class Report(Protocol):
-    """Receives what happens, in order. Implementations print to stderr, never to stdout."""
+class Report:
+    """Receives what happens, in order, and shows nothing of it.
+
+    What inherits from it shows the events that it defines, on stderr, never on stdout.
+    """
 
     def stage(self, name: str, detail: str = "") -> None:
         """A stage of the build begins."""
 
     def plan(self, plan: Plan) -> None:
-        """What will be tuned and what is reused."""
+        """What will be tuned and what is reused is known."""
 
     def progress(self, progress: Progress) -> None:
         """A batch of candidates was measured."""
@@ -33,4 +36,4 @@ class Report(Protocol):
         """The outputs are in place."""
 
     def warn(self, message: str) -> None:
-        """Something the user should know that does not stop the build."""
+        """Something the user should know does not stop the build."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 from . import Report
-from .plain import PlainReport, QuietReport
+from .plain import JsonReport, PlainReport, QuietReport
 
 
 @contextmanager
@@ -20,20 +20,16 @@ def report_on_stderr(
     message_format: "json" for lines of JSON. quiet: without a terminal, only what goes wrong.
     """
     if message_format == "json":
-        from .json_lines import JsonReport
-
         yield JsonReport()
-        return
-    if quiet and not sys.stderr.isatty():
+    elif quiet and not sys.stderr.isatty():
         yield QuietReport()
-        return
-    if plain or not redraws():
+    elif plain or not redraws():
         yield PlainReport()
-        return
-    from .live import LiveReport  # imports rich
+    else:
+        from .live import LiveReport  # imports rich
 
-    with closing(LiveReport()) as report:
-        yield report
+        with closing(LiveReport()) as report:
+            yield report
 
 
 def redraws() -> bool:

@@ -1,91 +1,90 @@
-"""A report as lines: for logs, pipes and terminals that cannot redraw."""
+"""Reports as lines: for logs, pipes, other programs, and terminals that cannot redraw."""
 
 from __future__ import annotations
 
+import json
 import sys
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from ..tune.scheduler import Progress
-from . import text
+from . import Report, text
 
 if TYPE_CHECKING:
     from ..build.verify import Comparison, Verification
     from ..tune.plan import Plan
+    from ..tune.scheduler import Progress
 
-ROWS = 15
+ROWS = 15  # of a plan
+STATUS_STYLES = {"hit": "green", "near": "cyan", "miss": "", "skip": "dim"}
 
 
-class PlainReport:
-    """Each event becomes whole lines of at most 80 columns, at once."""
+class QuietReport(Report):
+    """Warnings only: for build tools, and for commands that answer on stdout alone."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
 
+    def warn(self, message: str) -> None:
+        """Print it marked, so that a log can be searched for it."""
+        self._say(f"warning: {message}", "yellow")
+
+    def _say(self, line: str, style: str = "", *, unbroken: bool = False) -> None:
+        """Print a line. style: where there are colours. unbroken: so that it can be copied."""
+        for part in [line] if unbroken else text.wrapped(line, "", "  "):
+            print(part, file=self._stream, flush=True)
+
+
+class PlainReport(QuietReport):
+    """Each event becomes whole lines of at most 80 columns, at once."""
+
     def stage(self, name: str, detail: str = "") -> None:
-        """The stage's name in brackets."""
+        """Print the stage's name in brackets."""
         self._say(f"[{name}] {detail}".rstrip())
 
     def plan(self, plan: Plan) -> None:
-        """The tasks that matter most, and the sum."""
-        for line in text.plan_lines(plan, ROWS):
-            print(f"  {line}", file=self._stream)
+        """Print the tasks that matter most, and the sum."""
+        rows, _ = text.plan_rows(plan, ROWS)
+        styles = ["bold", *(STATUS_STYLES[row.status] for row in rows), "dim"]
+        for line, style in zip(text.plan_lines(plan, ROWS), styles, strict=False):
+            self._say(f"  {line}", style, unbroken=True)
         self._say(text.plan_summary(plan))
         for line in text.stale_lines(plan):
-            print(line, file=self._stream, flush=True)
+            self._say(line, unbroken=True)
 
     def progress(self, progress: Progress) -> None:
-        """One line a batch."""
-        failed = f", {progress.failed} failed" if progress.failed else ""
-        why = f" ({progress.why})" if progress.why else ""
-        self._say(
-            f"{progress.trials}/{progress.total_trials} trials{failed}, "
-            f"{text.duration(progress.elapsed)} gone, {text.duration(progress.left)} left; "
-            f"{progress.task}: best {text.latency(progress.best)}{why}; "
-            f"model about {text.latency(progress.end_to_end)}"
-        )
+        """Print one line a batch."""
+        state = f"{text.trials(progress)}, {text.clock(progress)}"
+        best = f"{progress.task}: {text.best(progress)}"
+        self._say(f"{state}; {best}; model about {text.latency(progress.end_to_end)}")
 
     def verified(self, verification: Verification) -> None:
-        """The errors found."""
-        self._say(text.verification_text(verification))
+        """Print the errors found."""
+        style = "green" if verification.ok else "bold red"
+        self._say(text.verification_text(verification), style)
 
     def compared(self, comparison: Comparison) -> None:
-        """The gain."""
-        self._say(text.comparison_text(comparison))
+        """Print the gain."""
+        faster = comparison.latency_ms < comparison.untuned_ms
+        self._say(text.comparison_text(comparison), "bold green" if faster else "yellow")
 
     def wrote(self, paths: list[Path]) -> None:
-        """One path a line, unbroken, so that it can be copied."""
+        """Print one path a line."""
         for path in paths:
-            print(f"wrote {path}", file=self._stream, flush=True)
+            self._say(f"wrote {path}", "bold", unbroken=True)
+
+
+class JsonReport(QuietReport):
+    """Warnings only, each as a line of JSON, for programs that show them in their own way."""
 
     def warn(self, message: str) -> None:
-        """Marked, so that a log can be searched for it."""
-        self._say(f"warning: {message}")
-
-    def _say(self, line: str) -> None:
-        options = {"subsequent_indent": "  ", "break_long_words": False, "break_on_hyphens": False}
-        wrapped = textwrap.fill(line, text.WIDTH, **options)  # type: ignore[arg-type]
-        print(wrapped, file=self._stream, flush=True)
+        """Print the message alone: a warning is of no file and ends nothing."""
+        self._say(message_line("warning", message), unbroken=True)
 
 
-class QuietReport(PlainReport):
-    """Warnings only: for build tools, and for commands whose whole answer goes to stdout."""
+def message_line(level: str, message: str, hint: str = "", **details: str | int | None) -> str:
+    """One message as JSON. level: "warning" or "error".
 
-    def stage(self, name: str, detail: str = "") -> None:
-        """Not told."""
-
-    def plan(self, plan: Plan) -> None:
-        """Not told, or the answer itself."""
-
-    def progress(self, progress: Progress) -> None:
-        """Not told."""
-
-    def verified(self, verification: Verification) -> None:
-        """Not told."""
-
-    def compared(self, comparison: Comparison) -> None:
-        """Not told."""
-
-    def wrote(self, paths: list[Path]) -> None:
-        """Not told."""
+    details: the file and the line at fault, and the exit code of an error; null where not given.
+    """
+    fields = {"level": level, "message": message, "hint": hint}
+    return json.dumps({**fields, "file": None, "line": None, "code": None, **details})

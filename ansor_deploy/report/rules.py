@@ -1,12 +1,11 @@
-"""Rules and their verdicts as lines of at most 80 columns."""
+"""A task's sketches, and what each rule answered, as lines of at most 80 columns."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .text import WIDTH, shape_text
+from .text import shape_text, wrapped
 
 if TYPE_CHECKING:
     from ..space.explain import Explanation, SketchTold
@@ -45,10 +44,3 @@ def _verdicts(said: Sequence[tuple[str, str]]) -> list[str]:
     for rule, text in said:
         lines += wrapped(text, f"    {rule.ljust(width)}  ", " " * (width + 6))
     return lines
-
-
-def wrapped(text: str, first: str, rest: str) -> list[str]:
-    """The text on lines of the width of a terminal, each with its indent."""
-    return textwrap.wrap(
-        text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
-    )

@@ -1,8 +1,9 @@
-"""Figures and tables as words: shared by every rendering of a report."""
+"""Figures and tables as text: shared by every rendering of a report."""
 
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -10,17 +11,15 @@ if TYPE_CHECKING:
     from ..build.verify import Comparison, Verification
     from ..request import TuneResult
     from ..tune.plan import Plan, PlanRow
-
-    Cells = tuple[str, ...]
+    from ..tune.scheduler import Progress
 
 WIDTH = 80
 HEADER = ("task", "op", "runs", "share", "latency", "status", "trials")
-WIDTHS = (24, 12, 4, 6, 8, 6, 6)  # 78 with the gaps: two are left for an indent
-LEFT = (True, True, False, False, False, True, False)
+ROW = "{:24}  {:12}  {:>4}  {:>6}  {:>8}  {:6}  {:>6}"  # 78 wide: two are left for an indent
 
 
 def duration(seconds: float) -> str:
-    """Like "4.2 s", "3m 05s", "1h 02m"."""
+    """A stretch of time, such as "4.2 s", "3m 05s" or "1h 02m"."""
     if not math.isfinite(seconds):
         return "unknown"
     if seconds < 10:
@@ -34,7 +33,7 @@ def duration(seconds: float) -> str:
 
 
 def latency(seconds: float) -> str:
-    """Like "12.3 us", "1.23 ms", "2.05 s"; "none" where nothing ran."""
+    """The time of one run, such as "12.3 us", "1.23 ms" or "2.05 s"; "none" where nothing ran."""
     if not math.isfinite(seconds):
         return "none"
     for unit, scale in (("us", 1e6), ("ms", 1e3)):
@@ -49,29 +48,41 @@ def _three_digits(value: float) -> str:
 
 
 def share(fraction: float) -> str:
-    """Like "12.3%"."""
+    """A part of a whole, such as "12.3%". fraction: 0 to 1."""
     return f"{fraction * 100:.1f}%"
 
 
 def count(number: int, noun: str) -> str:
-    """Like "1 task", "3 tasks"."""
+    """A number of things, such as "1 task" or "3 tasks"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def shortened(text: str, width: int) -> str:
-    """At most `width` characters; the end stays, since it is what tells two tasks apart."""
+    """At most `width` characters; the end stays, since two tasks differ there."""
     if len(text) <= width:
         return text
     head = (width - 2) // 2
     return f"{text[:head]}..{text[len(text) - (width - 2 - head) :]}"
 
 
-def plan_cells(row: PlanRow) -> Cells:
+def wrapped(text: str, first: str, rest: str) -> list[str]:
+    """The text on lines of the width of a terminal, with an indent for the first and the rest."""
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def plan_cells(row: PlanRow) -> tuple[str, ...]:
     """A plan's row as text; "~" marks an estimate."""
     about = "" if row.record else "~"
     return (
-        shortened(row.task.name, WIDTHS[0]),
-        shortened(row.task.workload.op, WIDTHS[1]),
+        shortened(row.task.name, 24),
+        shortened(row.task.workload.op, 12),
         f"x{row.task.weight}",
         share(row.impact),
         about + latency(row.latency),
@@ -111,6 +122,24 @@ def stale_lines(plan: Plan) -> list[str]:
     ]
 
 
+def trials(progress: Progress) -> str:
+    """How far tuning is: "128/640 trials, 3 failed"; limited by time alone, it has no total."""
+    total = f"/{progress.total_trials}" if progress.total_trials else ""
+    failed = f", {progress.failed} failed" if progress.failed else ""
+    return f"{progress.trials}{total} trials{failed}"
+
+
+def clock(progress: Progress, since: float = 0.0) -> str:
+    """The clocks, `since` seconds after the batch: "1m 05s gone, 4m 00s left"."""
+    left = duration(max(0.0, progress.left - since))
+    return f"{duration(progress.elapsed + since)} gone, {left} left"
+
+
+def best(progress: Progress) -> str:
+    """What the task has reached, and why it had its turn: "best 810 us (largest gradient)"."""
+    return f"best {latency(progress.best)}" + (f" ({progress.why})" if progress.why else "")
+
+
 def tune_summary(result: TuneResult) -> str:
     """What a tuning run did, in one sentence."""
     tasks = f"{count(result.tasks, 'task')}: {result.hits} reused, {result.misses} tuned"
@@ -122,7 +151,8 @@ def tune_summary(result: TuneResult) -> str:
 def plan_lines(plan: Plan, limit: int | None = None) -> list[str]:
     """The plan as a table of at most 80 columns."""
     shown, more = plan_rows(plan, limit)
-    lines = table_lines([HEADER, *map(plan_cells, shown)]) if shown else []
+    cells = [HEADER, *map(plan_cells, shown)] if shown else []
+    lines = [ROW.format(*row).rstrip() for row in cells]
     if more:
         lines.append(f"and {more} more")
     return lines
@@ -132,33 +162,24 @@ def near_lines(plan: Plan) -> list[str]:
     """For each task that is near, its nearest neighbour and how many doublings lie between."""
     near = [(row.task, row.neighbours[0]) for row in plan_rows(plan)[0] if row.neighbours]
     return [
-        f"{shortened(task.name, WIDTHS[0])} {shapes(task.workload.shapes)}\n"
+        f"{shortened(task.name, 24)} {shapes(task.workload.shapes)}\n"
         f"  is near {shapes(neighbour.workload.shapes)}, at {neighbour.distance:.1f}"
         for task, neighbour in near
     ]
 
 
 def shape_text(sizes: Iterable[int]) -> str:
-    """Like "1x3x224x224"."""
+    """A shape, such as "1x3x224x224"; "scalar" without dimensions."""
     return "x".join(map(str, sizes)) or "scalar"
 
 
 def shapes(buffers: Iterable[Sequence[int]]) -> str:
-    """Like "1x14x14x32 3x3x32x64 64", shortened."""
+    """The shapes of several tensors, such as "1x14x14x32 3x3x32x64 64", shortened."""
     return shortened(" ".join(map(shape_text, buffers)), 52)
 
 
-def table_lines(rows: Iterable[Cells]) -> list[str]:
-    """The rows of a plan in columns."""
-    return ["  ".join(map(_padded, row, WIDTHS, LEFT)).rstrip() for row in rows]
-
-
-def _padded(cell: str, width: int, left: bool) -> str:
-    return cell.ljust(width) if left else cell.rjust(width)
-
-
 def verification_text(verification: Verification) -> str:
-    """Whether the numbers are right."""
+    """Whether the numbers are right, in one sentence."""
     verdict = "outputs agree with" if verification.ok else "OUTPUTS DIFFER from"
     return (
         f"{verdict} {verification.oracle}: largest error {verification.max_abs_err:.2g} absolute, "
@@ -167,7 +188,7 @@ def verification_text(verification: Verification) -> str:
 
 
 def comparison_text(comparison: Comparison) -> str:
-    """Whether tuning was worth it."""
+    """Whether tuning was worth it, in one sentence."""
     tuned, untuned = comparison.latency_ms, comparison.untuned_ms
     times = f"{latency(tuned / 1e3)} a run beside {latency(untuned / 1e3)}"
     if untuned >= tuned * 1.005:

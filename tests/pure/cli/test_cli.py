@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 import types
 from pathlib import Path
 
@@ -262,11 +261,13 @@ def test_starting_loads_little(words):
 @pytest.mark.usefixtures("registry")
 @pytest.mark.parametrize("words", QUICK, ids=" ".join)
 def test_starting_is_fast(words):
+    """In seconds of a processor: what runs beside the test does not count."""
     times = []
     for _ in range(5):
-        start = time.perf_counter()
+        before = os.times()
         program(*words)
-        times.append(time.perf_counter() - start)
+        after = os.times()
+        times.append(sum(after[2:4]) - sum(before[2:4]))  # of children: user's and system's
     assert min(times) < 0.2
 
 
@@ -314,7 +315,7 @@ def fill(path):
         store.add_batch([], [Record(key, "[]", (2e-3,), {}, made)])
 
 
-def test_registry_verify_tells_a_whole_file_from_a_damaged_one(tmp_path):
+def test_registry_verify_distinguishes_a_whole_file_from_a_damaged_one(tmp_path):
     path = tmp_path / "r.db"
     Registry.open(path).close()
     words = ["registry", "verify", "--registry", str(path)]
@@ -322,4 +323,4 @@ def test_registry_verify_tells_a_whole_file_from_a_damaged_one(tmp_path):
     with path.open("r+b") as file:
         file.seek(4096)
         file.write(b"\xff" * 4096)
-    assert program(*words).returncode == 8
+    assert invoke(*words).exit_code == 8

@@ -133,7 +133,7 @@ def test_a_closed_pipe_is_quiet():
         assert child.stderr.read() == b""
 
 
-@pytest.mark.parametrize(("end", "code"), [(">&-", 0), ("> /dev/full", 1)])
+@pytest.mark.parametrize(("end", "code"), [(">&-", 0), ("<&- >&-", 0), ("> /dev/full", 1)])
 def test_stdout_that_takes_nothing(end, code):
     script = f'exec "$0" -m ansor_deploy targets list {end}'
     result = subprocess.run(

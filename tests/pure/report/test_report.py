@@ -290,7 +290,7 @@ def test_the_environment_asks_for_lines(terminal, monkeypatch, name, value):
 def test_json_asks_for_lines(terminal):
     terminal()
     with report_on_stderr(plain=True) as report:
-        assert isinstance(report, PlainReport)
+        assert type(report) is PlainReport
 
 
 def test_a_pipe_gets_lines(terminal, monkeypatch):
