@@ -32,9 +32,8 @@ from pathlib import Path
 
 from tvm import s_tir, te
 
-from ansor_deploy.devices.board import DeviceSite
+from ansor_deploy.devices.board import BoardSite
 from ansor_deploy.devices.inventory import Inventory
-from ansor_deploy.devices.remote import open_site
 from ansor_deploy.devices.ssh import connect
 from ansor_deploy.measure.build import BuildJob
 from ansor_deploy.measure.measurer import CHUNK, Measurer
@@ -166,7 +165,7 @@ def _matmul(target: Target) -> Task:
 
 
 @contextmanager
-def _boards(target: Target) -> Iterator[list[DeviceSite]]:
+def _boards(target: Target) -> Iterator[list[BoardSite]]:
     """Two, each on a core; the user's devices are left alone."""
     sys.path.append(str(_TESTS))
     from helpers.plain_board import PlainBoard, add_board  # type: ignore[import-not-found]
@@ -181,7 +180,7 @@ def _boards(target: Target) -> Iterator[list[DeviceSite]]:
             stack.callback(board.pull_plug)
             add_board(board.sshd, name, "host")
             connecting = partial(connect, inventory.get(name), inventory)
-            sites.append(DeviceSite(name, connecting, partial(open_site, name, cores=target.cores)))
+            sites.append(BoardSite(name, connecting, target.cores))
             stack.callback(sites[-1].close)
         if len(sites) < len(NAMES):
             sys.exit("needs two cores")

@@ -151,10 +151,10 @@ def install_command(name: str) -> None:
     Where its kind of machine or its Python is not this one's, packages for it are downloaded here
     first, by pip. What is there already stays.
     """
+    from ..devices.board import BoardSite
     from ..devices.bundle import is_like_here
     from ..devices.install import look_at
     from ..devices.inventory import target_of
-    from ..devices.remote import open_site
     from ..devices.ssh import connect
     from ..devices.wheels import cache_folder, fetch_wheels
 
@@ -168,7 +168,8 @@ def install_command(name: str) -> None:
         click.echo(f"fetching packages for {arch}, Python {python}", err=True)
         fetch_wheels(arch, python, cache_folder())
     click.echo(f"installing them on {name}", err=True)
-    open_site(name, partial(connect, device, inventory), target.cores).close()
+    with closing(BoardSite(name, partial(connect, device, inventory), target.cores)) as site:
+        site.start()
     click.echo(f"{name} has the runtime; next: ansor-deploy devices doctor {name}", err=True)
 
 

@@ -1,26 +1,58 @@
-"""A device of the inventory as a place where candidates run, found again after it was lost."""
+"""A board as a place where code runs, over one SSH connection after another."""
 
 from __future__ import annotations
 
+import itertools
+import shlex
 from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DeviceError, DeviceLost, UsageError
+from ..system.worker import WorkerFailure
+from .connection import Connection
+from .facts import PYTHON
+from .frames import CHUNK
+from .install import install, look_at
 from .inventory import Inventory, target_of
-from .remote import RemoteSite, open_site
+from .link import PING_SECONDS, SILENCE_SECONDS, Link
 
 if TYPE_CHECKING:
     from ..report import Report
     from ..target import Target
-    from .connection import Connection
+
+WAIT_SECONDS = 600.0  # for another host to be done with the board
+_ANSWER_SECONDS = 60.0
+_START_SECONDS = 180.0  # of a worker, before a call: slow cards, slow processors
+_BOOT = (
+    "import sys; sys.path.insert(0, {root!r}); "
+    "from ansor_deploy.devices.agent import main; main({cache!r}, {cores}, {silence})"
+)
 
 
-class DeviceSite:
-    """A `Site` over one connection after another.
+@dataclass(frozen=True)
+class _Session:
+    """What lasts from one connection to its end. folder: of this session's files on the board."""
 
-    connect: makes the next. open_: makes a site of it.
+    connection: Connection
+    link: Link
+    folder: str
+
+    def close(self) -> None:
+        self.link.close()
+        self.connection.close()
+
+
+class BoardSite:
+    """A `Site` on a board, which `start` connects to again after it was lost.
+
+    connect: makes a connection. cores: how many a program may take. wheels: the folder that
+    `fetch_wheels` filled. waiting: called with who has the board, while another has it.
+    patience: seconds to wait for that. info: what the board's agent said at last: session, pid,
+    arch, python, cores, boot. Every method raises DeviceLost where trying again may help.
     """
 
     remote = True
@@ -29,72 +61,143 @@ class DeviceSite:
         self,
         name: str,
         connect: Callable[[], Connection],
-        open_: Callable[[Callable[[], Connection]], RemoteSite],
+        cores: int,
+        wheels: Path | None = None,
+        waiting: Callable[[str], None] = lambda holder: None,
+        patience: float = WAIT_SECONDS,
     ) -> None:
         self.name = name
-        self._connect, self._open = connect, open_
+        self.info: dict[str, Any] = {}
+        self._connect, self._cores, self._wheels = connect, cores, wheels
+        self._waiting, self._patience = waiting, patience
         self._connection: Connection | None = None
-        self._site: RemoteSite | None = None
+        self._session: _Session | None = None
+        self._names = itertools.count()
 
     def start(self) -> None:
-        """Connect, unless there is a connection. DeviceError where the device cannot be used."""
-        if self._site is None:
-            self._site = self._open(self._connecting)
+        """Connect, install the runtime and start an agent, unless there is one.
+
+        DeviceError where the board cannot be used.
+        """
+        if self._session is not None:
+            return
+        self._connection = connection = self._connect()
+        with ExitStack() as undo:
+            undo.callback(connection.close)
+            facts = look_at(self.name, connection)
+            root = install(self.name, connection, facts, self._wheels)
+            words = {"root": root, "cache": facts.cache, "cores": self._cores}
+            boot = shlex.quote(_BOOT.format(**words, silence=SILENCE_SECONDS))
+            link = Link(self.name, connection.open(f"exec {PYTHON} -c {boot}"), PING_SECONDS)
+            undo.callback(link.close)
+            self.info = link.greeting(self._patience, self._waiting)
+            session = _Session(connection, link, self.info["session"])
+            self._check(session)
+            undo.pop_all()
+        self._session = session
 
     def call(self, function: str, payload: dict[str, Any], timeout: float) -> Any:
-        """As `Worker.call`; DeviceLost where the device or the way to it is at fault."""
-        return self._ask("call", function, payload, timeout)
+        """As `Worker.call`; DeviceLost where the board or the connection is at fault."""
+        return self._call(self._connected(), function, payload, timeout)
 
     def put(self, path: Path) -> str:
-        """Send a file."""
-        return str(self._ask("put", path))
+        """Send a file, in parts."""
+        session, place = self._connected(), self.scratch(path.name)
+        with path.open("rb") as file:
+            data = file.read(CHUNK)
+            while True:
+                self._ask(session, "append", data=data, name=place)
+                if not (data := file.read(CHUNK)):
+                    return place
 
     def get(self, place: str) -> bytes:
-        """Fetch a file."""
-        return bytes(self._ask("get", place))
+        """Fetch a file, in parts."""
+        session, whole = self._connected(), bytearray()
+        while data := self._ask(session, "read", place=place, offset=len(whole))[1]:
+            whole += data
+        return bytes(whole)
 
     def drop(self, place: str) -> None:
-        """Remove a file of the device's session; with a lost session it is gone already."""
-        if self._site is not None:
-            self._ask("drop", place)
+        """Remove a file of the session, if it is there.
+
+        One of an earlier session is gone already: the thread that drops it may not have heard
+        yet that another thread has found the board again.
+        """
+        session = self._session
+        if session is not None and place.startswith(f"{session.folder}/"):
+            self._ask(session, "drop", place=place)
 
     def scratch(self, name: str) -> str:
         """A path in the session's folder."""
-        return str(self._ask("scratch", name))
+        return f"{self._connected().folder}/{next(self._names)}-{name}"
 
     def restart(self) -> None:
-        """Kill the device's process and start a fresh one in the background."""
-        self._ask("restart")
+        """Kill the board's process and start a fresh one in the background."""
+        self._ask(self._connected(), "restart")
 
     def interrupt(self) -> None:
         """Hang up: the thread that waits, if only for its turn, sees a lost device."""
         self.close()
 
     def close(self) -> None:
-        """Hang up; the device's agent cleans up behind itself."""
-        site, self._site = self._site, None
+        """Hang up: the agent kills its process, removes its folder and ends. Never blocks long."""
+        session, self._session = self._session, None
         connection, self._connection = self._connection, None
-        if site is not None:
-            site.close()
+        if session is not None:
+            session.close()
         elif connection is not None:
             connection.close()
 
-    def _connecting(self) -> Connection:
-        self._connection = self._connect()
-        return self._connection
+    def _connected(self) -> _Session:
+        if (session := self._session) is None:
+            raise DeviceLost(f"{self.name} is lost: not connected", "repeat the command")
+        return session
 
-    def _ask(self, do: str, *words: Any) -> Any:
-        site = self._site
-        if site is None:
-            raise DeviceLost(f"{self.name} is not connected", "repeat the command")
+    def _check(self, session: _Session) -> None:
+        """DeviceError where the board's worker does not start."""
         try:
-            return getattr(site, do)(*words)
+            self._call(session, "ansor_deploy.devices.served:threads", {}, _ANSWER_SECONDS)
+        except (WorkerFailure, _BoardFault) as failure:
+            reason = failure.message.removeprefix(f"{self.name}: ")
+            raise DeviceError(
+                f"{self.name} cannot run TVM's runtime: {reason}",
+                "install what is missing there (Debian: apt-get install libstdc++6)",
+            ) from failure
+
+    def _call(
+        self, session: _Session, function: str, payload: dict[str, Any], timeout: float
+    ) -> Any:
+        words: dict[str, Any] = {"function": function, "payload": payload, "timeout": timeout}
+        return self._ask(session, "call", timeout + _START_SECONDS, **words)[0]
+
+    def _ask(
+        self,
+        session: _Session,
+        do: str,
+        limit: float = _ANSWER_SECONDS,
+        data: bytes = b"",
+        **words: Any,
+    ) -> tuple[Any, bytes]:
+        """The agent's answer; a session that is lost, or whose board is at fault, is closed."""
+        try:
+            answer, blob = session.link.ask(do, limit, data, **words)
+            if answer.get("error") == "board":
+                hint = "look at the board's memory and disk, then try again"
+                raise _BoardFault(f"{self.name}: {answer['message']}", hint)
         except DeviceLost:
-            self.close()
+            if session is self._session:
+                self.close()
             raise
+        if "error" in answer:
+            raise WorkerFailure(answer["error"], answer["message"])
+        return answer["ok"], blob
 
 
-def open_device(name: str, target: Target, report: Report) -> DeviceSite:
+class _BoardFault(DeviceLost):
+    """The agent lives, and the board could not do what it was asked."""
+
+
+def open_device(name: str, target: Target, report: Report) -> BoardSite:
     """A device of the user's inventory, connected and ready to run code of the target.
 
     UsageError where there is no such device or it is no such machine; DeviceError where it is in
@@ -119,8 +222,7 @@ def open_device(name: str, target: Target, report: Report) -> DeviceSite:
     def waiting(holder: str) -> None:
         report.stage("wait", f"for {name}, which serves {holder}")
 
-    opened = partial(open_site, name, cores=target.cores, waiting=waiting)
-    site = DeviceSite(name, partial(connect, device, inventory), opened)
+    site = BoardSite(name, partial(connect, device, inventory), target.cores, waiting=waiting)
     report.stage("connect", f"to {name} ({device.url})")
     site.start()
     return site

@@ -5,14 +5,12 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..codegen.signature import signature
-from ..devices.board import DeviceSite
+from ..devices.board import BoardSite
 from ..devices.install import look_at
-from ..devices.remote import open_site
 from ..errors import AnsorError, DeviceError
 from ..measure.build import Builder, BuildFailure, BuildJob, Built
 from ..measure.health import DRIFT, TEXT, drift
@@ -42,14 +40,10 @@ def check_kernel(name: str, target: Target, connect: Callable[[], Connection]) -
                 if not look_at(name, connection).runtimes:
                     return
             kernel = _built(target, Path(folder))
-            opened = partial(
-                open_site,
-                name,
-                cores=target.cores,
-                waiting=holders.append,
-                patience=PATIENCE_SECONDS,
+            site = BoardSite(
+                name, connect, target.cores, waiting=holders.append, patience=PATIENCE_SECONDS
             )
-            with closing(DeviceSite(name, connect, opened)) as site:
+            with closing(site):
                 site.start()
                 runner = SiteRunner(site, target, 0, lambda *_: kernel)
                 spec = signature(parse(TEXT))

@@ -11,6 +11,7 @@ import pytest
 from helpers import arm64, graphs
 from helpers.built import executable
 from helpers.kernels import ASTRAY, ENDLESS
+from helpers.local_board import open_site
 from tvm import te
 
 from ansor_deploy.build import verify
@@ -20,7 +21,6 @@ from ansor_deploy.codegen.signature import signature
 from ansor_deploy.devices.inventory import Inventory, parse_url
 from ansor_deploy.devices.known_hosts import parse
 from ansor_deploy.devices.model import RemoteModel
-from ansor_deploy.devices.remote import open_site
 from ansor_deploy.devices.ssh import connect
 from ansor_deploy.devices.wheels import fetch_wheels
 from ansor_deploy.errors import DeviceError, DeviceLost

@@ -12,6 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from ansor_deploy.devices.board import BoardSite
 from ansor_deploy.devices.connection import Ran
 from ansor_deploy.errors import DeviceLost
 
@@ -109,3 +110,10 @@ class LocalStream:
 
     def kill(self) -> None:
         os.kill(self.process.pid, signal.SIGKILL)
+
+
+def open_site(*words, **options):
+    """A site on a board, connected; the words and options are those of BoardSite."""
+    site = BoardSite(*words, **options)
+    site.start()
+    return site

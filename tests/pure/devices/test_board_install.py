@@ -7,9 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-from helpers.local_board import LocalBoard, LocalConnection
+from helpers.local_board import LocalBoard, LocalConnection, open_site
 
-from ansor_deploy.devices.remote import open_site
 from ansor_deploy.errors import DeviceError, DeviceLost
 
 

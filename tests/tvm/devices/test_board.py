@@ -15,7 +15,7 @@ import pytest
 from helpers import graphs
 from helpers.built import HOST, executable
 from helpers.kernels import ASTRAY, ENDLESS
-from helpers.local_board import LocalBoard
+from helpers.local_board import LocalBoard, open_site
 from helpers.processes import is_running, wait_until_gone
 from tvm import te
 
@@ -23,9 +23,8 @@ from ansor_deploy.build import verify
 from ansor_deploy.codegen import candidate as codegen
 from ansor_deploy.codegen.linker import export
 from ansor_deploy.codegen.signature import signature
-from ansor_deploy.devices import remote
+from ansor_deploy.devices import board as boards
 from ansor_deploy.devices.model import RemoteModel
-from ansor_deploy.devices.remote import open_site
 from ansor_deploy.errors import AnsorError, DeviceError, DeviceLost, UsageError
 from ansor_deploy.runtime.model import Model
 from ansor_deploy.space.canonical_text import canonical_text, parse
@@ -157,7 +156,7 @@ def _mapped(pid):
 
 
 def test_files_go_there_and_back(site, tmp_path):
-    for size in (0, 1, remote.CHUNK, 2 * remote.CHUNK + 1):
+    for size in (0, 1, boards.CHUNK, 2 * boards.CHUNK + 1):
         path = tmp_path / "file"
         path.write_bytes(os.urandom(size))
         place = site.put(path)
@@ -166,6 +165,7 @@ def test_files_go_there_and_back(site, tmp_path):
         site.drop(place)
         with pytest.raises(DeviceLost, match="No such file"):
             site.get(place)
+        site.start()  # a board at fault gets a fresh session
 
 
 def test_a_file_of_an_earlier_session_is_gone_with_it(opened, tmp_path):
@@ -233,12 +233,12 @@ def _lost_call(site, payload, failures):
 
 
 def test_an_agent_that_hears_nothing_ends(opened, monkeypatch):
-    monkeypatch.setattr(remote, "SILENCE_SECONDS", 2.0)
-    monkeypatch.setattr(remote, "PING_SECONDS", 0.2)
+    monkeypatch.setattr(boards, "SILENCE_SECONDS", 2.0)
+    monkeypatch.setattr(boards, "PING_SECONDS", 0.2)
     site = opened()
     time.sleep(3)
     site.drop(site.scratch("nothing"))  # the pings kept it
-    site._link._ended.set()  # and now they stop, and nothing else does
+    site._session.link._ended.set()  # and now they stop, and nothing else does
     wait_until_gone([site.info["pid"]])
 
 
@@ -256,7 +256,7 @@ def test_an_agent_that_is_asked_to_end_takes_all_along(opened, board, number):
 @pytest.mark.parametrize("data", [b"\xff" * 64, b"\0\0\0\1\0\0\0\0{", b"\0\0\0\2\0\0\0\0{}"])
 def test_an_agent_that_hears_nonsense_ends(opened, data):
     site = opened()
-    site._link._stream.write(data, 5)
+    site._session.link._stream.write(data, 5)
     wait_until_gone([site.info["pid"]])
 
 
