@@ -6,7 +6,8 @@ message and leaves with the class's exit code. The codes are a contract with bui
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import difflib
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -42,6 +43,14 @@ def blaming(file: Path) -> Iterator[None]:
     except AnsorError as error:
         error.file = error.file or file
         raise
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint for an unknown name: the closest one that is known, and all of them."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    guess = f"Did you mean {close[0]!r}? " if close else ""
+    return f"{guess}Known: {', '.join(names) or 'none'}."
 
 
 class LinkError(AnsorError):

@@ -10,7 +10,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import AnsorError, UsageError
+from .errors import AnsorError
+from .system.environment import user_folder
 from .system.fields import Line, wrong_fields
 from .system.toml_file import read_toml
 
@@ -56,7 +57,10 @@ class Project:
         The data folder is `$XDG_DATA_HOME/ansor-deploy`, by default `~/.local/share/ansor-deploy`.
         UsageError if it is needed and there is no home directory.
         """
-        return option or self.registry or _data_home() / "ansor-deploy" / "registry.db"
+        if path := option or self.registry:
+            return path
+        hint = f"Say where it is: --registry PATH, or registry = PATH in {MARKER}."
+        return user_folder("DATA", "the registry", hint) / "registry.db"
 
     def target_path(self) -> list[Path]:
         """Folders that `load_target` searches: the project's `targets`, then the shipped one."""
@@ -93,13 +97,7 @@ def cache_folder(name: str) -> Path:
 
     UsageError if there is no home directory.
     """
-    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    try:
-        home = named if named.is_absolute() else Path.home() / ".cache"
-    except RuntimeError as error:
-        hint = "Say where copies may lie: XDG_CACHE_HOME=/an/absolute/path."
-        raise UsageError("there is no home directory to keep copies in", hint) from error
-    return home / "ansor-deploy" / name
+    return user_folder("CACHE", "copies") / name
 
 
 def _read(root: Path) -> Project:
@@ -116,16 +114,3 @@ def _read(root: Path) -> Project:
 
 def _path(root: Path, text: str | None) -> Path | None:
     return root / Path(text).expanduser() if text else None
-
-
-def _data_home() -> Path:
-    named = Path(os.environ.get("XDG_DATA_HOME", ""))
-    if named.is_absolute():  # the XDG specification has relative paths ignored
-        return named
-    try:
-        return Path.home() / ".local" / "share"
-    except RuntimeError as error:
-        raise UsageError(
-            "there is no home directory to keep the registry in",
-            f"Say where it is: --registry PATH, or registry = PATH in {MARKER}.",
-        ) from error

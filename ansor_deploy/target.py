@@ -6,7 +6,6 @@ shipped one, through the same code. `docs/targets.md` has the table of every fie
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import MISSING, asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from msgspec import Meta
 
-from .errors import UsageError
+from .errors import UsageError, did_you_mean
 from .system.digest import canonical_json, sha256
 from .system.fields import Count, Flag, Size, wrong_fields
 from .system.toml_file import TomlFile, read_toml
@@ -143,9 +142,7 @@ def _locate(name: str, search_path: Sequence[Path]) -> Path:
     known = list_targets(search_path)
     if name in known:
         return known[name]
-    close = difflib.get_close_matches(name, known, n=1)
-    guess = f"Did you mean {close[0]!r}? " if close else ""
-    hint = f"{guess}Known: {', '.join(known) or 'none'}. A path ending in .toml works too."
+    hint = f"{did_you_mean(name, known)} A path ending in .toml works too."
     raise UsageError(f"there is no target {name!r}", hint)
 
 

@@ -156,7 +156,7 @@ def install_command(name: str) -> None:
     from ..devices.install import look_at
     from ..devices.inventory import target_of
     from ..devices.ssh import connect
-    from ..devices.wheels import cache_folder, fetch_wheels
+    from ..devices.wheels import fetch_wheels, wheels_folder
 
     inventory = _inventory()
     device = inventory.get(name)
@@ -166,7 +166,7 @@ def install_command(name: str) -> None:
     arch, python = board.machine, board.short_python
     if not is_like_here(arch, python):
         click.echo(f"fetching packages for {arch}, Python {python}", err=True)
-        fetch_wheels(arch, python, cache_folder())
+        fetch_wheels(arch, python, wheels_folder())
     click.echo(f"installing them on {name}", err=True)
     with closing(BoardSite(name, partial(connect, device, inventory), target.cores)) as site:
         site.start()

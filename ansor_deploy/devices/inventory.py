@@ -7,25 +7,24 @@ one address. Both are replaced whole, under a lock, so that two processes lose n
 
 from __future__ import annotations
 
-import difflib
 import fcntl
 import json
-import os
 import re
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..errors import AnsorError, UsageError
+from ..errors import AnsorError, UsageError, did_you_mean
+from ..project import Project
+from ..system.atomic_file import write_whole
+from ..system.environment import user_folder
+from ..target import Target, load_target
 from .known_hosts import Entry, HostKey, parse
 
-if TYPE_CHECKING:
-    from ..target import Target
-
+_PRIVATE = 0o600  # for its owner alone
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?")
 _IPV6 = re.compile(r"[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9._-]+)?")
@@ -82,7 +81,7 @@ class Inventory:
 
         UsageError where there is no home directory.
         """
-        return cls(_config_home() / "ansor-deploy" / "devices.json")
+        return cls(user_folder("CONFIG", "the devices") / "devices.json")
 
     def list(self) -> list[Device]:
         """Every device, by name."""
@@ -93,10 +92,8 @@ class Inventory:
         devices = self._read()[0]
         if name in devices:
             return devices[name]
-        close = difflib.get_close_matches(name, devices, n=1)
-        guess = f"Did you mean {close[0]!r}? " if close else ""
-        known = f"Known: {', '.join(sorted(devices)) or 'none'}. "
-        hint = f"{guess}{known}ansor-deploy devices add {name} ssh://USER@HOST --target TARGET"
+        hint = f"ansor-deploy devices add {name} ssh://USER@HOST --target TARGET"
+        hint = f"{did_you_mean(name, devices)} {hint}"
         raise UsageError(f"there is no device {name!r}", hint)
 
     def has(self, name: str) -> bool:
@@ -176,7 +173,8 @@ class Inventory:
                 "devices": {d.name: _without_name(d) for d in devices.values()},
                 "quarantine": {name: asdict(value) for name, value in quarantines.items()},
             }
-            _replace(self.path, json.dumps(data, indent=1, sort_keys=True) + "\n")
+            text = json.dumps(data, indent=1, sort_keys=True) + "\n"
+            write_whole(self.path, text.encode(), _PRIVATE)
 
     def _entries(self) -> Sequence[Entry]:
         try:
@@ -190,7 +188,7 @@ class Inventory:
         with self._locked():
             entries = [entry for entry in self._entries() if entry.names != name]
             text = "".join(entry.line() + "\n" for entry in [*entries, *pins])
-            _replace(self.pins, text)
+            write_whole(self.pins, text.encode(), _PRIVATE)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -263,38 +261,8 @@ def _unusable(path: Path, error: OSError) -> AnsorError:
 
 def target_of(device: Device) -> Target:
     """What a device is; UsageError where no such target is known any more."""
-    from ..project import Project
-    from ..target import load_target
-
     return load_target(device.target, Project.find().target_path())
 
 
 def _without_name(device: Device) -> dict[str, Any]:
     return {key: value for key, value in asdict(device).items() if key != "name"}
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file that only its owner may read, whole or not at all."""
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def _config_home() -> Path:
-    named = Path(os.environ.get("XDG_CONFIG_HOME", ""))
-    if named.is_absolute():  # the XDG specification has relative paths ignored
-        return named
-    try:
-        return Path.home() / ".config"
-    except RuntimeError as error:
-        raise UsageError(
-            "there is no home directory to keep the devices in",
-            "Say where: XDG_CONFIG_HOME=/an/absolute/path",
-        ) from error

@@ -6,8 +6,6 @@ Only a set-up step downloads; everything else takes what is there.
 
 from __future__ import annotations
 
-import hashlib
-import os
 import subprocess
 import sys
 import tempfile
@@ -16,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import DeviceError
+from ..project import cache_folder
+from ..system.digest import file_sha256
 
 ARCHES = ("aarch64", "x86_64")
 _PINS = Path(__file__).with_name("wheels.sha256")
@@ -47,10 +47,9 @@ class Wheel:
         return machine and tag in ("py3", f"cp{python.replace('.', '')}")
 
 
-def cache_folder() -> Path:
-    """Where the wheels lie unless said otherwise."""
-    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(home).expanduser() / "ansor-deploy" / "wheels"
+def wheels_folder() -> Path:
+    """The folder of this machine where the wheels lie unless another is named."""
+    return cache_folder("wheels")
 
 
 def pinned(arch: str, python: str) -> list[Wheel]:
@@ -97,7 +96,7 @@ def present(arch: str, python: str, folder: Path, name: str) -> list[Path]:
 
 
 def _is_whole(path: Path, wheel: Wheel) -> bool:
-    return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == wheel.sha256
+    return path.is_file() and file_sha256(path) == wheel.sha256
 
 
 def _download(wheels: Sequence[Wheel], python: str, folder: Path) -> None:

@@ -6,14 +6,21 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file beside its place and move it there; a failure leaves what was there before."""
+def write_whole(path: Path, content: bytes, mode: int = 0o666) -> None:
+    """Write a file beside its place and move it there; a failure leaves what was there before.
+
+    mode: the permissions of a new file, less those that the umask takes away.
+    """
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        unfinished.write_bytes(content)
+        with open(unfinished, "wb", opener=partial(os.open, mode=mode)) as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())  # the name must not survive a power cut that this does not
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)

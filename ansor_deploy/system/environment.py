@@ -1,8 +1,14 @@
-"""What this program runs in: who started it, and which packages are installed."""
+"""What this program runs in: who started it, the user's folders, the installed packages."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
+from typing import Literal
+
+from ..errors import UsageError
+
+_BELOW_HOME = {"CACHE": ".cache", "CONFIG": ".config", "DATA": ".local/share"}
 
 
 def in_ci() -> bool:
@@ -23,3 +29,21 @@ def version(distribution: str) -> str:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:
         return ""
+
+
+def user_folder(kind: Literal["CACHE", "CONFIG", "DATA"], content: str, hint: str = "") -> Path:
+    """Our folder below `$XDG_CACHE_HOME` or the like, else below the home directory.
+
+    A relative path in the variable is ignored, as the XDG specification demands. UsageError, which
+    names the content that it is for, where there is no home directory.
+    """
+    variable = f"XDG_{kind}_HOME"
+    named = Path(os.environ.get(variable, ""))
+    try:
+        base = named if named.is_absolute() else Path.home() / _BELOW_HOME[kind]
+    except RuntimeError as error:
+        raise UsageError(
+            f"there is no home directory to keep {content} in",
+            hint or f"Say where to keep them: {variable}=/an/absolute/path.",
+        ) from error
+    return base / "ansor-deploy"
