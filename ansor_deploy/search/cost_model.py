@@ -8,22 +8,21 @@ program is y (sum of scores - y)^2, so that the fast ones are told apart best.
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..system.atomic_file import write_whole
 from .features import LENGTH
 
 # Weight of a failure, whose label is 0: enough to keep away from its like.
 LEAST_WEIGHT = 0.1
 # Programs before the first model, and the growth that is worth another.
 FIRST, SHARE, MOST = 16, 0.2, 64
-# The newest so many are learnt from, which bounds the time and the memory.
+# The newest so many programs are learnt from, which bounds the time and the memory.
 MEMORY = 8192
 ROUNDS = 60
 _SEAL = 32  # bytes of a SHA-256
@@ -54,7 +53,7 @@ class CostModel:
     """One model for all tasks of a target.
 
     path: where it is kept between runs, in XGBoost's own format; None for nowhere.
-    warn: told of a kept model that cannot be read, which is then made anew.
+    warn: called with a sentence where a kept model cannot be read, and is made anew, or written.
     """
 
     def __init__(
@@ -79,7 +78,7 @@ class CostModel:
         return len(self._samples)
 
     def add(self, task: str, trace: str, latency: float, features: np.ndarray) -> None:
-        """One measurement; what it knows already is replaced.
+        """One measurement; an earlier one of the same program is replaced.
 
         task: the workload's key. latency: seconds, infinite for a failure.
         """
@@ -88,7 +87,8 @@ class CostModel:
     def update(self) -> bool:
         """Learn anew if enough was added since the last time; whether that was done."""
         count = len(self._samples)
-        if count < FIRST or (self.trained and abs(count - self._learnt) < self._worth):
+        worth = min(MOST, max(1, int(self._learnt * SHARE)))
+        if count < FIRST or (self.trained and abs(count - self._learnt) < worth):
             return False
         self._train(list(self._samples.values())[-MEMORY:])
         self._learnt = count
@@ -98,42 +98,27 @@ class CostModel:
         """A score for each program, the higher the faster; only the order means anything."""
         if not features or not self.trained:
             return np.zeros(len(features))
-        data = self._matrix(np.concatenate(features))
-        return _sums(self._booster.predict(data, output_margin=True), _starts(features))
+        scores = self._booster.predict(_matrix(features), output_margin=True)
+        return _sums(scores, [len(rows) for rows in features])
 
     def save(self) -> None:
-        """Keep the model for the next run; one that cannot be written is only told of."""
+        """Keep the model for the next run; one that cannot be written costs a warning only."""
         if self._path is None or not self.trained:
             return
         self._booster.set_attr(programs=str(self._learnt))
-        draft = self._path.with_suffix(f".{os.getpid()}.tmp")
+        model = bytes(self._booster.save_raw("ubj"))
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            draft.write_bytes(_sealed(bytes(self._booster.save_raw("ubj"))))
-            draft.replace(self._path)
+            write_whole(self._path, model + hashlib.sha256(model).digest())
         except OSError as error:
             self._warn(f"{self._path}: the cost model is not kept: {error.strerror}")
-            with suppress(OSError):
-                draft.unlink()
-
-    @property
-    def _worth(self) -> int:
-        return min(MOST, max(1, int(self._learnt * SHARE)))
 
     def _train(self, samples: Sequence[_Sample]) -> None:
         import xgboost
 
-        labels = _labels(samples)
         features = [sample.features for sample in samples]
-        data = self._matrix(np.concatenate(features))
-        loss = _loss(labels, features)
-        self._booster = xgboost.train(_PARAMETERS, data, ROUNDS, obj=loss)
-
-    @staticmethod
-    def _matrix(rows: np.ndarray) -> Any:
-        import xgboost
-
-        return xgboost.DMatrix(rows, nthread=1)
+        loss = _loss(_labels(samples), [len(rows) for rows in features])
+        self._booster = xgboost.train(_PARAMETERS, _matrix(features), ROUNDS, obj=loss)
 
     def _load(self) -> None:
         if self._path is None or not self._path.exists():
@@ -144,28 +129,29 @@ class CostModel:
             booster = xgboost.Booster(_PARAMETERS)
             booster.load_model(bytearray(_unsealed(self._path.read_bytes())))
             learnt = int(booster.attr("programs") or 0)
-            booster.predict(self._matrix(np.zeros((1, LENGTH))))
+            booster.predict(_matrix([np.zeros((1, LENGTH))]))
         except (OSError, ValueError, xgboost.core.XGBoostError):
             self._warn(f"{self._path}: the cost model is damaged; it is made anew")
             return
         self._booster, self._learnt = booster, learnt
 
 
-def _sealed(model: bytes) -> bytes:
-    """With its SHA-256 behind it: XGBoost's reader crashes the process on damaged bytes."""
-    return model + hashlib.sha256(model).digest()
-
-
 def _unsealed(data: bytes) -> bytes:
+    """Without the SHA-256 behind it: XGBoost's reader crashes the process on damaged bytes."""
     model, seal = data[:-_SEAL], data[-_SEAL:]
     if hashlib.sha256(model).digest() != seal:
         raise ValueError("the model is not as it was written")
     return model
 
 
-def _labels(samples: Iterable[_Sample]) -> np.ndarray:
+def _matrix(features: Sequence[np.ndarray]) -> Any:
+    import xgboost
+
+    return xgboost.DMatrix(np.concatenate(features), nthread=1)
+
+
+def _labels(samples: Sequence[_Sample]) -> np.ndarray:
     """Best latency of the task over the program's own; 0 for failures."""
-    samples = list(samples)
     best: dict[str, float] = {}
     for sample in samples:
         best[sample.task] = min(sample.latency, best.get(sample.task, np.inf))
@@ -174,29 +160,23 @@ def _labels(samples: Iterable[_Sample]) -> np.ndarray:
 
 
 def _loss(
-    labels: np.ndarray, features: Sequence[np.ndarray]
+    labels: np.ndarray, lengths: Sequence[int]
 ) -> Callable[[np.ndarray, Any], tuple[np.ndarray, np.ndarray]]:
     """Gradient and curvature of the weighted squared error of sums, a row a statement.
 
-    All statements of a program step at once: its curvature is that of the whole sum, so that
-    together they do not overshoot.
+    lengths: statements of each program. All of them step at once: their curvature is that of the
+    whole sum, so that together they do not overshoot.
     """
-    starts = _starts(features)
-    lengths = np.array([len(rows) for rows in features])
     weights = np.maximum(labels, LEAST_WEIGHT)
     curvature = np.repeat(weights * lengths, lengths)
 
     def loss(scores: np.ndarray, data: Any) -> tuple[np.ndarray, np.ndarray]:
-        error = weights * (_sums(scores, starts) - labels)
+        error = weights * (_sums(scores, lengths) - labels)
         return np.repeat(error, lengths), curvature
 
     return loss
 
 
-def _starts(features: Sequence[np.ndarray]) -> np.ndarray:
-    """Index of each program's first row."""
-    return np.cumsum([0, *(len(rows) for rows in features[:-1])])
-
-
-def _sums(scores: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    return np.add.reduceat(scores.astype(np.float64), starts)
+def _sums(scores: np.ndarray, lengths: Sequence[int]) -> np.ndarray:
+    """Of the statements' scores, a sum for each program."""
+    return np.add.reduceat(scores.astype(np.float64), np.cumsum([0, *lengths[:-1]]))

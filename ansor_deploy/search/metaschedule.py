@@ -1,7 +1,7 @@
 """TVM's MetaSchedule as a search: its rules, evolutionary search and cost model, our measuring.
 
-The peer that our own engine is measured against. Its database is a private one in memory: what
-it needs of the registry is committed to it at the start.
+Our own engine is compared with it. Its database is a private one in memory: what it needs of the
+registry is committed to it at the start.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from ..registry.record import Measurement
 from ..space import trace as traces
 from ..target import Target
 
-# As MetaSchedule sets them itself: a round evolves 64 candidates, which are handed out in our
-# smaller batches, and is learnt from when the last of them was measured.
+# MetaSchedule's own defaults. A round evolves 64 candidates, which are proposed in our smaller
+# batches; it learns from them once the last was measured.
 POPULATION = 512
 GENERATIONS = 4
 UNMEASURED = 50
@@ -42,16 +42,20 @@ class MetaScheduleSearch:
         self._candidates: dict[str, Any] = {}
         self._outcomes: list[Outcome] = []
         self._seen: set[str] = set()
-        self._started = False
         # Programs of other searches may be packed already: its own layout rewriting, applied to
         # them again, would fail.
         own = [m for m in known if m.provenance.search == "metaschedule"]
         self._learn([(m.trace, m.seconds) for m in own])
+        self._strategy.pre_tuning(
+            max_trials=1 << 20,
+            num_trials_per_iter=ROUND,
+            design_spaces=self._context.space_generator.generate_design_space(task.mod),
+            database=self._database,
+            cost_model=self._model,
+        )
 
     def propose(self, count: int) -> list[str]:
         """Up to `count` traces not proposed before; empty when the space is exhausted."""
-        if not self._started:
-            self._start()
         if not self._queue:
             self._end_round()
             self._queue = self._next_round()
@@ -80,16 +84,6 @@ class MetaScheduleSearch:
         self._learn([(outcome.trace, outcome.seconds) for outcome in ours])
         self._candidates = {}
 
-    def _start(self) -> None:
-        self._strategy.pre_tuning(
-            max_trials=1 << 20,
-            num_trials_per_iter=ROUND,
-            design_spaces=self._context.space_generator.generate_design_space(self._task.mod),
-            database=self._database,
-            cost_model=self._model,
-        )
-        self._started = True
-
     def _learn(self, measured: Sequence[tuple[str, tuple[float, ...]]]) -> None:
         candidates, results = [], []
         for text, seconds in measured:
@@ -102,18 +96,15 @@ class MetaScheduleSearch:
             self._database.commit_tuning_record(
                 ms.database.TuningRecord(sch.trace, self._workload, run_secs)
             )
-            candidates.append(ms.MeasureCandidate(sch, _arguments(sch)))
+            arguments = ms.arg_info.ArgInfo.from_entry_func(sch.mod, remove_preproc=True)
+            candidates.append(ms.MeasureCandidate(sch, arguments))
             results.append(ms.runner.RunnerResult(run_secs, None))
         if candidates:
             self._model.update(self._context, candidates, results)
 
 
-def _arguments(sch: Any) -> Any:
-    return ms.arg_info.ArgInfo.from_entry_func(sch.mod, remove_preproc=True)
-
-
 def _frames() -> list[inspect.FrameInfo]:
-    """As `inspect.stack`, without reading the source around every frame."""
+    """What `inspect.stack` returns, without reading the source around every frame."""
     found, frame = [], inspect.currentframe()
     while frame is not None:
         code = frame.f_code

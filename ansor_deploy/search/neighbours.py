@@ -2,8 +2,8 @@
 
 A family is what remains of a program when every number is masked: the same operators, fused in
 the same way, with the same dtypes and layouts. What was found for one size says much about the
-next; `refit` carries it over. How near two of a family are is told from their canonical texts:
-nothing is parsed, and no compiler is loaded.
+next; `refit` carries it over. The canonical texts alone say how near two of a family are: nothing
+is parsed, and no compiler is loaded.
 """
 
 from __future__ import annotations
@@ -63,19 +63,20 @@ def nearest(
 ) -> dict[TaskKey, list[Neighbour]]:
     """The nearest neighbours of each task that has any, nearest first.
 
-    tvm: version that made their records; traces of others need not replay.
+    wanted: tasks of one target. tvm: version that made the neighbours' records; traces of others
+    need not replay.
     """
     families = defaultdict(list)
-    for target in {key.target for key in wanted}:
-        asked = {work.family for key, work in wanted.items() if key.target == target}
-        for workload in registry.relatives(sorted(asked), target, tvm):
-            families[target, workload.family].append(workload)
-    found = {}
-    for key, workload in wanted.items():
-        near = _nearest(workload, families[key.target, workload.family])
-        if near:
-            found[key] = [_with_traces(one, key.target, registry, tvm) for one in near]
-    return found
+    asked = sorted({workload.family for workload in wanted.values()})
+    target = next((key.target for key in wanted), "")
+    for workload in registry.relatives(asked, target, tvm):
+        families[workload.family].append(workload)
+    found = {key: _nearest(workload, families[workload.family]) for key, workload in wanted.items()}
+    return {
+        key: [_with_traces(one, target, registry, tvm) for one in near]
+        for key, near in found.items()
+        if near
+    }
 
 
 def distance(one: Workload, other: Workload) -> float:

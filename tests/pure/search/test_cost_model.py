@@ -113,25 +113,25 @@ def test_a_kept_model_is_not_taught_the_same_again(tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "text", "flipped"])
-def test_a_damaged_model_is_told_of_and_made_anew(tmp_path, damage):
-    path, told = tmp_path / "target.ubj", []
+def test_a_damaged_model_costs_a_warning_and_is_made_anew(tmp_path, damage):
+    path, warnings = tmp_path / "target.ubj", []
     taught(60, path=path).save()
     whole = path.read_bytes()
     flipped = whole[:99] + bytes([whole[99] ^ 1]) + whole[100:]
     half = whole[: len(whole) // 2]
     damaged = {"cut": half, "empty": b"", "text": b"no model", "flipped": flipped}
     path.write_bytes(damaged[damage])
-    model = CostModel(path, told.append)
+    model = CostModel(path, warnings.append)
     assert not model.trained
-    assert len(told) == 1
-    assert str(path) in told[0]
+    assert len(warnings) == 1
+    assert str(path) in warnings[0]
 
 
-def test_a_model_that_cannot_be_kept_is_told_of(tmp_path):
+def test_a_model_that_cannot_be_kept_costs_a_warning(tmp_path):
     (tmp_path / "file").touch()
-    told = []
-    taught(60, path=tmp_path / "file" / "target.ubj", warn=told.append).save()
-    assert any("is not kept" in message for message in told)
+    warnings = []
+    taught(60, path=tmp_path / "file" / "target.ubj", warn=warnings.append).save()
+    assert any("is not kept" in message for message in warnings)
 
 
 def test_features_survive_the_registry():

@@ -1,4 +1,4 @@
-"""Which programs are near which, told from texts and the registry alone."""
+"""Which programs are near which, by texts and the registry alone."""
 
 import math
 from dataclasses import replace
@@ -157,9 +157,9 @@ def test_a_miss_with_a_neighbour_is_near(registry):
     found = {row.task.name: row.status for row in made.rows}
     assert found == {"task 0": "near", "task 1": "hit", "task 2": "miss"}
     assert made.trials == 2 * Budget().per_task
-    told = made.to_json()
-    assert [told[name] for name in ("hits", "near", "misses", "skipped")] == [1, 1, 1, 0]
-    by_name = {row["name"]: row["neighbours"] for row in told["tasks"]}
+    data = made.to_json()
+    assert [data[name] for name in ("hits", "near", "misses", "skipped")] == [1, 1, 1, 0]
+    by_name = {row["name"]: row["neighbours"] for row in data["tasks"]}
     assert by_name["task 1"] == by_name["task 2"] == []
     (neighbour,) = by_name["task 0"]
     assert (neighbour["key"], neighbour["distance"]) == (conv(14, 32, 32).key, 1)
@@ -197,8 +197,8 @@ def test_the_words_say_which_and_how_far(registry):
     known(registry, conv(14, 32, 32))
     made = planned(registry, conv(14, 32, 64), conv(14, 8, 8, family="odd"))
     assert "0 reused, 1 near, 1 to tune, 0 skipped; 128 trials" in plan_summary(made)
-    (told,) = near_lines(made)
-    first, second = told.splitlines()
+    (text,) = near_lines(made)
+    first, second = text.splitlines()
     assert first == "task 0 1x14x14x32 3x3x32x64"
     assert second == "  is near 1x14x14x32 3x3x32x32, at 1.0"
     assert "near" not in plan_summary(planned(registry, conv(14, 8, 8, family="odd")))

@@ -39,7 +39,7 @@ def task():
 
 @pytest.fixture(scope="module")
 def proposed(task):
-    """A search without a past, its first two batches, and what was told of the first."""
+    """A search without a past, its first two batches, and outcomes of the first."""
     search = open_search("metaschedule", task, [], SearchContext(HOST, (), seed=0))
     first = search.propose(8)
     search.observe([outcome(number, text) for number, text in enumerate(first)])
@@ -119,7 +119,7 @@ def test_a_damaged_trace_among_the_known_is_passed_over(task):
     assert open_search("metaschedule", task, known, SearchContext(HOST, (), seed=2)).propose(2)
 
 
-def test_being_told_of_the_default_schedule_does_no_harm(task):
+def test_an_outcome_of_the_default_schedule_does_no_harm(task):
     search = open_search("metaschedule", task, [], SearchContext(HOST, (), seed=3))
     search.observe([Outcome(dump(default_schedule(task.mod, HOST).trace), SECONDS)])
     batch = search.propose(4)
