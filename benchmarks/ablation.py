@@ -27,12 +27,11 @@ import argparse
 import json
 import random
 import statistics
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 from ansor_deploy.measure.libraries import KEEP
 from ansor_deploy.measure.measurer import Measurer
@@ -40,10 +39,10 @@ from ansor_deploy.measure.outcome import Outcome
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.objectives import Latency
 from ansor_deploy.request import Budget
-from ansor_deploy.search import evolution
-from ansor_deploy.search.ansor import AnsorSearch
+from ansor_deploy.search import open_search
 from ansor_deploy.search.context import SearchContext
 from ansor_deploy.search.cost_model import CostModel
+from ansor_deploy.search.options import EvolutionOptions
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.space.sketch import derive
 from ansor_deploy.space.state import Guess
@@ -59,6 +58,9 @@ WARM_TASKS, WARM_PROGRAMS = 6, 24
 TURNS = 3  # measurements of each winner at the end
 Mean = Callable[[Sequence[float]], float]
 ENDLESS = Latency(patience=1 << 30)
+FULL = EvolutionOptions()
+RANDOM = EvolutionOptions(fresh=1.0, enough=sys.maxsize)
+NO_CROSSOVER = EvolutionOptions(crossed=0.0)
 
 
 class Ignorant(CostModel):
@@ -71,10 +73,10 @@ class Ignorant(CostModel):
 
 @dataclass(frozen=True)
 class Variant:
-    """without: rules left out. constants: of the evolution, changed."""
+    """without: rules left out. options: of the evolution. learns: whether the cost model does."""
 
     without: tuple[str, ...] = ()
-    constants: dict[str, Any] = field(default_factory=dict)
+    options: EvolutionOptions = FULL
     round_robin: bool = False
     warm: bool = True
     learns: bool = True
@@ -87,19 +89,18 @@ BEYOND_REGISTERS = (
     "reduction-factorisation",
     "row-fusion",
 )
-RANDOM = {"FRESH": 1.0, "worth_asking": lambda measured: False}
 VARIANTS = {
     "full": Variant(),
     "round-robin": Variant(round_robin=True),
-    "random": Variant(constants=RANDOM, learns=False),
+    "random": Variant(options=RANDOM, learns=False),
     "limited": Variant(without=BEYOND_REGISTERS),
-    "no-crossover": Variant(constants={"CROSSED": 0.0}),
+    "no-crossover": Variant(options=NO_CROSSOVER),
     "cold": Variant(warm=False),
     "no-register-tile": Variant(without=("register-tile",)),
     "no-register-tile-random": Variant(("register-tile",), RANDOM, learns=False),
-    "no-register-tile-no-crossover": Variant(("register-tile",), {"CROSSED": 0.0}),
+    "no-register-tile-no-crossover": Variant(("register-tile",), NO_CROSSOVER),
     "no-register-tile-cold": Variant(("register-tile",), warm=False),
-    "no-register-tile-cold-no-crossover": Variant(("register-tile",), {"CROSSED": 0.0}, warm=False),
+    "no-register-tile-cold-no-crossover": Variant(("register-tile",), NO_CROSSOVER, warm=False),
 }
 
 
@@ -141,7 +142,7 @@ def main() -> None:
                     variant = replace(variant, round_robin=True)
                 run = _run(variant, tasks, target, measurer, known, args.trials, seed)
                 runs[name].append([_held(run, at) for at in grid])
-                searching.tell(f"{name}, seed {seed}: {run[-1].trials} trials")
+                searching.progress(f"{name}, seed {seed}: {run[-1].trials} trials")
         seconds = _measured_again(tasks, runs, measurer)
     mean = statistics.geometric_mean if args.operators else _weighted_sum(tasks)
     what = ",".join(args.operators) or args.network
@@ -200,7 +201,7 @@ def _measured_again(
             for outcome in measurer.measure(task, traces):
                 times[outcome.trace].append(outcome.latency)
         seconds.update({(key, trace): statistics.median(times[trace]) for trace in traces})
-        searching.tell(f"{task.name}: {len(traces)} winners measured again")
+        searching.progress(f"{task.name}: {len(traces)} winners measured again")
     return seconds
 
 
@@ -243,30 +244,29 @@ def _run(
     budget = Budget(per_task=1 << 30, min_impact=0.0)
     standings = [Standing(task, task.roofline(target)) for task in tasks]
     scheduler = Scheduler(standings, budget, [0.0], ENDLESS, seed)
-    searches = {task.key.workload: AnsorSearch(task, [], context) for task in tasks}
+    searches = {task.key.workload: open_search("ansor", task, [], context) for task in tasks}
     spent, curve = 0, []
     best: dict[str, tuple[Outcome, ...]] = {}
-    with _changed(variant):
-        while spent < trials and (standing := _next(scheduler, variant)) is not None:
-            task = standing.task
-            if not standing.history:
-                traces = [_guess(task, context)]
-            else:
-                traces = searches[task.key.workload].propose(min(BATCH, trials - spent))
-            if not traces:
-                standing.ended = "exhausted"
-                continue
-            outcomes = measurer.measure(task, traces, best=standing.best)
-            searches[task.key.workload].observe(outcomes)
-            standing.observe(min(outcome.latency for outcome in outcomes), len(outcomes))
-            spent += len(outcomes)
-            key = task.key.workload
-            right = [outcome for outcome in outcomes if not outcome.error]
-            few = sorted([*best.get(key, ()), *right], key=lambda outcome: outcome.latency)[:KEEP]
-            best[key] = tuple(few)
-            if len(best) == len(tasks):
-                held = {k: tuple(one.trace for one in ones) for k, ones in best.items()}
-                curve.append(Winners(spent, held))
+    while spent < trials and (standing := _next(scheduler, variant)) is not None:
+        task = standing.task
+        if not standing.history:
+            traces = [_guess(task, context)]
+        else:
+            traces = searches[task.key.workload].propose(min(BATCH, trials - spent))
+        if not traces:
+            standing.ended = "exhausted"
+            continue
+        outcomes = measurer.measure(task, traces, best=standing.best)
+        searches[task.key.workload].observe(outcomes)
+        standing.observe(min(outcome.latency for outcome in outcomes), len(outcomes))
+        spent += len(outcomes)
+        key = task.key.workload
+        right = [outcome for outcome in outcomes if not outcome.error]
+        few = sorted([*best.get(key, ()), *right], key=lambda outcome: outcome.latency)[:KEEP]
+        best[key] = tuple(few)
+        if len(best) == len(tasks):
+            held = {k: tuple(one.trace for one in ones) for k, ones in best.items()}
+            curve.append(Winners(spent, held))
     return curve
 
 
@@ -293,16 +293,7 @@ def _context(
     for program in known if variant.warm else ():
         model.add(program.task, program.trace, program.latency, program.features)
     model.update()
-    return SearchContext(target, rules, seed, model)
-
-
-@contextmanager
-def _changed(variant: Variant) -> Iterator[None]:
-    """Meanwhile the evolution has the variant's constants."""
-    with ExitStack() as stack:
-        for name, value in variant.constants.items():
-            stack.enter_context(patch.object(evolution, name, value))
-        yield
+    return SearchContext(target, rules, seed, model, options=variant.options)
 
 
 def _held(run: Sequence[Winners], trials: int) -> Winners:

@@ -143,7 +143,7 @@ def measured_programs(
             for outcome, rows in zip(outcomes, features, strict=True)
             if rows is not None and not outcome.error
         ]
-        searching.tell(f"{number}/{len(tasks)} {task.name}: {len(pairs)} programs")
+        searching.progress(f"{number}/{len(tasks)} {task.name}: {len(pairs)} programs")
         best = min((outcome.latency for outcome, _ in pairs), default=0.0)
         for outcome, rows in pairs:
             throughput = best / outcome.latency

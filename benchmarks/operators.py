@@ -4,7 +4,7 @@
 
 Both searches get the same trials on the same task, built and timed by the same code, on two
 threads. At the end the best few of each are measured again, in turns, and the best medians are the
-times told: of many close candidates, the fastest single measurement is often a lucky one.
+times reported: of many close candidates, the fastest single measurement is often a lucky one.
 The limit is what this machine's arithmetic or its memory allows, whichever is longer; tensors
 that stay in a cache may be read faster than that. The median is of our first candidates, before
 anything was learnt. The JSON is written after each operator.
@@ -117,7 +117,7 @@ def _case(
         )
         best = runs[engine].best.latency * 1e3
         tried = len(runs[engine].outcomes)
-        searching.tell(f"{name}: {engine} {best:.4f} ms, {tried} trials")
+        searching.progress(f"{name}: {engine} {best:.4f} ms, {tried} trials")
     ours, theirs = runs["ansor"], runs["metaschedule"]
     ours_s, theirs_s = interleaved(task, [_finalists(ours), _finalists(theirs)], measurer)
     # The very first is the default schedule, no random candidate.

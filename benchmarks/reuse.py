@@ -11,7 +11,7 @@ that and what was measured of its relatives, as a build with the registry does. 
 look at the default schedule first; in the end that runs in turns with the best few in any case.
 
 So that chance has no say, all programs of a near task (at most --programs) are measured once, and
-the searches, under many seeds, are told what was measured then. What a search held best after so
+the searches, under many seeds, replay what was measured then. What a search held best after so
 many trials is a lucky timing, which is why a build lets the best few run in turns. The same is
 done here with the best of all: the trials counted are those after which a build would have shipped
 what is as fast as what the cold search ended with, but for what is a tie in turns.
@@ -77,8 +77,8 @@ class Shares:
     time: dict[str, float]
 
     def __str__(self) -> str:
-        told = [f"{n} {status} ({self.time[status]:.0%})" for status, n in self.tasks.items()]
-        return f"tasks (share of the time): {', '.join(told)}"
+        parts = [f"{n} {status} ({self.time[status]:.0%})" for status, n in self.tasks.items()]
+        return f"tasks (share of the time): {', '.join(parts)}"
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,8 @@ class Row:
     def __str__(self) -> str:
         counts = "".join(f"{self.trials[name] or '-':>6}" for name in SEARCHES)
         times = (self.default_ms, self.served_ms, *(self.ms[name] for name in SEARCHES))
-        told = "".join(f"{ms:9.4f}" for ms in times)
-        return f"{self.task[:30]:30}{self.distance:6.1f}{counts}{told}"
+        columns = "".join(f"{ms:9.4f}" for ms in times)
+        return f"{self.task[:30]:30}{self.distance:6.1f}{counts}{columns}"
 
 
 def main() -> None:
@@ -116,13 +116,13 @@ def main() -> None:
         networks = SMALL if args.small else VARIANTS
         for name in args.known if args.fill != 0 else ():
             result = tune([_saved(name, networks, folder)], request, QuietReport())
-            searching.tell(f"{name}: {result.trials} trials")
+            searching.progress(f"{name}: {result.trials} trials")
         planned = plan([_saved(args.new, networks, folder)], request, QuietReport())
         near = [row for row in planned.rows if row.status == "near"][: args.tasks]
         shares = _shares(planned)
         rows = _searched(near, target, registry, args)
     print(f"{args.new} after {', '.join(args.known)}: {shares}")
-    _tell(rows, args.trials)
+    _print(rows, args.trials)
     if args.json:
         found = {"new": args.new, "known": args.known, "trials": args.trials, **asdict(shares)}
         found["rows"] = [asdict(row) for row in rows]
@@ -183,7 +183,7 @@ def _searched(
                     for name in SEARCHES
                 }
                 rows.append(_row(row, seed, runs, found[row.task.workload.key]))
-                searching.tell(str(rows[-1]))
+                searching.progress(str(rows[-1]))
     return rows
 
 
@@ -197,7 +197,7 @@ def _spaces(near: Sequence[PlanRow], target: Target, args: argparse.Namespace) -
     with Measurer(target) as measurer:
         for task, some in zip(tasks, traces, strict=True):
             found[task.workload.key] = spaces.measured(task, some, measurer)
-            searching.tell(f"{task.name}: {len(some)} programs")
+            searching.progress(f"{task.name}: {len(some)} programs")
             if args.recorded:
                 spaces.save(args.recorded, found)
     return found
@@ -212,7 +212,7 @@ def _search(
     trials: int,
     seed: int,
 ) -> Sequence[Outcome]:
-    """As in a build: what its relatives tell, where it asks them, is the first look at a task."""
+    """A search as a build begins it: only one that knows relatives does without the default."""
     opener, blind = _opener(registry, name), name != "near"
     run = searching.search(opener, task, target, measurer, trials, seed, default_first=blind)
     return run.outcomes
@@ -236,11 +236,11 @@ def _opener(registry: Registry, name: str) -> searching.Opener:
 
 def _row(row: PlanRow, seed: int, runs: Mapping[str, Sequence[Outcome]], space: Space) -> Row:
     """Unmeasured programs, of a space that is larger than what was measured, are no trials."""
-    told = {name: [o for o in run if o.error != UNMEASURED] for name, run in runs.items()}
+    ran = {name: [o for o in run if o.error != UNMEASURED] for name, run in runs.items()}
     default, *_ = space.first
     best = {
         name: [1e3 * min(map(space.judged, moment)) for moment in _held(run, default)]
-        for name, run in told.items()
+        for name, run in ran.items()
     }
     goal = best["cold"][-1] * (1 + MARGIN)
     return Row(
@@ -276,7 +276,7 @@ def means(rows: Sequence[Row], trials: int) -> dict[str, float]:
     return {name: statistics.mean(row.trials[name] or trials for row in rows) for name in SEARCHES}
 
 
-def _tell(rows: Sequence[Row], trials: int) -> None:
+def _print(rows: Sequence[Row], trials: int) -> None:
     columns = "".join(f"{name:>6}" for name in SEARCHES) + f"{'default':>9}{'served':>9}"
     columns += "".join(f"{name + ' ms':>9}" for name in SEARCHES)
     print(f"{'task':30}{'apart':>6}{columns}")
@@ -285,8 +285,8 @@ def _tell(rows: Sequence[Row], trials: int) -> None:
     if not rows:
         return
     found = means(rows, trials)
-    told = ", ".join(f"{found[name]:.1f} {name}" for name in SEARCHES)
-    print(f"trials to what {trials} cold ones bring: {told}: {found['near'] / found['cold']:.2f}")
+    counts = ", ".join(f"{found[name]:.1f} {name}" for name in SEARCHES)
+    print(f"trials to what {trials} cold ones bring: {counts}: {found['near'] / found['cold']:.2f}")
     never = sum(row.trials["near"] is None for row in rows)
     print(f"of {len(rows)} searches with neighbours {never} never got there")
 

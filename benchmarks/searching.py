@@ -64,7 +64,7 @@ class Run:
 
 
 def opener(name: str) -> Opener:
-    """Opens the search called so."""
+    """A function that opens the search of that name."""
 
     def open_(task: Task, target: Target, known: Sequence[Measurement], seed: int) -> Search:
         return open_search(
@@ -86,7 +86,7 @@ def search(
 ) -> Run:
     """Spend the trials on a task, as `ansor_deploy.tune.queue` does.
 
-    default_first: the first trial is the default schedule, which the search is then told of.
+    default_first: the first trial is the default schedule, which the search then knows.
     """
     began, measuring = time.perf_counter(), 0.0
     outcomes: list[Outcome] = []
@@ -141,8 +141,8 @@ def measured_peak() -> Peak:
         return Peak(**json.loads(found.read_text()))
 
 
-def tell(line: str) -> None:
-    """Progress, on stderr."""
+def progress(line: str) -> None:
+    """Print a line of progress on stderr."""
     print(line, file=sys.stderr, flush=True)
 
 

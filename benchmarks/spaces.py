@@ -1,9 +1,8 @@
-"""All programs of a task, measured once: a search that is told of them has no luck with clocks."""
+"""All programs of a task, measured once: a search that replays them has no luck with clocks."""
 
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,12 +11,10 @@ from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.measure.outcome import Outcome
 from ansor_deploy.measure.replay import ReplayMeasurer
 from ansor_deploy.model.tasks import Task
-from ansor_deploy.search.cost_model import CostModel
-from ansor_deploy.search.evolution import Evolution
-from ansor_deploy.search.features import Extractor
+from ansor_deploy.search import open_search
+from ansor_deploy.search.context import SearchContext
 from ansor_deploy.space.default import default_schedule
 from ansor_deploy.space.rule import shipped_rules
-from ansor_deploy.space.sketch import derive
 from ansor_deploy.space.trace import dump
 from ansor_deploy.target import Target
 from ansor_deploy.tune.scheduler import BATCH
@@ -28,13 +25,13 @@ FAILED = -1.0
 
 @dataclass(frozen=True)
 class Space:
-    """Seconds of programs by trace. first: as a search is told. again: in turns, unless slow."""
+    """Seconds of programs by trace. first: what a search sees. again: in turns, unless slow."""
 
     first: dict[str, float]
     again: dict[str, float]
 
     def outcome(self, trace: str) -> Outcome:
-        """As it was measured."""
+        """What was measured of it first."""
         seconds = self.first[trace]
         return Outcome(trace, error="run") if seconds == FAILED else Outcome(trace, (seconds,))
 
@@ -46,20 +43,16 @@ class Space:
 
 def programs(task: Task, target: Target, most: int, seed: int) -> list[str]:
     """Traces of the task's programs, the default schedule's first; drawn where there are more."""
-    rng = random.Random(f"{seed} {task.key.workload}")  # noqa: S311 - no secret
-    sketches = derive(task.mod, target, shipped_rules(target.kind)).sketches
-    evolution = Evolution(sketches, Extractor(target), CostModel(), rng)
-    found = [dump(default_schedule(task.mod, target).trace)]
-    evolution.know(found[0])
-    while len(found) < most and (made := evolution.propose(min(BATCH, most - len(found)), [])):
-        for member in made:
-            evolution.know(member.trace)
-            found.append(member.trace)
-    return found
+    context = SearchContext(target, shipped_rules(target.kind), seed)
+    search = open_search("ansor", task, [], context)  # it observes nothing, and draws at random
+    found = {dump(default_schedule(task.mod, target).trace): None}
+    while len(found) < most and (made := search.propose(min(BATCH, most - len(found)))):
+        found.update(dict.fromkeys(made))
+    return list(found)
 
 
 def measured(task: Task, traces: Sequence[str], measurer: Measurer) -> Space:
-    """Every program by itself, as in a search, and then all that are not slow in turns."""
+    """Every program by itself, as in a search; then all that are not slow, in turns."""
     outcomes: list[Outcome] = []
     for start in range(0, len(traces), BATCH):
         best = min((outcome.latency for outcome in outcomes), default=float("inf"))
@@ -72,7 +65,7 @@ def measured(task: Task, traces: Sequence[str], measurer: Measurer) -> Space:
 
 
 def replayed(spaces: dict[str, Space]) -> ReplayMeasurer:
-    """Answers as was measured. spaces: by the tasks' workload keys."""
+    """A measurer that answers with what was measured. spaces: by the tasks' workload keys."""
     return ReplayMeasurer(
         (workload, space.outcome(trace))
         for workload, space in spaces.items()

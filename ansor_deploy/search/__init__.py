@@ -27,6 +27,14 @@ class Search(Protocol):
 SEARCHES = ("ansor", "metaschedule")
 
 
+def has_first_guess(name: str, task: Task, context: SearchContext) -> bool:
+    """Whether a search knows which program of a task to measure first, before any was measured.
+
+    Otherwise that is best the default schedule.
+    """
+    return name == "ansor" and bool(context.experiences(task))
+
+
 def open_search(
     name: str, task: Task, known: Sequence[Measurement], context: SearchContext
 ) -> Search:

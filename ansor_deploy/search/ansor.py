@@ -1,109 +1,212 @@
-"""Our own search: sketches from the rules, evolved under a learned cost model."""
+"""Our own search: sketches from the rules, evolved under a learned cost model (Ansor, section 5).
+
+Thousands of genomes are bred cheaply (`evolution`); a few for each trial become programs, whose
+features the cost model ranks. The best of them are measured, and a few at random, so that the
+models learn of more than they already believe. A sketch whose first programs were unlucky has
+bred none of its own kind and would never be seen again; therefore each gets its share until it
+has had its look.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from itertools import zip_longest
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice, zip_longest
+from typing import TYPE_CHECKING, Any
 
-from ..measure.outcome import UNMEASURED
+import numpy as np
+
+from .._tvm import structural_hash
+from ..measure.outcome import UNMEASURED, Outcome
 from ..space.sketch import derive
-from .evolution import Evolution, Measured, Member
-from .experience import choices
+from ..space.state import Random
+from ..space.trace import dump
+from .evolution import Evolution
 from .features import decode
-from .genome import recover
+from .genome import Genome, build, recover
 from .refit import refit
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from ..measure.outcome import Outcome
     from ..model.tasks import Task
     from ..registry.record import Measurement
+    from ..space.sketch import Candidate as Program
     from .context import SearchContext
 
 # Measurements of a task that nobody has searched: its default schedule, and one of a neighbour.
 UNSEARCHED = 2
-# Programs of earlier runs that are taken up again, the fastest first; each takes some 10 ms.
-RECOVERED = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A program that may be measured. made: a `tvm.s_tir.schedule.Trace`; features: [stores, 164].
+
+    The features are None where the program cannot be lowered.
+    """
+
+    genome: Genome
+    made: Any = field(repr=False)
+    features: np.ndarray | None = field(repr=False)
+
+    @cached_property
+    def trace(self) -> str:
+        """As text. It takes longer than to rank the program: only what is measured needs it."""
+        return dump(self.made)
 
 
 class AnsorSearch:
     """The search of one task. known: what was measured of it before, in this run or another.
 
-    A task that was not searched before starts with its neighbours' schedules, made to fit. The
-    same seed proposes the same programs, given the same measurements and neighbours.
+    A later run goes on where the last one ended. A task that was not searched before starts with
+    its neighbours' schedules, made to fit. The same seed proposes the same programs, given the
+    same measurements and neighbours.
     """
 
     def __init__(self, task: Task, known: Sequence[Measurement], context: SearchContext) -> None:
-        self._task, self._context = task, context
+        self._task, self._context, self._options = task, context, context.options
         derivation = derive(task.mod, context.target, context.rules)
-        self._sketches = derivation.sketches
         for fault in derivation.faults:
             context.warn(f"{task.name}: {fault}")
-        # A later run goes on where this one was, instead of repeating it.
-        rng = random.Random(f"{context.seed} {task.key.workload} {len(known)}")  # noqa: S311
-        text, others = task.workload.text, context.known(task)
-        self._evolution = Evolution(
-            self._sketches, context.extract, context.model, rng, text, others
-        )
-        self._measured: list[Measured] = []
-        self._pending: dict[str, Member] = {}
-        for measurement in known:
-            self._evolution.know(measurement.trace)
-        for measurement in sorted(known, key=lambda one: one.latency)[:RECOVERED]:
-            self._recover(measurement)
+        self._sketches = derivation.sketches
+        self._rng = random.Random(f"{context.seed} {task.key.workload} {len(known)}")  # noqa: S311
+        self._evolution = Evolution(self._sketches, task, context, self._rng)
+        # Traces that are not to be proposed any more; their candidates until they are measured.
+        self._known: dict[str, Candidate | None] = dict.fromkeys(one.trace for one in known)
+        self._programs: set[int] = set()  # structural hashes of all candidates there ever were
+        self._population: list[Candidate] = []  # not measured yet: a later model may want them
+        self._recover(sorted(known, key=lambda one: one.latency)[: self._options.recovered])
         self._seeds = self._refitted() if len(known) <= UNSEARCHED else []
-        if others:  # they rank the seeds beside all others
-            self._evolution.consider(self._seeds)
-            self._seeds = []
-        context.model.update()
 
     def propose(self, count: int) -> list[str]:
         """Up to `count` traces not proposed before; empty when the space is exhausted."""
-        members, self._seeds = self._seeds[:count], self._seeds[count:]
-        members += self._evolution.propose(count - len(members), self._measured)
-        for member in members:
-            self._evolution.know(member.trace)
-            self._pending[member.trace] = member
-            made = choices(self._sketches[member.genome.sketch], member.genome.decisions)
-            self._context.remember(self._task, member.trace, member.features, made)
-        return [member.trace for member in members]
+        seeds, self._seeds = self._seeds, []
+        parents = [*self._evolution.fastest(), *(seed.genome for seed in seeds)]
+        chosen: list[Candidate] = []
+        if self._evolution.ranks:
+            self._population = [*seeds, *self._population]
+        else:  # nothing compares the neighbours' schedules with others: they come first
+            chosen, self._seeds = seeds[:count], seeds[count:]
+        looks = self._look(int((count - len(chosen)) * self._options.looking))
+        chosen += [*self._evolve(parents, count - len(chosen) - len(looks)), *looks]
+        for one in chosen:
+            self._known[one.trace] = one
+            made = self._evolution.choices(one.genome)
+            self._context.remember(self._task, one.trace, one.features, made)
+        return [one.trace for one in chosen]
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:
         """Learn what the last proposals came to; what was not proposed here teaches nothing."""
         for outcome in outcomes:
-            member = self._pending.pop(outcome.trace, None)
-            if member is None or outcome.error == UNMEASURED:
+            candidate = self._known.get(outcome.trace)
+            if candidate is None or outcome.error == UNMEASURED:
                 continue
-            self._measured.append(Measured(member.genome, outcome.latency))
-            if member.features is not None:
-                self._learn(outcome.trace, outcome.latency, member.features)
+            self._known[outcome.trace] = None
+            self._evolution.add(candidate.genome, outcome.latency)
+            if candidate.features is not None:
+                workload, trace = self._task.key.workload, outcome.trace
+                self._context.model.add(workload, trace, outcome.latency, candidate.features)
+        self._evolution.update()
         self._context.model.update()
 
-    def _refitted(self) -> list[Member]:
-        """The neighbours' schedules as programs of this task, the best of each first."""
+    def _recover(self, measured: Sequence[Measurement]) -> None:
+        """Take up earlier runs' programs: not another search's, nor of rules that have changed."""
+        for one in measured:
+            for genome, sch in self._new([recover(self._sketches, one.trace)]):
+                features = decode(one.features or b"")
+                if features is None:
+                    (features,) = self._context.extract([sch])
+                self._known[one.trace] = Candidate(genome, sch.trace, features)
+        self.observe([Outcome(one.trace, one.seconds, one.error) for one in measured])
+
+    def _refitted(self) -> list[Candidate]:
+        """The neighbours' schedules as candidates of this task, the best of each first."""
         context = self._context
         neighbours = context.neighbours(self._task)
-        found = [
-            list(refit(self._sketches, one, context.target, context.rules)) for one in neighbours
+        found = [refit(self._sketches, one, context.target, context.rules) for one in neighbours]
+        ranked = (one for rank in zip_longest(*found) for one in rank)
+        return self._unmeasured(self._candidates(ranked))
+
+    def _evolve(self, parents: Sequence[Genome], count: int) -> list[Candidate]:
+        """Breed, rank, make, rank, pick: up to `count` candidates."""
+        if count < 1:
+            return []
+        learnt, options = self._context.model.trained, self._options
+        generations = options.generations if learnt else 1
+        wanted = max(1, count * options.programs // generations) if learnt else count
+        population = self._ranked(self._population)
+        for _ in range(generations):
+            promising = [one.genome for one in population[: len(population) // 4]]
+            genomes = self._evolution.breed([*parents, *promising])
+            population = self._ranked([*population, *self._made(genomes, wanted)])
+        return self._pick(population, count, round(count * options.epsilon) if learnt else 0)
+
+    def _pick(self, ranked: Sequence[Candidate], count: int, lucky: int) -> list[Candidate]:
+        """The first of the ranked and some at random; the others wait for the next batch."""
+        chosen = self._unmeasured(ranked, count - lucky)
+        rest = [one for one in ranked if one not in chosen]
+        chosen += self._unmeasured(self._rng.sample(rest, len(rest)), count - len(chosen))
+        left = [one for one in rest if one not in chosen]
+        self._population = left[: self._options.population]
+        return chosen
+
+    def _look(self, count: int) -> list[Candidate]:
+        """The most promising of the sketch that was measured least, until each had its look.
+
+        Bred and ranked among themselves: beside the others' they would not be chosen.
+        """
+        sketch = self._evolution.neglected() if self._evolution.ranks else None
+        if sketch is None:
+            return []
+        genomes = self._evolution.breed(self._evolution.fastest(sketch), sketch)
+        ranked = self._ranked(self._made(genomes, count * self._options.programs))
+        return self._unmeasured(ranked, count)
+
+    def _ranked(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """The most promising first, by the cost model and by their decisions.
+
+        The two err differently: their sum errs less. What cannot be lowered comes last.
+        """
+        lowered = [one.features for one in candidates if one.features is not None]
+        predicted = iter(self._context.model.predict(lowered))
+        known = [-np.inf if one.features is None else next(predicted) for one in candidates]
+        scores = np.array(known) + self._evolution.scores([one.genome for one in candidates])
+        return [candidates[at] for at in np.argsort(-scores, kind="stable")]
+
+    def _unmeasured(
+        self, candidates: Iterable[Candidate], count: int | None = None
+    ) -> list[Candidate]:
+        """The first `count` that nobody has measured."""
+        return list(islice((one for one in candidates if one.trace not in self._known), count))
+
+    def _made(self, genomes: Sequence[Genome], wanted: int) -> list[Candidate]:
+        """Candidates of the first genomes whose programs can be built, and are new."""
+        return self._candidates(map(self._build, genomes[: 2 * wanted]), wanted)
+
+    def _build(self, genome: Genome) -> tuple[Genome, Program] | None:
+        """Its program, and what it decided in the end: rules may ask anew."""
+        self._evolution.exclude(genome)
+        program = build(self._sketches, genome, Random(self._rng))
+        return (Genome(genome.sketch, program.decisions), program) if program else None
+
+    def _candidates(
+        self, programs: Iterable[tuple[Genome, Program] | None], most: int | None = None
+    ) -> list[Candidate]:
+        """Candidates of the first programs that are new."""
+        new = list(islice(self._new(programs), most))
+        features = self._context.extract([sch for _, sch in new])
+        return [
+            Candidate(genome, sch.trace, rows)
+            for (genome, sch), rows in zip(new, features, strict=True)
         ]
-        ranked = (made for rank in zip_longest(*found) for made in rank if made)
-        return self._evolution.adopt((genome, candidate.sch) for genome, candidate in ranked)
 
-    def _recover(self, measurement: Measurement) -> None:
-        found = recover(self._sketches, measurement.trace)
-        if found is None:  # another search's, or of rules that have changed since
-            return
-        genome, candidate = found
-        self._evolution.know(measurement.trace, genome, candidate.sch)
-        self._measured.append(Measured(genome, measurement.latency))
-        features = decode(measurement.features) if measurement.features else None
-        if features is None:
-            (features,) = self._context.extract([candidate.sch])
-        if features is not None:
-            self._learn(measurement.trace, measurement.latency, features)
-
-    def _learn(self, trace: str, latency: float, features: np.ndarray) -> None:
-        self._context.model.add(self._task.key.workload, trace, latency, features)
+    def _new(
+        self, programs: Iterable[tuple[Genome, Program] | None]
+    ) -> Iterator[tuple[Genome, Any]]:
+        """Genomes and schedules of the programs that were none yet; from now on they are."""
+        for genome, program in filter(None, programs):
+            self._evolution.exclude(genome)
+            code = structural_hash(program.sch.mod)
+            if code not in self._programs:
+                self._programs.add(code)
+                yield genome, program.sch

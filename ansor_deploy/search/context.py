@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .._tvm import VERSION
 from ..space.trace import replay
 from .cost_model import CostModel
-from .experience import Choice, Experience, experiences
-from .features import Extractor, decode, encode
+from .experience import Experience, experiences
+from .features import Choice, Extractor, decode, encode
 from .neighbours import Neighbour, nearest
-from .surrogate import worth_asking
+from .options import EvolutionOptions
+from .surrogate import can_rank
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,34 +26,42 @@ if TYPE_CHECKING:
     from ..target import Target
 
 
+@dataclass
 class SearchContext:
     """Shared by the searches of all tasks of a run, on one target.
 
-    seed: of every random choice. model: by default a new one, that nothing keeps. warn: is told of
-    rules that had to be left out. neighbours: of a task, nearest first; by default it has none.
-    relatives: what was measured of others of a workload's operator; by default nothing.
+    seed: of every random choice. model: by default a new one, that nothing keeps. warn: called
+    with a sentence for each rule that had to be left out. neighbours: of a task, nearest first; by
+    default none. relatives: what was measured of others of a workload's operator; by default
+    nothing. options: how programs are evolved.
     """
 
-    def __init__(
-        self,
-        target: Target,
-        rules: Sequence[Rule],
-        seed: int = 0,
-        model: CostModel | None = None,
-        warn: Callable[[str], None] = lambda message: None,
-        neighbours: Callable[[Task], Sequence[Neighbour]] = lambda task: (),
-        relatives: Callable[[Workload], Sequence[Experience]] = lambda workload: (),
-    ) -> None:
-        self.warn, self.neighbours, self.relatives = warn, neighbours, relatives
-        self.target, self.rules, self.seed = target, tuple(rules), seed
-        self.model = model or CostModel()
-        self.extract = Extractor(target)
-        self._features: dict[tuple[str, str], bytes] = {}
+    target: Target
+    rules: Sequence[Rule]
+    seed: int = 0
+    model: CostModel = field(default_factory=CostModel)
+    warn: Callable[[str], None] = lambda message: None
+    neighbours: Callable[[Task], Sequence[Neighbour]] = lambda task: ()
+    relatives: Callable[[Workload], Sequence[Experience]] = lambda workload: ()
+    options: EvolutionOptions = field(default_factory=EvolutionOptions)
 
-    def known(self, task: Task) -> Sequence[Experience]:
-        """What its relatives teach, so that a search need not begin with the default schedule."""
-        relatives = self.relatives(task.workload)
-        return relatives if worth_asking(relatives) else ()
+    def __post_init__(self) -> None:
+        self.extract = Extractor(self.target)
+        self._features: dict[tuple[str, str], bytes] = {}
+        self._experiences: dict[str, Sequence[Experience]] = {}
+
+    def experiences(self, task: Task) -> Sequence[Experience]:
+        """What was measured of others of the task's operator; nothing where that is too little.
+
+        Looked up until it is enough, since a run measures more and more.
+        """
+        key = task.key.workload
+        if key not in self._experiences:
+            found = self.relatives(task.workload)
+            if not can_rank(found, self.options.enough):
+                return ()
+            self._experiences[key] = found
+        return self._experiences[key]
 
     def remember(
         self, task: Task, trace: str, features: np.ndarray | None, made: Sequence[Choice]
@@ -84,11 +94,10 @@ def open_context(
     Neighbours are looked up when they are asked for, in the registry as it then is.
     """
     model = CostModel(model_path(registry.path, target), warn)
-    for measurement in registry.measurements(target.fingerprint):
-        rows = decode(measurement.features) if measurement.features else None
+    for one in registry.measurements(target.fingerprint):
+        rows = decode(one.features or b"")
         if rows is not None:
-            workload = measurement.key.workload
-            model.add(workload, measurement.trace, measurement.latency, rows)
+            model.add(one.key.workload, one.trace, one.latency, rows)
     model.update()
 
     def neighbours(task: Task) -> Sequence[Neighbour]:

@@ -1,9 +1,9 @@
-"""What programs of a task came to, in words that mean the same for tasks of other sizes.
+"""What the programs of a task came to, in names that mean the same for tasks of other sizes.
 
 A register tile, an order of loops, a producer's place are good or bad for reasons that do not
-stop at one size. Every program is therefore told by what was decided for it and by the sizes of
-its anchor block, so that a search can learn from all tasks of an operator before it has measured
-anything of its own.
+stop at one size. Every program is therefore described by what was decided for it and by the sizes
+of its anchor block, so that a search can learn from all tasks of an operator before it has
+measured anything of its own.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ..registry.keys import TaskKey
-from .features import decode_choices
+from .features import Choice, decode_choices
 from .neighbours import Block, anchor
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 RELATIVES = 64  # workloads of the same operator that a search learns from
 
-Choice = tuple[str, Any]  # what was asked, and what the answer means: JSON either way
 Row = dict[str, float]  # numbers of one program, by name
 
 
@@ -34,8 +34,13 @@ Row = dict[str, float]  # numbers of one program, by name
 class Experience:
     """Programs of one workload. latencies: seconds, infinite for failures."""
 
-    rows: Sequence[Row] = field(repr=False)
-    latencies: Sequence[float] = field(repr=False)
+    rows: list[Row] = field(repr=False)
+    latencies: list[float] = field(repr=False)
+
+    @property
+    def best(self) -> float:
+        """The least of the latencies; infinite where there is none."""
+        return min(self.latencies, default=math.inf)
 
 
 def choices(sketch: Sketch, decisions: Iterable[Decision]) -> list[Choice]:
@@ -48,7 +53,7 @@ def row(made: Iterable[Choice], block: Block) -> Row:
     """A program's numbers; those of sizes are logarithms to the base 2.
 
     block: the workload's anchor. A choice among tuples is one of sizes along that block's axes:
-    how often each fits into its axis is told as well.
+    how often each fits into its axis counts as well.
     """
     found = {f"extent {at}": _log(extent) for at, extent in enumerate(block.extents)}
     found |= {f"window {at}": _log(size) for at, size in enumerate(block.window)}
@@ -63,30 +68,29 @@ def row(made: Iterable[Choice], block: Block) -> Row:
 
 
 def experiences(registry: Registry, target: str) -> Callable[[Workload], list[Experience]]:
-    """Tells of a workload what was measured of others of its operator. target: a fingerprint."""
-    read: dict[tuple[TaskKey, int], Experience] = {}  # anew where more was measured since
+    """A function that returns, for a workload, what was measured of others of its operator.
+
+    target: a fingerprint.
+    """
+
+    @cache
+    def read(key: TaskKey, text: str, trials: int) -> Experience:
+        """What a key has; read anew where it has more trials since."""
+        found, block = Experience([], []), anchor(text)
+        for measurement in registry.measurements(key.target, key):
+            if made := decode_choices(measurement.features or b""):
+                found.rows.append(row(made, block))
+                found.latencies.append(measurement.latency)
+        return found
 
     def relatives(workload: Workload) -> list[Experience]:
         alike = registry.alike(workload, target, RELATIVES)
-        keys = [TaskKey(workload.key, target) for workload in alike]
-        trials = registry.trials(keys)
-        for key, other in zip(keys, alike, strict=True):
-            if (key, trials[key]) not in read:
-                read[key, trials[key]] = _experience(key, other.text, registry)
-        found = [read[key, trials[key]] for key in keys]
+        texts = {TaskKey(other.key, target): other.text for other in alike}
+        trials = registry.trials(texts)
+        found = [read(key, text, trials[key]) for key, text in texts.items()]
         return [one for one in found if len(one.rows) > 1]
 
     return relatives
-
-
-def _experience(key: TaskKey, text: str, registry: Registry) -> Experience:
-    block = anchor(text)
-    measured = [
-        (made, measurement.latency)
-        for measurement in registry.measurements(key.target, key)
-        if measurement.features and (made := decode_choices(measurement.features))
-    ]
-    return Experience([row(made, block) for made, _ in measured], [time for _, time in measured])
 
 
 def _numbers(name: str, meaning: Any) -> Iterator[tuple[str, float]]:

@@ -17,7 +17,8 @@ import numpy as np
 
 if TYPE_CHECKING:
     from ..target import Target
-    from .experience import Choice
+
+Choice = tuple[str, Any]  # what was asked, and what the answer means: JSON either way
 
 LENGTH = 164
 _MOST = 1 << 16  # bytes of a program's choices; hundreds are usual
@@ -77,12 +78,12 @@ def decode(blob: bytes) -> np.ndarray | None:
 
 
 def decode_choices(blob: bytes) -> list[Choice]:
-    """What was decided, of an `encode`; empty where the bytes do not tell."""
+    """The choices of an `encode`; none where the bytes hold no such choices."""
     rows = zlib.decompressobj()
     try:
         rows.decompress(blob)
-        told = zlib.decompressobj().decompress(rows.unused_data, _MOST)
-        return [(str(kind), meaning) for kind, meaning in json.loads(told or "[]")]
+        text = zlib.decompressobj().decompress(rows.unused_data, _MOST)
+        return [(str(kind), meaning) for kind, meaning in json.loads(text or "[]")]
     except (zlib.error, ValueError, TypeError, RecursionError):
         return []
 

@@ -12,7 +12,7 @@ from .._tvm import VERSION
 from ..errors import DeviceError
 from ..measure.outcome import INFRASTRUCTURE
 from ..registry.record import Record, SearchEnd
-from ..search import Search, open_search
+from ..search import Search, has_first_guess, open_search
 from ..search.context import SearchContext, open_context
 from ..space.default import default_schedule
 from ..space.rule import rule_set, rule_set_digest
@@ -196,10 +196,10 @@ class Tuning:
             return []
 
     def _propose(self, standing: Standing, count: int) -> list[str]:
-        """One program first, a cheap look at every task: as its relatives tell, or the default."""
+        """One program first, a cheap look at every task: the search's own guess, or the default."""
         task, workload = standing.task, standing.task.key.workload
         if not standing.measured and not standing.history:
-            if self.request.search != "ansor" or not self.context.known(task):
+            if not has_first_guess(self.request.search, task, self.context):
                 return [self._default(task)]
             count = 1
         if workload not in self.searches:

@@ -1,4 +1,4 @@
-"""What programs came to, told so that a search of other sizes can learn from it."""
+"""What programs came to, described so that a search of other sizes can learn from it."""
 
 import json
 import math
@@ -12,33 +12,35 @@ from ansor_deploy.registry.store import Registry
 from ansor_deploy.search.experience import Experience, row
 from ansor_deploy.search.features import LENGTH, decode, decode_choices, encode
 from ansor_deploy.search.neighbours import Block
-from ansor_deploy.search.surrogate import ENOUGH, Surrogate, worth_asking
+from ansor_deploy.search.options import EvolutionOptions
+from ansor_deploy.search.surrogate import Surrogate, can_rank
 
+ENOUGH = EvolutionOptions().enough
 CONV = Block((1, 28, 28, 64, 3, 3, 32), (3, 3))
 FEATURES = np.ones((3, LENGTH), dtype=np.float32)
 MADE = [("rule register-tile/0", True), ("register", (1, 7, 2, 32)), ("location", "root")]
 
 
-# In words
+# In names and numbers
 
 
-def test_a_program_is_told_by_sizes_and_choices():
-    told = row(MADE, CONV)
-    assert told["extent 3"] == 6
-    assert told["window 0"] == pytest.approx(math.log2(3))
-    assert told["register 0 3"] == 5
-    assert told["register 0 times 1"] == pytest.approx(2)  # seven fit into 28 four times
-    assert told["register 0 size"] + told["register 0 count"] == pytest.approx(
+def test_a_program_is_described_by_sizes_and_choices():
+    found = row(MADE, CONV)
+    assert found["extent 3"] == 6
+    assert found["window 0"] == pytest.approx(math.log2(3))
+    assert found["register 0 3"] == 5
+    assert found["register 0 times 1"] == pytest.approx(2)  # seven fit into 28 four times
+    assert found["register 0 size"] + found["register 0 count"] == pytest.approx(
         math.log2(28**2 * 64)
     )
-    assert told["location 0 root"] == told["rule register-tile/0 0"] == 1
+    assert found["location 0 root"] == found["rule register-tile/0 0"] == 1
 
 
-def test_questions_of_a_kind_are_told_apart_by_their_order():
-    told = row([("tile", (4, 7)), ("tile", (2, 16)), ("unroll", 16), ("unroll", 0)], CONV)
-    assert (told["tile 0 0"], told["tile 1 1"]) == (2, 4)
-    assert (told["unroll 0"], told["unroll 1"]) == (4, -1)
-    assert not any("times" in name for name in told)
+def test_questions_of_a_kind_differ_by_their_order():
+    found = row([("tile", (4, 7)), ("tile", (2, 16)), ("unroll", 16), ("unroll", 0)], CONV)
+    assert (found["tile 0 0"], found["tile 1 1"]) == (2, 4)
+    assert (found["unroll 0"], found["unroll 1"]) == (4, -1)
+    assert not any("times" in name for name in found)
 
 
 @pytest.mark.parametrize("meaning", [None, {"a": 1}, 1.5, (1, "a"), (1,) * 9, ()])
@@ -56,7 +58,7 @@ def test_choices_are_kept_behind_the_features():
 @pytest.mark.parametrize(
     "tail", [b"nonsense", zlib.compress(b"[1]"), zlib.compress(b"{"), zlib.compress(b"[[1,2,3]]")]
 )
-def test_bytes_that_are_no_choices_tell_nothing(tail):
+def test_bytes_that_are_no_choices_decode_to_none(tail):
     blob = encode(FEATURES) + tail
     assert decode_choices(blob) == []
     assert np.array_equal(decode(blob), FEATURES)
@@ -76,12 +78,20 @@ def measured(channels, tiles=range(1, 33)):
 NOTHING = Experience([], [])
 
 
+def trained(own, others=()):
+    surrogate = Surrogate(others, ENOUGH)
+    for numbers, latency in zip(own.rows, own.latencies, strict=True):
+        surrogate.add(numbers, latency)
+    surrogate.update()
+    return surrogate
+
+
 def best_of(surrogate, experience):
     return int(np.argmax(surrogate.predict(experience.rows)))
 
 
 def test_it_ranks_the_programs_of_a_task_that_was_never_measured():
-    surrogate = Surrogate(NOTHING, [measured(size) for size in (16, 24, 32, 48, 96, 128)])
+    surrogate = trained(NOTHING, [measured(size) for size in (16, 24, 32, 48, 96, 128)])
     unseen = measured(64)
     order = np.argsort(-surrogate.predict(unseen.rows))
     assert min(unseen.latencies[at] for at in order[:3]) < 1.2e-3
@@ -90,26 +100,26 @@ def test_it_ranks_the_programs_of_a_task_that_was_never_measured():
 
 def test_it_learns_from_the_task_alone():
     own = measured(64)
-    assert own.latencies[best_of(Surrogate(own), own)] < 1.2e-3
+    assert own.latencies[best_of(trained(own), own)] < 1.2e-3
 
 
 def test_what_failed_is_ranked_behind_what_ran():
     own = measured(64)
     failed = [math.inf if at % 2 else time for at, time in enumerate(own.latencies)]
-    scores = Surrogate(Experience(own.rows, failed)).predict(own.rows)
+    scores = trained(Experience(own.rows, failed)).predict(own.rows)
     assert np.median(scores[0::2]) > np.median(scores[1::2])
 
 
 def test_a_task_of_which_all_failed_is_no_hindrance():
     own = Experience(measured(64).rows, [math.inf] * 32)
-    assert np.isfinite(Surrogate(own, [measured(32)]).predict(own.rows)).all()
+    assert np.isfinite(trained(own, [measured(32)]).predict(own.rows)).all()
 
 
 def test_a_few_programs_or_failures_are_not_enough():
     few = measured(64, range(1, ENOUGH))
-    assert not worth_asking([few, NOTHING])
-    assert worth_asking([few, measured(32, range(1, 3))])
-    assert not worth_asking([Experience(measured(64).rows, [math.inf] * 32)])
+    assert not can_rank([few, NOTHING], ENOUGH)
+    assert can_rank([few, measured(32, range(1, 3))], ENOUGH)
+    assert not can_rank([Experience(measured(64).rows, [math.inf] * 32)], ENOUGH)
 
 
 # From the registry
@@ -134,5 +144,5 @@ def test_choices_of_others_are_data():
     """A registry may come from someone else."""
     deep = "[" * 100_000 + "]" * 100_000
     for text in (deep, json.dumps([["register", 1e400]]), json.dumps([["register", 10**400]])):
-        told = decode_choices(encode(FEATURES) + zlib.compress(text.encode()))
-        assert all(isinstance(value, float) for value in row(told, CONV).values())
+        decoded = decode_choices(encode(FEATURES) + zlib.compress(text.encode()))
+        assert all(isinstance(value, float) for value in row(decoded, CONV).values())

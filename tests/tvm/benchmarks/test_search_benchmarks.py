@@ -68,11 +68,13 @@ def test_variants_leave_out_rules_that_there_are():
         assert bool(variant.without) == bool(every & set(variant.without)), name
 
 
-def test_variants_change_constants_that_there_are():
+def test_a_variants_searches_have_its_options():
     for variant in ablation.VARIANTS.values():
-        with ablation._changed(variant):
-            for name, value in variant.constants.items():
-                assert getattr(ablation.evolution, name) == value
+        assert ablation._context(variant, HOST, [], 0).options == variant.options
+    changed = {name for name, one in ablation.VARIANTS.items() if one.options != ablation.FULL}
+    assert changed == {
+        name for name in ablation.VARIANTS if "random" in name or "crossover" in name
+    }
 
 
 def outcomes(*milliseconds):

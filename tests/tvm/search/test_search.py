@@ -17,11 +17,12 @@ from ansor_deploy.measure.replay import ReplayMeasurer
 from ansor_deploy.model.extract import _task
 from ansor_deploy.registry.record import Measurement, Provenance
 from ansor_deploy.registry.store import Registry
-from ansor_deploy.search import evolution, open_search
+from ansor_deploy.search import open_search
 from ansor_deploy.search.context import SearchContext, model_path, open_context
 from ansor_deploy.search.features import LENGTH, Extractor, decode
 from ansor_deploy.search.genome import Genome, build, recover, templates
 from ansor_deploy.search.mutate import resample
+from ansor_deploy.search.options import EvolutionOptions
 from ansor_deploy.space.canonical_text import canonical_text, parse
 from ansor_deploy.space.rule import Apply, rule_set
 from ansor_deploy.space.sketch import derive
@@ -225,11 +226,11 @@ def test_without_any_sketch_there_is_nothing_to_propose(conv):
     assert open_search("ansor", conv, [], SearchContext(HOST, ())).propose(BATCH) == []
 
 
-def test_a_sketch_whose_first_programs_were_slow_has_its_look(monkeypatch):
-    monkeypatch.setattr(evolution, "LOOK", 10)
+def test_a_sketch_whose_first_programs_were_slow_has_its_look():
     task, rules = task_of(matmul(64, 64, 64)), [r for r in RULES if r.name != "register-tile"]
     sketches = derive(task.mod, HOST, rules).sketches
-    search = open_search("ansor", task, [], SearchContext(HOST, rules))
+    context = SearchContext(HOST, rules, options=EvolutionOptions(look=10))
+    search = open_search("ansor", task, [], context)
     looks = Counter()
     for _ in range(7):
         batch = search.propose(BATCH)
@@ -278,7 +279,7 @@ def test_a_program_that_cannot_be_lowered_has_no_features(conv):
     assert [rows is None for rows in extract([good, "bad", good])] == [False, True, False]
 
 
-def test_the_kit_has_features_of_programs_that_it_never_proposed(conv):
+def test_the_context_has_features_of_programs_that_no_search_proposed(conv):
     context = _context()
     trace = dump(derive(conv.mod, HOST, RULES).sketches[0].program(Guess()).sch.trace)
     assert len(decode(context.features(conv, trace))) > 0
