@@ -37,7 +37,7 @@ class AnsorError(Exception):
 
 @contextmanager
 def blaming(file: Path) -> Iterator[None]:
-    """What is raised meanwhile is the fault of this file, if it does not name another."""
+    """Name this file in an error that is raised meanwhile, if it does not name another."""
     try:
         yield
     except AnsorError as error:
@@ -54,11 +54,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 class LinkError(AnsorError):
-    """Object files could not be made a library: the linker's doing, not the program's."""
+    """The linker could not make a library of object files; the program is not at fault."""
 
 
 class UsageError(AnsorError):
-    """The command's words do not fit together (exit 2)."""
+    """The command's options or the files it reads are wrong (exit 2)."""
 
     exit_code = 2
 

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from .errors import AnsorError
 from .system.environment import user_folder
-from .system.fields import Line, wrong_fields
-from .system.toml_file import read_toml
+from .system.toml_file import Line, read_toml, wrong_fields
 
 MARKER = "ansor-deploy.toml"
 _FIELDS = ("registry", "target", "trust", "team")

@@ -1,4 +1,4 @@
-"""Targets: what code is generated for and what the search may assume.
+"""Targets: the machines that code is generated for, and what the search may assume of them.
 
 A target is one TOML file, NAME.toml; a project's `targets/` folder is searched before the
 shipped one, through the same code. `docs/targets.md` has the table of every field.
@@ -15,8 +15,7 @@ from msgspec import Meta
 
 from .errors import UsageError, did_you_mean
 from .system.digest import canonical_json, sha256
-from .system.fields import Count, Flag, Size, wrong_fields
-from .system.toml_file import TomlFile, read_toml
+from .system.toml_file import Count, Flag, Size, TomlFile, read_toml, wrong_fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -120,9 +119,9 @@ def load_target(name_or_path: str, search_path: Sequence[Path]) -> Target:
 
 
 def built_for(manifest: dict[str, Any]) -> Target:
-    """The target that a manifest tells of; of a frozen build without what feeds estimates."""
-    told = {key: value for key, value in manifest["target"].items() if key != "fingerprint"}
-    return Target.from_json(told)
+    """The target that a manifest holds; of a frozen build without what feeds estimates."""
+    data = {key: value for key, value in manifest["target"].items() if key != "fingerprint"}
+    return Target.from_json(data)
 
 
 def target_files(name_or_path: str, search_path: Sequence[Path]) -> list[Path]:

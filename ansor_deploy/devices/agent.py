@@ -1,8 +1,8 @@
-"""What runs on a board: it takes frames from stdin, lets a worker run candidates, and answers.
+"""The agent on a board: it takes frames from stdin, lets a worker run candidates, and answers.
 
-Standard library only, beside our own worker. The agent serves one host at a time: the next one
-waits, and is told so. It ends when stdin does, or when nothing came for a while, and takes the
-worker, whatever that does, and its folder along. It opens no port.
+It needs the standard library and our own worker only. It serves one host at a time; the next one
+waits, and hears who has the board. The agent ends when stdin does, or when nothing came for a
+while; it then kills the worker, even in a call, and removes its folder. It opens no port.
 
 Requests, {"id", "do", ...}, each answered once with {"id", "ok"} or {"id", "error", "message"}:
 
@@ -35,7 +35,7 @@ from .frames import CHUNK, MARK, Unpacker, pack
 from .site import RUNS
 
 _SESSION = "session-"
-_TELL_SECONDS = 5.0
+_REPEAT_SECONDS = 5.0
 
 
 def main(folder: str, cores: int, silence: float) -> None:
@@ -98,15 +98,15 @@ class _Agent:
         self._end()
 
     def _take(self, lock: int) -> None:
-        """Wait for the agent that has the board, and tell the host of it."""
-        told = -_TELL_SECONDS
+        """Wait for the agent that has the board; the host hears of it again and again."""
+        said = -_REPEAT_SECONDS
         while True:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                if time.monotonic() >= told + _TELL_SECONDS:
-                    told = time.monotonic()
+                if time.monotonic() >= said + _REPEAT_SECONDS:
+                    said = time.monotonic()
                     holder = os.pread(lock, 200, 0).decode(errors="replace")
                     self._send(pack({"waiting": holder}))
                 time.sleep(0.1)
@@ -115,7 +115,7 @@ class _Agent:
         os.pwrite(lock, f"process {os.getpid()}, started from {client}".encode(), 0)
 
     def _open_session(self) -> None:
-        """A folder of our own. Others of this user are of agents that were killed."""
+        """Make a folder of our own; this user's others are left from agents that were killed."""
         os.utime(Path(__file__).parents[2])  # the bundle is in use: see `unpack.by_last_use`
         self._folder.mkdir(parents=True, exist_ok=True)
         for left in self._folder.glob(f"{_SESSION}*"):
@@ -192,7 +192,7 @@ class _Agent:
 
 @contextlib.contextmanager
 def _board_lock() -> Any:
-    """A descriptor of the file that stands for the board, whoever of its users made it."""
+    """A descriptor of the file that stands for the board; any of its users may have made it."""
     path = Path(tempfile.gettempdir(), "ansor-deploy.lock")
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
     try:

@@ -45,7 +45,7 @@ _NOT_NEEDED = re.compile(
 
 @dataclass(frozen=True)
 class Bundle:
-    """digest: SHA-256 of the tar archive, in hex."""
+    """An archive for a board. digest: SHA-256 of the tar archive, in hex."""
 
     archive: bytes
     digest: str
@@ -57,9 +57,9 @@ class Bundle:
 
 @lru_cache(maxsize=4)
 def make_bundle(name: str, arch: str, python: str, wheels: Path | None = None) -> Bundle:
-    """For a board called `name`, with a Python such as "3.11". DeviceError where a wheel lacks.
+    """The bundle of a board, with a Python such as "3.11"; DeviceError where a wheel is missing.
 
-    wheels: the folder that `fetch_wheels` filled; the user's cache by default.
+    name: of the board. wheels: the folder that `fetch_wheels` filled; by default the user's.
     """
     files = dict(_own())
     if (here := _here(arch, python)) is not None:

@@ -169,11 +169,23 @@ class SshConnection:
 
     def run(self, command: str, stdin: bytes = b"", timeout: float = 30.0) -> Ran:
         """Run a shell command to its end, within `timeout` seconds."""
-        return self._open(command).finish(stdin, timeout)
+        return self.open(command).finish(stdin, timeout)
 
     def open(self, command: str) -> SshStream:
         """Start a shell command and talk to it."""
-        return self._open(command)
+        try:
+            channel = self._transport.open_session(timeout=_OPEN_SECONDS)
+            with _closing_late(channel, _OPEN_SECONDS):
+                channel.exec_command(command)
+        except paramiko.ChannelException as error:
+            hint = "Its SSH server must allow sessions, several at once: look at its log."
+            what = f"{self.name}: allows no session: {plain(error.text)}"
+            raise DeviceError(what, hint) from error
+        except _GONE as error:
+            if self._transport.is_active():
+                raise lost(self.name, "it does not start a command") from error
+            raise lost(self.name) from error
+        return SshStream(channel, self.name)
 
     def tunnel(self, host: str, port: int, timeout: float) -> paramiko.Channel:
         """A channel to a host that this one can reach; DeviceLost where it cannot."""
@@ -192,21 +204,6 @@ class SshConnection:
             self._transport.close()
         if self._under is not None:
             self._under.close()
-
-    def _open(self, command: str) -> SshStream:
-        try:
-            channel = self._transport.open_session(timeout=_OPEN_SECONDS)
-            with _closing_late(channel, _OPEN_SECONDS):
-                channel.exec_command(command)
-        except paramiko.ChannelException as error:
-            hint = "Its SSH server must allow sessions, several at once: see its log."
-            what = f"{self.name}: allows no session: {plain(error.text)}"
-            raise DeviceError(what, hint) from error
-        except _GONE as error:
-            if self._transport.is_active():
-                raise lost(self.name, "it does not start a command") from error
-            raise lost(self.name) from error
-        return SshStream(channel, self.name)
 
     def _ask(self, line: Line) -> None:
         """Ask for a sign of life again and again; an answer of any kind is one."""

@@ -1,4 +1,4 @@
-"""What a way to a device offers: commands with bytes in and out."""
+"""A connection to a device, as a protocol: commands with bytes in and out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prove who the user is, with the keys of ssh-agent and of files, in OpenSSH's order."""
+"""Log in with the keys of ssh-agent and of files, in OpenSSH's order."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Keys:
             key = self._from_agent(path) or self._from_file(path)
             if key is not None:
                 yield key
-        # An encrypted file does not tell its public half: it may be any that the agent holds.
+        # The public half of an encrypted file is not known: it may be any that the agent holds.
         if not self._route.only or self.locked:
             yield from self._agent
 

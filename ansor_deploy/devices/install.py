@@ -1,4 +1,4 @@
-"""Our runtime on a board, which needs its Python and nothing else."""
+"""Put our runtime on a board; this needs the board's Python and nothing else."""
 
 from __future__ import annotations
 

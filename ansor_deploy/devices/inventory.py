@@ -1,4 +1,4 @@
-"""The user's devices: what they are called, how they are reached, by which key they are known.
+"""The user's devices: their names, the way to reach each, and their host keys.
 
 Two small files in the user's configuration folder: `devices.json`, and `known_hosts`, in OpenSSH's
 format, with a device's name where OpenSSH has a host's: two boards behind two jump hosts may have
@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
@@ -59,7 +59,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Quarantine:
-    """Why a device takes no work for now. since: ISO 8601, UTC."""
+    """The reason why a device takes no work for now. since: ISO 8601, UTC."""
 
     reason: str
     since: str
@@ -103,25 +103,19 @@ class Inventory:
     def add(self, device: Device) -> None:
         """Keep a new device. UsageError where its name is taken or no name."""
         check_name(device.name)
-
-        def change(devices: dict[str, Device], quarantines: dict[str, Quarantine]) -> None:
+        with self._changing() as (devices, _):
             if device.name in devices:
                 hint = f"Choose another name, or: ansor-deploy devices remove {device.name}"
                 raise UsageError(f"there is a device {device.name!r} already", hint)
             devices[device.name] = device
 
-        self._change(change)
-
     def remove(self, name: str) -> None:
         """Forget a device, its host key and its quarantine."""
         self.get(name)
-
-        def change(devices: dict[str, Device], quarantines: dict[str, Quarantine]) -> None:
+        self._pin(name, [])  # first: a device without a pin is refused, a pin without one waits
+        with self._changing() as (devices, quarantines):
             devices.pop(name, None)
             quarantines.pop(name, None)
-
-        self._pin(name, [])  # first: a device without a pin is refused, a pin without one waits
-        self._change(change)
 
     def keys(self, name: str) -> Sequence[HostKey]:
         """The host keys that `trust` pinned for a device."""
@@ -135,12 +129,14 @@ class Inventory:
         """Give a device no more work until `release`."""
         self.get(name)
         since = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        self._change(lambda _, quarantines: quarantines.update({name: Quarantine(reason, since)}))
+        with self._changing() as (_, quarantines):
+            quarantines[name] = Quarantine(reason, since)
 
     def release(self, name: str) -> None:
         """End a quarantine, if there is one."""
         if self.reason(name):
-            self._change(lambda _, quarantines: quarantines.pop(name, None))
+            with self._changing() as (_, quarantines):
+                quarantines.pop(name, None)
 
     def reason(self, name: str) -> Quarantine | None:
         """Why the device is in quarantine; None where it is not."""
@@ -165,10 +161,12 @@ class Inventory:
             ) from error
         return devices, quarantines
 
-    def _change(self, change: Callable[[dict[str, Device], dict[str, Quarantine]], Any]) -> None:
+    @contextmanager
+    def _changing(self) -> Iterator[tuple[dict[str, Device], dict[str, Quarantine]]]:
+        """The devices and the quarantines, which are written when the block ends well."""
         with self._locked():
             devices, quarantines = self._read()
-            change(devices, quarantines)
+            yield devices, quarantines
             data = {
                 "devices": {d.name: _without_name(d) for d in devices.values()},
                 "quarantine": {name: asdict(value) for name, value in quarantines.items()},
@@ -203,7 +201,7 @@ class Inventory:
 
 
 def parse_url(name: str, url: str, target: str, identity: str = "", jump: str = "") -> Device:
-    """The device that ssh://[user@]host[:port] names; UsageError, without its secrets, if none."""
+    """The device at ssh://[user@]host[:port]; UsageError, without its secrets, if it is none."""
     hint = "Write ssh://USER@HOST or ssh://USER@HOST:PORT; an IPv6 address in brackets."
     found = _URL.fullmatch(url)
     if not found:
@@ -223,9 +221,9 @@ def parse_url(name: str, url: str, target: str, identity: str = "", jump: str = 
 
 
 def parse_jump(host: str) -> Device:
-    """The device that [user@]host[:port] stands for, under a name that none can have, nor its pins.
+    """The device that [user@]host[:port] stands for, under a name that no device can have.
 
-    UsageError, without its secrets, if it is none.
+    So no pinned key is its. UsageError, without the text's secrets, if it is no host.
     """
     return replace(parse_url("jump", f"ssh://{host}", ""), name=f"jump host {host}")
 
@@ -260,7 +258,7 @@ def _unusable(path: Path, error: OSError) -> AnsorError:
 
 
 def target_of(device: Device) -> Target:
-    """What a device is; UsageError where no such target is known any more."""
+    """The target that a device is; UsageError where it is not known any more."""
     return load_target(device.target, Project.find().target_path())
 
 

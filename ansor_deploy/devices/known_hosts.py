@@ -1,4 +1,4 @@
-"""Host keys as OpenSSH writes them: who is known by which key, and what is no longer trusted.
+"""Host keys as OpenSSH writes them: the key of each host, and the keys that are revoked.
 
 A line is `[@marker] names key-type base64 [comment]`. Names are patterns with * and ?, "!" before
 one that must not match, or the HMAC-SHA1 of a single name (`|1|salt|hash`).
@@ -58,7 +58,7 @@ class Entry:
 
 
 def parse(text: str) -> Iterator[Entry]:
-    """The entries of a file. A line that is none is passed over: what it knew is then unknown."""
+    """The entries of a file. A line that is none is passed over, and its host stays unknown."""
     for line in text.splitlines():
         words = line.split()
         marker = words.pop(0) if words and words[0].startswith("@") else ""

@@ -1,4 +1,4 @@
-"""The host's end of the stream to an agent: requests and answers, and whether it still lives."""
+"""The host's end of the stream to an agent: requests, answers, and a watch over its life."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .frames import Unpacker, pack
 PING_SECONDS = 5.0
 START_SECONDS = 120.0  # of Python on a slow board
 SILENCE_SECONDS = 60.0  # without a byte, the other side is believed to be gone
-_HINT = "see to the board's power and network, then repeat the command"
+_HINT = "check the board's power and network, then repeat the command"
 
 
 class Link:
-    """Asks an agent, one question at a time; any thread may. name: of the board, for messages.
+    """Sends requests to an agent, one at a time, from any thread. name: of the board.
 
     Every failure is a DeviceLost, after which the link is of no more use.
     """
@@ -40,10 +40,10 @@ class Link:
             threading.Thread(target=loop, daemon=True).start()
 
     def greeting(self, patience: float, waiting: Callable[[str], None]) -> dict[str, Any]:
-        """What the agent tells of itself once the board is ours.
+        """What the agent says of itself once the board is ours.
 
-        waiting: told who has the board, as long as that is another; DeviceError where it still
-        does after `patience` seconds.
+        waiting: called with who has the board, while another has it; DeviceError where it still
+        has after `patience` seconds.
         """
         deadline, holder = time.monotonic() + START_SECONDS, ""
         while True:
@@ -119,7 +119,7 @@ class Link:
         return f": {' | '.join(said[-3:])}" if said else ""
 
     def _keep_alive(self) -> None:
-        with contextlib.suppress(DeviceLost):  # which whoever asks is told
+        with contextlib.suppress(DeviceLost):  # whoever asks next gets it, too
             while not self._ended.wait(self._ping):
                 self._write(pack({"id": 0, "do": "ping"}))
 

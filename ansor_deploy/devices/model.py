@@ -1,4 +1,4 @@
-"""A built artifact on a board: called and timed there as `runtime.Model` is here."""
+"""A built library on a board, which is called and timed as `runtime.Model` is here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .site import Site
 
 RUN_SECONDS = 600.0  # for the runs of one call
 _SERVED = "ansor_deploy.devices.served"
-_TOLD = ("inputs", "outputs", "target")
+_SENT = ("inputs", "outputs", "target")
 
 
 class RemoteModel:
@@ -32,7 +32,7 @@ class RemoteModel:
         self.manifest = manifest
         self.inputs, self.outputs = interface(manifest)
         self._site = site
-        self._told = {key: manifest[key] for key in _TOLD}
+        self._interface = {key: manifest[key] for key in _SENT}
         self._place = site.put(path)
         self._sent = ("", "")  # digest of the inputs, and where they lie
 
@@ -60,7 +60,7 @@ class RemoteModel:
         check_inputs(self.path, self.inputs, inputs)
         payload = {
             "path": self._place,
-            "manifest": self._told,
+            "manifest": self._interface,
             "inputs": self._send(to_bytes([inputs[info.name] for info in self.inputs])),
         }
         try:

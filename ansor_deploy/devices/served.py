@@ -1,4 +1,4 @@
-"""In the run worker of a site: whole libraries. The other side is `devices.model`."""
+"""Whole libraries in the run worker of a site; `devices.model` calls these functions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ..runtime.tensors import from_bytes, to_bytes
 
 
 def threads(payload: dict[str, Any]) -> int:
-    """How many threads a kernel gets; that it answers shows that the runtime is whole."""
+    """The number of threads that a kernel gets; the answer shows that the runtime is whole."""
     return int(native.ffi().get_global_func("runtime.NumThreads")())
 
 
 def run(payload: dict[str, Any]) -> None:
     """Run a library once.
 
-    payload: its "path", the parts of its "manifest" that tell its tensors and cores, "inputs", a
+    payload: its "path", the parts of its "manifest" that say its tensors and cores, "inputs", a
     file of `to_bytes`, and "outputs", a file to write likewise.
     """
     model, inputs = _model(payload), _inputs(payload)

@@ -1,4 +1,4 @@
-"""Where candidates run: this machine, or a board that is reached over the network."""
+"""Sites, where code runs: the protocol, and this machine. A board is one, too: see board.py."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ RUNS = "ansor_deploy.measure.runner"
 
 
 class Site(Protocol):
-    """A place with a process that runs candidates and that can be killed alone.
+    """A machine with a process that runs code and that can be killed alone.
 
-    name: for people. remote: builds on this machine do not disturb what runs there.
+    name: for messages. remote: whether it is another machine, which builds here do not disturb.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Site(Protocol):
         """As `Worker.call`. DeviceLost where the site is at fault and not what ran on it."""
 
     def put(self, path: Path) -> str:
-        """A copy of this machine's file; where it lies on the site."""
+        """Make a file of this machine available on the site; its path there."""
 
     def get(self, place: str) -> bytes:
         """What a file of the site contains."""
@@ -60,7 +60,7 @@ class LocalSite:
         self.name = platform.node()
         self._scratch = Scratch()
         self._names = itertools.count()
-        # TVM takes half of the cores on x86 unless it is told, before its first parallel loop.
+        # TVM takes half of the cores on x86 where nothing is set before its first parallel loop.
         self._worker = Worker(RUNS, {"TVM_NUM_THREADS": str(cores)})
 
     def start(self) -> None:

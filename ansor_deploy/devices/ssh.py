@@ -1,4 +1,4 @@
-"""Connect to a device over SSH, and to nobody who merely says to be it.
+"""Connect to a device over SSH, and to nothing else that answers at its address.
 
 A host key counts if it is pinned for the device or, where none is, if the user's own
 ~/.ssh/known_hosts has it; any other is refused before the user is named. No password is asked
@@ -54,7 +54,7 @@ def connect(device: Device, inventory: Inventory | None = None) -> SshConnection
     """A connection to the device, which has proved that it is the device.
 
     DeviceLost where it cannot be reached, DeviceError where its key is not the one known or none
-    of the user's is accepted. inventory: whose pins count; by default the user's.
+    of the user's is accepted. inventory: the pinned keys; by default the user's.
     """
     inventory = inventory or Inventory.find()
     peer = _reach(device, inventory, resolve(device).jumps, ())
@@ -62,7 +62,7 @@ def connect(device: Device, inventory: Inventory | None = None) -> SshConnection
 
 
 def offered_key(device: Device, inventory: Inventory) -> HostKey:
-    """The key that whoever answers at the device's address shows; verified by nobody yet."""
+    """The key that is shown at the device's address; it is not verified yet."""
     with closing(_reach(device, inventory, resolve(device).jumps, ())) as peer:
         return peer.key
 
@@ -139,7 +139,7 @@ def _under(
 
 
 def _logged_in(peer: Peer, device: Device, check: Callable[[], None]) -> SshConnection:
-    """First who the peer is, then who the user is."""
+    """Check the peer first, and log in then: the user is not named to anybody else."""
     try:
         check()
         authenticate(peer.transport, peer.route, device.name)
@@ -151,10 +151,7 @@ def _logged_in(peer: Peer, device: Device, check: Callable[[], None]) -> SshConn
 
 def _jump_host(name: str, inventory: Inventory) -> Device:
     """The device of that name, else the host itself."""
-    for device in inventory.list():
-        if device.name == name:
-            return device
-    return parse_jump(name)
+    return inventory.get(name) if inventory.has(name) else parse_jump(name)
 
 
 def _verify_jump(host: Device, key: HostKey, inventory: Inventory) -> None:

@@ -123,5 +123,5 @@ def _download(wheels: Sequence[Wheel], python: str, folder: Path) -> None:
 def _not_fetched(reason: str) -> DeviceError:
     return DeviceError(
         f"the board's packages could not be downloaded: {reason}",
-        "pip must reach a package index: see `pip config list`, then repeat the command",
+        "pip must reach a package index: look at `pip config list`, then repeat the command",
     )

@@ -1,4 +1,4 @@
-"""Is a library whole, and may it run somewhere? Told from files, without loading it."""
+"""Checks of a library from its files: whether it is whole, and whether a machine can run it."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _same(name: str, path: Path, part: dict[str, Any]) -> Check:
 
 
 def _consistent(artifact: Path, manifest: dict[str, Any]) -> Check:
-    """The statement tells of just these files and inputs."""
+    """The provenance describes this library and its manifest."""
     path = provenance_path(artifact)
     if not path.is_file():
         return Check("provenance", "warn", f"{path} is not there", _REBUILD)
@@ -105,5 +105,5 @@ def _device_facts(name: str) -> Facts:
     try:
         return facts_of(ran)
     except msgspec.DecodeError as error:
-        hint = f"see what is wrong with it: ansor-deploy devices doctor {name}"
+        hint = f"check it: ansor-deploy devices doctor {name}"
         raise DeviceError(f"what {name} says of itself makes no sense", hint) from error

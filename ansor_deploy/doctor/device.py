@@ -1,4 +1,4 @@
-"""Is a device fit to measure on? Each check says what it found and what to do about it."""
+"""Checks of a device to measure on; each says what it found and what to do about it."""
 
 from __future__ import annotations
 

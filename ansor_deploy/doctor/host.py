@@ -1,4 +1,4 @@
-"""Can this machine build? Each check says what it found and what to do where it is not well."""
+"""Checks of this machine, which is to build; each says what it found and what to do about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last check of a device: it runs the reference kernel, rightly and always as fast."""
+"""The last check of a device: the reference kernel, whose result is known, runs steadily."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def check_times(times: Sequence[float]) -> Check:
     found = f"{min(times) * 1e3:.3g} to {max(times) * 1e3:.3g} ms"
     if drift(min(times), max(times)) <= DRIFT:
         return Check(_NAME, "ok", found)
-    remedy = "times measured now are not steady: see to its clock governor, load and cooling"
+    remedy = "times measured now are not steady: check its clock governor, load and cooling"
     return Check(_NAME, "warn", found, remedy)
 
 

@@ -23,7 +23,7 @@ def serve(descriptor: int, parent: int, preload: str) -> None:
     _tie_to(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent alone decides what Ctrl-C means
     importlib.import_module(preload)  # the second that this may take passes before the first call
-    confine()  # what a candidate does here is data, and the machine's other work goes on
+    confine()  # the called code may do anything, and the machine's other work goes on
 
     connection = Connection(descriptor)
     connection.send_bytes(b"ready")
@@ -47,7 +47,7 @@ def _answer(function: str, payload: dict[str, Any]) -> tuple[str, Any]:
     module, _, name = function.partition(":")
     try:
         return "ok", getattr(importlib.import_module(module), name)(payload)
-    except Exception as error:  # noqa: BLE001 - whatever a candidate raises is its outcome
+    except Exception as error:  # noqa: BLE001 - whatever the called code raises is its outcome
         return "raised", describe(error)
 
 

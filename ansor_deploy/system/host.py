@@ -30,15 +30,18 @@ _X86_LEVELS = (
 )
 
 # Worth naming beyond the level: the kernel's flag, LLVM's feature, the lowest vector size.
-_X86_EXTRAS = (
-    ("avx_vnni", "+avxvnni", 32),
-    ("avx512_vnni", "+avx512vnni", 64),
-    ("avx512_bf16", "+avx512bf16", 64),
-)
-_ARM_EXTRAS = (("asimddp", "+dotprod"), ("asimdhp", "+fullfp16"))
+_EXTRAS = {
+    "x86_64": (
+        ("avx_vnni", "+avxvnni", 32),
+        ("avx512_vnni", "+avx512vnni", 64),
+        ("avx512_bf16", "+avx512bf16", 64),
+    ),
+    "aarch64": (("asimddp", "+dotprod", 16), ("asimdhp", "+fullfp16", 16)),
+}
+_TRIPLES = {"x86_64": "x86_64-unknown-linux-gnu", "aarch64": "aarch64-linux-gnu"}
 
 _FMA_UNITS = 2
-_GUESSED_MHZ = 2000.0  # where neither cpufreq nor /proc/cpuinfo tells
+_GUESSED_MHZ = 2000.0  # where neither cpufreq nor /proc/cpuinfo has it
 _GUESSED_GBS_PER_CORE, _GUESSED_GBS = 10.0, 100.0
 
 
@@ -74,13 +77,13 @@ def architecture(triple: str = "") -> str:
 
 
 def x86_level(cpu: str) -> frozenset[str]:
-    """The flags that a level of the x86-64 psABI demands, in the kernel's words; none of others."""
+    """The kernel's flags that a level of the x86-64 psABI demands; none for any other cpu."""
     return next((flags for name, flags, *_ in _X86_LEVELS if name == cpu), frozenset())
 
 
 def kernel_flags(features: Iterable[str]) -> list[str]:
     """The kernel's words for LLVM features, those of them that are known here."""
-    words = {feature: flag for flag, feature, *_ in (*_X86_EXTRAS, *_ARM_EXTRAS)}
+    words = {feature: flag for extras in _EXTRAS.values() for flag, feature, _ in extras}
     return [words[feature] for feature in features if feature in words]
 
 
@@ -97,35 +100,24 @@ def _cpuinfo(path: Path) -> dict[str, str]:
 
 
 def _isa(machine: str, cpuinfo: dict[str, str]) -> dict[str, Any]:
-    if machine in ("x86_64", "AMD64"):
-        return _x86(set(cpuinfo.get("flags", "").split()))
-    if machine in ("aarch64", "arm64"):
-        return _arm(set(cpuinfo.get("Features", "").split()))
-    raise UsageError(
-        f"the instruction set of this machine ({machine}) cannot be detected",
-        "Describe it in targets/NAME.toml and give its name with --target.",
-    )
-
-
-def _x86(flags: set[str]) -> dict[str, Any]:
-    cpu, _, size, registers = next(level for level in _X86_LEVELS if level[1] <= flags)
-    extras = [name for flag, name, least in _X86_EXTRAS if flag in flags and least <= size]
+    kind = architecture(machine)
+    if kind not in _TRIPLES:
+        raise UsageError(
+            f"the instruction set of this machine ({machine}) cannot be detected",
+            "Describe it in targets/NAME.toml and give its name with --target.",
+        )
+    flags = set(cpuinfo.get("flags" if kind == "x86_64" else "Features", "").split())
+    cpu, size, registers, features = "generic", 16, 32, ["+neon"]
+    if kind == "x86_64":
+        cpu, _, size, registers = next(level for level in _X86_LEVELS if level[1] <= flags)
+        features = []
+    features += [name for flag, name, least in _EXTRAS[kind] if flag in flags and least <= size]
     return {
-        "triple": "x86_64-unknown-linux-gnu",
+        "triple": _TRIPLES[kind],
         "cpu": cpu,
-        "features": extras,
+        "features": features,
         "vector_bytes": size,
         "vector_registers": registers,
-    }
-
-
-def _arm(flags: set[str]) -> dict[str, Any]:
-    return {
-        "triple": "aarch64-linux-gnu",
-        "cpu": "generic",
-        "features": ["+neon", *(name for flag, name in _ARM_EXTRAS if flag in flags)],
-        "vector_bytes": 16,
-        "vector_registers": 32,
     }
 
 
@@ -162,7 +154,7 @@ def _granted(folder: Path) -> float:
 
 
 def _caches(folder: Path) -> dict[str, int]:
-    """Sizes in bytes of the first core's caches; common ones where the kernel does not tell."""
+    """Sizes in bytes of the first core's caches; common ones where the kernel reports none."""
     found = {"l1_bytes": 32768, "l2_bytes": 262144, "l3_bytes": 0, "cache_line_bytes": 64}
     for index in sorted(folder.glob("index[0-9]*")):
         level, size = _text(index / "level"), _text(index / "size")

@@ -64,10 +64,11 @@ def _places(auth: re.Match[str]) -> tuple[str, str]:
         path = re.sub(r"\\(.)", r"\1", auth["path"])
         return path, path
     ends = [int(number) for number in auth["ends"].split(",")]
-    told = [os.fstat(number) for number in ends]
+    found = [os.fstat(number) for number in ends]
     modes = [fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE for number in ends]
     # Where make keeps its pipe from a recipe, the numbers may be those of any other file.
-    one_pipe = all(stat.S_ISFIFO(one.st_mode) for one in told) and told[0].st_ino == told[1].st_ino
+    one_pipe = all(stat.S_ISFIFO(end.st_mode) for end in found)
+    one_pipe = one_pipe and found[0].st_ino == found[1].st_ino
     if not one_pipe or modes != [os.O_RDONLY, os.O_WRONLY]:
         raise BlockingIOError
     return f"/proc/self/fd/{ends[0]}", f"/proc/self/fd/{ends[1]}"

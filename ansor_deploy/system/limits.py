@@ -7,13 +7,13 @@ import resource
 from functools import lru_cache
 from pathlib import Path
 
-_FILE_BYTES = 1 << 30  # beyond the outputs of any task; less than what printing fills in seconds
+_FILE_BYTES = 1 << 30  # beyond what any call writes; less than what printing fills in seconds
 _MARGIN_BYTES = 1 << 30
 _TIMES = 16
 
 
 def confine() -> None:
-    """No core files, no endless ones, and the first to go where memory runs out."""
+    """Write no core files and no endless ones, and be the first to go where memory runs out."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_BYTES, _FILE_BYTES))
     with contextlib.suppress(OSError):  # no Linux, or no /proc
@@ -26,7 +26,7 @@ def limit_memory(size: int) -> None:
 
     size: of the tensors at hand. A schedule keeps copies of them, in other layouts, for every
     thread at worst; the margin is for stacks and heaps of many threads. An allocation beyond it
-    fails, in this process alone. Does nothing where the system does not tell what is in use.
+    fails, in this process alone. Does nothing where the system does not say what is in use.
     """
     if baseline := _baseline():
         most = baseline + _MARGIN_BYTES + _TIMES * size
@@ -35,7 +35,7 @@ def limit_memory(size: int) -> None:
 
 @lru_cache(maxsize=1)
 def _baseline() -> int:
-    """Bytes of private memory in use when it was first asked; 0 where nobody tells."""
+    """Bytes of private memory in use when it was first asked; 0 where the system does not say."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
             if line.startswith("VmData:"):

@@ -1,11 +1,20 @@
-"""A TOML file that a user wrote: its values, and the line to point at when one is wrong."""
+"""A TOML file that a user wrote: its values, and the line to point at when one is wrong.
+
+The type of a field says what is accepted: `Annotated[..., Meta(..., description="...")]`, against
+which msgspec checks values; the description completes the sentence "the field must be ...".
+"""
 
 from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Annotated, Any, get_args
+
+import msgspec
+from msgspec import Meta
 
 from ..errors import UsageError
 
@@ -14,10 +23,12 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
+Count = Annotated[int, Meta(ge=1, le=2**53, description="a whole number, 1 or more")]
+Size = Annotated[int, Meta(ge=0, le=2**53, description="a whole number, 0 or more")]
+Flag = Annotated[bool, Meta(description="true or false")]
+Line = Annotated[
+    str, Meta(pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]+\Z", description="a line of text")
+]
 _HEADER = re.compile(r"\s*\[+\s*([^\]\s]+)\s*\]+")
 
 
@@ -78,3 +89,18 @@ def read_toml(path: Path) -> TomlFile:
         reason = re.sub(r"\s*\(at [^)]*\)", "", str(error))
         hint = 'A field is written as: name = value, and text in quotes: cpu = "cortex-a53".'
         raise UsageError(f"not valid TOML: {reason}", hint, path, line) from error
+
+
+def must_be(value: Any, kind: Any) -> str:
+    """What a value of this type must be, as its description says; "" where the value is such."""
+    try:
+        msgspec.convert(value, kind)
+    except (msgspec.ValidationError, UnicodeEncodeError):  # of a lone surrogate
+        return str(next(meta.description for meta in get_args(kind) if isinstance(meta, Meta)))
+    return ""
+
+
+def wrong_fields(values: Mapping[str, Any], kinds: Mapping[str, Any]) -> dict[str, str]:
+    """What each of the values that its field's type refuses must be; KeyError for other fields."""
+    needed = {key: must_be(value, kinds[key]) for key, value in values.items()}
+    return {key: form for key, form in needed.items() if form}

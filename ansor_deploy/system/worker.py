@@ -182,7 +182,7 @@ class Worker:
         )
 
     def _bury(self) -> str:
-        """What the child died of, in words, with the end of what it printed."""
+        """The cause of the child's death, with the end of what it printed."""
         status = None
         if self._process is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
