@@ -122,8 +122,8 @@ def measure(path: Path, keys: list[TaskKey], records: int, chance: random.Random
             relatives_s=_seconds(partial(experiences(registry, asked[0].target), unknown)),
             query_s=_seconds(registry.query),
             stats_s=_seconds(registry.stats),
-            best_s=_seconds(lambda: coverage(path, "model-0", TARGETS[0])),
-            show_s=_seconds(lambda: history(path, planned[0].workload, "", SHOWN)),
+            best_s=_seconds(lambda: coverage(registry, "model-0", TARGETS[0])),
+            show_s=_seconds(lambda: history(registry, planned[0].workload, "", SHOWN)),
             file_mb=size / 1e6,
             row_bytes=size / records,
         )

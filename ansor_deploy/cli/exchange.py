@@ -9,8 +9,9 @@ import click
 
 from ..errors import RegistryError, UsageError
 from .helptext import examples
-from .options import existing_file, registry_option
+from .options import existing_file
 from .output import json_option, print_json
+from .store import registry_path
 
 if TYPE_CHECKING:
     from ..registry.exchange import Given, Pulled, Trusted
@@ -36,10 +37,10 @@ trust_option = click.option(
     epilog=examples("registry export team.jsonl", "registry export team.jsonl.zst --sign id"),
 )
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@registry_option
+@registry_path
 @sign_option
 @json_option
-def export_command(file: Path, registry: Path | None, key: Path | None, as_json: bool) -> None:
+def export_command(file: Path, registry: Path, key: Path | None, as_json: bool) -> None:
     """Write all records to FILE, for others to import.
 
     Equal records give equal bytes. A name that ends in .zst is compressed. A signature is written
@@ -49,8 +50,8 @@ def export_command(file: Path, registry: Path | None, key: Path | None, as_json:
     from ..registry.signing import load_signer
 
     signer = load_signer(key) if key else None
-    given = export_file(_registry(registry), file, signer)
-    _tell_given(given, str(file), as_json)
+    given = export_file(registry, file, signer)
+    _print_given(given, str(file), as_json)
 
 
 @click.command(
@@ -58,10 +59,10 @@ def export_command(file: Path, registry: Path | None, key: Path | None, as_json:
     epilog=examples("registry import team.jsonl", "registry import team.jsonl --trust keys.pub"),
 )
 @click.argument("file", type=existing_file)
-@registry_option
+@registry_path
 @trust_option
 @json_option
-def import_command(file: Path, registry: Path | None, trust: Path | None, as_json: bool) -> None:
+def import_command(file: Path, registry: Path, trust: Path | None, as_json: bool) -> None:
     """Take in an exported FILE.
 
     Every line is checked before TVM sees any. If one is not what this tool writes, nothing of the
@@ -69,14 +70,14 @@ def import_command(file: Path, registry: Path | None, trust: Path | None, as_jso
     """
     from ..registry.exchange import import_file
 
-    _tell_taken(import_file(_registry(registry), file, _trusted(trust)), as_json)
+    _print_taken(import_file(registry, file, _trusted(trust)), as_json)
 
 
 @click.command("merge", epilog=examples("registry merge other.db", "registry merge old.db --json"))
 @click.argument("other", type=existing_file)
-@registry_option
+@registry_path
 @json_option
-def merge_command(other: Path, registry: Path | None, as_json: bool) -> None:
+def merge_command(other: Path, registry: Path, as_json: bool) -> None:
     """Take in the registry file OTHER, checked like an import and left as it is."""
     from ..registry.exchange import merge_file
 
@@ -85,7 +86,7 @@ def merge_command(other: Path, registry: Path | None, as_json: bool) -> None:
             "this project trusts signed records only, and a registry's file is not signed",
             "Export there with --sign KEY, and import that file.",
         )
-    _tell_taken(merge_file(_registry(registry), other), as_json)
+    _print_taken(merge_file(registry, other), as_json)
 
 
 @click.command(
@@ -95,10 +96,10 @@ def merge_command(other: Path, registry: Path | None, as_json: bool) -> None:
     ),
 )
 @click.argument("url")
-@registry_option
+@registry_path
 @sign_option
 @json_option
-def push_command(url: str, registry: Path | None, key: Path | None, as_json: bool) -> None:
+def push_command(url: str, registry: Path, key: Path | None, as_json: bool) -> None:
     """Add to the folder at URL the records that it does not have yet.
 
     URL is a path, or what fsspec knows: file://, s3://, gs://, sftp:// and others, each with its
@@ -108,7 +109,7 @@ def push_command(url: str, registry: Path | None, key: Path | None, as_json: boo
     from ..registry.signing import load_signer
 
     signer = load_signer(key) if key else None
-    _tell_given(push(_registry(registry), url, signer), url, as_json)
+    _print_given(push(registry, url, signer), url, as_json)
 
 
 @click.command(
@@ -118,10 +119,10 @@ def push_command(url: str, registry: Path | None, key: Path | None, as_json: boo
     ),
 )
 @click.argument("url")
-@registry_option
+@registry_path
 @trust_option
 @json_option
-def pull_command(url: str, registry: Path | None, trust: Path | None, as_json: bool) -> None:
+def pull_command(url: str, registry: Path, trust: Path | None, as_json: bool) -> None:
     """Take in every bundle in the folder at URL.
 
     Uploads that did not end are passed over. A bundle with a line that is not what this tool
@@ -129,12 +130,12 @@ def pull_command(url: str, registry: Path | None, trust: Path | None, as_json: b
     """
     from ..registry.exchange import pull
 
-    pulled = pull(_registry(registry), url, _trusted(trust))
+    pulled = pull(registry, url, _trusted(trust))
     for name in pulled.torn:
         click.echo(f"passed over, not whole: {name}", err=True)
     if pulled.refused:
         raise _partly(url, pulled)
-    _tell_taken(pulled.taken, as_json, bundles=pulled.bundles, torn=pulled.torn)
+    _print_taken(pulled.taken, as_json, bundles=pulled.bundles, torn=pulled.torn)
 
 
 EXCHANGE: tuple[click.Command, ...] = (
@@ -144,12 +145,6 @@ EXCHANGE: tuple[click.Command, ...] = (
     push_command,
     pull_command,
 )
-
-
-def _registry(option: Path | None) -> Path:
-    from ..project import Project
-
-    return Project.find().registry_path(option)
 
 
 def _trusted(option: Path | None) -> Trusted | None:
@@ -167,21 +162,21 @@ def _partly(url: str, pulled: Pulled) -> RegistryError:
     return RegistryError(f"{url}: {others} records\n{reasons}", pulled.refused[0].hint)
 
 
-def _tell_taken(taken: Taken, as_json: bool, **more: Any) -> None:
+def _print_taken(taken: Taken, as_json: bool, **more: Any) -> None:
     if as_json:
-        told = {"new": taken.records, "known": taken.known, "contests": taken.contests}
-        print_json({**told, **more})
+        counts = {"new": taken.records, "known": taken.known, "contests": taken.contests}
+        print_json({**counts, **more})
     else:
         contests = f"; {taken.contests} new comparisons" if taken.contests else ""
         click.echo(f"{taken.records} new records, {taken.known} known already{contests}")
 
 
-def _tell_given(given: Given, where: str, as_json: bool) -> None:
+def _print_given(given: Given, where: str, as_json: bool) -> None:
     for refusal in given.left_out:
         click.echo(f"left out, as no one would take it in: {refusal}", err=True)
     if as_json:
-        told = {"bundle": given.name, "records": given.records, "left_out": len(given.left_out)}
-        print_json(told)
+        left_out = len(given.left_out)
+        print_json({"bundle": given.name, "records": given.records, "left_out": left_out})
     elif given.name:
         click.echo(f"{given.records} records to {where} ({given.name[:12]})")
     else:

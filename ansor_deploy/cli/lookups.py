@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import UsageError
 from .helptext import examples
-from .options import registry_option
 from .output import in_columns, json_option, print_json, stdout_kept_clean
+from .store import opened, registry_path
+
+if TYPE_CHECKING:
+    from ..registry.store import Registry
 
 known_target_option = click.option(
     "--target", default="", help="Only this target, by name or start of its fingerprint."
@@ -29,7 +32,7 @@ _KEY = 12  # digits of a key that tables show
     ),
 )
 @click.argument("key")
-@registry_option
+@opened
 @known_target_option
 @click.option(
     "--limit",
@@ -41,19 +44,18 @@ _KEY = 12  # digits of a key that tables show
 @click.option("--script", is_flag=True, help="Print the best record's program as TVMScript.")
 @json_option
 def show_command(
-    key: str, registry: Path | None, target: str, limit: int, script: bool, as_json: bool
+    store: Registry, key: str, target: str, limit: int, script: bool, as_json: bool
 ) -> None:
-    """Tell all that is known of a task, or of a record.
+    """Show all that is known of a task, or of a record.
 
     KEY is the beginning of the task's key or of the record's id. Measurements come in the order of
     time, with their errors.
     """
     from ..registry.history import history
 
-    path = _registry(registry)
-    found = history(path, key, target, limit)
+    found = history(store, key, target, limit)
     if script:
-        _print_script(path, found, as_json)
+        _print_script(store, found, as_json)
     elif as_json:
         print_json(found)
     else:
@@ -65,10 +67,10 @@ def show_command(
     epilog=examples("registry best resnet18.onnx", "registry best resnet18 --target rpi3 --json"),
 )
 @click.argument("model")
-@registry_option
+@opened
 @known_target_option
 @json_option
-def best_command(model: str, registry: Path | None, target: str, as_json: bool) -> None:
+def best_command(store: Registry, model: str, target: str, as_json: bool) -> None:
     """Show what a build of MODEL could reuse: the best record of each task.
 
     MODEL is a file, or the name or the beginning of the digest of one that was planned before. A
@@ -76,7 +78,7 @@ def best_command(model: str, registry: Path | None, target: str, as_json: bool) 
     """
     from ..registry.coverage import coverage
 
-    found = coverage(_registry(registry), _digest(model), target)
+    found = coverage(store, _digest(model), target)
     if as_json:
         print_json(found)
     else:
@@ -89,7 +91,7 @@ def best_command(model: str, registry: Path | None, target: str, as_json: bool) 
         "registry datasette", "registry datasette --output team.yml --registry team.db"
     ),
 )
-@registry_option
+@registry_path
 @click.option(
     "--output",
     "-o",
@@ -97,7 +99,7 @@ def best_command(model: str, registry: Path | None, target: str, as_json: bool) 
     help="Write the metadata here, for this registry's file name.",
 )
 @json_option
-def datasette_command(registry: Path | None, output: Path | None, as_json: bool) -> None:
+def datasette_command(registry: Path, output: Path | None, as_json: bool) -> None:
     """Print the command that shows the registry in a browser.
 
     Datasette is a program of its own (pip install datasette). The metadata says what tables and
@@ -105,8 +107,7 @@ def datasette_command(registry: Path | None, output: Path | None, as_json: bool)
     """
     from ..registry.datasette import metadata_for
 
-    path = _registry(registry)
-    command = ["datasette", str(path), "--metadata", str(metadata_for(path, output))]
+    command = ["datasette", str(registry), "--metadata", str(metadata_for(registry, output))]
     if as_json:
         print_json({"command": command, "metadata": command[-1]})
     else:
@@ -156,10 +157,10 @@ def coverage_lines(found: dict[str, Any], part: dict[str, Any]) -> list[str]:
     return [*in_columns(table), f"{found['model']} on {part['target']}: {tasks}, {time}"]
 
 
-def _print_script(path: Path, found: dict[str, Any], as_json: bool) -> None:
+def _print_script(store: Registry, found: dict[str, Any], as_json: bool) -> None:
     from ..registry.history import program_of
 
-    record, text = program_of(path, _wanted(found))
+    record, text = program_of(store, _wanted(found))
     with stdout_kept_clean():
         from ..space.canonical_text import parse
         from ..space.trace import replay
@@ -272,12 +273,6 @@ def _search_cells(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
 
 def _moment(created: str) -> str:
     return created[:19].replace("T", " ")
-
-
-def _registry(option: Path | None) -> Path:
-    from ..project import Project
-
-    return Project.find().registry_path(option)
 
 
 def _digest(model: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +13,14 @@ import click
 from .exchange import EXCHANGE
 from .helptext import examples
 from .lookups import LOOKUPS
-from .options import registry_option
 from .output import in_columns, json_option, print_json
 from .revalidate import revalidate_command
+from .store import opened, registry_path
 from .values import parse_tensor_shape
 
 if TYPE_CHECKING:
     from ..registry.salvage import Salvage
+    from ..registry.store import Registry
 
 
 @click.group(
@@ -44,7 +46,7 @@ for each in (*LOOKUPS, revalidate_command, *EXCHANGE):
         "registry query --model resnet18 --json",
     ),
 )
-@registry_option
+@opened
 @click.option("--op", help="Only this operator, as conv2d.")
 @click.option(
     "--shape",
@@ -71,7 +73,7 @@ for each in (*LOOKUPS, revalidate_command, *EXCHANGE):
 )
 @json_option
 def query_command(
-    registry: Path | None,
+    store: Registry,
     op: str | None,
     shapes: tuple[tuple[int, ...], ...],
     target: str | None,
@@ -81,12 +83,8 @@ def query_command(
     as_json: bool,
 ) -> None:
     """List the best record of each task, the newest first."""
-    from ..project import Project
-    from ..registry.store import Registry
-
     day = since.date().isoformat() if since else None
-    with Registry.open(Project.find().registry_path(registry), write=False) as store:
-        rows = store.query(op, target, model, day, shapes, limit)
+    rows = store.query(op, target, model, day, shapes, limit)
     if as_json:
         print_json({"records": rows})
     else:
@@ -94,67 +92,55 @@ def query_command(
 
 
 @command.command("stats", epilog=examples("registry stats", "registry stats --registry team.db"))
-@registry_option
+@opened
 @json_option
-def stats_command(registry: Path | None, as_json: bool) -> None:
+def stats_command(store: Registry, as_json: bool) -> None:
     """Count what the registry holds, by target and by model."""
-    from ..project import Project
-    from ..registry.store import Registry
-
-    path = Project.find().registry_path(registry)
-    with Registry.open(path, write=False) as store:
-        stats = store.stats()
+    stats = store.stats()
     if as_json:
         print_json(stats)
     else:
-        click.echo("\n".join([str(path), *stats_lines(stats)]))
+        click.echo("\n".join([str(store.path), *stats_lines(stats)]))
 
 
 @command.command(
     "verify", epilog=examples("registry verify", "registry verify --repair --registry old.db")
 )
-@registry_option
+@registry_path
 @click.option(
     "--repair",
     is_flag=True,
     help="Where it is damaged, put what is whole into a new file, and keep the old one beside it.",
 )
 @json_option
-def verify_command(registry: Path | None, repair: bool, as_json: bool) -> None:
+def verify_command(registry: Path, repair: bool, as_json: bool) -> None:
     """Read every page and every row, and say what is damaged (exit 8)."""
-    from ..project import Project
     from ..registry.faults import damaged
     from ..registry.salvage import salvage
 
-    path = Project.find().registry_path(registry)
-    found = complaints(path)
+    found = complaints(registry)
     if found and not repair:
-        raise damaged(path, "; ".join(found))
-    saved = salvage(path) if found else None
+        raise damaged(registry, "; ".join(found))
+    saved = salvage(registry) if found else None
     if as_json:
         print_json({"ok": True, "repaired": asdict(saved) if saved else None})
     elif saved:
-        click.echo("\n".join(salvage_lines(path, found, saved)))
+        click.echo("\n".join(salvage_lines(registry, found, saved)))
     else:
-        click.echo(f"{path} is whole")
+        click.echo(f"{registry} is whole")
 
 
 @command.command("gc", epilog=examples("registry gc --dry-run", "registry gc"))
-@registry_option
+@partial(opened, write=True)
 @click.option("--dry-run", is_flag=True, help="Only say what would be dropped.")
 @json_option
-def gc_command(registry: Path | None, dry_run: bool, as_json: bool) -> None:
+def gc_command(store: Registry, dry_run: bool, as_json: bool) -> None:
     """Drop what no build asks for.
 
     These are records that were beaten or are behind the best eight of their task, and all but the
     newest entry of each build. Measurements stay: searches learn from them.
     """
-    from ..project import Project
-    from ..registry.store import Registry
-
-    path = Project.find().registry_path(registry)
-    with Registry.open(path) as store:
-        dropped = store.collect(dry_run=dry_run)
+    dropped = store.collect(dry_run=dry_run)
     if as_json:
         print_json({"dry_run": dry_run, **dropped})
     else:
@@ -163,22 +149,17 @@ def gc_command(registry: Path | None, dry_run: bool, as_json: bool) -> None:
 
 
 @command.command("vacuum", epilog=examples("registry vacuum"))
-@registry_option
+@partial(opened, write=True)
 @json_option
-def vacuum_command(registry: Path | None, as_json: bool) -> None:
+def vacuum_command(store: Registry, as_json: bool) -> None:
     """Rewrite the file without the space of rows that were dropped."""
-    from ..project import Project
-    from ..registry.store import Registry
-
-    path = Project.find().registry_path(registry)
-    with Registry.open(path) as store:
-        before = path.stat().st_size
-        store.vacuum()
-    after = path.stat().st_size
+    before = store.path.stat().st_size
+    store.vacuum()
+    after = store.path.stat().st_size
     if as_json:
         print_json({"before": before, "after": after})
     else:
-        click.echo(f"{path}: {before / 1e6:.1f} MB before, {after / 1e6:.1f} MB after")
+        click.echo(f"{store.path}: {before / 1e6:.1f} MB before, {after / 1e6:.1f} MB after")
 
 
 def complaints(path: Path) -> list[str]:
@@ -203,7 +184,7 @@ def salvage_lines(path: Path, found: list[str], saved: Salvage) -> list[str]:
 
 
 def record_lines(rows: list[dict[str, Any]]) -> list[str]:
-    """Best records as a table of at most 80 columns; `--json` tells the rest."""
+    """Best records as a table of at most 80 columns; `--json` has the rest."""
     from ..report.text import latency, shortened
     from .arrays import shape_text
 
@@ -227,7 +208,7 @@ def stats_lines(stats: dict[str, Any]) -> list[str]:
     return [*lines, *_saved_lines(stats)]
 
 
-# What of the groups the tables show, within 80 columns; `--json` tells the rest.
+# What of the groups the tables show, within 80 columns; `--json` has the rest.
 _STATS = {
     "per_target": (
         *("target", "fingerprint", "tasks", "records", "measurements"),

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -29,18 +29,17 @@ from .firewall import (
     check_search,
     check_target,
     check_workload,
-    search_fields,
     target_fields,
-    workload_fields,
 )
 from .keys import TaskKey
 from .record import Contest, Record, SearchEnd, Workload
+from .schema import BEATEN, SEARCHES, WORKLOADS
 from .untrusted import Refused, exactly, quoted, refuse, strict_json
 
 VERSION = 1
 MOST_BYTES = 1 << 28
 MOST_LINE = 1 << 20
-TOLD = 20  # refused lines that a message names
+NAMED = 20  # refused lines that a message names
 
 _HEADER = canonical_json({"ansor-deploy-bundle": VERSION})
 
@@ -61,13 +60,15 @@ class Bundle:
 
     def to_bytes(self) -> bytes:
         """The one text of this content."""
-        lines = [
-            _line("target", target_fields(target.to_json())) for target in self.targets.values()
-        ]
-        lines += [_line("workload", workload_fields(w)) for w in self.workloads.values()]
-        lines += [record_line(record.id, record.to_json()) for record in self.records.values()]
-        lines += [_line("search", search_fields(search)) for search in self.searches]
-        lines += [_line("contest", asdict(contest)) for contest in self.contests]
+        lines = [record_line(record.id, record.to_json()) for record in self.records.values()]
+        targets = (target_fields(target.to_json()) for target in self.targets.values())
+        lines += [canonical_json({"target": target}) for target in targets]
+        for table, nouns in (
+            (WORKLOADS, self.workloads.values()),
+            (SEARCHES, self.searches),
+            (BEATEN, self.contests),
+        ):
+            lines += [canonical_json({table.entry: table.sent_of(noun)}) for noun in nouns]
         return "".join(f"{line}\n" for line in [_HEADER, *sorted(lines)]).encode()
 
     def without(self, known: Iterable[Bundle]) -> Bundle:
@@ -125,10 +126,6 @@ def record_line(claimed: str, record: dict[str, Any]) -> str:
     return canonical_json({"id": claimed, "record": record})
 
 
-def _line(kind: str, data: dict[str, Any]) -> str:
-    return canonical_json({kind: data})
-
-
 def read_bundle(content: bytes, name: str) -> Bundle:
     """The bundle of a text from outside, every line of it checked.
 
@@ -147,11 +144,11 @@ class BundleRefused(RegistryError):  # noqa: N818 - what was done to it, not wha
 
 def refused(name: str, refusals: list[Refusal]) -> BundleRefused:
     """The error that lists what was not let in, and why."""
-    told = [str(refusal) for refusal in refusals[:TOLD]]
-    if len(refusals) > TOLD:
-        told.append(f"and {len(refusals) - TOLD} more")
+    lines = [str(refusal) for refusal in refusals[:NAMED]]
+    if len(refusals) > NAMED:
+        lines.append(f"and {len(refusals) - NAMED} more")
     return BundleRefused(
-        f"{name} is refused, and nothing of it was taken:\n  " + "\n  ".join(told),
+        f"{name} is refused, and nothing of it was taken:\n  " + "\n  ".join(lines),
         "Ask who made it to export it again with their own ansor-deploy; take in no bundle "
         "that was changed by hand.",
     )

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..target import Target
-from .faults import decoding
-from .history import asking
-from .queries import BEST_OF, OF_MODEL, OF_TARGET
+from .listing import BEST_OF, OF_MODEL, OF_TARGET
 from .record import roofline
+from .schema import WORKLOADS
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from .history import Ask
+    from .database import Database
 
 _NAMED = 10  # models that a message names
 _MODELS = f"SELECT digest, name FROM models WHERE {OF_MODEL} ORDER BY name, digest"
@@ -36,7 +34,7 @@ _TASKS = f"""
 """
 
 
-def coverage(path: Path, model: str, target: str) -> dict[str, Any]:
+def coverage(registry: Database, model: str, target: str) -> dict[str, Any]:
     """What a build of a model could reuse, target by target, as one JSON object.
 
     model: its name, with or without .onnx, or the beginning of its digest. target: name or
@@ -45,23 +43,21 @@ def coverage(path: Path, model: str, target: str) -> dict[str, Any]:
     Raises:
         UsageError: the model, or the model on this target, is not known.
     """
-    with asking(path) as ask:
-        found = _model(ask, model)
-        targets = ask(_TARGETS, {"target": target, "digest": found["digest"]})
-        if not targets:
-            raise UsageError(
-                f"the registry has no tasks of {found['name']} for the target {target}",
-                f"Plan it first: ansor-deploy plan {found['name']} --target {target}",
-            )
-        with decoding(path, found["digest"]):
-            parts = [_on_target(ask, found["digest"], row) for row in targets]
+    found = _model(registry, model)
+    targets = registry.rows(_TARGETS, {"target": target, "digest": found["digest"]})
+    if not targets:
+        raise UsageError(
+            f"the registry has no tasks of {found['name']} for the target {target}",
+            f"Plan it first: ansor-deploy plan {found['name']} --target {target}",
+        )
+    parts = [_on_target(registry, found["digest"], row) for row in targets]
     return {"model": found["name"], "digest": found["digest"], "targets": parts}
 
 
-def _model(ask: Ask, model: str) -> dict[str, Any]:
-    found = ask(_MODELS, {"model": model}) if model else []
+def _model(registry: Database, model: str) -> dict[str, Any]:
+    found = registry.rows(_MODELS, {"model": model}) if model else []
     if not found:
-        known = sorted({row["name"] for row in ask(_MODELS, {"model": ""})})
+        known = sorted({row["name"] for row in registry.rows(_MODELS, {"model": ""})})
         names = ", ".join(known[:_NAMED]) + (", ..." if len(known) > _NAMED else "")
         raise UsageError(
             f"the registry knows no model {model}",
@@ -73,10 +69,12 @@ def _model(ask: Ask, model: str) -> dict[str, Any]:
     return found[0]
 
 
-def _on_target(ask: Ask, digest: str, row: dict[str, Any]) -> dict[str, Any]:
-    target = Target.from_json(json.loads(row["json"]))
-    values = {"digest": digest, "fingerprint": row["fingerprint"], "tvm": _tvm()}
-    tasks = [_task(task, target) for task in ask(_TASKS, values)]
+def _on_target(registry: Database, digest: str, row: dict[str, Any]) -> dict[str, Any]:
+    tvm = metadata.version("apache-tvm")
+    target = registry.decoded(lambda row: Target.from_json(json.loads(row["json"])), row, "name")
+    values = {"digest": digest, "fingerprint": row["fingerprint"], "tvm": tvm}
+    read = partial(_task, target=target)
+    tasks = [registry.decoded(read, task, "workload") for task in registry.rows(_TASKS, values)]
     total = sum(task["weight"] * task["latency_ms"] for task in tasks)
     for task in tasks:
         task["share"] = task["weight"] * task["latency_ms"] / total
@@ -85,7 +83,7 @@ def _on_target(ask: Ask, digest: str, row: dict[str, Any]) -> dict[str, Any]:
     return {
         "target": row["name"],
         "fingerprint": row["fingerprint"],
-        "tvm": _tvm(),
+        "tvm": tvm,
         "covered": len(covered),
         "share": sum(task["share"] for task in covered),
         "latency_ms": total,
@@ -96,13 +94,8 @@ def _on_target(ask: Ask, digest: str, row: dict[str, Any]) -> dict[str, Any]:
 def _task(row: dict[str, Any], target: Target) -> dict[str, Any]:
     """A row with its latency, estimated where nothing was measured."""
     provenance = json.loads(row.pop("provenance") or "{}")
-    parsed = {name: json.loads(row[name]) for name in ("shapes", "dtypes")}
     flops, moved = row.pop("flops"), row.pop("bytes")
     if row["record"] is None:
         row["latency_ms"] = roofline(flops, moved, target) * 1e3
     where = {name: provenance.get(name) for name in ("search", "device")}
-    return {**row, **parsed, **where}
-
-
-def _tvm() -> str:
-    return metadata.version("apache-tvm")
+    return {**WORKLOADS.parsed(row), **where}

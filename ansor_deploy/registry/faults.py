@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import zlib
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,15 +54,6 @@ def explained(path: Path) -> Iterator[None]:
         raise RegistryError(f"the registry {path}: {error.strerror}", hint) from error
 
 
-@contextmanager
-def decoding(path: Path, row: object) -> Iterator[None]:
-    """Turn the errors of a row that cannot be read back into a RegistryError."""
-    try:
-        yield
-    except (zlib.error, ValueError, KeyError, TypeError) as error:
-        raise damaged(path, f"row {str(row)[:12]} cannot be read: {error}") from error
-
-
 def damaged(path: Path, what: str) -> DamagedError:
     """The error of a file that can be read but is not as it was written."""
     return DamagedError(f"the registry {path} is damaged: {what}", _DAMAGED)
@@ -84,7 +74,7 @@ def _explain(path: Path, message: str) -> RegistryError:
 
 
 def _holder(path: Path) -> str:
-    """Who holds a lock on the file, as far as Linux tells."""
+    """Who holds a lock on the file, as far as Linux knows."""
     try:
         inode = str(path.stat().st_ino)
         for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():

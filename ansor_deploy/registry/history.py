@@ -1,26 +1,20 @@
-"""All that the registry knows of one task: what was tried, what won, and who says so."""
+"""All that the registry knows of one task: what was tried, and what won."""
 
 from __future__ import annotations
 
-import json
 import re
-from contextlib import closing, contextmanager
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
-from .connect import connect
-from .faults import decoding, explained
-from .queries import OF_TARGET
-from .rows import record_of, unpacked
+from .listing import OF_TARGET
+from .schema import MEASUREMENTS, RECORDS, WORKLOADS, unpacked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Callable
 
+    from .database import Database
     from .record import Record
-
-    Ask = Callable[[str, dict[str, Any]], list[dict[str, Any]]]
 
 _NAMED = 10  # tasks that an ambiguous key may mean, in the message
 _KEY = re.compile("[0-9a-f]{4,64}")
@@ -75,22 +69,15 @@ _TRIALS = f"""
     CROSS JOIN measurements AS m ON m.target = t.fingerprint AND m.workload = :workload
     WHERE {OF_TARGET}
 """
+_PROGRAM = """
+    SELECT r.*, w.text, EXISTS (
+        SELECT 1 FROM model_tasks AS k WHERE k.workload = w.key
+    ) AS own
+    FROM records AS r JOIN workloads AS w ON w.key = r.workload WHERE r.id = :record
+"""
 
 
-@contextmanager
-def asking(path: Path) -> Iterator[Ask]:
-    """A function from a question in SQL to its rows; RegistryError as `Registry` raises it."""
-    with explained(path), closing(connect(path, write=False)) as connection:
-
-        def ask(sql: str, values: dict[str, Any]) -> list[dict[str, Any]]:
-            cursor = connection.execute(sql, values)
-            names = [column[0] for column in cursor.description]
-            return [dict(zip(names, row, strict=True)) for row in cursor]
-
-        yield ask
-
-
-def history(path: Path, key: str, target: str, limit: int) -> dict[str, Any]:
+def history(registry: Database, key: str, target: str, limit: int) -> dict[str, Any]:
     """What is known of a task, as one JSON object.
 
     key: beginning of a workload's key or of a record's id. target: name or beginning of the
@@ -100,55 +87,49 @@ def history(path: Path, key: str, target: str, limit: int) -> dict[str, Any]:
     Raises:
         UsageError: the key is of no task, or of several.
     """
-    with asking(path) as ask:
-        meant = _meant(ask, key)
-        values = {
-            "workload": meant["workload"],
-            "target": meant["fingerprint"] or target,
-            "limit": limit,
-        }
-        with decoding(path, meant["workload"]):
-            (workload,) = map(_parsed, ask(_WORKLOAD, values))
-            return {
-                "workload": workload,
-                "record": meant["record"] or None,
-                "models": ask(_MODELS, values),
-                "records": [_record(row) for row in ask(_RECORDS, values)],
-                "contests": ask(_CONTESTS, values),
-                "searches": ask(_SEARCHES, values),
-                **ask(_TRIALS, values)[0],
-                "measurements": [_measurement(row) for row in reversed(ask(_MEASUREMENTS, values))],
-            }
+    meant = _meant(registry, key)
+    values = {
+        "workload": meant["workload"],
+        "target": meant["fingerprint"] or target,
+        "limit": limit,
+    }
+
+    def found(sql: str, read: Callable[[Any], Any], name: str = "id") -> list[Any]:
+        return [registry.decoded(read, row, name) for row in registry.rows(sql, values)]
+
+    return {
+        "workload": found(_WORKLOAD, WORKLOADS.parsed, "key")[0],
+        "record": meant["record"] or None,
+        "models": registry.rows(_MODELS, values),
+        "records": found(_RECORDS, _record),
+        "contests": registry.rows(_CONTESTS, values),
+        "searches": registry.rows(_SEARCHES, values),
+        **registry.rows(_TRIALS, values)[0],
+        "measurements": found(_MEASUREMENTS, _measurement)[::-1],
+    }
 
 
-def program_of(path: Path, record: str) -> tuple[Record, str]:
+def program_of(registry: Database, record: str) -> tuple[Record, str]:
     """A record and the text of its task's program. record: its id.
 
     UsageError if no model of this machine has the task: the text runs when it is parsed, so that
     only what was made here may be.
     """
-    sql = """
-        SELECT r.*, w.text, EXISTS (
-            SELECT 1 FROM model_tasks AS k WHERE k.workload = w.key
-        ) AS own
-        FROM records AS r JOIN workloads AS w ON w.key = r.workload WHERE r.id = :record
-    """
-    with asking(path) as ask:
-        (row,) = ask(sql, {"record": record})
-        if not row["own"]:
-            raise UsageError(
-                f"the program of {row['workload'][:12]} came from elsewhere, and is not parsed",
-                "Plan a model that has this task: its program is then made here.",
-            )
-        with decoding(path, record):
-            return record_of(row), unpacked(row["text"])
+    (row,) = registry.rows(_PROGRAM, {"record": record})
+    if not row["own"]:
+        raise UsageError(
+            f"the program of {row['workload'][:12]} came from elsewhere, and is not parsed",
+            "Plan a model that has this task: its program is then made here.",
+        )
+    text = registry.decoded(lambda row: unpacked(row["text"]), row, "id")
+    return registry.noun(RECORDS, row), text
 
 
-def _meant(ask: Ask, key: str) -> dict[str, Any]:
+def _meant(registry: Database, key: str) -> dict[str, Any]:
     if not _KEY.fullmatch(key.lower()):
         hint = "Take one from `registry query --json`; its first four digits may suffice."
         raise UsageError(f"{key!r} is no key of a task and no id of a record", hint)
-    found = ask(_MEANT, {"key": key.lower()})
+    found = registry.rows(_MEANT, {"key": key.lower()})
     if not found:
         hint = "List what there is: ansor-deploy registry query"
         raise UsageError(f"the registry has no task and no record {key}", hint)
@@ -160,19 +141,12 @@ def _meant(ask: Ask, key: str) -> dict[str, Any]:
 
 
 def _record(row: dict[str, Any]) -> dict[str, Any]:
-    return {**_parsed(row), "lost": bool(row["lost"])}
+    return {**RECORDS.parsed(row), "lost": bool(row["lost"])}
 
 
 def _measurement(row: dict[str, Any]) -> dict[str, Any]:
-    parsed = _parsed(row)
-    seconds = parsed.pop("seconds")
+    found = MEASUREMENTS.parsed(row)
+    seconds, provenance = found.pop("seconds"), found.pop("provenance")
     latency = median(seconds) * 1e3 if seconds and not row["error"] else None
-    provenance = parsed.pop("provenance")
     where = {name: provenance[name] for name in ("created", "search", "device", "tvm", "seed")}
-    return {**parsed, "latency_ms": latency, **where}
-
-
-def _parsed(row: dict[str, Any]) -> dict[str, Any]:
-    """The row with its JSON as values."""
-    texts = {"shapes", "dtypes", "seconds", "proof", "provenance"} & set(row)
-    return {**row, **{name: json.loads(row[name]) for name in texts}}
+    return {**found, "latency_ms": latency, **where}

@@ -19,9 +19,9 @@ import secrets
 import time
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from .connect import transaction
+from .database import Database
 from .keys import TaskKey
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ _JOIN = """
     ON CONFLICT DO UPDATE SET beat = beat + 1
 """
 _OWN = "SELECT 1 FROM leases WHERE workload = ? AND target = ? AND holder = ?"
+_END = "DELETE FROM leases WHERE workload = ? AND target = ? AND holder = ?"
 _HOLDER = """
     SELECT h.token, h.host, h.boot, h.space, h.pid, h.started
     FROM leases AS l JOIN holders AS h ON h.token = l.holder WHERE l.workload = ? AND l.target = ?
@@ -60,7 +61,7 @@ class Holder:
     def here(cls) -> Holder:
         """A new holder: this process."""
         pid = os.getpid()
-        boot, space = _place()
+        boot, space = _boot_and_namespace()
         found = _start_time(pid) if space else None
         return cls(secrets.token_hex(8), platform.node(), boot, space, pid, found or 0)
 
@@ -68,55 +69,58 @@ class Holder:
         return f"process {self.pid} on {self.host}"
 
 
-class Leases:
-    """The leases of one registry, seen by one process."""
+class Leases(Database):
+    """Who is tuning what, as one process sees it."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        super().__init__(connection, path)
         self._beats: dict[str, tuple[int, float]] = {}  # of a token: count, when it was first seen
 
-    def grant(self, keys: Sequence[TaskKey], holder: Holder) -> list[TaskKey]:
-        """Those of the keys that nobody else is tuning, now leased to the holder."""
-        with transaction(self._connection):
-            run = self._connection
+    def lease(self, keys: Sequence[TaskKey], holder: Holder) -> list[TaskKey]:
+        """Those of the keys that nobody else is tuning; nobody else gets them until released.
+
+        A lease also ends when its holder dies, so that asking again is all that waiting takes.
+        """
+        rows = [(key.workload, key.target, holder.token) for key in keys]
+        with self.writing() as run:
             dead = [
                 (other.token,) for other, beat in self._others(holder) if self._dead(other, beat)
             ]
             run.executemany("DELETE FROM holders WHERE token = ?", dead)  # and their leases
             run.execute(_JOIN, astuple(holder))
-            rows = [(key.workload, key.target, holder.token) for key in keys]
             run.executemany("INSERT INTO leases VALUES (?, ?, ?) ON CONFLICT DO NOTHING", rows)
-            return [key for key, row in zip(keys, rows, strict=True) if self._one(_OWN, row)]
+            return [key for key, row in zip(keys, rows, strict=True) if self.rows(_OWN, row)]
 
     def renew(self, holder: Holder) -> bool:
-        """Say that the holder is there; False if it was taken for dead and has no lease left."""
-        with transaction(self._connection):
+        """Say that the holder is there; False if it was taken for dead and has lost its leases.
+
+        Only other machines and containers ask for it: after `SILENCE` seconds without.
+        """
+        with self.writing() as run:
             update = "UPDATE holders SET beat = beat + 1 WHERE token = ?"
-            return self._connection.execute(update, (holder.token,)).rowcount > 0
+            return run.execute(update, (holder.token,)).rowcount > 0
 
-    def release(self, holder: Holder, keys: Iterable[TaskKey] | None) -> None:
-        """Give back the leases on the keys, or all."""
-        with transaction(self._connection):
-            run = self._connection
-            if keys is None:
-                run.execute("DELETE FROM holders WHERE token = ?", (holder.token,))
-                return
+    def release(self, holder: Holder, keys: Iterable[TaskKey] | None = None) -> None:
+        """Give back the leases on these keys, or all of the holder's."""
+        if keys is None:
+            self.write("DELETE FROM holders WHERE token = ?", [(holder.token,)])
+        else:
             rows = [(key.workload, key.target, holder.token) for key in keys]
-            end = "DELETE FROM leases WHERE workload = ? AND target = ? AND holder = ?"
-            run.executemany(end, rows)
+            self.write(_END, rows)
 
-    def holder(self, key: TaskKey) -> Holder | None:
-        """Who was granted the lease on a key."""
-        row = self._one(_HOLDER, (key.workload, key.target))
-        return Holder(*row) if row else None
+    def leaseholder(self, key: TaskKey) -> Holder | None:
+        """Who was last granted the lease on a key and has not released it."""
+        found = self.rows(_HOLDER, (key.workload, key.target))
+        return Holder(**found[0]) if found else None
 
     def _others(self, holder: Holder) -> list[tuple[Holder, int]]:
-        sql = "SELECT * FROM holders WHERE token <> ?"
-        rows = self._connection.execute(sql, (holder.token,)).fetchall()
-        return [(Holder(*row[:-1]), row[-1]) for row in rows]
+        rows = self.rows("SELECT * FROM holders WHERE token <> ?", (holder.token,))
+        return [
+            (Holder(**{k: v for k, v in row.items() if k != "beat"}), row["beat"]) for row in rows
+        ]
 
     def _dead(self, other: Holder, beat: int) -> bool:
-        if other.space and (other.boot, other.space) == _place():
+        if other.space and (other.boot, other.space) == _boot_and_namespace():
             return not _runs(other.pid, other.started)
         now = time.monotonic()
         count, since = self._beats.get(other.token, (None, now))
@@ -125,12 +129,9 @@ class Leases:
         self._beats[other.token] = (beat, since)
         return now - since > SILENCE
 
-    def _one(self, sql: str, values: Sequence[str]) -> Any:
-        return self._connection.execute(sql, values).fetchone()
 
-
-def _place() -> tuple[str, str]:
-    """Boot id and PID namespace of this process; both "" where /proc does not tell of them."""
+def _boot_and_namespace() -> tuple[str, str]:
+    """Boot id and PID namespace of this process; both "" where /proc does not have them."""
     proc = Path("/proc")
     try:
         if str((proc / "self").readlink()) != str(os.getpid()):

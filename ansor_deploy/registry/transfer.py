@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from sqlite3 import Connection
 from typing import Any
 
 from ..errors import RegistryError
 from ..system.digest import canonical_json
-from ..target import Target
 from .bundle import Bundle, Refusal, read_lines, record_line
-from .connect import connect, transaction
-from .faults import explained
 from .firewall import target_fields
-from .rows import unpacked
+from .schema import BEATEN, RECORDS, SEARCHES, TARGETS, UNREADABLE, WORKLOADS, Table
 from .store import Registry
 
-_TABLES = ("targets", "workloads", "records", "searches", "beaten")
+# Workloads that only a plan has asked for stay at home.
+_SENT = {
+    TARGETS: "SELECT * FROM targets",
+    WORKLOADS: """
+        SELECT * FROM workloads
+        WHERE key IN (SELECT workload FROM records UNION SELECT workload FROM searches)
+    """,
+    RECORDS: "SELECT * FROM records",
+    SEARCHES: "SELECT * FROM searches",
+    BEATEN: "SELECT * FROM beaten",
+}
 
 # What others say of a target or a search never replaces what this machine knows. A bundle does not
 # say under which rules a search has ended: those by which its newest record was found.
-_ADD_TARGET = "INSERT INTO targets VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _ADD_SEARCH = """
     INSERT INTO searches
     SELECT NULL, :workload, :target, :tvm, :search, :trials, :reason, :enough_for, :created,
@@ -41,10 +44,7 @@ _ADD_SEARCH = """
         AND created = :created
     )
 """
-_WORKLOADS = """
-    SELECT * FROM workloads
-    WHERE key IN (SELECT workload FROM records UNION SELECT workload FROM searches)
-"""
+_COUNT = "SELECT count(*) AS n FROM records"
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,9 @@ def contents(path: Path) -> tuple[Bundle, list[Refusal]]:
 
     RegistryError if the file is damaged, or its tables are not those of a registry.
     """
-    with explained(path), closing(connect(path, write=False)) as connection:
-        _check_tables(connection, path)
-        return read_lines(_lines(connection))
+    with Registry.open(path, write=False) as registry:
+        _check_tables(registry)
+        return read_lines(_lines(registry))
 
 
 def take_in(path: Path, bundle: Bundle) -> Taken:
@@ -81,88 +81,44 @@ def take_in(path: Path, bundle: Bundle) -> Taken:
 
     It is a union: whatever was there stays as it is, and taking in twice is taking in once.
     """
-    with explained(path), closing(connect(path, write=True)) as connection:
-        store = Registry(connection, path)
-        before = _count(connection)
-        targets = [_target_row(target) for target in bundle.targets.values()]
-        with transaction(connection):
-            connection.executemany(_ADD_TARGET, targets)
-        store.add_workloads(list(bundle.workloads.values()))
-        store.add_batch([], list(bundle.records.values()))
-        rows = [{**vars(end), **vars(end.key)} for end in bundle.searches]
-        with transaction(connection):
-            connection.executemany(_ADD_SEARCH, [{**row, "key": None} for row in rows])
-        new = _count(connection) - before
-        return Taken(new, len(bundle.records) - new, store.add_contests(bundle.contests))
+    with Registry.open(path) as registry:
+        before = registry.rows(_COUNT)[0]["n"]
+        # Under its cpu's name, until a build on this machine gives it one.
+        targets = [TARGETS.row(target) for target in bundle.targets.values()]
+        registry.write(TARGETS.insert + " ON CONFLICT DO NOTHING", targets)
+        registry.add_workloads(bundle.workloads.values())
+        registry.add_batch([], bundle.records.values())
+        rows = [{**vars(end), **vars(end.key), "key": None} for end in bundle.searches]
+        registry.write(_ADD_SEARCH, rows)
+        new = registry.rows(_COUNT)[0]["n"] - before
+        return Taken(new, len(bundle.records) - new, registry.add_contests(bundle.contests))
 
 
-def _count(connection: Connection) -> int:
-    found: int = connection.execute("SELECT count(*) FROM records").fetchone()[0]
-    return found
-
-
-def _target_row(target: Target) -> tuple[str, str, str]:
-    """Under its cpu's name, until a build on this machine gives it one."""
-    return target.fingerprint, target.name, canonical_json(target_fields(target.to_json()))
-
-
-def _check_tables(connection: Connection, path: Path) -> None:
+def _check_tables(registry: Registry) -> None:
     """A view in a table's place could be any query, and never end."""
-    kinds = dict(connection.execute("SELECT name, type || ':' || sql FROM sqlite_master"))
-    for name in _TABLES:
-        if not str(kinds.get(name)).startswith("table:CREATE TABLE"):
+    rows = registry.rows("SELECT name, type || ':' || sql AS made FROM sqlite_master")
+    made = {row["name"]: str(row["made"]) for row in rows}
+    for table in _SENT:
+        if not made.get(table.name, "").startswith("table:CREATE TABLE"):
             raise RegistryError(
-                f"{path} is refused: its {name} are no plain table",
+                f"{registry.path} is refused: its {table.name} are no plain table",
                 "Ask for a bundle: `ansor-deploy registry export` where it was made.",
             )
 
 
-def _lines(connection: Connection) -> Iterator[tuple[str, str]]:
+def _lines(registry: Registry) -> Iterator[tuple[str, str]]:
     """Every entry as (place, line of a bundle); unchecked."""
-    reader = connection.cursor()
-    reader.row_factory = lambda cursor, row: dict(
-        zip([column[0] for column in cursor.description], row, strict=True)
-    )
-    entries = (
-        ("target", "SELECT * FROM targets", _target),
-        ("workload", _WORKLOADS, _workload),
-        ("record", "SELECT * FROM records", _record),
-        ("search", "SELECT * FROM searches", _search),
-        ("contest", "SELECT loser, winner, created FROM beaten", _contest),
-    )
-    for kind, query, line in entries:
-        for row in reader.execute(query):
-            place = f"{kind} {ascii(str(next(iter(row.values())))[:12])[1:-1]}"
+    for table, query in _SENT.items():
+        for row in registry.rows(query):
+            place = f"{table.entry} {ascii(str(next(iter(row.values())))[:12])[1:-1]}"
             try:
-                yield place, line(row)
-            except (ValueError, KeyError, TypeError, zlib.error, RecursionError):
+                yield place, _line(table, row)
+            except UNREADABLE:
                 yield place, ""  # no JSON, so refused like any other line that is not
 
 
-def _target(row: dict[str, Any]) -> str:
-    return canonical_json({"target": target_fields(json.loads(row["json"]))})
-
-
-def _workload(row: dict[str, Any]) -> str:
-    parsed = {name: json.loads(row[name]) for name in ("shapes", "dtypes")}
-    plain = {name: row[name] for name in ("key", "op", "family", "flops", "bytes")}
-    return canonical_json({"workload": {**plain, **parsed, "text": unpacked(row["text"])}})
-
-
-def _record(row: dict[str, Any]) -> str:
-    parsed = {name: json.loads(row[name]) for name in ("seconds", "proof", "provenance")}
-    return record_line(row["id"], {**parsed, "key": _key(row), "trace": unpacked(row["trace"])})
-
-
-def _search(row: dict[str, Any]) -> str:
-    fields = ("tvm", "search", "trials", "reason", "enough_for", "created")
-    plain = {name: row[name] for name in fields}
-    return canonical_json({"search": {**plain, "key": _key(row)}})
-
-
-def _contest(row: dict[str, Any]) -> str:
-    return canonical_json({"contest": row})
-
-
-def _key(row: dict[str, Any]) -> dict[str, str]:
-    return {"workload": row["workload"], "target": row["target"]}
+def _line(table: Table, row: dict[str, Any]) -> str:
+    if table is RECORDS:
+        return record_line(row["id"], table.sent(row))
+    sent = target_fields(json.loads(row["json"])) if table is TARGETS else table.sent(row)
+    return canonical_json({table.entry: sent})

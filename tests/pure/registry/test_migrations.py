@@ -1,5 +1,6 @@
 """A registry of every past schema is brought up to date, and all of its rows can be read."""
 
+import ast
 import json
 import shutil
 import sqlite3
@@ -10,6 +11,7 @@ import pytest
 
 from ansor_deploy.registry.connect import SCHEMA_VERSION
 from ansor_deploy.registry.keys import TaskKey
+from ansor_deploy.registry.schema import TABLES
 from ansor_deploy.registry.store import Registry
 
 ASSETS = Path(__file__).parents[2] / "assets"
@@ -66,6 +68,35 @@ def test_the_file_is_kept_as_it_was_beside_the_new_one(old, copy):
     for table in ("records", "measurements", "tunings", "searches"):
         assert rows(kept, table) == rows(old, table)
     assert select(copy, "* FROM pragma_user_version()") == [(SCHEMA_VERSION,)]
+
+
+def test_the_declared_tables_are_those_that_the_migrations_make(tmp_path):
+    with Registry.open(tmp_path / "new.db") as registry:
+        tables = registry.rows("SELECT name FROM sqlite_master WHERE type = 'table'")
+        assert {row["name"] for row in tables} == {
+            *(table.name for table in TABLES),
+            *("holders", "leases", "_sqlite_migrations"),  # which hold no knowledge
+        }
+        for table in TABLES:
+            made = registry.rows("SELECT * FROM pragma_table_info(?)", (table.name,))
+            assert [column.name for column in table.columns] == [row["name"] for row in made]
+            assert [column.kind.sql for column in table.columns] == [declared(row) for row in made]
+
+
+def declared(row):
+    """The column as it was declared; a text that is a primary key is never NULL."""
+    never_null = row["notnull"] or (row["pk"] and row["type"] == "TEXT")
+    return row["type"] + " NOT NULL" * bool(never_null)
+
+
+def test_what_older_rows_lack_is_what_sqlite_fills_in(tmp_path):
+    with Registry.open(tmp_path / "new.db") as registry:
+        for table in TABLES:
+            made = registry.rows("SELECT * FROM pragma_table_info(?)", (table.name,))
+            filled = {row["name"]: row["dflt_value"] for row in made}
+            for column in table.columns:
+                if column.since > 1:
+                    assert column.default == ast.literal_eval(filled[column.name] or "None")
 
 
 def test_a_migrated_registry_has_the_schema_of_a_new_one(copy, tmp_path):

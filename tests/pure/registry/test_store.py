@@ -19,7 +19,7 @@ from helpers.registry_samples import (
 )
 
 from ansor_deploy.errors import RegistryError
-from ansor_deploy.registry import queries, rows
+from ansor_deploy.registry import lookups, schema
 from ansor_deploy.registry.connect import SCHEMA_VERSION, _load_migrations
 from ansor_deploy.registry.record import Contest, Measurement, SearchEnd
 from ansor_deploy.registry.store import Registry
@@ -147,7 +147,7 @@ def test_measurements_come_back_in_order_failures_too(registry):
 
 
 def test_more_measurements_than_are_read_at_a_time(registry, monkeypatch):
-    monkeypatch.setattr("ansor_deploy.registry.store._CHUNK", 10)
+    monkeypatch.setattr("ansor_deploy.registry.database._CHUNK", 10)
     added = [measurement(KEYS[n % 3], 1e-3 * (n + 1)) for n in range(35)]
     registry.add_batch(added, [])
     assert list(registry.measurements(TARGET.fingerprint)) == added
@@ -242,7 +242,7 @@ def test_builds_come_back_the_newest_first(registry):
         registry.add_build(one)
     assert registry.builds() == [second, first]
     assert registry.builds(1) == [second]
-    (name,) = registry._rows("SELECT name FROM models")  # as its first build called it
+    (name,) = registry.rows("SELECT name FROM models")  # as its first build called it
     assert name == {"name": "new"}
 
 
@@ -314,7 +314,7 @@ def test_the_file_says_what_it_is(registry):
 
 
 def test_the_best_is_found_by_index_alone(registry):
-    plan = registry._rows(f"EXPLAIN QUERY PLAN {queries.TOP}", ("a", "b", "c", 1))
+    plan = registry.rows(f"EXPLAIN QUERY PLAN {lookups.TOP}", ("a", "b", "c", 1))
     steps = [row["detail"].split(" (")[0] for row in plan]
     assert "SEARCH r USING COVERING INDEX records_best" in steps
     assert "SEARCH b USING PRIMARY KEY" in steps  # not: all records of the task for each of them
@@ -323,17 +323,17 @@ def test_the_best_is_found_by_index_alone(registry):
 
 def test_traces_lie_packed_with_a_dictionary_that_never_changes():
     digest = "a02dd50a812fb520e932c4188b3289e6668e8790f661634744e3e1b17fb018b5"
-    assert sha256(rows._dictionary().decode()) == digest
-    trace = rows._dictionary()[:3000].decode()
-    blob = rows.packed(trace)
-    assert rows.unpacked(blob) == trace
+    assert sha256(schema.dictionary().decode()) == digest
+    trace = schema.dictionary()[:3000].decode()
+    blob = schema.packed(trace)
+    assert schema.unpacked(blob) == trace
     assert len(blob) < len(zlib.compress(trace.encode())) / 3
-    assert rows.unpacked(zlib.compress(b"as schema 1 did")) == "as schema 1 did"
+    assert schema.unpacked(zlib.compress(b"as schema 1 did")) == "as schema 1 did"
     with pytest.raises(ValueError, match="too long"):
-        rows.unpacked(rows.packed("0" * 100_000), most=1000)
+        schema.unpacked(schema.packed("0" * 100_000), most=1000)
     for broken in (blob[:-1], blob + b"x", blob[:-4] + b"abcd", b""):
         with pytest.raises((zlib.error, ValueError)):
-            rows.unpacked(broken)
+            schema.unpacked(broken)
 
 
 def test_opening_a_registry_loads_nothing_heavy(registry, path):

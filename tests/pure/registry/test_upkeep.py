@@ -63,7 +63,7 @@ def test_the_newest_entry_of_each_build_is_kept(path, tmp_path):
         for day, name in enumerate(("a.so", "b.so", "a.so")):
             registry.add_build(build(tmp_path / name, DIGEST, f"2026-01-3{day}"))
         assert registry.collect(dry_run=False)["builds"] == 1
-        left = registry._rows("SELECT created FROM builds ORDER BY id")
+        left = registry.rows("SELECT created FROM builds ORDER BY id")
     assert [row["created"] for row in left] == ["2026-01-31", "2026-01-32"]
 
 

@@ -16,9 +16,10 @@ from ansor_deploy.errors import RegistryError
 from ansor_deploy.model.extract import task_of
 from ansor_deploy.project import shipped
 from ansor_deploy.registry.bundle import read_bundle
-from ansor_deploy.registry.firewall import target_fields, workload_fields
+from ansor_deploy.registry.firewall import target_fields
 from ansor_deploy.registry.instructions import check_trace
 from ansor_deploy.registry.record import Provenance, Record
+from ansor_deploy.registry.schema import WORKLOADS
 from ansor_deploy.registry.untrusted import Refused
 from ansor_deploy.search import metaschedule
 from ansor_deploy.space.default import default_schedule
@@ -87,7 +88,7 @@ def test_whole_records_of_real_tasks_come_in():
         trace = dump(default_schedule(task.mod, target).trace)
         record = Record(task.key, trace, (1e-3,), *_vouched())
         lines.add(canonical_json({"id": record.id, "record": record.to_json()}))
-        lines.add(canonical_json({"workload": workload_fields(task.workload)}))
+        lines.add(canonical_json({"workload": WORKLOADS.sent_of(task.workload)}))
     text = "\n".join(['{"ansor-deploy-bundle":1}', *sorted(lines), ""]).encode()
     found = read_bundle(text, "real")
     assert len(found.records) == len(PROGRAMS)

@@ -1,4 +1,4 @@
-"""The SQL of what is asked of the registry."""
+"""What a person asks of the registry: best records, finished builds, and what it holds."""
 
 from __future__ import annotations
 
@@ -6,63 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..system.digest import canonical_json
-
-# The index has all that the order needs, so that only the rows that are asked for are read.
-TOP = """
-    SELECT r.* FROM (
-        SELECT id, lost, latency FROM standings WHERE workload = ? AND target = ? AND tvm = ?
-        ORDER BY lost, latency, id LIMIT ?
-    ) AS best
-    CROSS JOIN records AS r ON r.id = best.id ORDER BY best.lost, best.latency, best.id
-"""
-
-# Tuned, not only looked at; and part of a model that was read here, which made the same text: what
-# others say of a workload is no reason to run it.
-RELATIVES = """
-    SELECT w.* FROM workloads AS w
-    WHERE w.family IN (SELECT value FROM json_each(:families))
-    AND EXISTS (SELECT 1 FROM model_tasks AS k WHERE k.workload = w.key)
-    AND EXISTS (
-        SELECT 1 FROM searches AS s
-        WHERE s.workload = w.key AND s.target = :target AND s.tvm = :tvm
-        AND (s.trials > 1 OR s.reason IN ('locked', 'revalidated'))
-    )
-    AND EXISTS (
-        SELECT 1 FROM records AS r
-        WHERE r.workload = w.key AND r.target = :target AND r.tvm = :tvm
-    )
-    ORDER BY w.key
-"""
-
-# With more than one measurement: two can be told apart.
-ALIKE = """
-    SELECT w.* FROM workloads AS w
-    WHERE w.op = :op AND w.key <> :key AND (
-        SELECT count(*) FROM measurements AS m WHERE m.target = :target AND m.workload = w.key
-    ) > 1
-    ORDER BY w.family <> :family, max(w.flops / :flops, :flops / w.flops), w.key LIMIT :count
-"""
-
-RANKING = """
-    SELECT tvm, id, lost FROM standings WHERE workload = ? AND target = ?
-    ORDER BY tvm, lost, latency, id
-"""
-
-ENDS = """
-    SELECT tvm, search, trials, reason, enough_for, created, rules FROM searches
-    WHERE workload = ? AND target = ? ORDER BY id
-"""
-
-OUTDATED = """
-    SELECT count(*) AS n FROM (
-        SELECT 1 FROM records GROUP BY workload, target HAVING NOT sum(tvm = ?)
-    )
-"""
-
-SECONDS_PER_TRIAL = """
-    SELECT total(seconds) AS seconds, total(trials) AS trials
-    FROM tunings WHERE target = ? AND trials > 0
-"""
+from .database import Database
+from .record import Build
+from .schema import BUILDS, WORKLOADS
 
 # What tasks have cost: `here` are the trials of this registry, `trials` also those that searches
 # elsewhere have told of, `models` how many ask for it.
@@ -85,7 +31,7 @@ _SPENT = """
     )
 """
 
-COUNTS = {
+_COUNTS = {
     "workloads": "SELECT count(*) AS n FROM workloads",
     "records": "SELECT count(*) AS n FROM records",
     "measurements": "SELECT count(*) AS n FROM measurements",
@@ -95,7 +41,7 @@ COUNTS = {
 }
 
 # A task that n models share is measured once, here or elsewhere, instead of n times here.
-GROUPS = {
+_GROUPS = {
     "per_target": f"""
         {_SPENT}
         , held AS (
@@ -137,31 +83,6 @@ GROUPS = {
         GROUP BY m.digest, t.fingerprint
         ORDER BY m.name, m.digest, t.name, t.fingerprint
     """,
-}
-
-# Ids of rows that no build asks for. All that were beaten go at once: a loser that outlived the
-# one that beat it would be the best again.
-SURPLUS = {
-    "records": """
-        SELECT id FROM (
-            SELECT id, lost, row_number() OVER (
-                PARTITION BY workload, target, tvm ORDER BY lost, latency, id
-            ) AS place
-            FROM standings
-        ) WHERE place > 1 AND (lost OR place > 8)
-    """,
-    "builds": """
-        SELECT id FROM builds WHERE id NOT IN (SELECT max(id) FROM builds GROUP BY artifact)
-    """,
-}
-
-DROP = {
-    "records": (
-        "DELETE FROM beaten WHERE loser = ?",
-        "DELETE FROM beaten WHERE winner = ?",
-        "DELETE FROM records WHERE id = ?",
-    ),
-    "builds": ("DELETE FROM builds WHERE id = ?",),
 }
 
 # The best record of a key `k`; as the view `best_records` has it, which would look at every key.
@@ -216,21 +137,49 @@ _CONDITIONS = {
 _HAS_SHAPE = "a.workload IN (SELECT key FROM workloads WHERE instr(shapes, :{}))"
 
 
-def best_records(
-    op: str | None,
-    target: str | None,
-    model: str | None,
-    since: str | None,
-    shapes: Sequence[Sequence[int]],
-    limit: int,
-) -> tuple[str, dict[str, Any]]:
-    """The statement and its values that list the best records which meet every condition."""
-    given = {"op": op, "target": target, "model": model}
-    values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    where = ["TRUE", *(_CONDITIONS[name] for name in values)]
-    # Canonical JSON: a shape's text with its brackets is in the list's text or not.
-    wanted = {f"shape{number}": canonical_json(shape) for number, shape in enumerate(shapes)}
-    where += [_HAS_SHAPE.format(name) for name in wanted]
-    found = _FOUND.format(where=" AND ".join(where), best=BEST_OF.format(tvm="k.tvm"))
-    values |= {**wanted, "since": since or "", "limit": limit}
-    return _LISTED.format(found=found), values
+_BUILDS = "SELECT * FROM builds ORDER BY created DESC, id DESC LIMIT ?"
+
+
+class Listing(Database):
+    """Tables for people, as JSON objects."""
+
+    def query(
+        self,
+        op: str | None = None,
+        target: str | None = None,
+        model: str | None = None,
+        since: str | None = None,
+        shapes: Sequence[Sequence[int]] = (),
+        limit: int = 100,
+    ) -> list[dict[str, Any]]:
+        """The best record of each task and TVM version, the newest first.
+
+        target, model: name, or beginning of the fingerprint or digest. since: ISO 8601, UTC.
+        shapes: each of some tensor of the task.
+        """
+        given = {"op": op, "target": target, "model": model}
+        values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        where = ["TRUE", *(_CONDITIONS[name] for name in values)]
+        # Canonical JSON: a shape's text with its brackets is in the list's text or not.
+        wanted = {f"shape{number}": canonical_json(shape) for number, shape in enumerate(shapes)}
+        where += [_HAS_SHAPE.format(name) for name in wanted]
+        found = _FOUND.format(where=" AND ".join(where), best=BEST_OF.format(tvm="k.tvm"))
+        values |= {**wanted, "since": since or "", "limit": limit}
+        rows = self.rows(_LISTED.format(found=found), values)
+        return [self.decoded(WORKLOADS.parsed, row, "id") for row in rows]
+
+    def builds(self, limit: int = 100) -> list[Build]:
+        """Finished builds, the newest first."""
+        return self.nouns(BUILDS, _BUILDS, (limit,))
+
+    def stats(self) -> dict[str, Any]:
+        """What the registry holds, as one JSON object.
+
+        trials_saved: those that models would have made had they not shared tasks and records.
+        bytes: size of the file.
+        """
+        counts = {name: self.rows(sql)[0]["n"] for name, sql in _COUNTS.items()}
+        size = self.path.stat().st_size if self.path.exists() else 0
+        groups = {name: self.rows(sql) for name, sql in _GROUPS.items()}
+        saved = sum(row["trials_saved"] for row in groups["per_target"])
+        return {**counts, "trials_saved": saved, "bytes": size, **groups}

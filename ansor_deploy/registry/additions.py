@@ -1,0 +1,111 @@
+"""What builds and tuning add to a registry. Records and measurements are only ever added."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .database import Database
+from .record import Contest
+from .schema import (
+    BEATEN,
+    BUILDS,
+    MEASUREMENTS,
+    MODEL_TASKS,
+    MODELS,
+    RECORDS,
+    SEARCHES,
+    TARGETS,
+    TUNINGS,
+    WORKLOADS,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ..target import Target
+    from .keys import TaskKey
+    from .record import Build, Measurement, Record, SearchEnd, Workload
+
+# Only an equal key is passed over; a row that breaks another rule is a bug and is refused.
+_UNLESS_KNOWN = " ON CONFLICT DO NOTHING"
+# What others say of a workload has no name, until a model that has it says what it is.
+_UNLESS_NAMED = """
+    ON CONFLICT DO UPDATE
+    SET op = excluded.op, name = excluded.name, family = excluded.family,
+        shapes = excluded.shapes, dtypes = excluded.dtypes,
+        flops = excluded.flops, bytes = excluded.bytes
+    WHERE workloads.name = '' AND excluded.name <> ''
+"""
+_RENAMED = " ON CONFLICT DO UPDATE SET name = excluded.name"
+_CHANGED = f"{_RENAMED}, json = excluded.json WHERE json <> excluded.json"
+_LATER = """
+    ON CONFLICT DO UPDATE SET created = excluded.created WHERE excluded.created > beaten.created
+"""
+
+
+class Additions(Database):
+    """What makes a registry grow; each method is one transaction, all of it or nothing."""
+
+    def add_target(self, target: Target) -> None:
+        """Make a target known; its newest name is the one that is listed."""
+        self.write(TARGETS.insert + _CHANGED, [TARGETS.row(target)])
+
+    def add_workloads(self, workloads: Iterable[Workload]) -> None:
+        """Make workloads known; those that a model of this machine named stay as they are."""
+        self.write(WORKLOADS.insert + _UNLESS_NAMED, map(WORKLOADS.row, workloads))
+
+    def add_batch(self, measurements: Sequence[Measurement], records: Iterable[Record]) -> None:
+        """Add what a batch of trials left behind."""
+        measured, recorded = map(MEASUREMENTS.row, measurements), map(RECORDS.row, records)
+        rows = list(measured), list(recorded)  # packed before the file is locked
+        with self.writing() as run:
+            run.executemany(MEASUREMENTS.insert, rows[0])
+            run.executemany(RECORDS.insert + _UNLESS_KNOWN, rows[1])
+
+    def add_contest(self, winner: Record, losers: Sequence[str], created: str) -> None:
+        """Note that a record has beaten others in a comparison run by run.
+
+        winner: added if it is new; also the one that was there first, where they tied.
+        losers: ids of records. created: ISO 8601, UTC; of two comparisons of the same records the
+        later counts.
+        """
+        contests = [Contest(loser, winner.id, created) for loser in losers]
+        with self.writing() as run:
+            run.execute(RECORDS.insert + _UNLESS_KNOWN, RECORDS.row(winner))
+            run.executemany(BEATEN.insert + _LATER, map(BEATEN.row, contests))
+
+    def add_contests(self, contests: Iterable[Contest]) -> int:
+        """Note comparisons of records that are there: how many of them say something new."""
+        before = self._connection.total_changes
+        self.write(BEATEN.insert + _LATER, map(BEATEN.row, contests))
+        return self._connection.total_changes - before
+
+    def add_searches(self, ends: Iterable[SearchEnd]) -> None:
+        """Note searches that came to their end."""
+        self.write(SEARCHES.insert, map(SEARCHES.row, ends))
+
+    def add_model(self, digest: str, name: str, tasks: Sequence[tuple[TaskKey, int]]) -> None:
+        """Note a model's tasks with their weights, for the targets that the keys name.
+
+        digest: SHA-256 of the model file. Tasks noted earlier for these targets are replaced.
+        """
+        rows = [(digest, key.workload, key.target, weight) for key, weight in tasks]
+        with self.writing() as run:
+            run.execute(MODELS.insert + _RENAMED, (digest, name))
+            run.executemany(
+                "DELETE FROM model_tasks WHERE model = ? AND target = ?",
+                {(digest, key.target) for key, _ in tasks},
+            )
+            run.executemany(MODEL_TASKS.insert, rows)
+
+    def add_build(self, build: Build) -> None:
+        """Note a finished build, and its model if that is new; its target must be known."""
+        with self.writing() as run:
+            run.execute(MODELS.insert + _UNLESS_KNOWN, (build.model, build.name))
+            run.execute(BUILDS.insert, BUILDS.row(build))
+
+    def add_tuning(
+        self, target: str, search: str, trials: int, seconds: float, created: str
+    ) -> None:
+        """Note what a tuning run took in wall-clock seconds, for `seconds_per_trial`."""
+        self.write(TUNINGS.insert, [(target, search, trials, float(seconds), created)])

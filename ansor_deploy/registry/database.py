@@ -1,0 +1,108 @@
+"""An open registry file: how it is asked, and how rows are added to it."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from .connect import BUSY_SECONDS, connect, transaction
+from .faults import damaged, explained
+from .schema import UNREADABLE, Table
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+_CHUNK = 1000  # rows read at a time, so that no lock is held while they are looked at
+
+
+class Database:
+    """An open file, to be used by one thread and closed (or used in `with`).
+
+    Every method raises RegistryError if the file is damaged, locked, full or not writable. A
+    violated constraint is a bug of the caller, and raises sqlite3.IntegrityError.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self.path = path
+        self._connection = connection
+
+    @classmethod
+    def open(cls, path: Path, *, write: bool = True, busy_seconds: float = BUSY_SECONDS) -> Self:
+        """Open a registry; made if it is not there, or, without `write`, as if it were empty.
+
+        busy_seconds: how long to wait for another process's transaction.
+        """
+        return cls(connect(path, write=write, busy_seconds=busy_seconds), path)
+
+    def close(self) -> None:
+        """Close the file; what was added is already safe."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.path})"
+
+    def rows(
+        self, sql: str, values: Sequence[Any] | Mapping[str, Any] = ()
+    ) -> list[dict[str, Any]]:
+        """The rows that a statement finds, by the names of their columns."""
+        with explained(self.path):
+            cursor = self._connection.execute(sql, values)
+            names = [column[0] for column in cursor.description or ()]
+            return [dict(zip(names, row, strict=True)) for row in cursor]
+
+    def nouns(self, table: Table, sql: str, values: Sequence[Any] | Mapping[str, Any]) -> list[Any]:
+        """What the rows are that a statement finds in a table."""
+        return [self.noun(table, row) for row in self.rows(sql, values)]
+
+    def noun(self, table: Table, row: Mapping[str, Any]) -> Any:
+        """What a row is; DamagedError if it cannot be read, or is not as it was written."""
+        return self.decoded(table.read, row, table.columns[0].name)
+
+    def walk(
+        self, table: str, where: str = "TRUE", values: Sequence[Any] = ()
+    ) -> Iterator[dict[str, Any]]:
+        """Rows in the order they were added; between two chunks no lock is held."""
+        sql = (
+            f"SELECT rowid AS position, * FROM {table} WHERE {where} AND rowid > ? "  # noqa: S608
+            f"ORDER BY rowid LIMIT {_CHUNK}"
+        )
+        last = 0
+        while rows := self.rows(sql, (*values, last)):
+            yield from rows
+            last = rows[-1]["position"]
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """The connection, in a transaction: all of it or nothing."""
+        with explained(self.path), transaction(self._connection):
+            yield self._connection
+
+    def write(self, sql: str, rows: Iterable[Sequence[Any] | Mapping[str, Any]]) -> None:
+        """Run a statement for each row, in one transaction."""
+        with self.writing() as run:
+            run.executemany(sql, rows)
+
+    def decoded(self, read: Callable[[Any], Any], row: Mapping[str, Any], name: str) -> Any:
+        """What `read` makes of a row; DamagedError if it cannot. name: of the column to cite."""
+        try:
+            return read(row)
+        except UNREADABLE as error:
+            raise damaged(
+                self.path, f"row {str(row[name])[:12]} cannot be read: {error}"
+            ) from error

@@ -1,0 +1,110 @@
+"""What the fields of records must be that others send: texts, numbers and lists within bounds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .untrusted import is_int, is_number, quoted, refuse
+
+MOST_TEXT = 262_144  # characters of a workload's program
+MOST_REPEATS = 10_000  # times of one record
+MOST_TENSORS = 256
+FASTEST, SLOWEST = 1e-9, 3600.0  # seconds
+MOST_WORK = 1e18  # operations or bytes of one run
+WORST_ERROR = 0.1  # relative; no check of outputs lets more pass
+
+# All that a canonical program text consists of: see space/canonical_text.py.
+_TOKEN = re.compile(
+    r"@?T(?:\.[A-Za-z]\w*)+|v\d+(?:\.\w+)?\b|'[\w.]*'|\d+(?:\.\d+)?(?:e[+-]?\d+)?\b"
+    r"|[a-z_]\w*=(?!=)|[()\[\]{},:*+\-/%<>=!&|~^ \n]"
+    r"|\b(?:def|main|for|in|with|if|else|not|and|or|True|False|None|range|while|return)\b"
+)
+_TEXT_START = "@T.prim_func"
+_DTYPE = re.compile(r"(bool|handle|bfloat16|u?int|float)[0-9a-z_]{0,20}")
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a value from outside must be. wrong: what is said of one that is not."""
+
+    fits: Callable[[Any], object]
+    wrong: str = "{name} {value} is not of the form that this tool writes"
+
+
+Forms = Mapping[str, "Form | Forms"]
+
+
+def check(data: Any, forms: Forms, name: str) -> None:
+    """Refused unless the data is an object of just these fields, each of its form."""
+    fits = isinstance(data, dict)
+    refuse(not fits, f"{name} {quoted(data)} stands where an object belongs")
+    other = set(data) != set(forms)
+    refuse(other, f"{name}: fields {quoted(sorted(data))} are not {', '.join(forms)}")
+    for part, form in forms.items():
+        if isinstance(form, Form):
+            wrong = form.wrong.format(name=part, value=quoted(data[part]))
+            refuse(not form.fits(data[part]), f"{name}: {wrong}")
+        else:
+            check(data[part], form, part)
+
+
+def _text(pattern: str) -> Form:
+    found = re.compile(pattern)
+    return Form(lambda value: isinstance(value, str) and found.fullmatch(value))
+
+
+def _shapes(value: Any) -> bool:
+    fits = isinstance(value, list) and len(value) <= MOST_TENSORS
+    return fits and all(
+        isinstance(shape, list) and len(shape) <= 64 and all(is_int(n, 0, 2**53) for n in shape)
+        for shape in value
+    )
+
+
+def _dtypes(value: Any) -> bool:
+    fits = isinstance(value, list) and len(value) <= MOST_TENSORS
+    return fits and all(isinstance(one, str) and _DTYPE.fullmatch(one) for one in value)
+
+
+def _times(value: Any) -> bool:
+    fits = isinstance(value, list) and 0 < len(value) <= MOST_REPEATS
+    return fits and all(type(one) is float and FASTEST <= one <= SLOWEST for one in value)
+
+
+def check_program(text: str) -> None:
+    """Refused unless the text has nothing but what canonical program texts consist of."""
+    begins = text.startswith(_TEXT_START) and len(text) <= MOST_TEXT
+    left = _TOKEN.sub("", text) if begins else "all of it"
+    refuse(left, f"workload: no canonical program text: {quoted(left[:20])}")
+
+
+DIGEST = _text(r"[0-9a-f]{64}")
+VERSION = _text(r"[0-9][0-9A-Za-z.+-]{0,39}")
+WORD = _text(r"[a-z][a-z0-9_-]{0,60}")
+REASON = _text(r"[a-z][a-z ]{0,40}")
+TIME = _text(r"20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9](\+00:00|Z)")
+COUNT = Form(lambda value: is_int(value, 0, 2**53))
+SEED = Form(lambda value: is_int(value, 0, 2**63))
+WORK = Form(lambda value: type(value) is float and is_number(value, 0, MOST_WORK))
+SHAPES, DTYPES = Form(_shapes), Form(_dtypes)
+PROGRAM = TRACE = Form(lambda value: isinstance(value, str), "the {name} is no text")
+TIMES = Form(_times, "times {value} are not those of a run")
+_PROVES = "{name} {value} proves nothing"
+PROOF: Forms = {
+    "oracle": Form(lambda value: value in ("default", "plain"), _PROVES),
+    "seed": Form(SEED.fits, _PROVES),
+    "max_abs_err": Form(lambda value: is_number(value, 0, 1e300), _PROVES),
+    "max_rel_err": Form(lambda value: is_number(value, 0, WORST_ERROR), _PROVES),
+}
+PROVENANCE: Forms = {
+    "tool": VERSION,
+    "tvm": VERSION,
+    "search": WORD,
+    "device": _text(r"(?!.*\.\.)[A-Za-z0-9._:@-]{0,100}"),  # no path
+    "seed": SEED,
+    "created": TIME,
+    "rules": _text(r"|[0-9a-f]{64}"),
+}

@@ -1,0 +1,157 @@
+"""What a plan or a search asks of the registry: no trace is parsed and no compiler loaded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..system.digest import canonical_json
+from .database import Database
+from .keys import TaskKey
+from .schema import MEASUREMENTS, RECORDS, SEARCHES, WORKLOADS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from .record import Measurement, Record, SearchEnd, Workload
+
+# The index has all that the order needs, so that only the rows that are asked for are read.
+TOP = """
+    SELECT r.* FROM (
+        SELECT id, lost, latency FROM standings WHERE workload = ? AND target = ? AND tvm = ?
+        ORDER BY lost, latency, id LIMIT ?
+    ) AS best
+    CROSS JOIN records AS r ON r.id = best.id ORDER BY best.lost, best.latency, best.id
+"""
+_TRIALS = "SELECT count(*) AS n FROM measurements WHERE target = ? AND workload = ?"
+_ENOUGH_FOR = """
+    SELECT max(enough_for) AS n FROM searches WHERE workload = ? AND target = ? AND tvm = ?
+"""
+_ENDS = "SELECT * FROM searches WHERE workload = ? AND target = ? ORDER BY id"
+_RANKING = """
+    SELECT tvm, id, lost FROM standings WHERE workload = ? AND target = ?
+    ORDER BY tvm, lost, latency, id
+"""
+_OUTDATED = """
+    SELECT count(*) AS n FROM (
+        SELECT 1 FROM records GROUP BY workload, target HAVING NOT sum(tvm = ?)
+    )
+"""
+# Tuned, not only looked at; and part of a model that was read here, which made the same text: what
+# others say of a workload is no reason to run it.
+_RELATIVES = """
+    SELECT w.* FROM workloads AS w
+    WHERE w.family IN (SELECT value FROM json_each(:families))
+    AND EXISTS (SELECT 1 FROM model_tasks AS k WHERE k.workload = w.key)
+    AND EXISTS (
+        SELECT 1 FROM searches AS s
+        WHERE s.workload = w.key AND s.target = :target AND s.tvm = :tvm
+        AND (s.trials > 1 OR s.reason IN ('locked', 'revalidated'))
+    )
+    AND EXISTS (
+        SELECT 1 FROM records AS r
+        WHERE r.workload = w.key AND r.target = :target AND r.tvm = :tvm
+    )
+    ORDER BY w.key
+"""
+# With more than one measurement: two can be told apart.
+_ALIKE = """
+    SELECT w.* FROM workloads AS w
+    WHERE w.op = :op AND w.key <> :key AND (
+        SELECT count(*) FROM measurements AS m WHERE m.target = :target AND m.workload = w.key
+    ) > 1
+    ORDER BY w.family <> :family, max(w.flops / :flops, :flops / w.flops), w.key LIMIT :count
+"""
+_SECONDS_PER_TRIAL = """
+    SELECT total(seconds) / total(trials) AS seconds FROM tunings WHERE target = ? AND trials > 0
+"""
+
+
+class Lookups(Database):
+    """What is known of tasks."""
+
+    def best(self, keys: Iterable[TaskKey], tvm: str) -> dict[TaskKey, Record]:
+        """The best record of each key that has one: the fastest that no other has beaten.
+
+        tvm: version that made the record; traces of other versions need not replay.
+        """
+        found = ((key, self.top(key, tvm, 1)) for key in dict.fromkeys(keys))
+        return {key: records[0] for key, records in found if records}
+
+    def top(self, key: TaskKey, tvm: str, count: int) -> list[Record]:
+        """Up to `count` records of a key made with this version of TVM, the best first.
+
+        Those that another one has beaten come behind all others; apart from that, the smallest
+        median latency is first.
+        """
+        return self.nouns(RECORDS, TOP, (key.workload, key.target, tvm, count))
+
+    def trials(self, keys: Iterable[TaskKey]) -> dict[TaskKey, int]:
+        """How many measurements each key has, failures included; 0 where there are none."""
+        return {key: self.rows(_TRIALS, (key.target, key.workload))[0]["n"] for key in keys}
+
+    def measurements(self, target: str, key: TaskKey | None = None) -> Iterator[Measurement]:
+        """Every measurement of a target's fingerprint, or of one of its keys, oldest first."""
+        # Without a key the table is walked in its own order: an index would need sorting.
+        rows = (
+            self.walk("measurements NOT INDEXED", "target = ?", (target,))
+            if key is None
+            else self.walk("measurements", "target = ? AND workload = ?", (target, key.workload))
+        )
+        return (self.noun(MEASUREMENTS, row) for row in rows)
+
+    def enough_for(self, keys: Iterable[TaskKey], tvm: str) -> dict[TaskKey, int]:
+        """The largest budget of trials a task for which each key's search has ended.
+
+        A key whose search never ended, or was interrupted, is not in the answer.
+        """
+        found = (
+            (key, self.rows(_ENOUGH_FOR, (key.workload, key.target, tvm))[0]["n"]) for key in keys
+        )
+        return {key: most for key, most in found if most is not None}
+
+    def ends(self, key: TaskKey) -> list[SearchEnd]:
+        """The ends of a key's searches, under every version of TVM, the first first."""
+        return self.nouns(SEARCHES, _ENDS, (key.workload, key.target))
+
+    def ends_of(self, keys: Iterable[TaskKey], tvm: str) -> dict[TaskKey, list[SearchEnd]]:
+        """The ends of each key's searches under a version of TVM, the first first.
+
+        A key whose search never ended is not in the answer.
+        """
+        found = ((key, [end for end in self.ends(key) if end.tvm == tvm]) for key in keys)
+        return {key: ends for key, ends in found if ends}
+
+    def ranking(self, key: TaskKey) -> list[tuple[str, str, bool]]:
+        """Of each record of a key: TVM's version, id, and whether another one has beaten it.
+
+        The records of a version stand together, the best first.
+        """
+        rows = self.rows(_RANKING, (key.workload, key.target))
+        return [(row["tvm"], row["id"], bool(row["lost"])) for row in rows]
+
+    def outdated(self, tvm: str) -> int:
+        """How many keys have records, but none of this version of TVM."""
+        count: int = self.rows(_OUTDATED, (tvm,))[0]["n"]
+        return count
+
+    def known(self, keys: Iterable[TaskKey]) -> set[TaskKey]:
+        """Those of the keys whose workload is in the registry."""
+        sql = "SELECT 1 FROM workloads WHERE key = ?"
+        return {key for key in keys if self.rows(sql, (key.workload,))}
+
+    def relatives(self, families: Sequence[str], target: str, tvm: str) -> list[Workload]:
+        """Workloads of these families that were tuned for a target, by a search that has ended.
+
+        Only such as a model of this machine has, so that their texts were made here.
+        """
+        values = {"families": canonical_json(list(families)), "target": target, "tvm": tvm}
+        return self.nouns(WORKLOADS, _RELATIVES, values)
+
+    def alike(self, workload: Workload, target: str, count: int) -> list[Workload]:
+        """Others of its operator that were measured: of its family first, then of like FLOPs."""
+        return self.nouns(WORKLOADS, _ALIKE, {**vars(workload), "target": target, "count": count})
+
+    def seconds_per_trial(self, target: str) -> float | None:
+        """Mean wall-clock seconds of one trial on a target's fingerprint; None if never tuned."""
+        found: float | None = self.rows(_SECONDS_PER_TRIAL, (target,))[0]["seconds"]
+        return found
