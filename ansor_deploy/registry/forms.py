@@ -17,13 +17,13 @@ MOST_WORK = 1e18  # operations or bytes of one run
 WORST_ERROR = 0.1  # relative; no check of outputs lets more pass
 
 # All that a canonical program text consists of: see space/canonical_text.py.
-_TOKEN = re.compile(
+_PARTS = (
     r"@?T(?:\.[A-Za-z]\w*)+|v\d+(?:\.\w+)?\b|'[\w.]*'|\d+(?:\.\d+)?(?:e[+-]?\d+)?\b"
     r"|[a-z_]\w*=(?!=)|[()\[\]{},:*+\-/%<>=!&|~^ \n]"
     r"|\b(?:def|main|for|in|with|if|else|not|and|or|True|False|None|range|while|return)\b"
 )
 _TEXT_START = "@T.prim_func"
-_DTYPE = re.compile(r"(bool|handle|bfloat16|u?int|float)[0-9a-z_]{0,20}")
+_DTYPE = r"(bool|handle|bfloat16|u?int|float)[0-9a-z_]{0,20}"
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,14 @@ def check(data: Any, forms: Forms, name: str) -> None:
     for part, form in forms.items():
         if isinstance(form, Form):
             wrong = form.wrong.format(name=part, value=quoted(data[part]))
-            refuse(not form.fits(data[part]), f"{name}: {wrong}")
+            refuse(not form.fits(data[part]), wrong)
         else:
             check(data[part], form, part)
 
 
 def _text(pattern: str) -> Form:
-    found = re.compile(pattern)
-    return Form(lambda value: isinstance(value, str) and found.fullmatch(value))
+    """Compiled when it is first asked: most commands read nothing of others."""
+    return Form(lambda value: isinstance(value, str) and re.fullmatch(pattern, value))
 
 
 def _shapes(value: Any) -> bool:
@@ -66,7 +66,7 @@ def _shapes(value: Any) -> bool:
 
 def _dtypes(value: Any) -> bool:
     fits = isinstance(value, list) and len(value) <= MOST_TENSORS
-    return fits and all(isinstance(one, str) and _DTYPE.fullmatch(one) for one in value)
+    return fits and all(isinstance(one, str) and re.fullmatch(_DTYPE, one) for one in value)
 
 
 def _times(value: Any) -> bool:
@@ -77,7 +77,7 @@ def _times(value: Any) -> bool:
 def check_program(text: str) -> None:
     """Refused unless the text has nothing but what canonical program texts consist of."""
     begins = text.startswith(_TEXT_START) and len(text) <= MOST_TEXT
-    left = _TOKEN.sub("", text) if begins else "all of it"
+    left = re.sub(_PARTS, "", text) if begins else "all of it"
     refuse(left, f"workload: no canonical program text: {quoted(left[:20])}")
 
 
@@ -91,8 +91,8 @@ SEED = Form(lambda value: is_int(value, 0, 2**63))
 WORK = Form(lambda value: type(value) is float and is_number(value, 0, MOST_WORK))
 SHAPES, DTYPES = Form(_shapes), Form(_dtypes)
 PROGRAM = TRACE = Form(lambda value: isinstance(value, str), "the {name} is no text")
-TIMES = Form(_times, "times {value} are not those of a run")
-_PROVES = "{name} {value} proves nothing"
+TIMES = Form(_times, "record: times {value} are not those of a run")
+_PROVES = "record: {name} {value} proves nothing"
 PROOF: Forms = {
     "oracle": Form(lambda value: value in ("default", "plain"), _PROVES),
     "seed": Form(SEED.fits, _PROVES),

@@ -230,9 +230,10 @@ class Table:
         return all(c.kind.fits(v) for c, v in zip(self.columns, values, strict=False))
 
     def _value(self, noun: Any, name: str) -> Any:
-        if name in self.derived:
-            return self.derived[name](noun)
-        return getattr(noun.key if self._keyed and name in _KEY else noun, name)
+        if self._keyed and name in _KEY:
+            return getattr(noun.key, name)
+        follows = self.derived.get(name)
+        return follows(noun) if follows and name not in self._fields else getattr(noun, name)
 
     def _made(self, values: dict[str, Any]) -> Any:
         if self._keyed:
