@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.turns import turn
 
 # The package of benchmarks, by its place: its folder also holds the checkout of what is tested.
 _BENCHMARKS = Path(__file__).parents[1] / "benchmarks" / "__init__.py"
@@ -23,6 +24,12 @@ sys.modules["benchmarks"] = importlib.util.module_from_spec(_SPEC)
 # What a build tool or a service for continuous integration says to what it runs.
 TOLD = ("CI", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "SOURCE_DATE_EPOCH")
 XDG = ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    with turn(item):
+        return (yield)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
