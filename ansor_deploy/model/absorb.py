@@ -22,7 +22,7 @@ def absorb(graph: Graph, layer: NodeProto, scale: np.ndarray, offset: np.ndarray
     with np.errstate(all="ignore"):
         new_weight = _scaled(layer, weight, scale).astype(weight.dtype)
         new_bias = np.asarray(bias * scale + offset).astype(weight.dtype)
-    if not (_is_finite(new_weight) and _is_finite(new_bias)):
+    if not (is_finite(new_weight) and is_finite(new_bias)):
         return False
     _write(graph, layer, new_weight, new_bias)
     return True
@@ -67,17 +67,16 @@ def _scaled(layer: NodeProto, weight: np.ndarray, scale: np.ndarray) -> np.ndarr
     return (split * scale.reshape(groups, 1, -1, *[1] * (weight.ndim - 2))).reshape(weight.shape)
 
 
-def _is_finite(array: np.ndarray) -> bool:
+def is_finite(array: np.ndarray) -> bool:
+    """Whether no element is infinite or NaN, in a type that NumPy need not know."""
     return bool(np.isfinite(array.astype(np.float64, copy=False)).all())
 
 
 def _write(graph: Graph, layer: NodeProto, weight: np.ndarray, bias: np.ndarray) -> None:
     """New constants, because another layer may share the old ones."""
-    names = [layer.input[0], graph.add_constant(weight, layer.input[1])]
     like = optional_input(layer, 2) or f"{layer.input[1]}_bias"
-    names.append(graph.add_constant(bias, like))
-    del layer.input[:]
-    layer.input.extend(names)
+    new_weight = graph.add_constant(weight, layer.input[1])
+    layer.input[:] = [layer.input[0], new_weight, graph.add_constant(bias, like)]
     kept = [entry for entry in layer.attribute if entry.name != "beta"]
     del layer.attribute[:]
     layer.attribute.extend(kept)

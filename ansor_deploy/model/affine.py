@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import NodeProto, helper
 
-from .absorb import absorb
+from .absorb import absorb, is_finite
 from .graph import FLOATS, Graph, Shape, attribute, is_op
 
 _BINARY = ("Mul", "Add", "Sub", "Div")
@@ -119,13 +119,10 @@ def _of_binary(graph: Graph, node: NodeProto) -> tuple[str, Affine] | None:
 def _affine(op: str, value: np.ndarray, *, reverse: bool) -> Affine | None:
     """The meaning of `x op value`, or reversed of `value op x`."""
     one, zero = np.float64(1), np.float64(0)
-    if op == "Mul":
-        return Affine(value, zero)
-    if op == "Add":
-        return Affine(one, value)
-    if op == "Sub":
-        return Affine(-one, value) if reverse else Affine(one, -value)
-    return None if reverse else Affine(one / value, zero)
+    if reverse and op in ("Sub", "Div"):
+        return Affine(-one, value) if op == "Sub" else None
+    scale = {"Mul": value, "Div": one / value}.get(op, one)
+    return Affine(scale, {"Add": value, "Sub": -value}.get(op, zero))
 
 
 def _per_channel(graph: Graph, data: str, constant: str) -> np.ndarray | None:
@@ -165,7 +162,7 @@ def _operands(graph: Graph, row: Row, shape: Shape) -> dict[str, np.ndarray] | N
     for op, value, neutral in (("Mul", row.affine.scale, 1), ("Add", row.affine.offset, 0)):
         with np.errstate(all="ignore"):
             constant = np.asarray(value).astype(dtype)
-        if not np.isfinite(constant.astype(np.float64)).all():
+        if not is_finite(constant):
             return None
         if (constant != neutral).any():
             # One axis more than the data has would enlarge the result.

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -32,12 +35,11 @@ class Graph:
     constants: dict[str, TensorProto]
     dtypes: dict[str, int] = field(default_factory=dict)
     shapes: dict[str, Shape] = field(default_factory=dict)
-    _taken: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, proto: ModelProto) -> Graph:
         """The graph of a model; the model itself stays as it is."""
-        nodes = [copy_of(node) for node in proto.graph.node]
+        nodes = [deepcopy(node) for node in proto.graph.node]
         return cls(proto, nodes, {t.name: t for t in proto.graph.initializer})
 
     @property
@@ -64,21 +66,15 @@ class Graph:
 
     def fresh(self, like: str) -> str:
         """A name that nothing in the graph has or had; the same for the same graph."""
-        if not self._taken:
-            self._taken = self.names()
-        count = 1
-        while f"{like}_{count}" in self._taken:
-            count += 1
-        self._taken.add(f"{like}_{count}")
-        return f"{like}_{count}"
+        name = next(n for at in count(1) if (n := f"{like}_{at}") not in self._taken)
+        self._taken.add(name)
+        return name
 
-    def names(self) -> set[str]:
-        """Every tensor name in use, those inside nested graphs included."""
+    @cached_property
+    def _taken(self) -> set[str]:
+        """Every tensor name in use, those inside nested graphs included; then those made since."""
         found = {value.name for value in (*self.proto.graph.input, *self.proto.graph.output)}
-        found.update(self.constants)
-        for node in self.nodes:
-            found.update(node.output, uses(node))
-        return found
+        return found.union(self.constants, *((*node.output, *uses(node)) for node in self.nodes))
 
     def producers(self) -> dict[str, NodeProto]:
         """The node that makes each tensor."""
@@ -169,13 +165,6 @@ class Graph:
         return model
 
 
-def copy_of(node: NodeProto) -> NodeProto:
-    """A node that can be changed without changing this one."""
-    copy = NodeProto()
-    copy.CopyFrom(node)
-    return copy
-
-
 def is_op(node: NodeProto, *ops: str) -> bool:
     """Whether the node is one of these standard operators."""
     return node.op_type in ops and node.domain in ("", "ai.onnx")
@@ -183,10 +172,8 @@ def is_op(node: NodeProto, *ops: str) -> bool:
 
 def attribute(node: NodeProto, name: str, default: Any = None) -> Any:
     """The value of a node's attribute, or the default."""
-    for entry in node.attribute:
-        if entry.name == name:
-            return onnx.helper.get_attribute_value(entry)
-    return default
+    values = (onnx.helper.get_attribute_value(e) for e in node.attribute if e.name == name)
+    return next(values, default)
 
 
 def optional_input(node: NodeProto, index: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from pathlib import Path
 from stat import S_ISREG
 from typing import Any
@@ -13,13 +14,8 @@ from onnx import TensorProto, helper
 from ..errors import ModelError
 from .digest import unreadable
 
-_BITS = {
-    TensorProto.INT4: 4,
-    TensorProto.UINT4: 4,
-    getattr(TensorProto, "FLOAT4E2M1", -1): 4,
-    getattr(TensorProto, "INT2", -2): 2,
-    getattr(TensorProto, "UINT2", -3): 2,
-}
+_BELOW_A_BYTE = re.compile(r"(?:U?INT|FLOAT)([24])(?:E\dM\d)?")  # names of ONNX's element types
+_SAVE = "save the model and its data again."
 _COMPLEX = (TensorProto.COMPLEX64, TensorProto.COMPLEX128)
 _REPEATED = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
 
@@ -31,15 +27,13 @@ def byte_size(tensor: TensorProto) -> int | None:
         ModelError: a negative dimension, or a type that ONNX does not have.
     """
     if any(dim < 0 for dim in tensor.dims):
-        raise ModelError(
-            f"tensor '{tensor.name}' has a negative dimension: {tuple(tensor.dims)}",
-            "The file is damaged: export the model again.",
-        )
+        fault = f"has a negative dimension: {tuple(tensor.dims)}"
+        raise _damaged(tensor, fault, "export the model again.")
     if tensor.data_type == TensorProto.STRING:
         return None
     count = math.prod(tensor.dims)
     try:
-        bits = _BITS.get(tensor.data_type) or 8 * _item_size(tensor.data_type)
+        bits = _bits(tensor.data_type)
     except (KeyError, TypeError, ValueError) as error:
         raise ModelError(
             f"tensor '{tensor.name}' has an unknown element type ({tensor.data_type})",
@@ -48,8 +42,9 @@ def byte_size(tensor: TensorProto) -> int | None:
     return (count * bits + 7) // 8
 
 
-def _item_size(data_type: int) -> int:
-    return int(helper.tensor_dtype_to_np_dtype(data_type).itemsize)
+def _bits(data_type: int) -> int:
+    small = _BELOW_A_BYTE.fullmatch(TensorProto.DataType.Name(data_type))
+    return int(small[1]) if small else 8 * int(helper.tensor_dtype_to_np_dtype(data_type).itemsize)
 
 
 def check_size(tensor: TensorProto) -> None:
@@ -65,14 +60,10 @@ def check_size(tensor: TensorProto) -> None:
     if elements := sum(len(getattr(tensor, field)) for field in _REPEATED):
         # Complex numbers take two elements each; types below a byte share one by the byte.
         pair = 2 if tensor.data_type in _COMPLEX else 1
-        packed = 1 if tensor.data_type in _BITS else _item_size(tensor.data_type)
-        held = elements * packed // pair
+        held = elements * max(1, _bits(tensor.data_type) // 8) // pair
     if held != expected:
-        raise ModelError(
-            f"tensor '{tensor.name}' of shape {tuple(tensor.dims)} needs {expected} bytes,"
-            f" the file holds {held}",
-            "The file is damaged: export or download the model again.",
-        )
+        fault = f"of shape {tuple(tensor.dims)} needs {expected} bytes, the file holds {held}"
+        raise _damaged(tensor, fault, "export or download the model again.")
 
 
 def is_external(tensor: TensorProto) -> bool:
@@ -125,11 +116,9 @@ def load_external(tensor: TensorProto, path: Path) -> None:
     entries = _entries(tensor)
     offset, length = _number(tensor, entries, "offset", 0), _number(tensor, entries, "length", None)
     if needed is None or length not in (None, needed):
-        raise ModelError(
-            f"tensor '{tensor.name}' of shape {tuple(tensor.dims)} needs {needed} bytes,"
-            f" its external data declares {length}",
-            "The file is damaged: save the model and its data again.",
-        )
+        shape = tuple(tensor.dims)
+        fault = f"of shape {shape} needs {needed} bytes, its external data declares {length}"
+        raise _damaged(tensor, fault, _SAVE)
     tensor.raw_data = _read(tensor, path, offset or 0, needed)
     tensor.data_location = TensorProto.DEFAULT
     del tensor.external_data[:]
@@ -161,8 +150,9 @@ def _number(tensor: TensorProto, entries: dict[str, str], key: str, default: Any
     except ValueError:
         value = -1
     if value is not None and value < 0:
-        raise ModelError(
-            f"tensor '{tensor.name}': external data with {key} '{entries[key]}'",
-            "The file is damaged: save the model and its data again.",
-        )
+        raise _damaged(tensor, f"has external data with {key} '{entries[key]}'", _SAVE)
     return value
+
+
+def _damaged(tensor: TensorProto, fault: str, remedy: str) -> ModelError:
+    return ModelError(f"tensor '{tensor.name}' {fault}", f"The file is damaged: {remedy}")
