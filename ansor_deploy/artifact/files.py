@@ -30,6 +30,11 @@ def output_paths(artifact: Path, manifest: dict[str, Any]) -> list[Path]:
     return [artifact, *header, provenance_path(artifact), manifest_path(artifact)]
 
 
+def json_bytes(value: dict[str, Any]) -> bytes:
+    """A JSON object as it is written: one text for equal objects."""
+    return (json.dumps(value, indent=1, sort_keys=True) + "\n").encode()
+
+
 def read_manifest(artifact: Path) -> dict[str, Any]:
     """The manifest of a library that is whole; AnsorError if it is not."""
     path = manifest_path(artifact)

@@ -8,7 +8,6 @@ what it is already is left alone, its time of change too.
 from __future__ import annotations
 
 import filecmp
-import json
 import os
 import shutil
 import tempfile
@@ -22,19 +21,16 @@ from ..errors import AnsorError
 from ..system.atomic_file import held
 from ..system.digest import file_sha256
 from ..system.scratch import remove_unheld
-from .files import header_path, manifest_path, provenance_path, read_manifest
+from .c_header import header as header_text
+from .files import header_path, json_bytes, manifest_path, provenance_path, read_manifest
 from .provenance import statement
 
 
 def check_writable(output: Path) -> None:
     """AnsorError if outputs could not be written there: before the work, not after it."""
-    folder = output.parent
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=_prefix(output)):
-            pass
-    except OSError as error:
-        raise _cannot_write(folder, error) from error
+    with _writing_to(output.parent):
+        output.parent.mkdir(parents=True, exist_ok=True)
+        tempfile.NamedTemporaryFile(dir=output.parent, prefix=_prefix(output)).close()
     if output.is_dir() or output in (manifest_path(output), header_path(output)):
         what = "is a folder" if output.is_dir() else "is the name of what lies beside a library"
         raise AnsorError(f"{output} {what}", "give the library's file name: -o out/model.so")
@@ -47,16 +43,12 @@ def staged(output: Path, export: Callable[[Path], None]) -> Iterator[Path]:
     What builds of this output that were killed have left there goes as well.
     """
     _sweep(output)
-    try:
+    with _writing_to(output.parent):
         folder = Path(tempfile.mkdtemp(dir=output.parent, prefix=_prefix(output)))
-    except OSError as error:
-        raise _cannot_write(output.parent, error) from error
     with held(folder):
         try:
-            try:
+            with _writing_to(output.parent):
                 export(folder / output.name)
-            except OSError as error:
-                raise _cannot_write(output.parent, error) from error
             yield folder / output.name
         finally:
             shutil.rmtree(folder, ignore_errors=True)
@@ -76,23 +68,23 @@ def commit(
     fails it is not.
     """
     header_file, stated, written = (library.with_name(f"{output.name}.{k}") for k in "123")
-    try:
+    with _writing_to(output.parent):
         whole = {**manifest, "artifact": _describe(library, output), "header": None}
         made = {output: library}
         if header:
-            made[header_path(output)] = _write(header_file, _header(whole))
+            header_file.write_bytes(header_text(whole).encode())
+            made[header_path(output)] = header_file
             whole["header"] = _describe(header_file, header_path(output))
-        content = manifest_bytes(whole)
-        made[provenance_path(output)] = _write(stated, statement(whole, content))
-        _write(written, content)
-        library.chmod(0o777 & ~_umask())
+        content = json_bytes(whole)
+        stated.write_bytes(statement(whole, content))
+        made[provenance_path(output)] = stated
+        written.write_bytes(content)
+        _make_executable(library)
         with held(output.parent):  # by the outputs of one build, if two make them at once
             for place, file in made.items():
                 _settle(file, place)
             before()
             _settle(written, manifest_path(output))
-    except OSError as error:
-        raise _cannot_write(output.parent, error) from error
     return whole
 
 
@@ -120,23 +112,6 @@ def touch(output: Path) -> None:
         os.utime(path)
 
 
-def manifest_bytes(manifest: dict[str, Any]) -> bytes:
-    """A manifest as it is written."""
-    return (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode()
-
-
-def _header(manifest: dict[str, Any]) -> bytes:
-    from .c_header import header
-
-    return header(manifest).encode()
-
-
-def _write(path: Path, content: bytes) -> Path:
-    path.write_bytes(content)
-    path.chmod(0o666 & ~_umask())
-    return path
-
-
 def _settle(file: Path, place: Path) -> None:
     """Move a file in place, unless an equal one is there."""
     if place.is_file() and filecmp.cmp(file, place, shallow=False):
@@ -161,14 +136,19 @@ def _sweep(output: Path) -> None:
             remove_unheld(folder)
 
 
-def _umask() -> int:
+def _make_executable(file: Path) -> None:
     mask = os.umask(0)
     os.umask(mask)
-    return mask
+    file.chmod(0o777 & ~mask)
 
 
-def _cannot_write(folder: Path, error: OSError) -> AnsorError:
-    return AnsorError(
-        f"cannot write to {folder}: {error.strerror or error}",
-        "free some space, or give another place with -o/--output",
-    )
+@contextmanager
+def _writing_to(folder: Path) -> Iterator[None]:
+    """A failure to write meanwhile is an AnsorError that names the folder."""
+    try:
+        yield
+    except OSError as error:
+        raise AnsorError(
+            f"cannot write to {folder}: {error.strerror or error}",
+            "free some space, or give another place with -o/--output",
+        ) from error

@@ -8,11 +8,10 @@ of a machine is in it. It follows from the manifest, so that it can be checked a
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
-from .files import manifest_path
+from .files import json_bytes, manifest_path
 
 BUILD_TYPE = "urn:ansor-deploy:build:v1"
 
@@ -29,7 +28,7 @@ def statement(manifest: dict[str, Any], content: bytes) -> bytes:
         "predicateType": "https://slsa.dev/provenance/v1",
         "predicate": {"buildDefinition": _definition(manifest), "runDetails": _details(manifest)},
     }
-    return (json.dumps(whole, indent=1, sort_keys=True) + "\n").encode()
+    return json_bytes(whole)
 
 
 def _definition(manifest: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""When two outputs are equal."""
+"""When an output of a candidate equals the expected one."""
 
 from __future__ import annotations
 
@@ -14,13 +14,8 @@ _LOOSEST = 0.1
 _PIECE = 1 << 14  # elements compared at a time: they stay in the cache
 
 
-def compare(actual: np.ndarray, expected: np.ndarray, reduction: int) -> tuple[bool, float, float]:
-    """Whether a tensor is what it should be (see `Expected`): (ok, max_abs_err, max_rel_err)."""
-    return Expected(expected, reduction).compare(actual)
-
-
 class Expected:
-    """A tensor that others should equal; what telling so needs of it is worked out once.
+    """A tensor that others should equal; what comparing needs of it is worked out once.
 
     Integers and booleans must be equal. Of floats, NaN must stand where NaN is expected, and
     infinities where they are, with their sign. All others may differ by

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..runtime import native
-from .check import compare
+from .check import Expected
 from .runner import Bound, bind, checked, recheck
 
 TURNS = 9
@@ -70,7 +70,7 @@ def _kernel(payload: str) -> Bound:
     bound = bind(native.load_module(spec["path"]), spec, positive=False)
     bound.clock()
     a, b, c = (native.array(one) for one in bound.arguments)
-    if not compare(c, a @ b, len(b))[0]:
+    if not Expected(a @ b, len(b)).compare(c)[0]:
         raise ValueError("the product of two matrices is wrong")
     in_turns([bound])  # a fresh process is slow until its threads have found their cores
     return bound

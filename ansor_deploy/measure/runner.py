@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..runtime import cpu_pinning, native
-from ..runtime.tensors import Signature, numpy_dtype, poisoned, seeded_inputs
+from ..runtime.tensors import Signature, numpy_dtype, poisoned, seeded_arguments
 from ..system.child import describe
 from ..system.limits import limit_memory
 from .check import Expected
@@ -175,7 +175,7 @@ def bind(library: Any, payload: dict[str, Any], positive: bool) -> Bound:
 
 @lru_cache(maxsize=1)
 def _inputs(spec: str, seed: int, positive: bool) -> list[Guarded]:
-    arrays = seeded_inputs(Signature.from_json(json.loads(spec)), seed, positive)
+    arrays = seeded_arguments(Signature.from_json(json.loads(spec)), seed, positive)
     return [Guarded(array) for array in arrays]
 
 

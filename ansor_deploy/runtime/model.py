@@ -12,6 +12,7 @@ import numpy as np
 
 from ..artifact.files import read_manifest
 from ..errors import AnsorError, DeviceError, UsageError
+from ..system.host import architecture
 from .native import array, ffi, load_module, tensor, use_cores
 
 _CPU, _POOLED = 1, 2  # DLPack's device type; the VM's allocator that keeps its memory
@@ -62,23 +63,20 @@ def load(path: str | Path) -> Model:
     """
     path = Path(path)
     manifest = read_manifest(path)
-    _check_architecture(path, manifest["target"]["triple"])
-    return Model(path, manifest)
-
-
-def _check_architecture(path: Path, triple: str) -> None:
-    from ..system.host import architecture
-
-    if architecture(triple) != architecture():
+    if architecture(triple := manifest["target"]["triple"]) != architecture():
         raise DeviceError(
             f"{path} is built for {triple}, and this machine is {architecture()}",
             "copy it and its manifest to a machine of that kind and run it there",
         )
+    return Model(path, manifest)
 
 
 def interface(manifest: dict[str, Any]) -> tuple[list[TensorInfo], list[TensorInfo]]:
     """(inputs, outputs) as a manifest lists them, in the order of the library's arguments."""
-    inputs, outputs = ([_info(one) for one in manifest[key]] for key in ("inputs", "outputs"))
+    inputs, outputs = (
+        [TensorInfo(one["name"], tuple(one["shape"]), one["dtype"]) for one in manifest[key]]
+        for key in ("inputs", "outputs")
+    )
     return inputs, outputs
 
 
@@ -95,10 +93,6 @@ def check_inputs(path: Path, wanted: Sequence[TensorInfo], inputs: dict[str, np.
     if faults:
         takes = ", ".join(f"{i.name}: {i.dtype}{list(i.shape)}" for i in wanted)
         raise UsageError(f"inputs of {path} do not fit: {'; '.join(faults)}", f"it takes {takes}")
-
-
-def _info(entry: dict[str, Any]) -> TensorInfo:
-    return TensorInfo(entry["name"], tuple(entry["shape"]), entry["dtype"])
 
 
 def _open(path: Path, cores: int) -> Any:

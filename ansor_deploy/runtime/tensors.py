@@ -1,6 +1,6 @@
-"""The tensors of a task's function: what it is called with, and what seeded inputs suit it.
+"""The tensors of a task's function: which it is called with, and seeded values that suit it.
 
-And tensors as bytes, for the way to a board and back. NumPy only: a board has no compiler.
+Also tensors as bytes, for the way to a board and back. NumPy only: a board has no compiler.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Signature:
         )
 
 
-def seeded_inputs(spec: Signature, seed: int, positive: bool = False) -> list[np.ndarray]:
-    """A tensor a parameter; outputs are poisoned, so that what is not written shows.
+def seeded_arguments(spec: Signature, seed: int, positive: bool = False) -> list[np.ndarray]:
+    """An array for each parameter; outputs are poisoned, so that what is not written shows.
 
     Floats are uniform in [-s, s) with s = reduction ** -0.25: the products of a contraction
     then add up to about one, where neither an activation saturates nor half precision

@@ -5,8 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from ansor_deploy.measure.check import compare, tolerance
+from ansor_deploy.measure.check import Expected, tolerance
 from ansor_deploy.measure.outcome import Outcome
+
+
+def compare(actual, expected, reduction):
+    return Expected(expected, reduction).compare(actual)
 
 
 def floats(*values, dtype="float32"):

@@ -21,7 +21,7 @@ from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.model.extract import _task
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.project import shipped
-from ansor_deploy.runtime.tensors import seeded_inputs
+from ansor_deploy.runtime.tensors import seeded_arguments
 from ansor_deploy.space.canonical_text import canonical_text, parse
 from ansor_deploy.space.default import default_schedule
 from ansor_deploy.space.trace import dump
@@ -286,14 +286,14 @@ def test_without_a_reference_nothing_counts_as_measured(measurer, monkeypatch):
 def test_indices_stay_inside_the_table():
     spec = signature(task_of(embedding()).mod)
     assert (spec.bound, spec.outputs) == (2, (2,))
-    _, indices, _ = seeded_inputs(spec, seed=1)
+    _, indices, _ = seeded_arguments(spec, seed=1)
     assert set(indices.ravel()) == {0, 1}
 
 
 def test_inputs_follow_from_the_seed():
     spec = signature(task_of(conv_relu()).mod)
     assert spec.reduction == 288
-    first, again, other = (seeded_inputs(spec, seed)[0] for seed in (3, 3, 4))
+    first, again, other = (seeded_arguments(spec, seed)[0] for seed in (3, 3, 4))
     assert (first == again).all()
     assert (first != other).any()
 
