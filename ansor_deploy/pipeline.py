@@ -220,7 +220,8 @@ def verify(artifact: Path, model: Path, seed: int, device: str, report: Report) 
     UsageError if the artifact was not built from a model with these inputs and outputs.
     """
     from .build.verify import Oracle, verify_model
-    from .model.onnx_file import bind_shapes, load
+    from .model.bind import bind_shapes
+    from .model.onnx_file import load
 
     with opened(artifact, device, report) as library:
         shapes = {info.name: info.shape for info in library.inputs}

@@ -12,6 +12,11 @@ from ..system.atomic_file import write_whole
 
 MAKEFILE = "models.mk"
 _IGNORED = "/build/models/"
+_SETTINGS = """\
+# Settings of ansor-deploy for this folder and those below it. Targets of your own go into
+# targets/NAME.toml, rules into rules/NAME.py.
+target = "{target}"
+"""
 
 
 @dataclass(frozen=True)
@@ -37,21 +42,13 @@ class Addition:
 def additions(folder: Path, target: str, models: Sequence[Path]) -> Iterator[Addition]:
     """What a folder lacks. target: to build for. models: to be built, by their paths below it."""
     if Project.find(folder).root is None:
-        yield Addition(folder / MARKER, _settings(target))
+        yield Addition(folder / MARKER, _SETTINGS.format(target=target))
     if not (folder / MAKEFILE).exists():
         yield Addition(folder / MAKEFILE, _makefile(target, models))
     ignore = folder / ".gitignore"
     lines = ignore.read_text(encoding="utf-8").splitlines() if ignore.exists() else []
     if _IGNORED not in lines:
         yield Addition(ignore, f"# made by ansor-deploy\n{_IGNORED}\n")
-
-
-def _settings(target: str) -> str:
-    return f"""\
-# Settings of ansor-deploy for this folder and those below it. Targets of your own go into
-# targets/NAME.toml, rules into rules/NAME.py.
-target = "{target}"
-"""
 
 
 def _makefile(target: str, models: Sequence[Path]) -> str:

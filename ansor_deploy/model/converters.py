@@ -92,14 +92,14 @@ CONVERTERS = {
 
 
 def converters() -> dict[str, Any]:
-    """TVM's table of converters, by operator."""
-    return getattr(onnx_frontend, _TABLE)()
+    """The converter of each operator that can be imported: TVM's, and ours in place of some."""
+    return {**getattr(onnx_frontend, _TABLE)(), **CONVERTERS}
 
 
 @contextmanager
 def own_converters() -> Iterator[None]:
     """Our converters in TVM's table, for the length of an import."""
-    table = {**converters(), **CONVERTERS}
+    table = converters()
     with patch.object(onnx_frontend, _TABLE, lambda: table):
         yield
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..errors import ModelError
-
-_CHUNK = 1 << 20
+from ..system.digest import hash_of_file
 
 
 def digest(path: Path, external: Iterable[Path] = ()) -> str:
@@ -19,22 +18,17 @@ def digest(path: Path, external: Iterable[Path] = ()) -> str:
     Raises:
         ModelError: a file is missing or cannot be read.
     """
-    whole = _sha256(path)
-    for file in external:
-        whole.update(_sha256(file).digest())
+    whole, *others = (_hash(file) for file in (path, *external))
+    for other in others:
+        whole.update(other.digest())
     return whole.hexdigest()
 
 
-def _sha256(path: Path) -> hashlib._Hash:
-    state = hashlib.sha256()
-    buffer = memoryview(bytearray(_CHUNK))
+def _hash(file: Path) -> hashlib._Hash:
     try:
-        with path.open("rb", buffering=0) as file:
-            while count := file.readinto(buffer):
-                state.update(buffer[:count])
+        return hash_of_file(file)
     except OSError as error:
-        raise unreadable(path, error) from error
-    return state
+        raise unreadable(file, error) from error
 
 
 def unreadable(path: Path, error: OSError) -> ModelError:

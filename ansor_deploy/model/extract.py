@@ -10,6 +10,7 @@ from typing import Any
 from .._tvm import collect, relax, structural_equal, tirx, tvm
 from ..registry.keys import TaskKey
 from ..registry.record import Workload
+from ..runtime.tensors import numpy_dtype
 from ..space.blocks import blocks
 from ..space.canonical_text import canonical_text, normalized, parse
 from ..system.digest import sha256
@@ -100,7 +101,7 @@ def _traffic(program: Any) -> float:
         ]
         elements = math.prod(int(extent) for extent in buffer.shape)
         touched = min(elements, sum(reads)) if reads else elements
-        total += touched * _itemsize(str(buffer.dtype))
+        total += touched * numpy_dtype(str(buffer.dtype)).itemsize
     return total
 
 
@@ -133,11 +134,6 @@ def _shapeless(text: str) -> str:
     """The program's structure with every number of its shapes masked."""
     body = text.split("\n", 2)[-1]
     return re.sub(r"T\.int64\(-?\d+\)|\b\d+\b", "#", body)
-
-
-def _itemsize(dtype: str) -> float:
-    bits = re.search(r"(\d+)$", dtype)
-    return max(1.0, int(bits.group(1)) / 8) if bits else 1.0
 
 
 def _count_calls(mod: tvm.IRModule) -> Counter[str]:

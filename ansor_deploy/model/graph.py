@@ -95,9 +95,7 @@ class Graph:
     def rename_uses(self, old: str, new: str) -> None:
         """Let every node that read `old` read `new`."""
         for node in self.nodes:
-            for index, name in enumerate(node.input):
-                if name == old:
-                    node.input[index] = new
+            node.input[:] = [new if name == old else name for name in node.input]
 
     def remove(self, node: NodeProto) -> None:
         """Take a node out, by identity."""

@@ -112,48 +112,47 @@ def _convert(proto: onnx.ModelProto) -> tvm.IRModule:
         ) from error
 
 
-def unsupported(proto: onnx.ModelProto) -> list[tuple[str, str, str]]:
-    """(operator, node, opset) of every node without a converter, subgraphs included."""
-    known = set(converters()) | {"If", "Constant"}
-    opsets = {entry.domain or "ai.onnx": entry.version for entry in proto.opset_import}
-    missing = []
-    for node in nodes(proto.graph):
-        domain = node.domain or "ai.onnx"
-        # The front end ignores the domain and would import a namesake as the standard operator.
-        if node.op_type not in known or domain != "ai.onnx":
-            opset = f"{domain} {opsets.get(domain, '?')}"
-            missing.append((node.op_type, node.name or node.output[0], opset))
-    return missing
-
-
 def _refuse_unsupported(proto: onnx.ModelProto) -> None:
-    missing = unsupported(proto)
+    """ModelError that lists every node without a converter, subgraphs included."""
+    known = {*converters(), "If", "Constant"}
+    # The front end ignores the domain and would import a namesake as the standard operator.
+    missing = [
+        node
+        for node in nodes(proto.graph)
+        if node.op_type not in known or node.domain not in ("", "ai.onnx")
+    ]
     if not missing:
         return
-    rows = "\n".join(f"  {op}  at node {node}  ({opset})" for op, node, opset in missing)
+    opsets = {entry.domain or "ai.onnx": entry.version for entry in proto.opset_import}
+    rows = [_row(node, node.domain or "ai.onnx", opsets) for node in missing]
     raise ModelError(
-        f"the model uses {len({op for op, _, _ in missing})} unsupported operator(s):\n{rows}",
+        f"the model uses {len({node.op_type for node in missing})} unsupported operator(s):\n"
+        + "\n".join(rows),
         "replace them in the exporting framework, or cut the graph before them",
     )
 
 
+def _row(node: onnx.NodeProto, domain: str, opsets: dict[str, int]) -> str:
+    opset = f"{domain} {opsets.get(domain, '?')}"
+    return f"  {node.op_type}  at node {node.name or node.output[0]}  ({opset})"
+
+
 def _outputs(proto: onnx.ModelProto, result: Any) -> tuple[TensorInfo, ...]:
     """Names from the graph, shapes from the import: ONNX files often leave them out."""
-    types = list(result.fields) if isinstance(result, relax.TupleType) else [result]
+    types = result.fields if isinstance(result, relax.TupleType) else [result]
     names = [value.name for value in proto.graph.output]
-    for name, type_ in zip(names, types, strict=True):
-        if not isinstance(type_.shape, relax.ShapeExpr) or not all(
-            isinstance(extent, tirx.IntImm) for extent in type_.shape
-        ):
-            raise ModelError(
-                f"the shape of output {name} depends on the input's values",
-                "only static shapes can be compiled: cut the graph before the operator that "
-                "makes it (NonZero, Unique, NonMaxSuppression, ...)",
-            )
-    return tuple(
-        TensorInfo(name, tuple(int(extent) for extent in type_.shape), str(type_.dtype))
-        for name, type_ in zip(names, types, strict=True)
-    )
+    return tuple(_output(name, type_) for name, type_ in zip(names, types, strict=True))
+
+
+def _output(name: str, type_: Any) -> TensorInfo:
+    extents: list[Any] = list(type_.shape) if isinstance(type_.shape, relax.ShapeExpr) else [None]
+    if not all(isinstance(extent, tirx.IntImm) for extent in extents):
+        raise ModelError(
+            f"the shape of output {name} depends on the input's values",
+            "only static shapes can be compiled: cut the graph before the operator that "
+            "makes it (NonZero, Unique, NonMaxSuppression, ...)",
+        )
+    return TensorInfo(name, tuple(map(int, extents)), str(type_.dtype))
 
 
 def _tensor(value: onnx.ValueInfoProto) -> TensorInfo:

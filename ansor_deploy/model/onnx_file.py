@@ -11,12 +11,9 @@ from google.protobuf.message import DecodeError
 from onnx import ModelProto
 
 from ..errors import ModelError, blaming
-from .bind import bind_shapes
 from .digest import digest, unreadable
 from .skeleton import skeleton, tensors
 from .tensor_data import check_size, external_file, is_external, load_external
-
-__all__ = ["OnnxModel", "bind_shapes", "digest", "load"]
 
 _PROTOBUF_LIMIT = 2**31 - 1
 _AGAIN = "Export or download the model again."

@@ -10,10 +10,11 @@ from typing import Any
 from ..errors import blaming
 from ..registry.keys import TaskKey
 from ..target import Target
+from .bind import bind_shapes
 from .canonicalize import canonicalize
 from .extract import extract
 from .importer import Imported, import_model
-from .onnx_file import bind_shapes, load
+from .onnx_file import load
 from .tasks import Task
 
 

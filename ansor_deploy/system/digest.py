@@ -18,10 +18,16 @@ def canonical_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
+def hash_of_file(path: Path) -> hashlib._Hash:
+    """The SHA-256 of a file, to be read or to be updated further."""
+    state = hashlib.sha256()
+    buffer = memoryview(bytearray(1 << 20))
+    with path.open("rb", buffering=0) as stream:
+        while count := stream.readinto(buffer):
+            state.update(buffer[:count])
+    return state
+
+
 def file_sha256(path: Path) -> str:
     """Hex SHA-256 of a file."""
-    with path.open("rb") as stream:
-        digest = hashlib.sha256()
-        while block := stream.read(1 << 20):
-            digest.update(block)
-        return digest.hexdigest()
+    return hash_of_file(path).hexdigest()

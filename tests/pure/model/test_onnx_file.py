@@ -11,7 +11,9 @@ from helpers.graphs import model, node, randn, random_feeds, run
 from onnx import numpy_helper
 
 from ansor_deploy.errors import ModelError
-from ansor_deploy.model.onnx_file import bind_shapes, digest, load
+from ansor_deploy.model.bind import bind_shapes
+from ansor_deploy.model.digest import digest
+from ansor_deploy.model.onnx_file import load
 
 
 @pytest.fixture
