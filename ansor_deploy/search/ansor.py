@@ -51,7 +51,7 @@ class Candidate:
 
     @cached_property
     def trace(self) -> str:
-        """As text. It takes longer than to rank the program: only what is measured needs it."""
+        """Its text. Writing it takes longer than ranking the program: only a few need it."""
         return dump(self.made)
 
 

@@ -2,7 +2,7 @@
 
 A program's score is the sum of its statements' scores, each given by gradient-boosted trees. The
 label is y = best latency of the task / latency, in (0, 1], and 0 for a failure; the loss of a
-program is y (sum of scores - y)^2, so that the fast ones are told apart best.
+program is y (sum of scores - y)^2, so that fast ones are distinguished best.
 """
 
 from __future__ import annotations

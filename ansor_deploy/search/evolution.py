@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 
 class Evolution:
-    """Breeds the genomes of a task's sketches, and ranks them by what was measured."""
+    """Breeds the genomes of a task's sketches, and ranks them by what was measured.
+
+    Those that were measured, here or of the operator's other tasks, say what makes a genome good.
+    """
 
     def __init__(
         self, sketches: Sequence[Sketch], task: Task, context: SearchContext, rng: random.Random
@@ -88,7 +91,9 @@ class Evolution:
     def breed(self, parents: Sequence[Genome], sketch: int | None = None) -> list[Genome]:
         """New genomes of one sketch or of all, the most promising first where that is known."""
         questions = [one for one in self._templates if sketch in (None, one.sketch)]
-        pool = self._children(parents, questions) if questions else []
+        if not questions:
+            return []
+        pool = self._children(parents, questions)
         if not self.ranks:
             return pool
         for _ in range(self._options.breeding - 1):
@@ -113,7 +118,7 @@ class Evolution:
         return Genome(asked.sketch, resample(asked.decisions, self._rng))
 
     def _child(self, parents: Sequence[Genome]) -> Genome:
-        """Of two parents of one sketch, or of one, changed. Earlier parents have more."""
+        """A child of two parents of one sketch, or of one, changed. Earlier parents have more."""
         mother = parents[int(len(parents) * self._rng.random() ** 2)]
         if self._rng.random() < self._options.crossed:
             father = self._rng.choice(parents)
@@ -128,7 +133,7 @@ class Evolution:
 
 
 def _mixed(ranked: Sequence[Genome], others: Sequence[Genome]) -> list[Genome]:
-    """After every nine of the ranked one of the others, each once."""
+    """One of the others after every nine of the ranked; each genome once."""
     mixed: list[Genome] = []
     for at, genome in enumerate(others):
         mixed += [*ranked[9 * at : 9 * at + 9], genome]

@@ -89,7 +89,7 @@ def decode_choices(blob: bytes) -> list[Choice]:
 
 
 def _rounded(found: np.ndarray) -> np.ndarray | None:
-    """As precise as they are stored: a model learns the same before and after a restart."""
+    """The features in the precision of the registry: a restarted model learns the same."""
     if found.ndim != 2 or found.shape[1] != LENGTH or not len(found):
         return None
     limit = np.finfo(np.float16).max
@@ -100,8 +100,8 @@ def _rounded(found: np.ndarray) -> np.ndarray | None:
 def _context(target: Target) -> Any:
     """What the extractor reads target and threads from.
 
-    By its constructor in C++: the one in Python first imports 497 intrinsics, of which none is
-    looked at here, at the cost of 15 seconds.
+    It is made by its constructor in C++: the one in Python first imports 497 intrinsics, of which
+    none is looked at here, at the cost of 15 seconds.
     """
     from .._tvm import tvm, tvm_target
 

@@ -17,8 +17,9 @@ from ansor_deploy.measure.replay import ReplayMeasurer
 from ansor_deploy.model.extract import _task
 from ansor_deploy.registry.record import Measurement, Provenance
 from ansor_deploy.registry.store import Registry
-from ansor_deploy.search import open_search
+from ansor_deploy.search import has_first_guess, open_search
 from ansor_deploy.search.context import SearchContext, model_path, open_context
+from ansor_deploy.search.experience import Experience
 from ansor_deploy.search.features import LENGTH, Extractor, decode
 from ansor_deploy.search.genome import Genome, build, recover, templates
 from ansor_deploy.search.mutate import resample
@@ -222,8 +223,34 @@ def test_a_rule_that_raises_on_some_decisions_costs_only_those(conv):
     assert isinstance(search.propose(BATCH), list)
 
 
+def of_others(count):
+    """What was measured of another task: so many programs."""
+    return Experience(
+        [{"size": float(n)} for n in range(count)], [1e-3 * (1 + n % 5) for n in range(count)]
+    )
+
+
 def test_without_any_sketch_there_is_nothing_to_propose(conv):
-    assert open_search("ansor", conv, [], SearchContext(HOST, ())).propose(BATCH) == []
+    for relatives in ([], [of_others(16)]):
+        context = SearchContext(HOST, (), relatives=lambda workload, found=relatives: found)
+        assert open_search("ansor", conv, [], context).propose(BATCH) == []
+
+
+def test_a_search_has_a_first_guess_once_enough_was_measured_of_relatives(conv):
+    answers = iter([[of_others(15)], [of_others(15), of_others(1)]])
+    context = SearchContext(HOST, RULES, relatives=lambda workload: next(answers))
+    assert not has_first_guess("ansor", conv, context)
+    assert has_first_guess("ansor", conv, context)
+    assert not has_first_guess("metaschedule", conv, context)
+    # What is enough is not looked up again.
+    assert open_search("ansor", conv, [], context).propose(1)
+
+
+def test_options_of_the_evolution_are_followed(conv, measurer):
+    few = SearchContext(HOST, RULES, options=EvolutionOptions(pool=4, breeding=1, look=0))
+    assert len(open_search("ansor", conv, [], few).propose(BATCH)) <= 4
+    chance = EvolutionOptions(fresh=1.0, enough=1 << 30)
+    assert searched(conv, measurer, context=SearchContext(HOST, RULES, options=chance))
 
 
 def test_a_sketch_whose_first_programs_were_slow_has_its_look():
