@@ -12,7 +12,7 @@ from pathlib import Path
 
 from .errors import AnsorError
 from .system.environment import user_folder
-from .system.toml_file import Line, read_toml, wrong_fields
+from .system.toml_file import Line, read_toml
 
 MARKER = "ansor-deploy.toml"
 _FIELDS = ("registry", "target", "trust", "team")
@@ -101,8 +101,7 @@ def cache_folder(name: str) -> Path:
 
 def _read(root: Path) -> Project:
     file = read_toml(root / MARKER)
-    file.refuse_unknown(_FIELDS)
-    file.refuse_wrong(wrong_fields(file.data, dict.fromkeys(_FIELDS, Line)))
+    file.check(dict.fromkeys(_FIELDS, Line))
     said = {key: file.data.get(key) for key in _FIELDS}
     for key in ("registry", "trust"):
         said[key] = _path(root, said[key])

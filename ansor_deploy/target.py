@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from .errors import UsageError, did_you_mean
 from .system.digest import canonical_json, sha256
-from .system.toml_file import Count, Flag, Size, TomlFile, read_toml, wrong_fields
+from .system.toml_file import Count, Flag, Size, TomlFile, must_be, read_toml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,7 +32,10 @@ _POWER = Meta(description="a power of two, in bytes, 4096 at most")
 PowerOfTwo = Annotated[Literal[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096], _POWER]
 Rate = Annotated[float, Meta(gt=0, lt=1e15, description="a number above 0")]
 Feature = Annotated[str, _text(r"[+-][A-Za-z0-9][A-Za-z0-9._-]*", "an LLVM feature")]
-_FEATURES = 'a list of LLVM features, each once, such as ["+neon", "-crypto"]'
+_FEATURES = Meta(
+    description='a list of LLVM features, each once, such as ["+neon", "-crypto"]',
+    extra={"fits": lambda features: len({name[1:] for name in features}) == len(features)},
+)
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ class Target:
     peak_gflops: Rate
     memory_gbs: Rate
     l3_bytes: Size = 0
-    features: Annotated[tuple[Feature, ...], Meta(description=_FEATURES)] = ()
+    features: Annotated[tuple[Feature, ...], _FEATURES] = ()
     description: Annotated[str, _text(r"[^\x00-\x1f\x7f]*", "one line of text")] = ""
     gpu: GpuLimits | None = None
 
@@ -186,26 +189,16 @@ def _base(file: TomlFile, name: str, search_path: Sequence[Path]) -> Path:
 
 def complaints(values: Mapping[str, Any]) -> list[str]:
     """What the values of a target's fields must be and are not; KeyError for other fields."""
-    found = _wrong(values)
+    found = {key: must_be(value, FIELDS[key]) for key, value in values.items()}
     if isinstance(gpu := values.get("gpu"), dict):
-        found |= {f"gpu.{key}": form for key, form in wrong_fields(gpu, GPU_FIELDS).items()}
-    return [f"{key} must be {form}" for key, form in found.items()]
-
-
-def _wrong(values: Mapping[str, Any]) -> dict[str, str]:
-    found = wrong_fields(values, FIELDS)
-    features = values.get("features", ())
-    if "features" not in found and len({feature[1:] for feature in features}) < len(features):
-        found["features"] = _FEATURES
-    return found
+        found |= {f"gpu.{key}": must_be(value, GPU_FIELDS[key]) for key, value in gpu.items()}
+    return [f"{key} must be {form}" for key, form in found.items() if form]
 
 
 def _check(file: TomlFile) -> None:
-    file.refuse_unknown(FIELDS)
-    file.refuse_wrong(_wrong(file.data))
+    file.check(FIELDS)
     if "gpu" in file.data:
-        file.refuse_unknown(GPU_FIELDS, "gpu")
-        file.refuse_wrong(wrong_fields(file.data["gpu"], GPU_FIELDS), "gpu")
+        file.check(GPU_FIELDS, "gpu")
     if file.data.get("detected") and "extends" in file.data:
         hint = "Keep one of the two."
         raise file.error("`detected` and `extends` exclude each other", "detected", hint=hint)

@@ -125,16 +125,17 @@ class _Agent:
         self._send(pack({"hello": _facts(self._session)}))
 
     def _answer(self, message: dict[str, Any], blob: bytes) -> None:
-        number = message["id"]
+        data = b""
         try:
             value, data = self._do(message, blob)
-            self._send(pack({"id": number, "ok": value}, data))
+            answer = {"ok": value}
         except WorkerFailure as failure:
-            self._fail(number, failure.kind, failure.message)
+            answer = {"error": failure.kind, "message": failure.message}
         except AnsorError as error:  # the worker cannot start
-            self._fail(number, "board", error.message)
+            answer = {"error": "board", "message": error.message}
         except (OSError, KeyError, TypeError, ValueError) as error:
-            self._fail(number, "board", str(error))
+            answer = {"error": "board", "message": str(error)}
+        self._send(pack({"id": message["id"], **answer}, data))
 
     def _do(self, message: dict[str, Any], blob: bytes) -> tuple[Any, bytes]:
         do = message["do"]
@@ -167,9 +168,6 @@ class _Agent:
         if path.parent != self._session:
             raise ValueError(f"{name} is outside of the session's folder")
         return path
-
-    def _fail(self, number: int, kind: str, message: str) -> None:
-        self._send(pack({"id": number, "error": kind, "message": message}))
 
     def _send(self, data: bytes) -> None:
         try:

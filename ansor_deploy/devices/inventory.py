@@ -168,9 +168,11 @@ class Inventory:
             devices, quarantines = self._read()
             yield devices, quarantines
             data = {
-                "devices": {d.name: _without_name(d) for d in devices.values()},
+                "devices": {name: asdict(device) for name, device in devices.items()},
                 "quarantine": {name: asdict(value) for name, value in quarantines.items()},
             }
+            for device in data["devices"].values():
+                del device["name"]
             text = json.dumps(data, indent=1, sort_keys=True) + "\n"
             write_whole(self.path, text.encode(), _PRIVATE)
 
@@ -260,7 +262,3 @@ def _unusable(path: Path, error: OSError) -> AnsorError:
 def target_of(device: Device) -> Target:
     """The target that a device is; UsageError where it is not known any more."""
     return load_target(device.target, Project.find().target_path())
-
-
-def _without_name(device: Device) -> dict[str, Any]:
-    return {key: value for key, value in asdict(device).items() if key != "name"}

@@ -1,4 +1,4 @@
-"""One process at a time measures on this machine."""
+"""One process at a time has this machine to itself."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _POLL_SECONDS = 0.05
 
 @contextmanager
 def machine_lock() -> Iterator[None]:
-    """Waits until no other process measures here; meanwhile none other does.
+    """Wait until no other process has the lock, and hold it while the block runs.
 
-    A system without such names goes without the exclusion.
+    A system without such names goes without the lock.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as lock:
         while not _taken(lock):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_args
@@ -56,21 +56,19 @@ class TomlFile:
         """The error that says `message` about a key of this file."""
         return UsageError(message, hint, self.path, self.line(key, table))
 
-    def refuse_unknown(self, allowed: Iterable[str], table: str = "") -> None:
-        """UsageError at the first key of `table` that is not among the allowed."""
-        known = list(allowed)
-        for key in self.data[table] if table else self.data:
-            if key not in known:
-                where = f" in [{table}]" if table else ""
-                hint = f"Allowed{where}: {', '.join(known)}."
-                raise self.error(f"unknown field {key!r}{where}", key, table, hint)
+    def check(self, kinds: Mapping[str, Any], table: str = "") -> None:
+        """UsageError at the first key of `table` that has no type, or whose value its type refuses.
 
-    def refuse_wrong(self, wrong: Mapping[str, str], table: str = "") -> None:
-        """UsageError at the first key of `table` that is wrong. wrong: what each must be."""
-        for key, form in wrong.items():
-            value = (self.data[table] if table else self.data)[key]
-            hint = f"Correct the value; it is {value!r}."
-            raise self.error(f"{key} must be {form}", key, table, hint)
+        kinds: the types of the fields, by their names.
+        """
+        where = f" in [{table}]" if table else ""
+        for key, value in (self.data[table] if table else self.data).items():
+            if key not in kinds:
+                hint = f"Allowed{where}: {', '.join(kinds)}."
+                raise self.error(f"unknown field {key!r}{where}", key, table, hint)
+            if form := must_be(value, kinds[key]):
+                hint = f"Correct the value; it is {value!r}."
+                raise self.error(f"{key} must be {form}", key, table, hint)
 
 
 def read_toml(path: Path) -> TomlFile:
@@ -92,15 +90,14 @@ def read_toml(path: Path) -> TomlFile:
 
 
 def must_be(value: Any, kind: Any) -> str:
-    """What a value of this type must be, as its description says; "" where the value is such."""
+    """What a value of this type must be, as its description says; "" where the value is such.
+
+    The type's `extra` may hold what msgspec cannot express: "fits", a predicate of the value.
+    """
+    meta = next(meta for meta in get_args(kind) if isinstance(meta, Meta))
+    fits = (meta.extra or {}).get("fits", lambda _: True)
+    form = meta.description or "another value"
     try:
-        msgspec.convert(value, kind)
+        return "" if fits(msgspec.convert(value, kind)) else form
     except (msgspec.ValidationError, UnicodeEncodeError):  # of a lone surrogate
-        return str(next(meta.description for meta in get_args(kind) if isinstance(meta, Meta)))
-    return ""
-
-
-def wrong_fields(values: Mapping[str, Any], kinds: Mapping[str, Any]) -> dict[str, str]:
-    """What each of the values that its field's type refuses must be; KeyError for other fields."""
-    needed = {key: must_be(value, kinds[key]) for key, value in values.items()}
-    return {key: form for key, form in needed.items() if form}
+        return form
