@@ -22,10 +22,11 @@ def confine() -> None:
 
 
 def limit_memory(size: int) -> None:
-    """From now on, 1 GiB and 16 times `size` bytes more than the process began with.
+    """From now on, allow 1 GiB and 16 times `size` bytes more than the process began with.
 
     size: of the data at hand, of which every thread may keep a copy at worst; the margin is for
-    stacks and heaps of many threads. An allocation beyond it fails, in this process alone. Does nothing where the system does not say what is in use.
+    stacks and heaps of many threads. An allocation beyond it fails, in this process alone. Does
+    nothing where the system does not say what is in use.
     """
     if baseline := _baseline():
         most = baseline + _MARGIN_BYTES + _TIMES * size
