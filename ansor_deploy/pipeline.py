@@ -1,13 +1,12 @@
 """The way of a model through the tool, one function a command; nothing flows back upstream.
 
-    load -> canonicalize -> import -> tasks -> plan -> tune -> compile -> verify -> write
+    read -> plan -> tune -> build
 
 Heavy modules are imported where they are used: an unchanged build needs none of them.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -16,29 +15,40 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .artifact import outputs
+from .artifact.depfile import input_files, write_depfile
 from .artifact.files import output_paths, read_manifest
-from .devices.machine import Place, cannot_run, check_buildable, open_place, runs_here
-from .errors import AnsorError, DeviceError, UsageError
+from .artifact.outputs import check_writable
+from .build.lock import check_complete, is_same, write_used
+from .build.lock import read as read_lock
+from .build.lock import write as write_lock
+from .build.result import BuildResult, TuneResult, finished_build
+from .build.up_to_date import built_keys, current_manifest, has_same_records
+from .devices.machine import cannot_run, check_buildable, runs_here
+from .errors import AnsorError, UsageError
+from .registry.layers import indexes
 from .registry.store import Registry
-from .report import Report
-from .request import BuildResult, Request, TuneResult
+from .request import Outputs, Request
 from .system.interrupt import check
 from .target import built_for
-from .tune.known import adopt, note, read, with_indexes
-from .tune.plan import Plan, make_plan
+from .tune import known
+from .tune.ledger import Ledger
+from .tune.workspace import Workspace, open_workspace
 
 if TYPE_CHECKING:
     from .build.verify import Library, Verification
     from .model.prepare import Prepared
+    from .report import Report
     from .space.explain import Explanation
     from .space.rule import Rule
     from .target import Target
+    from .tune.plan import Plan
     from .tune.revalidate import Retrial
 
+    Layers = tuple[Path, ...]  # registries of what is in them now
 
-def build(model: Path, output: Path, request: Request, report: Report) -> BuildResult:
-    """Tune what is missing and matters, compile, verify, write `output` and its manifest.
+
+def build(model: Path, outputs: Outputs, request: Request, report: Report) -> BuildResult:
+    """Tune what is missing and matters, compile, verify, write the library and its manifest.
 
     For a target whose code cannot run here, nothing is run: the records that there are, and
     default schedules, make the library. The manifest says so.
@@ -47,57 +57,56 @@ def build(model: Path, output: Path, request: Request, report: Report) -> BuildR
     where that cannot be done; then nothing was written, and what was measured is in the registry.
     """
     if request.frozen:
-        return _build_frozen(model, output, request, report)
+        return _build_frozen(model, outputs, request, report)
     if not (runs := bool(request.devices) or runs_here(request.target)):
         request = _without_runs(request, report)
-    request = with_indexes(request, report)
-    result = _unchanged(model, output, request, report, runs=runs)
-    result = result or _build_anew(model, output, request, report)
-    if request.lock is not None:
-        from .build.lock import write_used
-
-        write_used(request.lock, result.manifest, request, report)
-    return result
+    layers = indexes(request.layers, report.warn)
+    result = _unchanged(model, outputs, request, layers, report, runs=runs)
+    return result or _build_anew(model, outputs, request, layers, report)
 
 
-def _build_anew(model: Path, output: Path, request: Request, report: Report) -> BuildResult:
+def _build_anew(
+    model: Path, outputs: Outputs, request: Request, layers: Layers, report: Report
+) -> BuildResult:
     from .build.assemble import assemble
     from .build.verify import Oracle
 
-    outputs.check_writable(output)
-    with open_place(request, report) as place, _registry(request) as registry:
-        prepared = read([model], request, registry, report)
+    check_writable(outputs.library)
+    with open_workspace(request, layers, report) as work:
+        prepared = known.read([model], work)
         # A model that the oracle refuses is not worth the tuning.
-        oracle = Oracle(prepared[0].proto) if place else None
-        planned = _plan(prepared, request, registry)
+        oracle = Oracle(prepared[0].proto) if work.machine else None
+        planned = _plan(prepared, work.ledger)
         report.plan(planned)
-        tuned = _tune(planned, request, registry, report, place)
+        tuned = _tune(planned, work)
         check()
-        manifest = assemble(prepared[0], oracle, place, output, request, registry, tuned, report)
-    report.wrote(output_paths(output, manifest))
-    return BuildResult(output, manifest, tuned)
+        manifest = assemble(prepared[0], oracle, work, outputs, tuned)
+        report.wrote(output_paths(outputs.library, manifest))
+        if request.lock is not None:
+            write_used(manifest, work.ledger, report)
+        done = finished_build(manifest, planned, tuned.trials, outputs, request)
+        work.registry.add_build(done)
+    return BuildResult(outputs.library, manifest, tuned)
 
 
-def _build_frozen(model: Path, output: Path, request: Request, report: Report) -> BuildResult:
+def _build_frozen(model: Path, outputs: Outputs, request: Request, report: Report) -> BuildResult:
     """From the lock alone: no registry is read and nothing is measured."""
-    if (result := _unchanged(model, output, request, report, runs=False)) is not None:
-        return result
+    manifest = current_manifest(model, outputs, request)
+    if manifest is not None and is_same(manifest, request):
+        return _kept(model, outputs, manifest, request)
     from .build.assemble import assemble_frozen
-    from .build.lock import check_complete
-    from .build.lock import read as read_lock
     from .model.prepare import prepare
 
-    outputs.check_writable(output)
+    check_writable(outputs.library)
     check_buildable(request.target)
     lock = read_lock(request)
     prepared = prepare(model, request.target, request.input_shapes, report.stage)
     check_complete(prepared, lock, request.lock)
     tasks = prepared.tasks
-    hits = sum(task.key in lock.records for task in tasks)
-    tuned = TuneResult(len(tasks), hits, 0, len(tasks) - hits, 0, 0.0, math.nan)
-    manifest = assemble_frozen(prepared, lock, output, request, tuned, report)
-    report.wrote(output_paths(output, manifest))
-    return BuildResult(output, manifest, tuned)
+    tuned = TuneResult.untuned(len(tasks), sum(task.key in lock.records for task in tasks))
+    manifest = assemble_frozen(prepared, lock, outputs, request, tuned, report)
+    report.wrote(output_paths(outputs.library, manifest))
+    return BuildResult(outputs.library, manifest, tuned)
 
 
 def plan(models: list[Path], request: Request, report: Report) -> Plan:
@@ -107,10 +116,11 @@ def plan(models: list[Path], request: Request, report: Report) -> Plan:
     prepared = [prepare(m, request.target, request.input_shapes, report.stage) for m in models]
     with Registry.open(request.registry, write=False) as registry:
         if not request.layers:
-            return _plan(prepared, request, registry)
+            return _plan(prepared, Ledger(registry, request))
         with registry.copy() as copy:
-            note(prepared, with_indexes(request, report), copy, report)
-            return _plan(prepared, request, copy)
+            work = Workspace(request, report, copy, indexes(request.layers, report.warn))
+            known.note(prepared, work)
+            return _plan(prepared, work.ledger)
 
 
 def explain(
@@ -140,17 +150,15 @@ def tune(models: list[Path], request: Request, report: Report) -> TuneResult:
 
     What is known of their tasks afterwards goes into the request's lock, if it has one.
     """
-    request = with_indexes(request, report)
-    with _place_to_run(request, report) as place, _registry(request) as registry:
-        planned = _plan(read(models, request, registry, report), request, registry)
+    layers = indexes(request.layers, report.warn)
+    with open_workspace(request, layers, report) as work:
+        work.check_machine()
+        planned = _plan(known.read(models, work), work.ledger)
         report.plan(planned)
-        tuned = _tune(planned, request, registry, report, place)
+        tuned = _tune(planned, work)
         if request.lock is not None:
-            from ._tvm import VERSION
-            from .build.lock import write
-
             keys = [row.task.key for row in planned.rows]
-            write(request.lock, keys, registry.best(keys, VERSION), request, report)
+            write_lock(keys, work.ledger.best(keys), request, report)
         return tuned
 
 
@@ -160,12 +168,16 @@ def revalidate(models: list[Path], request: Request, most: int, report: Report) 
     DeviceError if nothing can run them.
     """
     from .model.prepare import merge
-    from .tune.revalidate import revalidate_tasks
+    from .tune.revalidate import outdated, revalidate_tasks
 
-    request = with_indexes(request, report)
-    with _place_to_run(request, report) as place, _registry(request) as registry:
-        tasks = merge(read(models, request, registry, report))
-        return revalidate_tasks(tasks, request, registry, report, place, most)
+    layers = indexes(request.layers, report.warn)
+    with open_workspace(request, layers, report) as work:
+        work.check_machine()
+        tasks = merge(known.read(models, work))
+        if not (records := outdated(tasks, work, most)):
+            return []
+        with work.measuring() as measurer:
+            return revalidate_tasks(tasks, records, work, measurer)
 
 
 def rebuild(
@@ -190,11 +202,10 @@ def rebuild(
         rules=rules,
         lock=lock,
         frozen=True,
-        header=manifest["header"] is not None,
     )
     with tempfile.TemporaryDirectory() as folder:
-        again = Path(folder, artifact.name)
-        made = output_paths(again, build(model, again, request, report).manifest)
+        outputs = Outputs(Path(folder, artifact.name), header=manifest["header"] is not None)
+        made = output_paths(outputs.library, build(model, outputs, request, report).manifest)
         return {path.name: _equal(path, artifact.with_name(path.name)) for path in made}
 
 
@@ -244,74 +255,59 @@ def bench(artifact: Path, seconds: float, device: str, report: Report) -> list[f
         return library.times(inputs, min(runs, 100_000))
 
 
-@contextmanager
-def _place_to_run(request: Request, report: Report) -> Iterator[Place]:
-    with open_place(request, report) as place:
-        if place is None:
-            raise DeviceError(
-                cannot_run(request.target),
-                "name a device that can: --device NAME; `build` and `plan` need none",
-            )
-        yield place
-
-
-def _plan(prepared: list[Prepared], request: Request, registry: Registry) -> Plan:
-    from ._tvm import VERSION
+def _plan(prepared: list[Prepared], ledger: Ledger) -> Plan:
     from .model.prepare import merge
+    from .tune.plan import make_plan
 
-    names = [model.path.name for model in prepared]
-    return make_plan(names, merge(prepared), registry, request, VERSION)
+    return make_plan([model.path.name for model in prepared], merge(prepared), ledger)
 
 
-def _tune(
-    planned: Plan, request: Request, registry: Registry, report: Report, place: Place | None
-) -> TuneResult:
-    from ._tvm import VERSION
-    from .tune.queue import Tuned, tune_plan
+def _tune(planned: Plan, work: Workspace) -> TuneResult:
+    """Tune what the plan misses; nothing where the target's code runs nowhere."""
+    from .tune.queue import Spent, pending, tune_plan
 
-    spent = tune_plan(planned, request, registry, report, place) if place else Tuned()
-    records = registry.best([row.task.key for row in planned.rows], VERSION)
+    spent = Spent()
+    if work.machine is not None and (rows := pending(planned, work.request)):
+        with work.measuring() as measurer:
+            spent = tune_plan(planned, rows, work, measurer)
+    records = work.ledger.best(row.task.key for row in planned.rows)
     rows = [
         replace(row, latency=records[row.task.key].latency) if row.task.key in records else row
         for row in planned.rows
     ]
-    now = replace(planned, rows=tuple(rows))
-    return TuneResult(
-        tasks=len(planned.rows),
-        hits=planned.count("hit"),
-        misses=planned.count("miss") + planned.count("near"),
-        skipped=planned.count("skip"),
-        trials=spent.trials,
-        tune_seconds=round(spent.seconds, 3),
-        latency_ms=now.latency * 1e3,
-        latencies_ms=tuple(latency * 1e3 for latency in now.latencies),
-        rounds=spent.rounds,
-    )
+    return TuneResult.of_plan(planned, replace(planned, rows=tuple(rows)), spent)
 
 
 def _unchanged(
-    model: Path, output: Path, request: Request, report: Report, *, runs: bool
+    model: Path,
+    outputs: Outputs,
+    request: Request,
+    layers: Layers,
+    report: Report,
+    *,
+    runs: bool,
 ) -> BuildResult | None:
     """What there is already, if a build would change nothing. runs: it would run the library."""
-    from .artifact.depfile import input_files, write_depfile
-    from .build.up_to_date import built_keys, current_manifest
-
-    if (request.lock is not None or request.indexes) and not request.frozen:
-        with _registry(request) as registry:
-            adopt(request, registry, built_keys(output, request), report)
-    manifest = current_manifest(model, output, request)
-    if manifest is None or (runs and not manifest["ran_on"]):
-        return None
-    write_depfile(request.depfile, output, input_files(model, manifest, request.files))
-    tasks = manifest["tasks"]
-    hits = sum(task["record"] != "default" for task in tasks)
-    told = manifest["speed"] or manifest["tuning"] or {"latency_ms": math.nan}
-    tuned = TuneResult(len(tasks), hits, 0, len(tasks) - hits, 0, 0.0, told["latency_ms"])
-    return BuildResult(output, manifest, tuned, up_to_date=True)
+    write = request.lock is not None or bool(layers)
+    with Registry.open(request.registry, write=write) as registry:
+        ledger = Ledger(registry, request)
+        if write:
+            known.take_in(built_keys(outputs.library, request), ledger, layers, report)
+        manifest = current_manifest(model, outputs, request)
+        if manifest is None or (runs and not manifest["ran_on"]):
+            return None
+        if not has_same_records(manifest, ledger):
+            return None
+        if request.lock is not None:
+            write_used(manifest, ledger, report)
+    return _kept(model, outputs, manifest, request)
 
 
-def _registry(request: Request) -> Registry:
-    return Registry.open(request.registry, write=True)
+def _kept(model: Path, outputs: Outputs, manifest: dict[str, Any], request: Request) -> BuildResult:
+    """Outputs that stay as they are; only the depfile may be a new one."""
+    inputs = input_files(model, manifest, request.files)
+    write_depfile(outputs.depfile, outputs.library, inputs)
+    return BuildResult.unchanged(outputs.library, manifest)
 
 
 def _without_runs(request: Request, report: Report) -> Request:

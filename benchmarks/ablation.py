@@ -48,7 +48,7 @@ from ansor_deploy.space.sketch import derive
 from ansor_deploy.space.state import Guess
 from ansor_deploy.space.trace import dump
 from ansor_deploy.target import Target
-from ansor_deploy.tune.scheduler import BATCH, Scheduler, Standing
+from ansor_deploy.tune.scheduler import BATCH, Scheduler, TaskProgress
 from benchmarks import searching, zoo
 from benchmarks.cost_model import Program, measured_programs
 from benchmarks.operators_te import OPERATORS
@@ -242,23 +242,23 @@ def _run(
     """What was best of every task, after each batch once every task has been looked at."""
     context = _context(variant, target, known, seed)
     budget = Budget(per_task=1 << 30, min_impact=0.0)
-    standings = [Standing(task, task.roofline(target)) for task in tasks]
-    scheduler = Scheduler(standings, budget, [0.0], ENDLESS, seed)
+    states = [TaskProgress(task, task.roofline(target)) for task in tasks]
+    scheduler = Scheduler(states, budget, [0.0], ENDLESS, seed)
     searches = {task.key.workload: open_search("ansor", task, [], context) for task in tasks}
     spent, curve = 0, []
     best: dict[str, tuple[Outcome, ...]] = {}
-    while spent < trials and (standing := _next(scheduler, variant)) is not None:
-        task = standing.task
-        if not standing.history:
+    while spent < trials and (state := _next(scheduler, variant)) is not None:
+        task = state.task
+        if not state.history:
             traces = [_guess(task, context)]
         else:
             traces = searches[task.key.workload].propose(min(BATCH, trials - spent))
         if not traces:
-            standing.ended = "exhausted"
+            state.ended = "exhausted"
             continue
-        outcomes = measurer.measure(task, traces, best=standing.best)
+        outcomes = measurer.measure(task, traces, best=state.best)
         searches[task.key.workload].observe(outcomes)
-        standing.observe(min(outcome.latency for outcome in outcomes), len(outcomes))
+        state.observe(min(outcome.latency for outcome in outcomes), len(outcomes))
         spent += len(outcomes)
         key = task.key.workload
         right = [outcome for outcome in outcomes if not outcome.error]
@@ -276,13 +276,13 @@ def _guess(task: Task, context: SearchContext) -> str:
     return dump(sketch.program(Guess()).sch.trace)
 
 
-def _next(scheduler: Scheduler, variant: Variant) -> Standing | None:
+def _next(scheduler: Scheduler, variant: Variant) -> TaskProgress | None:
     """The task for the next batch: as scheduled, or the one with the fewest so far."""
     if not variant.round_robin:
         chosen = scheduler.next()
         return chosen[0] if chosen else None
-    left = [standing for standing in scheduler.standings if not standing.ended]
-    return min(left, key=lambda standing: len(standing.history), default=None)
+    left = [state for state in scheduler.states if not state.ended]
+    return min(left, key=lambda state: len(state.history), default=None)
 
 
 def _context(

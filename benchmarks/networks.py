@@ -115,7 +115,7 @@ def _build(model: Path, args: argparse.Namespace) -> Any:
     from ansor_deploy.pipeline import build
     from ansor_deploy.project import Project
     from ansor_deploy.report.choose import report_on_stderr
-    from ansor_deploy.request import EFFORTS, Request
+    from ansor_deploy.request import EFFORTS, Outputs, Request
     from ansor_deploy.target import load_target
 
     budget = replace(EFFORTS[args.effort], trials=args.trials)
@@ -125,7 +125,7 @@ def _build(model: Path, args: argparse.Namespace) -> Any:
         budget=budget,
     )
     with report_on_stderr(plain=True) as report:
-        return build(model, model.with_suffix(".so"), request, report)
+        return build(model, Outputs(model.with_suffix(".so")), request, report)
 
 
 def _ours(artifact: Path, values: dict[str, np.ndarray]) -> Callable[[], list[np.ndarray]]:

@@ -44,8 +44,8 @@ from ansor_deploy.search import Search, open_search
 from ansor_deploy.search.context import SearchContext, open_context
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.target import Target
+from ansor_deploy.tune.final import MARGIN
 from ansor_deploy.tune.plan import Plan, PlanRow
-from ansor_deploy.tune.winner import MARGIN
 from benchmarks import searching, spaces, zoo
 from benchmarks.spaces import Space
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,28 +12,30 @@ from typing import TYPE_CHECKING, Any
 from .. import __version__
 from .._tvm import VERSION
 from ..artifact.depfile import input_files, write_depfile
-from ..system.digest import file_sha256
 from ..artifact.outputs import commit, staged
-from ..codegen.model import check_space, compile_model
-from .up_to_date import identity
-from ..errors import VerificationError
-from ..system.jobserver import threads
 from ..codegen.linker import export, linker_name
-from .lock import lock_digest
-from ..devices.machine import Place, runs_here
-from ..tune.plan import impacts, latencies
+from ..codegen.model import check_space, compile_model
+from ..devices.machine import runs_here
+from ..errors import VerificationError
 from ..registry.keys import TaskKey
 from ..registry.record import Record
-from ..space.rule import rule_set
 from ..runtime.model import Model
+from ..space.rule import rule_set
+from ..system.digest import file_sha256
+from ..system.jobserver import threads
+from ..tune.plan import impacts, latencies
+from .lock import lock_digest
+from .up_to_date import identity
 from .verify import Comparison, Oracle, Verification, compare_speed, seeded_inputs, verify_model
 
 if TYPE_CHECKING:
+    from ..devices.machine import Machine
     from ..model.prepare import Prepared
     from ..registry.lock import Lock
-    from ..registry.store import Registry
     from ..report import Report
-    from ..request import Request, TuneResult
+    from ..request import Outputs, Request
+    from ..tune.workspace import Workspace
+    from .result import TuneResult
     from .verify import Library
 
 Records = dict[TaskKey, Record]
@@ -42,34 +45,27 @@ SLOWER = 1.02
 
 
 def assemble(
-    model: Prepared,
-    oracle: Oracle | None,
-    place: Place | None,
-    output: Path,
-    request: Request,
-    registry: Registry,
-    tuned: TuneResult,
-    report: Report,
+    model: Prepared, oracle: Oracle | None, work: Workspace, outputs: Outputs, tuned: TuneResult
 ) -> dict[str, Any]:
     """Write the library and its manifest, which is returned. VerificationError writes nothing.
 
-    Without a place the library is not run, and no oracle is asked.
+    Without a machine the library is not run, and no oracle is asked.
     """
-    records = registry.best([task.key for task in model.tasks], VERSION)
-    manifest = _describe(model, records, request, tuned)
-    with _staged(model, records, output, request, report) as library:
-        if place is None or oracle is None:
-            report.stage("verify", "left out, as all that runs the library: nothing here can")
+    records = work.ledger.best(task.key for task in model.tasks)
+    made = _Assembly(model, records, outputs, work.request, work.report)
+    manifest = made.describe(tuned)
+    with made.staged() as library:
+        if work.machine is None or oracle is None:
+            work.report.stage("verify", "left out, as all that runs the library: nothing here can")
         else:
-            loaded = place.load(library, manifest)
-            manifest |= _try(loaded, place, oracle, model, records, request, report)
-        return _commit(library, model, output, manifest, request)
+            manifest |= made.try_out(library, manifest, work.machine, oracle)
+        return made.commit(library, manifest)
 
 
 def assemble_frozen(
     model: Prepared,
     lock: Lock,
-    output: Path,
+    outputs: Outputs,
     request: Request,
     tuned: TuneResult,
     report: Report,
@@ -81,166 +77,149 @@ def assemble_frozen(
     """
     keys = [task.key for task in model.tasks]
     records = {key: lock.records[key] for key in keys if key in lock.records}
-    manifest = _without_estimates(_describe(model, records, request, tuned))
+    made = _Assembly(model, records, outputs, request, report)
+    manifest = _without_estimates(made.describe(tuned))
     manifest["lock"] = lock_digest(lock, keys)
-    with _staged(model, records, output, request, report) as library:
+    with made.staged() as library:
         if runs_here(request.target):
             with threads(request.target.cores) as width:
-                loaded = Model(library, manifest, width)
-                _verify(loaded, model, Oracle(model.proto, width), request, report)
-        return _commit(library, model, output, manifest, request)
+                made.verify(Model(library, manifest, width), Oracle(model.proto, width))
+        return made.commit(library, manifest)
 
 
-def _commit(
-    library: Path, model: Prepared, output: Path, manifest: dict[str, Any], request: Request
-) -> dict[str, Any]:
-    """All outputs in place; the depfile before the manifest, so that no output is without one."""
-    inputs = input_files(model.path, manifest, request.files)
-    depend = partial(write_depfile, request.depfile, output, inputs)
-    return commit(library, output, manifest, header=request.header, before=depend)
+@dataclass(frozen=True)
+class _Assembly:
+    """A library in the making. records: of the tasks that do not get their default schedule."""
 
+    model: Prepared
+    records: Records
+    outputs: Outputs
+    request: Request
+    report: Report
 
-@contextmanager
-def _staged(
-    model: Prepared, records: Records, output: Path, request: Request, report: Report
-) -> Iterator[Path]:
-    """The library under a temporary name, to be tried and committed."""
-    report.stage("compile", f"{len(records)} of {len(model.tasks)} tasks with a record")
-    check_space(model.imported, output.parent)
-
-    def compile_to(path: Path) -> None:
-        _compile(model, records, request, path, report)
-
-    with staged(output, compile_to) as library:
-        yield library
-
-
-def _try(
-    library: Library,
-    place: Place,
-    oracle: Oracle,
-    model: Prepared,
-    records: Records,
-    request: Request,
-    report: Report,
-) -> dict[str, Any]:
-    """What the manifest says of the runs. The untuned library takes the place of a slower one."""
-    verified = _verify(library, model, oracle, request, report)
-    untuned, comparison = _compare(library, place, model, records, request, report)
-    shipped = "tuned" if records else "untuned"
-    if comparison.latency_ms > SLOWER * comparison.untuned_ms:
-        report.warn("the records make this model slower here: the untuned library is shipped")
-        verified = _verify(untuned, model, oracle, request, report)
-        shipped = "untuned"
-        untuned.path.replace(library.path)
-        comparison = Comparison(comparison.untuned_ms, comparison.untuned_ms)
-    return {
-        "ran_on": place.name,
-        "verify": verified.to_json(),
-        "speed": comparison.to_json(),
-        "shipped": shipped,
-    }
-
-
-def _compile(
-    model: Prepared, records: Records, request: Request, path: Path, report: Report
-) -> None:
-    target = request.target
-    rules = rule_set(request.rules, target.kind)
-    built = compile_model(model.imported, model.by_function, records, target, rules, report.warn)
-    export(built, path, target)
-
-
-def _verify(
-    library: Library, model: Prepared, oracle: Oracle, request: Request, report: Report
-) -> Verification:
-    report.stage("verify", "against ONNX Runtime on seeded inputs")
-    verification = verify_model(library, oracle, request.seed)
-    report.verified(verification)
-    if not verification.ok:
-        raise VerificationError(
-            f"the library's outputs differ from {verification.oracle}: largest "
-            f"absolute error {verification.max_abs_err:.3g}, relative to the output's scale "
-            f"{verification.max_rel_err:.3g}; no library was written",
-            "build with --trials 0 and an empty --registry to see whether a record is wrong, "
-            "and report it",
-            model.path,
-        )
-    return verification
-
-
-def _compare(
-    library: Library,
-    place: Place,
-    model: Prepared,
-    records: Records,
-    request: Request,
-    report: Report,
-) -> tuple[Library, Comparison]:
-    """The same model with no record applied, and the two timed side by side."""
-    report.stage("compare", "with the untuned build")
-    inputs = seeded_inputs(library.inputs, request.seed, upper=2)
-    untuned = library
-    if records:
-        path = library.path.with_name("untuned.so")
-        _compile(model, {}, request, path, report)
-        untuned = place.load(path, library.manifest)
-    comparison = compare_speed(library, untuned, inputs)
-    report.compared(comparison)
-    return untuned, comparison
-
-
-def _describe(
-    model: Prepared, records: Records, request: Request, tuned: TuneResult
-) -> dict[str, Any]:
-    target, imported = request.target, model.imported
-    return {
-        "format": 1,
-        "tool": __version__,
-        "tvm": VERSION,
-        "linker": linker_name(target),
-        "identity": identity(model.path.name, model.digest, request),
-        "model": {
-            "name": model.path.name,
-            "digest": model.digest,
-            "sha256": file_sha256(model.path),
-            "external": [_file(path, model.path.parent) for path in model.external],
-            "input_shapes": {name: list(one) for name, one in request.input_shapes.items()},
-        },
-        "rules": [_file(path, path.parent) for path in request.rules],
-        "inputs": [_tensor(tensor) for tensor in imported.inputs],
-        "outputs": [_tensor(tensor) for tensor in imported.outputs],
-        "target": {**target.to_json(), "fingerprint": target.fingerprint},
-        "tuning": tuned.to_json(),
-        "ran_on": None,  # as long as nothing was run
-        "verify": None,
-        "speed": None,
-        "shipped": "tuned" if records else "untuned",
-        "lock": None,
-        "tasks": _tasks(model, records, request),
-    }
-
-
-def _tasks(model: Prepared, records: Records, request: Request) -> list[dict[str, Any]]:
-    """As they stand in a manifest; of a frozen build without estimates."""
-    known = {} if request.frozen else _estimates(model, records, request)
-    return [
-        {
-            "name": task.name,
-            "op": task.workload.op,
-            "key": task.key.workload,
-            "weight": task.weight,
-            "record": records[task.key].id if task.key in records else "default",
-            **known.get(task.key, {"impact": None, "latency_ms": None}),
+    def describe(self, tuned: TuneResult) -> dict[str, Any]:
+        """The manifest, as far as it is known before the library is there."""
+        request, model, target = self.request, self.model, self.request.target
+        header = self.outputs.header
+        return {
+            "format": 1,
+            "tool": __version__,
+            "tvm": VERSION,
+            "linker": linker_name(target),
+            "identity": identity(model.path.name, model.digest, request, header=header),
+            "model": {
+                "name": model.path.name,
+                "digest": model.digest,
+                "sha256": file_sha256(model.path),
+                "external": [_file(path, model.path.parent) for path in model.external],
+                "input_shapes": {name: list(one) for name, one in request.input_shapes.items()},
+            },
+            "rules": [_file(path, path.parent) for path in request.rules],
+            "inputs": [_tensor(tensor) for tensor in model.imported.inputs],
+            "outputs": [_tensor(tensor) for tensor in model.imported.outputs],
+            "target": {**target.to_json(), "fingerprint": target.fingerprint},
+            "tuning": tuned.to_json(),
+            "ran_on": None,  # as long as nothing was run
+            "verify": None,
+            "speed": None,
+            "shipped": "tuned" if self.records else "untuned",
+            "lock": None,
+            "tasks": self._tasks(),
         }
-        for task in model.tasks
-    ]
 
+    def _tasks(self) -> list[dict[str, Any]]:
+        """The manifest's list of tasks; of a frozen build without estimates."""
+        known = {} if self.request.frozen else self._estimates()
+        return [
+            {
+                "name": task.name,
+                "op": task.workload.op,
+                "key": task.key.workload,
+                "weight": task.weight,
+                "record": self.records[task.key].id if task.key in self.records else "default",
+                **known.get(task.key, {"impact": None, "latency_ms": None}),
+            }
+            for task in self.model.tasks
+        ]
 
-def _estimates(model: Prepared, records: Records, request: Request) -> dict[TaskKey, Any]:
-    seconds = latencies(model.tasks, records, request.target)
-    shares = impacts(model.tasks, records, request.target)
-    return {k: {"impact": shares[k], "latency_ms": seconds[k] * 1e3} for k in seconds}
+    def _estimates(self) -> dict[TaskKey, Any]:
+        words = (self.model.tasks, self.records, self.request.target)
+        seconds, shares = latencies(*words), impacts(*words)
+        return {k: {"impact": shares[k], "latency_ms": seconds[k] * 1e3} for k in seconds}
+
+    @contextmanager
+    def staged(self) -> Iterator[Path]:
+        """The library under a temporary name, to be tried and committed."""
+        library, tasks = self.outputs.library, self.model.tasks
+        self.report.stage("compile", f"{len(self.records)} of {len(tasks)} tasks with a record")
+        check_space(self.model.imported, library.parent)
+        with staged(library, lambda path: self.compile(path, self.records)) as path:
+            yield path
+
+    def compile(self, path: Path, records: Records) -> None:
+        """Write the library that has these records."""
+        target = self.request.target
+        rules = rule_set(self.request.rules, target.kind)
+        model, warn = self.model, self.report.warn
+        built = compile_model(model.imported, model.by_function, records, target, rules, warn)
+        export(built, path, target)
+
+    def try_out(
+        self, path: Path, manifest: dict[str, Any], machine: Machine, oracle: Oracle
+    ) -> dict[str, Any]:
+        """What the manifest says of the runs. The untuned library takes the place of a slower one."""
+        library = machine.load(path, manifest)
+        verified = self.verify(library, oracle)
+        untuned, comparison = self._compare(library, machine)
+        shipped = manifest["shipped"]
+        if comparison.latency_ms > SLOWER * comparison.untuned_ms:
+            self.report.warn("the records make this model slower here: the untuned library is shipped")
+            verified = self.verify(untuned, oracle)
+            shipped = "untuned"
+            untuned.path.replace(path)
+            comparison = Comparison(comparison.untuned_ms, comparison.untuned_ms)
+        return {
+            "ran_on": machine.name,
+            "verify": verified.to_json(),
+            "speed": comparison.to_json(),
+            "shipped": shipped,
+        }
+
+    def verify(self, library: Library, oracle: Oracle) -> Verification:
+        """Compare a library with the oracle; VerificationError where they differ."""
+        self.report.stage("verify", "against ONNX Runtime on seeded inputs")
+        verification = verify_model(library, oracle, self.request.seed)
+        self.report.verified(verification)
+        if not verification.ok:
+            raise VerificationError(
+                f"the library's outputs differ from {verification.oracle}: largest "
+                f"absolute error {verification.max_abs_err:.3g}, relative to the output's scale "
+                f"{verification.max_rel_err:.3g}; no library was written",
+                "build with --trials 0 and an empty --registry to see whether a record is wrong, "
+                "and report it",
+                self.model.path,
+            )
+        return verification
+
+    def _compare(self, library: Library, machine: Machine) -> tuple[Library, Comparison]:
+        """The same model with no record applied, and the two timed side by side."""
+        self.report.stage("compare", "with the untuned build")
+        inputs = seeded_inputs(library.inputs, self.request.seed, upper=2)
+        untuned = library
+        if self.records:
+            path = library.path.with_name("untuned.so")
+            self.compile(path, {})
+            untuned = machine.load(path, library.manifest)
+        comparison = compare_speed(library, untuned, inputs)
+        self.report.compared(comparison)
+        return untuned, comparison
+
+    def commit(self, library: Path, manifest: dict[str, Any]) -> dict[str, Any]:
+        """Put all outputs in place: the depfile before the manifest, which no output lacks then."""
+        outputs = self.outputs
+        inputs = input_files(self.model.path, manifest, self.request.files)
+        depend = partial(write_depfile, outputs.depfile, outputs.library, inputs)
+        return commit(library, outputs.library, manifest, header=outputs.header, before=depend)
 
 
 def _without_estimates(manifest: dict[str, Any]) -> dict[str, Any]:

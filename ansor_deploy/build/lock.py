@@ -8,70 +8,60 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import MissingRecordError
-from ..tune.plan import SERVED
 from ..registry.keys import TaskKey
-from ..system.digest import canonical_json, sha256
 from ..registry.lock import Lock, read_lock, write_lock
-from ..registry.record import SearchEnd
-from ..registry.store import Registry
 from ..system.atomic_file import held
+from ..system.digest import canonical_json, sha256
+from .up_to_date import manifest_keys
 
 if TYPE_CHECKING:
     from ..model.prepare import Prepared
-    from ..request import Budget
     from ..registry.record import Record
     from ..report import Report
     from ..request import Request
     from ..target import Target
+    from ..tune.ledger import Ledger
     from .task_list import TaskList
 
 _NAMED = 10  # missing tasks that an error lists
 
 
-def write_used(lock: Path, manifest: dict[str, Any], request: Request, report: Report) -> None:
-    """Write into a lock what the build used that a manifest tells of."""
-    keys = [TaskKey(task["key"], request.target.fingerprint) for task in manifest["tasks"]]
+def write_used(manifest: dict[str, Any], ledger: Ledger, report: Report) -> None:
+    """Write into the request's lock what the build used that made a manifest."""
+    keys = manifest_keys(manifest, ledger.request)
     used = {task["record"] for task in manifest["tasks"]}
-    with Registry.open(request.registry, write=False) as registry:
-        best = registry.best(keys, manifest["tvm"])
-    tuned = manifest["shipped"] == "tuned"
-    records = {key: one for key, one in best.items() if tuned and one.id in used}
-    write(lock, keys, records, request, report)
+    best = ledger.best(keys) if manifest["shipped"] == "tuned" else {}
+    write(keys, {key: one for key, one in best.items() if one.id in used}, ledger.request, report)
 
 
 def write(
-    lock: Path,
-    keys: Iterable[TaskKey],
-    records: Mapping[TaskKey, Record],
-    request: Request,
-    report: Report,
+    keys: Iterable[TaskKey], records: Mapping[TaskKey, Record], request: Request, report: Report
 ) -> None:
-    """Write into a lock what these tasks get: their records, or the default schedule.
+    """Write into the request's lock what these tasks get: their records, or the default schedule.
 
     What it says of other tasks stays, so that several models may share it.
     """
+    lock, target, tvm = _path(request), request.target, _tvm()
     lock.parent.mkdir(parents=True, exist_ok=True)
     with held(lock.parent):
-        old = read_lock(lock, request.target, _tvm()) if lock.exists() else Lock({})
-        told = set(keys)
-        kept = {key: record for key, record in old.records.items() if key not in told}
-        defaults = old.defaults - {key.workload for key in told}
-        defaults |= {key.workload for key in told if key not in records}
+        old = read_lock(lock, target, tvm) if lock.exists() else Lock({})
+        new = set(keys)
+        kept = {key: record for key, record in old.records.items() if key not in new}
+        defaults = old.defaults - {key.workload for key in new}
+        defaults |= {key.workload for key in new if key not in records}
         merged = {**kept, **records}
-        if write_lock(lock, request.target, _tvm(), merged.values(), defaults):
+        if write_lock(lock, target, tvm, merged.values(), defaults):
             report.wrote([lock])
 
 
 def read(request: Request) -> Lock:
     """The request's lock. MissingRecordError where there is none, RegistryError for a bad one."""
-    assert request.lock is not None  # noqa: S101 - the command line asks for it
-    if not request.lock.exists():
+    lock = _path(request)
+    if not lock.exists():
         raise MissingRecordError(
-            "there is no such lock",
-            f"make it: ansor-deploy tune MODEL --lock {request.lock}",
-            request.lock,
+            "there is no such lock", f"make it: ansor-deploy tune MODEL --lock {lock}", lock
         )
-    return read_lock(request.lock, request.target, _tvm())
+    return read_lock(lock, request.target, _tvm())
 
 
 def lock_digest(lock: Lock, keys: Iterable[TaskKey]) -> str:
@@ -79,6 +69,11 @@ def lock_digest(lock: Lock, keys: Iterable[TaskKey]) -> str:
     said = {key: lock.records[key].id if key in lock.records else "" for key in keys}
     said |= {key: "default" for key in keys if key.workload in lock.defaults}
     return sha256(canonical_json(sorted((key.workload, what) for key, what in said.items())))
+
+
+def is_same(manifest: dict[str, Any], request: Request) -> bool:
+    """Whether the lock says of a manifest's tasks what it said: of others it may say anything."""
+    return bool(manifest["lock"] == lock_digest(read(request), manifest_keys(manifest, request)))
 
 
 def select(model: TaskList, lock: Path, target: Target, output: Path) -> None:
@@ -106,6 +101,11 @@ def check_complete(model: Prepared | TaskList, locked: Lock, lock: Path | None) 
         f"make them: ansor-deploy tune {model.path} --lock {lock}",
         lock,
     )
+
+
+def _path(request: Request) -> Path:
+    assert request.lock is not None  # noqa: S101 - the command line asks for it
+    return request.lock
 
 
 def _tvm() -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ..request import Request
+from ..request import Outputs, Request
 from ..system.environment import below_make
 from .helptext import with_examples
 from .options import (
@@ -69,19 +69,27 @@ from .output import Answer, answering, message_format_option, report
 @answering
 @message_format_option
 @with_request
-def command(model: Path, output: Path | None, touch: bool, request: Request) -> Answer:
+def command(
+    model: Path,
+    output: Path | None,
+    depfile: Path | None,
+    header: bool,
+    touch: bool,
+    request: Request,
+) -> Answer:
     """Tune, compile, verify and write a model's library.
 
     Only what is missing from the registry and matters is tuned, within the budget. Nothing is done
     where the library is up to date. Beside it lie its manifest and its provenance.
     """
-    from ..artifact import outputs
+    from ..artifact.outputs import touch as make_new
     from ..pipeline import build
 
     quiet = request.frozen or below_make()
+    outputs = Outputs(output or Path(f"{model.stem}.so"), header, depfile)
     with report(quiet=quiet) as events:
-        result = build(model, output or Path(f"{model.stem}.so"), request, events)
+        result = build(model, outputs, request, events)
     if touch:
-        outputs.touch(result.artifact)
+        make_new(result.artifact)
     lines = [f"{result.artifact} is up to date"] if result.up_to_date and not quiet else []
     return Answer(result.to_json(), lines)

@@ -35,12 +35,14 @@ def command() -> None:
 @answering
 def list_command(target: str | None, rules: tuple[Path, ...]) -> Answer:
     """Print the rules for a target, in the order in which they are asked."""
-    from ..space.rule import rule_set_digest
+    from ..project import Project
+    from ..space.rule import rules_digest
 
-    _, found = target_and_rules(target, rules)
+    where, found = target_and_rules(target, rules)
     rows = [described(rule, rules) for rule in found]
     lines = [line for number, row in enumerate(rows, start=1) for line in rule_lines(number, row)]
-    return Answer({"rules": rows, "digest": rule_set_digest(found)}, lines)
+    files = (*rules, *Project.find().rule_files())
+    return Answer({"rules": rows, "digest": rules_digest(files, where.kind)}, lines)
 
 
 @with_examples(

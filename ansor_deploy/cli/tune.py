@@ -8,10 +8,11 @@ from pathlib import Path
 
 import click
 
+from ..build.result import TuneResult
 from ..errors import BudgetError, UsageError
 from ..objectives import OBJECTIVES, Goal, Objective, make_objective
 from ..report.text import latency, tune_summary
-from ..request import Request, TuneResult
+from ..request import Request
 from .helptext import with_examples
 from .options import (
     budget_options,

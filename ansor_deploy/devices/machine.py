@@ -1,4 +1,4 @@
-"""Where a build's code runs: on this machine, on devices, or nowhere."""
+"""The machine that runs a build's code: this one, or devices, or none."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DeviceError
+from ..system.host import architecture, detect_host
 
 if TYPE_CHECKING:
-    from ..build.verify import Library
     from ..report import Report
-    from ..request import Request
+    from ..runtime.model import Model
     from ..target import Target
+    from .model import RemoteModel
     from .site import Site
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where code of the target runs. name: "host", or a device's. sites: none for this machine.
+class Machine:
+    """Where code of a target runs. name: "host", or a device's. sites: none for this machine.
 
     Of several devices, the first also runs the whole model.
     """
@@ -28,8 +29,8 @@ class Place:
     name: str
     sites: Sequence[Site] = ()
 
-    def load(self, path: Path, manifest: dict[str, Any]) -> Library:
-        """A library and what its manifest says, ready to be called."""
+    def load(self, path: Path, manifest: dict[str, Any]) -> Model | RemoteModel:
+        """A library with its manifest, ready to be called."""
         if self.sites:
             from .model import RemoteModel
 
@@ -38,8 +39,8 @@ class Place:
 
         return Model(path, manifest)
 
-    def unfit(self, name: str, reason: str) -> None:
-        """Nothing runs on a device any more until `devices doctor` has passed it."""
+    def quarantine(self, name: str, reason: str) -> None:
+        """Run nothing on a device any more until `devices doctor` has passed it."""
         if self.sites:
             from .inventory import Inventory
 
@@ -47,25 +48,25 @@ class Place:
 
 
 @contextmanager
-def open_place(request: Request, report: Report) -> Iterator[Place | None]:
-    """The request's devices, connected; else this machine; None where it cannot run the target."""
-    if not request.devices:
-        yield Place("host") if runs_here(request.target) else None
+def open_machine(
+    target: Target, devices: Sequence[str], report: Report
+) -> Iterator[Machine | None]:
+    """The devices, connected; without any, this machine, or None where it cannot run the target."""
+    if not devices:
+        yield Machine("host") if runs_here(target) else None
         return
     from .board import open_device
 
     with ExitStack() as stack:
         sites = []
-        for name in request.devices:
-            sites.append(open_device(name, request.target, report))
+        for name in devices:
+            sites.append(open_device(name, target, report))
             stack.callback(sites[-1].close)
-        yield Place(request.devices[0], tuple(sites))
+        yield Machine(devices[0], tuple(sites))
 
 
 def runs_here(target: Target) -> bool:
     """Whether this machine can run code of the target."""
-    from ..system.host import architecture, detect_host
-
     here = detect_host()
     same = target.kind == "llvm" and architecture(target.triple) == architecture()
     return same and target.vector_bytes <= here["vector_bytes"] and target.cores <= here["cores"]
@@ -81,9 +82,7 @@ def check_buildable(target: Target) -> None:
 
 
 def cannot_run(target: Target) -> str:
-    """In words."""
-    from ..system.host import detect_host
-
+    """A sentence that says why this machine does not run code of the target."""
     here = detect_host()
     return (
         f"target {target.name} ({target.kind} {target.cpu}, {target.cores} cores) cannot run on "

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ..build.result import TuneResult
     from ..build.verify import Comparison, Verification
-    from ..request import TuneResult
     from ..tune.plan import Plan, PlanRow
     from ..tune.scheduler import Progress
 

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..project import shipped
+from ..system.digest import file_sha256, sha256
 from ..system.toml_file import TomlFile, read_toml
 
 if TYPE_CHECKING:
@@ -83,10 +84,20 @@ def rule_set(files: Sequence[Path], kind: str) -> list[Rule]:
     return _first_of_a_name([*load_rules(files, kind), *shipped_rules(kind)])
 
 
-def rule_set_digest(rules: Sequence[Rule]) -> str:
-    """SHA-256 over the names and files of the rules, in order: which rules made a program."""
-    told = "\n".join(f"{rule.name} {rule.digest}" for rule in rules)
-    return hashlib.sha256(told.encode()).hexdigest()
+def rules_digest(files: Sequence[Path], kind: str) -> str:
+    """SHA-256 over the files that `rule_set` loads, in order; none of them is run.
+
+    UsageError where a file cannot be read.
+    """
+    paths = (*files, *_shipped_files(kind))
+    return sha256("\n".join(f"{path.stem} {_file_digest(path)}" for path in paths))
+
+
+def _file_digest(path: Path) -> str:
+    try:
+        return file_sha256(path)
+    except OSError as error:
+        raise UsageError(f"the rule cannot be read: {error.strerror}", file=path) from error
 
 
 def shipped_rules(kind: str) -> list[Rule]:
@@ -96,8 +107,11 @@ def shipped_rules(kind: str) -> list[Rule]:
 
 @cache
 def _shipped_rules(kind: str) -> tuple[Rule, ...]:
-    order = read_toml(shipped("rules") / "order.toml")
-    return tuple(load_rules(ordered_files(order, kind), kind))
+    return tuple(load_rules(_shipped_files(kind), kind))
+
+
+def _shipped_files(kind: str) -> list[Path]:
+    return ordered_files(read_toml(shipped("rules") / "order.toml"), kind)
 
 
 def ordered_files(order: TomlFile, kind: str) -> list[Path]:

@@ -1,27 +1,33 @@
-"""The end of a task's search: its best few against each other and against what stood before."""
+"""The end of a task's search: its best few in turns with each other and with what stood before.
+
+A single timing is a lucky one: of many candidates, the best is the one with the luckiest timing.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import TYPE_CHECKING
 
-from .._tvm import VERSION
 from ..registry.record import Record
-from .winner import winner
 
 if TYPE_CHECKING:
     from ..measure.measurer import Batch, Measurer
     from ..model.tasks import Task
-    from ..registry.record import Provenance
-    from ..registry.store import Registry
+    from .ledger import Ledger
 
 CLOSE = 0.1  # share within which a single timing may be wrong about who is faster
 KNOWN = 256  # records of a task that the winner is noted to have beaten
+# A challenger must be faster by this share, in all turns but one: nine fair coins show as many
+# heads in one of fifty throws. What is less sure is noise, and noise changes nothing.
+MARGIN = 0.01
+DOUBTFUL_TURNS = 1
 
 
 @dataclass(frozen=True)
 class Final:
-    """A contest under way. before: the best record of before this run."""
+    """A task's finalists under way. before: the best record of before this run."""
 
     task: Task
     before: Record | None
@@ -31,7 +37,6 @@ class Final:
 def begin_final(task: Task, before: Record | None, default: str, measurer: Measurer) -> Final:
     """Let the fastest few run in turns with the incumbent, and with the default schedule anyway.
 
-    A single timing is a lucky one: of many candidates, the best is the one whose luck was best.
     The incumbent is the best record of before this run, else the default schedule. default: the
     latter's trace.
     """
@@ -40,27 +45,45 @@ def begin_final(task: Task, before: Record | None, default: str, measurer: Measu
     return Final(task, before, measurer.submit_head_to_head(task, traces, default))
 
 
-def end_final(
-    final: Final, measurer: Measurer, registry: Registry, where: Provenance
-) -> Record | None:
+def end_final(final: Final, measurer: Measurer, ledger: Ledger) -> Record | None:
     """The record that a build is to use: of the winner, or the one that stands in a tie.
 
-    where: it was measured, and what found it if nothing that is known did. None where nothing
-    that runs is known.
+    None where nothing that runs is known.
     """
-    task, before = final.task, final.before
+    key, before = final.task.key, final.before
     outcomes = measurer.wait(final.batch)
     won = outcomes[winner([outcome.seconds for outcome in outcomes])]
-    known = registry.top(task.key, VERSION, KNOWN)
+    known = ledger.registry.top(key, ledger.tvm, KNOWN)
     if won.error or not won.proof:
         return known[0] if known else None
     if before and won.trace == before.trace:
         record = before
     else:
-        found = next((one.provenance for one in known if one.trace == won.trace), None)
-        found = found or replace(where, search="default")
-        now = replace(found, tool=where.tool, device=won.device, created=where.created)
-        record = Record(task.key, won.trace, won.seconds, won.proof, now)
-    losers = [one.id for one in known if one.id != record.id]
-    registry.add_contest(record, losers, where.created)
+        here = ledger.provenance("default", won.device)
+        found = next((one.provenance for one in known if one.trace == won.trace), here)
+        measured = replace(found, tool=here.tool, device=here.device, created=here.created)
+        record = Record(key, won.trace, won.seconds, won.proof, measured)
+    ledger.add_winner(record, known)
     return record
+
+
+def winner(times: Sequence[Sequence[float]]) -> int:
+    """Position of the schedule that stands. times: seconds in each turn; the incumbent's first.
+
+    The incumbent stands unless a challenger is surely faster; of several such, the one with the
+    smallest median wins. A schedule without times has failed and cannot win.
+    """
+    incumbent = times[0]
+    sure = [
+        at
+        for at, challenger in enumerate(times)
+        if at and challenger and (not incumbent or faster(challenger, incumbent))
+    ]
+    return min(sure, key=lambda at: median(times[at]), default=0)
+
+
+def faster(challenger: Sequence[float], incumbent: Sequence[float]) -> bool:
+    """Whether turn by turn the challenger is faster beyond doubt."""
+    ratios = [c / i for c, i in zip(challenger, incumbent, strict=True)]
+    lost = sum(ratio >= 1 for ratio in ratios)
+    return median(ratios) <= 1 - MARGIN and lost <= DOUBTFUL_TURNS

@@ -1,33 +1,193 @@
-"""What was measured here and now, as the registry keeps it."""
+"""The ledger: what tuning writes into a registry, and what is left to do for a task.
+
+Nothing else writes measurements, records and ends of searches, and nothing else answers whether a
+task is finished. No compiler is loaded for that: an unchanged build asks, too.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
+from importlib import metadata
 from typing import TYPE_CHECKING
 
 from .. import __version__
-from .._tvm import VERSION
-from ..registry.record import Measurement, Provenance
+from ..measure.outcome import INFRASTRUCTURE, Outcome
+from ..registry.record import Measurement, Provenance, Record, SearchEnd
+from ..request import EFFORTS, Request
+from ..space.rule import rules_digest
 
 if TYPE_CHECKING:
-    from ..measure.outcome import Outcome
     from ..registry.keys import TaskKey
+    from ..registry.store import Registry
+
+# Ends that no search of this registry came to.
+SERVED = "near"  # a neighbour's schedule, or the default one, became the record
+LOCKED = "locked"  # a lock brought the record
+REVALIDATED = "revalidated"  # a record of another version of TVM proved itself
+
+# Searches that had run out of candidates used to count for every effort, by a number this large.
+_EVERY_EFFORT = 1 << 40
 
 
-def provenance(search: str, device: str, seed: int, rules: str = "") -> Provenance:
-    """Of what this tool measures now. rules: digest of the set that was asked."""
-    return Provenance(__version__, VERSION, search, device, seed, now(), rules)
+class Ledger:
+    """What a registry holds for one request: its target, rules, search, effort and TVM."""
 
+    def __init__(self, registry: Registry, request: Request) -> None:
+        self.registry, self.request = registry, request
+        self.tvm = metadata.version("apache-tvm")
+        self.rules = rules_digest(request.rules, request.target.kind)
 
-def measurement(
-    key: TaskKey, outcome: Outcome, where: Provenance, features: bytes | None
-) -> Measurement:
-    """An outcome, for good."""
-    return Measurement(
-        key, outcome.trace, outcome.seconds, outcome.error, outcome.message, where, features
-    )
+    # What is known
+
+    def best(self, keys: Iterable[TaskKey]) -> dict[TaskKey, Record]:
+        """The best record of each key that has one of this version of TVM."""
+        return self.registry.best(keys, self.tvm)
+
+    def unfinished(self, keys: Iterable[TaskKey]) -> dict[TaskKey, str]:
+        """The keys that leave this request something to do, each with the reason.
+
+        A key is finished if it has a record and a search of it has ended with the same rules,
+        the same search and the same TVM, under a budget of as many trials or more.
+        """
+        keys = list(keys)
+        records = self.best(keys)
+        found = {key: self._reason(key) if key in records else "never tuned" for key in keys}
+        return {key: reason for key, reason in found.items() if reason}
+
+    def trials(self, keys: Iterable[TaskKey]) -> dict[TaskKey, int]:
+        """How many trials count towards each key's limit.
+
+        Those that were made before the rules, the search or TVM changed do not.
+        """
+        spent = self.registry.trials(keys)
+        return {key: max(0, count - self._outdated(key)) for key, count in spent.items()}
+
+    def _reason(self, key: TaskKey) -> str:
+        reasons = [self._left_by(end) for end in self.registry.ends(key)]
+        if not reasons:
+            return "not finished"
+        return "" if "" in reasons else reasons[-1]
+
+    def _left_by(self, end: SearchEnd) -> str:
+        """Why a search that ended so leaves something to do; "" if it does not."""
+        request = self.request
+        if changed := self._changed_since(end):
+            return changed
+        if end.reason == SERVED:
+            return "" if request.reuse == "near" else "never searched"
+        enough = end.enough_for
+        if enough >= _EVERY_EFFORT:
+            enough = EFFORTS["normal"].per_task
+        return "" if enough >= request.budget.per_task else "more effort"
+
+    def _changed_since(self, end: SearchEnd) -> str:
+        """What has changed since a search ended that could find better programs now; or ""."""
+        if end.tvm != self.tvm:
+            return "another TVM"
+        # Ends of older versions do not say by which rules: only the shipped ones were ever new.
+        if end.rules != self.rules and (end.rules or self.request.rules):
+            return "rules changed"
+        if end.search != self.request.search and end.reason not in (SERVED, LOCKED):
+            return "another search"
+        return ""
+
+    def _outdated(self, key: TaskKey) -> int:
+        """How many trials of a key were made before something changed."""
+        ends = self.registry.ends(key)
+        return max((end.trials for end in ends if self._changed_since(end)), default=0)
+
+    # What is added
+
+    def provenance(self, found_by: str, device: str) -> Provenance:
+        """Where a program that is measured now comes from. found_by: a search, or "default"."""
+        seed = self.request.seed
+        return Provenance(__version__, self.tvm, found_by, device, seed, now(), self.rules)
+
+    def add(
+        self,
+        key: TaskKey,
+        outcomes: Sequence[Outcome],
+        origin: Callable[[Outcome], Provenance],
+        features: Callable[[Outcome], bytes | None],
+        worthy: Callable[[Outcome], bool] = lambda outcome: True,
+    ) -> list[Record]:
+        """Add outcomes as measurements, and those that are right and worthy as records.
+
+        The records are returned. What says nothing of its candidate is left out.
+        """
+        known = [one for one in outcomes if one.error != INFRASTRUCTURE]
+        origins = [origin(one) for one in known]
+        measurements = [
+            Measurement(key, one.trace, one.seconds, one.error, one.message, where, features(one))
+            for one, where in zip(known, origins, strict=True)
+        ]
+        records = [
+            Record(key, one.trace, one.seconds, one.proof, where)
+            for one, where in zip(known, origins, strict=True)
+            if one.proof and not one.error and worthy(one)
+        ]
+        self.registry.add_batch(measurements, records)
+        return records
+
+    def add_winner(self, record: Record, beaten: Sequence[Record]) -> None:
+        """Note that a record was as fast as others, or faster, when they ran in turns."""
+        losers = [one.id for one in beaten if one.id != record.id]
+        self.registry.add_contest(record, losers, now())
+
+    def add_ends(self, ends: dict[TaskKey, str]) -> None:
+        """Note that these tasks' searches are over, each with the reason."""
+        spent = self.registry.trials(ends)
+        self.registry.add_searches(
+            [self._end(key, reason, spent[key]) for key, reason in ends.items()]
+        )
+
+    def add_served(self, record: Record) -> None:
+        """Note that a task has its record without a search: enough where no more is asked."""
+        end = self._end(record.key, SERVED, trials=1)
+        self.registry.add_searches([replace(end, search=SERVED, enough_for=0)])
+
+    def add_locked(self, records: Iterable[Record]) -> None:
+        """Add records of a lock. Whoever wrote it has tuned them: they are not tuned again.
+
+        A task that this registry has tuned, or that was taken from a lock before, stays as it is.
+        """
+        records = list(records)
+        self.registry.add_batch([], records)
+        new = [one for one in records if not self._searched(one.key)]
+        ends = [
+            replace(
+                self._end(one.key, LOCKED, trials=0),
+                search=one.provenance.search,
+                created=one.provenance.created,
+            )
+            for one in new
+        ]
+        self.registry.add_searches(ends)
+
+    def add_revalidated(self, record: Record, versions: set[str]) -> None:
+        """Note that the search which found a record under another TVM need not be made again."""
+        ends = [end for end in self.registry.ends(record.key) if end.tvm in versions]
+        if ends:
+            last = max(ends, key=lambda end: end.enough_for)
+            again = replace(last, tvm=self.tvm, trials=0, reason=REVALIDATED, created=now())
+            self.registry.add_searches([again])
+
+    def add_cost(self, trials: int, seconds: float) -> None:
+        """Note what trials took, for the price of the next plan. seconds: wall clock."""
+        fingerprint, search = self.request.target.fingerprint, self.request.search
+        self.registry.add_tuning(fingerprint, search, trials, seconds, now())
+
+    def _searched(self, key: TaskKey) -> bool:
+        ends = self.registry.ends(key)
+        return any(end.tvm == self.tvm and end.reason != SERVED for end in ends)
+
+    def _end(self, key: TaskKey, reason: str, trials: int) -> SearchEnd:
+        search, enough = self.request.search, self.request.budget.per_task
+        return SearchEnd(key, self.tvm, search, trials, reason, enough, now(), self.rules)
 
 
 def now() -> str:
-    """ISO 8601, UTC, to the second."""
+    """The time, as ISO 8601 in UTC, to the second."""
     return datetime.now(timezone.utc).isoformat(timespec="seconds")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from ..errors import UsageError
 from ..registry.stale import stale
 from ..search.neighbours import Neighbour, nearest
 
@@ -14,15 +15,13 @@ if TYPE_CHECKING:
     from ..model.tasks import Task
     from ..registry.keys import TaskKey
     from ..registry.record import Record
-    from ..registry.store import Registry
-    from ..request import Request
     from ..target import Target
+    from .ledger import Ledger
 
 # What a trial is taken to cost on a target that was never tuned.
 SECONDS_PER_TRIAL = 0.5
 
-# What a search is enough for that was none: a neighbour's schedule, or the default one, served.
-SERVED = 0
+ASKED = "asked again"  # reason of a row that `--retune` names
 
 Status = Literal["hit", "near", "miss", "skip"]
 
@@ -32,6 +31,7 @@ class PlanRow:
     """One unique task: its standing in the registry and its share of the model's time.
 
     status: "hit": its search is over; "near": unknown, but for its neighbours; "miss"; "skip".
+    reason: why its search is not over; "" for a hit.
     latency: seconds of one run; measured where a record exists, else the roofline estimate.
     impact: weight x latency as a share of the model's sum, 0 to 1. trials: planned for it.
     """
@@ -43,6 +43,7 @@ class PlanRow:
     trials: int
     record: Record | None = None
     neighbours: tuple[Neighbour, ...] = ()
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -93,48 +94,59 @@ class Plan:
         }
 
 
-def make_plan(
-    models: Sequence[str], tasks: Sequence[Task], registry: Registry, request: Request, tvm: str
-) -> Plan:
-    """Hold unique tasks against the registry: what is there, what is missing, what matters.
+def make_plan(models: Sequence[str], tasks: Sequence[Task], ledger: Ledger) -> Plan:
+    """Hold unique tasks against the ledger: what is there, what is missing, what matters.
 
-    A task is a hit if it has a record and its search came to an end under a budget like this
-    one; a miss if it matters and has none, or near if it was never measured and others of its
-    family were; and skipped if its share of the time is too small.
+    A task is a hit if it is finished for the ledger's request, or has had its trials; a miss if
+    it matters and is not, or near if it was never measured and others of its family were; and
+    skipped if its share of the time is too small. UsageError where --retune names no task.
     """
-    keys = [task.key for task in tasks]
-    records = registry.best(keys, tvm)
-    enough = registry.enough_for(keys, tvm)
-    spent = registry.trials(keys)
+    request, registry = ledger.request, ledger.registry
     budget, target = request.budget, request.target
+    keys = [task.key for task in tasks]
+    again = _asked_again(tasks, request.retune)
+    records, reasons = ledger.best(keys), ledger.unfinished(keys) | dict.fromkeys(again, ASKED)
+    measured = registry.trials(keys)
+    spent = ledger.trials(keys) | dict.fromkeys(again, 0)
     latency, impact = latencies(tasks, records, target), impacts(tasks, records, target)
-    wanted = {key for key in keys if impact[key] >= budget.min_impact}
-    unknown = {key for key in wanted if not spent[key] and key not in records}
-    near = nearest({t.key: t.workload for t in tasks if t.key in unknown}, registry, tvm)
+    wanted = {key for key in keys if impact[key] >= budget.min_impact} | again
+    unknown = {key for key in wanted if not measured[key] and key not in records}
+    near = nearest({t.key: t.workload for t in tasks if t.key in unknown}, registry, ledger.tvm)
     rows = []
     for task in tasks:
-        key, record = task.key, records.get(task.key)
+        key, record, reason = task.key, records.get(task.key), reasons.get(task.key, "")
         status: Status = "near" if key in near else "miss" if key in wanted else "skip"
         left = max(0, budget.per_task - spent[key])
-        if record and (settled(enough.get(key), request) or not left):
-            status = "hit"
+        if record and not (reason and left):
+            status, reason = "hit", ""
         trials = left if status == "miss" or (status, request.reuse) == ("near", "exact") else 0
         neighbours = tuple(near.get(key, ()))
-        rows.append(PlanRow(task, status, latency[key], impact[key], trials, record, neighbours))
+        rows.append(
+            PlanRow(task, status, latency[key], impact[key], trials, record, neighbours, reason)
+        )
     rows.sort(key=lambda row: (-row.impact, row.task.key))
     trials = _within(sum(row.trials for row in rows), budget.trials)
     each = registry.seconds_per_trial(target.fingerprint) or SECONDS_PER_TRIAL
     seconds = min(trials * each, budget.seconds if budget.seconds is not None else float("inf"))
     missed = [row.task.key for row in rows if row.status not in ("hit", "skip")]
-    outdated = sum(bool(stale(registry, key, tvm)) for key in missed)
+    outdated = sum(bool(stale(registry, key, ledger.tvm)) for key in missed)
     return Plan(tuple(models), target.name, tuple(rows), trials, seconds, outdated)
 
 
-def settled(enough: int | None, request: Request) -> bool:
-    """Whether a search that was enough for such a budget, or none, leaves a build nothing to do."""
-    if enough is None:
-        return False
-    return enough >= request.budget.per_task or (request.reuse == "near" and enough == SERVED)
+def _asked_again(tasks: Sequence[Task], names: Sequence[str]) -> set[TaskKey]:
+    """The keys of the tasks that `--retune` names: by name, or by the beginning of a key."""
+    if "all" in names:
+        return {task.key for task in tasks}
+    found = set()
+    for name in names:
+        named = [t.key for t in tasks if t.name == name or t.key.workload.startswith(name)]
+        if not named:
+            raise UsageError(
+                f"--retune: no task is called {name}, and no key begins so",
+                "`ansor-deploy plan MODEL --json` lists the tasks with their keys",
+            )
+        found.update(named)
+    return found
 
 
 def latencies(
@@ -176,6 +188,7 @@ def _row_json(row: PlanRow) -> dict[str, Any]:
         "op": row.task.workload.op,
         "weight": row.task.weight,
         "status": row.status,
+        "reason": row.reason,
         "latency_ms": row.latency * 1e3,
         "impact": row.impact,
         "trials": row.trials,

@@ -7,33 +7,23 @@ what it computes and how fast that is comes out here, as it does for a candidate
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .. import __version__
-from .._tvm import VERSION
 from ..codegen.model import schedule
-from ..measure.outcome import INFRASTRUCTURE, Outcome
+from ..measure.outcome import Outcome
 from ..registry.leases import Holder
 from ..registry.record import Record
 from ..registry.stale import stale
 from ..search.context import SearchContext
-from ..space.default import default_schedule
-from ..space.rule import rule_set
-from ..space.trace import dump
 from .final import begin_final, end_final
-from .ledger import measurement, now, provenance
-from .queue import open_measurer
 
 if TYPE_CHECKING:
-    from ..devices.machine import Place
     from ..measure.measurer import Measurer
     from ..model.tasks import Task
+    from ..registry.keys import TaskKey
     from ..registry.record import Provenance
-    from ..registry.store import Registry
-    from ..report import Report
-    from ..request import Request
+    from .workspace import Workspace
 
 MISFIT = "replay"  # error of a trace that its program does not take
 _MESSAGE_CHARS = 600
@@ -58,7 +48,7 @@ class Retrial:
         return sum(not outcome.error for outcome in self.outcomes)
 
     def to_json(self) -> dict[str, Any]:
-        """As printed by `registry revalidate --json`."""
+        """A JSON object, one of the list `tasks` of `registry revalidate --json`."""
         return {
             "name": self.task.name,
             "key": self.task.key.workload,
@@ -78,36 +68,39 @@ class Retrial:
         }
 
 
+def outdated(tasks: Sequence[Task], work: Workspace, most: int) -> dict[TaskKey, list[Record]]:
+    """The best `most` records of each other version of TVM, of the tasks that have any to try."""
+    tvm = work.ledger.tvm
+    found = {task.key: stale(work.registry, task.key, tvm, most) for task in tasks}
+    return {key: records for key, records in found.items() if records}
+
+
 def revalidate_tasks(
     tasks: Sequence[Task],
-    request: Request,
-    registry: Registry,
-    report: Report,
-    place: Place,
-    most: int,
+    records: dict[TaskKey, list[Record]],
+    work: Workspace,
+    measurer: Measurer,
 ) -> list[Retrial]:
-    """Try the best `most` records of each other version of TVM that the tasks have.
+    """Try the records of each task that has some.
 
     What comes out of a task is in the registry before the next is begun. Tasks that another
     process is tuning are left to it, with a warning.
     """
-    found = {task.key: stale(registry, task.key, VERSION, most) for task in tasks}
-    wanted = [task for task in tasks if found[task.key]]
-    if not wanted:
-        return []
-    with ExitStack() as stack:
-        measurer = stack.enter_context(open_measurer(request, report, place, stack))
-        holder = Holder.here()
-        stack.callback(registry.release, holder)
-        granted = set(registry.lease([task.key for task in wanted], holder))
-        made = []
-        for task in wanted:
-            if task.key not in granted:
-                report.warn(f"{task.name} is being tuned, and left to that process")
+    holder, registry = Holder.here(), work.registry
+    made = []
+    try:
+        granted = set(registry.lease(list(records), holder))
+        for task in tasks:
+            if task.key not in records:
                 continue
-            report.stage("revalidate", f"{task.name}: {len(found[task.key])} records")
-            made.append(_Trial(task, request, registry, measurer).hold(found[task.key]))
+            if task.key not in granted:
+                work.report.warn(f"{task.name} is being tuned, and left to that process")
+                continue
+            work.report.stage("revalidate", f"{task.name}: {len(records[task.key])} records")
+            made.append(_Trial(task, work, measurer).hold(records[task.key]))
             registry.renew(holder)
+    finally:
+        registry.release(holder)
     return made
 
 
@@ -116,19 +109,21 @@ class _Trial:
     """One task before the measurer."""
 
     task: Task
-    request: Request
-    registry: Registry
+    work: Workspace
     measurer: Measurer
 
     def hold(self, records: Sequence[Record]) -> Retrial:
         """Try the records, and let those that are right run against what stood before."""
-        key = self.task.key
-        best = self.registry.best([key], VERSION).get(key)
+        ledger, key = self.work.ledger, self.task.key
+        best = ledger.best([key]).get(key)
         outcomes = self._measured(records)
         if right := self._keep(records, outcomes):
             # What was the best there stands unless something else surely is, as in a search.
-            best = self._settle(best or right[0])
-            self._end(records, right, best)
+            default = self.work.default_trace(self.task)
+            final = begin_final(self.task, best or right[0], default, self.measurer)
+            best = end_final(final, self.measurer, ledger)
+            if best is not None and best.trace in {record.trace for record in right}:
+                ledger.add_revalidated(best, {record.provenance.tvm for record in records})
         return Retrial(self.task, tuple(records), tuple(outcomes), best)
 
     def _measured(self, records: Sequence[Record]) -> list[Outcome]:
@@ -151,41 +146,17 @@ class _Trial:
 
     def _keep(self, records: Sequence[Record], outcomes: Sequence[Outcome]) -> list[Record]:
         """All as measurements, so that none is tried again; what is right as records, returned."""
-        context = SearchContext(self.request.target, ())
-        measured, right = [], []
-        for record, outcome in zip(records, outcomes, strict=True):
-            if outcome.error == INFRASTRUCTURE:
-                continue
-            key, trace, seconds, error = record.key, outcome.trace, outcome.seconds, outcome.error
-            where = _where(record.provenance, outcome.device)
-            features = None if error == MISFIT else context.features(self.task, trace)
-            measured.append(measurement(key, outcome, where, features))
-            if outcome.proof and not error:
-                right.append(Record(key, trace, seconds, outcome.proof, where))
-        self.registry.add_batch(measured, right)
-        return right
+        context = SearchContext(self.work.request.target, ())
+        found = {record.trace: record.provenance for record in records}
 
-    def _settle(self, before: Record) -> Record | None:
-        """In turns: what is right, what stood before, and the default schedule."""
-        target = self.request.target
-        rules = rule_set(self.request.rules, target.kind)
-        default = dump(default_schedule(self.task.mod, target, rules).trace)
-        here = provenance("default", "", self.request.seed)
-        final = begin_final(self.task, before, default, self.measurer)
-        return end_final(final, self.measurer, self.registry, here)
+        def origin(one: Outcome) -> Provenance:
+            here = self.work.ledger.provenance("", one.device)
+            then = found[one.trace]
+            return replace(
+                then, tool=here.tool, tvm=here.tvm, device=here.device, created=here.created
+            )
 
-    def _end(self, records: Sequence[Record], right: Sequence[Record], best: Record | None) -> None:
-        """Where one of them is the best, the search that found it need not be made again."""
-        if best is None or best.trace not in {record.trace for record in right}:
-            return
-        versions = {record.provenance.tvm for record in records}
-        ends = [end for end in self.registry.ends(self.task.key) if end.tvm in versions]
-        if ends:
-            last = max(ends, key=lambda end: end.enough_for)
-            end = replace(last, tvm=VERSION, trials=0, reason="revalidated", created=now())
-            self.registry.add_searches([end])
+        def features(one: Outcome) -> bytes | None:
+            return None if one.error == MISFIT else context.features(self.task, one.trace)
 
-
-def _where(found: Provenance, device: str) -> Provenance:
-    """Of a record measured here and now that was found there and then."""
-    return replace(found, tool=__version__, tvm=VERSION, device=device, created=now())
+        return self.work.ledger.add(self.task.key, outcomes, origin, features)

@@ -25,10 +25,12 @@ BATCH = 16  # trials, the unit in which the time spent on a task is counted
 
 
 @dataclass
-class Standing:
+class TaskProgress:
     """A task in the course of a run. history: best latency in seconds after each batch.
 
-    trials: those of earlier runs included. busy: a batch of it is being measured.
+    trials: those of earlier runs included. measured: whether `best` is, and no estimate.
+    stale: batches since the last that improved it. ended: why nothing more is tried; "" as long as
+    something is. busy: a batch of it is being measured. asked: by name, however small its share.
     """
 
     task: Task
@@ -38,6 +40,7 @@ class Standing:
     stale: int = 0
     ended: str = ""
     busy: bool = False
+    asked: bool = False
     history: list[float] = field(default_factory=list)
     earlier: int = field(init=False)  # batches of earlier runs
 
@@ -89,7 +92,7 @@ class Round:
     end_to_end_ms: float
 
     def to_json(self) -> dict[str, Any]:
-        """As printed by `tune --json`."""
+        """A JSON object, one of the list `rounds` of `tune --json`."""
         return asdict(self)
 
 
@@ -99,7 +102,7 @@ class Progress:
 
     task: readable name of the task just measured. best: its best latency, seconds.
     end_to_end: estimated latency of the whole model, seconds. left: seconds until the budget
-    or the work ends, as far as can be told. why: the scheduler's reason for this task.
+    or the work ends, as far as that is known. why: the scheduler's reason for this task.
     """
 
     task: str
@@ -118,14 +121,14 @@ class Scheduler:
 
     def __init__(
         self,
-        standings: Sequence[Standing],
+        states: Sequence[TaskProgress],
         budget: Budget,
         fixed: Sequence[float],
         objective: Objective | None = None,
         seed: int = 0,
     ) -> None:
         """fixed: a model's seconds in tasks that are not tuned here, one entry a model."""
-        self.standings = list(standings)
+        self.states = list(states)
         self.budget = budget
         self.fixed = tuple(fixed)
         self.objective = objective or Latency()
@@ -135,7 +138,7 @@ class Scheduler:
     def latencies(self) -> tuple[float, ...]:
         """Estimated latency of each model, seconds."""
         return tuple(
-            fixed + sum(s.task.per_model[model] * s.best for s in self.standings)
+            fixed + sum(s.task.per_model[model] * s.best for s in self.states)
             for model, fixed in enumerate(self.fixed)
         )
 
@@ -144,66 +147,66 @@ class Scheduler:
         """Estimated latency of all models together, seconds."""
         return sum(self.latencies)
 
-    def slope(self, standing: Standing) -> float:
+    def slope(self, state: TaskProgress) -> float:
         """Derivative of the objective in the latency of a task."""
         slopes = self.objective.slopes(self.latencies)
-        return sum(w * slope for w, slope in zip(standing.task.per_model, slopes, strict=True))
+        return sum(w * slope for w, slope in zip(state.task.per_model, slopes, strict=True))
 
-    def gradient(self, standing: Standing) -> float:
+    def gradient(self, state: TaskProgress) -> float:
         """What the objective may fall by with the next batch of a task, the more the better."""
-        return self.slope(standing) * standing.gain(self._fastest_like(standing))
+        return self.slope(state) * state.gain(self._fastest_like(state))
 
-    def next(self) -> tuple[Standing, str] | None:
+    def next(self) -> tuple[TaskProgress, str] | None:
         """The task for the next batch and the reason; None when all have ended or are busy.
 
         First every task once, the heaviest first; from then on by gradient.
         """
         self._end()
-        open_tasks = [s for s in self.standings if not s.ended and not s.busy]
-        fresh = [s for s in open_tasks if not s.history]
+        free = [s for s in self.states if not s.ended and not s.busy]
+        fresh = [s for s in free if not s.history]
         if fresh:
             return max(fresh, key=lambda s: s.task.weight * s.best), "first look"
-        if not open_tasks:
+        if not free:
             return None
-        if len(open_tasks) > 1 and self._random.random() < EPSILON:
-            return self._random.choice(open_tasks), "at random: the gradient may be wrong"
-        return self._steepest(open_tasks)
+        if len(free) > 1 and self._random.random() < EPSILON:
+            return self._random.choice(free), "at random: the gradient may be wrong"
+        return self._steepest(free)
 
     def trials_left(self) -> int:
         """Trials until every task has had its limit."""
-        return sum(max(0, self.budget.per_task - s.trials) for s in self.standings if not s.ended)
+        return sum(max(0, self.budget.per_task - s.trials) for s in self.states if not s.ended)
 
-    def _steepest(self, open_tasks: Sequence[Standing]) -> tuple[Standing, str]:
-        chosen = max(open_tasks, key=self.gradient)
+    def _steepest(self, free: Sequence[TaskProgress]) -> tuple[TaskProgress, str]:
+        chosen = max(free, key=self.gradient)
         share = chosen.task.weight * chosen.best / self.end_to_end
         why = f"steepest: {share:.0%} of the time, {chosen.trials} trials so far"
         if chosen.gain(self._fastest_like(chosen)) > chosen.gain():
             why += ", and a task like it runs faster"
         return chosen, why
 
-    def _fastest_like(self, standing: Standing) -> float:
+    def _fastest_like(self, state: TaskProgress) -> float:
         """FLOP/s of the fastest other task of the family: same program, other shapes."""
-        family = standing.task.workload.family
-        like = [s for s in self.standings if s.task.workload.family == family and s is not standing]
+        family = state.task.workload.family
+        like = [s for s in self.states if s.task.workload.family == family and s is not state]
         return max((s.flops_per_second for s in like), default=0.0)
 
     def _end(self) -> None:
-        total = self.end_to_end
-        known = all(standing.measured or standing.history for standing in self.standings)
-        for standing in self.standings:
-            if standing.ended or standing.busy:
+        least = self.budget.min_impact * self.end_to_end
+        known = all(state.measured or state.history for state in self.states)
+        for state in self.states:
+            if state.ended or state.busy:
                 continue
             # Before everything was measured, a goal may seem reached that is not.
-            if known and self.slope(standing) == 0:
-                standing.ended = "goal"
-            elif not standing.history:
+            if known and self.slope(state) == 0:
+                state.ended = "goal"
+            elif not state.history:
                 continue
-            elif standing.trials >= self.budget.per_task:
-                standing.ended = "limit"
-            elif standing.stale >= self.objective.patience:
-                standing.ended = self._stale_reason()
-            elif standing.task.weight * standing.best < self.budget.min_impact * total:
-                standing.ended = "impact"
+            elif state.trials >= self.budget.per_task:
+                state.ended = "limit"
+            elif state.stale >= self.objective.patience:
+                state.ended = self._stale_reason()
+            elif not state.asked and state.task.weight * state.best < least:
+                state.ended = "impact"
 
     def _stale_reason(self) -> str:
         """What is left early may still have something for an objective with more patience."""

@@ -20,7 +20,7 @@ from ansor_deploy.project import Project
 from ansor_deploy.registry.keys import TaskKey
 from ansor_deploy.registry.record import Provenance, Record, Workload
 from ansor_deploy.registry.store import Registry
-from ansor_deploy.request import EFFORTS
+from ansor_deploy.request import EFFORTS, Outputs
 from ansor_deploy.target import load_target
 from ansor_deploy.tune.plan import Plan
 
@@ -167,8 +167,8 @@ def test_build_passes_a_request(model, monkeypatch):
     words += ["--retune", "dense", "--retune", "3fa9c0"]
     result = invoke("build", "net.onnx", *words)
     assert result.exit_code == 0, result.output
-    path, output, request, _ = seen
-    assert (path, output) == (Path("net.onnx"), Path("net.so"))
+    path, outputs, request, _ = seen
+    assert (path, outputs) == (Path("net.onnx"), Outputs(Path("net.so")))
     assert (request.target.name, request.registry, request.seed) == ("host", Path("r.db"), 3)
     assert (request.input_shapes, request.budget.trials) == ({"x": (1, 2)}, 7)
     assert request.retune == ("dense", "3fa9c0")

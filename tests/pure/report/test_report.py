@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from ansor_deploy.build.result import TuneResult
 from ansor_deploy.build.verify import Comparison, Verification
 from ansor_deploy.registry.keys import TaskKey
 from ansor_deploy.registry.record import Provenance, Record, Workload
@@ -16,7 +17,6 @@ from ansor_deploy.report import text
 from ansor_deploy.report.choose import redraws, report_on_stderr
 from ansor_deploy.report.live import LiveReport, panel
 from ansor_deploy.report.plain import PlainReport, QuietReport
-from ansor_deploy.request import TuneResult
 from ansor_deploy.tune.plan import Plan, PlanRow
 from ansor_deploy.tune.scheduler import Progress
 

@@ -14,7 +14,8 @@ from ansor_deploy.report.text import near_lines, plan_summary
 from ansor_deploy.request import Budget, Request
 from ansor_deploy.search.neighbours import FARTHEST, NEAREST, OTHER_WINDOW, distance, nearest
 from ansor_deploy.system.digest import sha256
-from ansor_deploy.tune.plan import SERVED, make_plan
+from ansor_deploy.tune.ledger import SERVED, Ledger
+from ansor_deploy.tune.plan import make_plan
 
 WHEN = "2026-01-31T12:00:00Z"
 ELSEWHERE = replace(TARGET, cores=2)
@@ -73,7 +74,9 @@ def near(registry, workload):
 def planned(registry, *workloads, reuse="exact", budget=None):
     tasks = [Task(f"task {n}", key(w), w, 1, mod=None) for n, w in enumerate(workloads)]
     request = Request(TARGET, registry.path, budget or Budget(), reuse=reuse)
-    return make_plan(["model.onnx"], tasks, registry, request, TVM)
+    ledger = Ledger(registry, request)
+    ledger.tvm = TVM
+    return make_plan(["model.onnx"], tasks, ledger)
 
 
 # Distance
@@ -186,7 +189,7 @@ def test_what_was_served_once_is_served_and_still_to_be_tuned_by_others(registry
     two = conv(14, 32, 48)
     registry.add_workloads([two])
     registry.add_batch([], [record(key(two), 1e-3, "[]")])
-    registry.add_searches([SearchEnd(key(two), TVM, "near", 1, "near", SERVED, WHEN)])
+    registry.add_searches([SearchEnd(key(two), TVM, "near", 1, SERVED, 0, WHEN)])
     assert planned(registry, two, reuse="near").count("hit") == 1
     made = planned(registry, two)
     assert (made.count("miss"), made.trials) == (1, Budget().per_task)

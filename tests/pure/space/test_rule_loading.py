@@ -89,11 +89,20 @@ def test_a_rule_of_another_kind_is_not_asked(tmp_path):
 
 def test_the_digest_sees_content_and_order(tmp_path):
     a, b = write(tmp_path, "a.py", "a"), write(tmp_path, "b.py", "b")
-    before = r.load_rules([a, b], "llvm")
-    changed = write(tmp_path, "a.py", "a", doc="Another.")
-    variants = [before, before[::-1], before[:1], r.load_rules([changed, b], "llvm")]
-    assert len({r.rule_set_digest(rules) for rules in variants}) == len(variants)
-    assert r.rule_set_digest(before) == r.rule_set_digest(list(before))
+    variants = [r.rules_digest(files, "llvm") for files in ([a, b], [b, a], [a], [])]
+    variants.append(r.rules_digest([a, b], "cuda"))
+    assert r.rules_digest([a, b], "llvm") == variants[0]
+    write(tmp_path, "a.py", "a", doc="Another.")
+    variants.append(r.rules_digest([a, b], "llvm"))
+    assert len(set(variants)) == len(variants)
+
+
+def test_the_digest_runs_no_rule(tmp_path):
+    path = tmp_path / "raises.py"
+    path.write_text("raise SystemExit\n")
+    assert r.rules_digest([path], "llvm")
+    with pytest.raises(UsageError, match="cannot be read"):
+        r.rules_digest([tmp_path / "gone.py"], "llvm")
 
 
 @pytest.mark.parametrize(

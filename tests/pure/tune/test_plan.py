@@ -5,11 +5,14 @@ from dataclasses import replace
 import pytest
 from helpers.registry_samples import TARGET, TVM, key, measurement, record, workload
 
+from ansor_deploy.errors import UsageError
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.registry.record import SearchEnd
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.report.text import stale_lines
 from ansor_deploy.request import EFFORTS, Budget, Request
+from ansor_deploy.space.rule import rules_digest
+from ansor_deploy.tune.ledger import Ledger
 from ansor_deploy.tune.plan import SECONDS_PER_TRIAL, make_plan
 
 WHEN = "2026-01-31T12:00:00Z"
@@ -27,14 +30,20 @@ def task(number, weight=1):
     return Task(f"task {number}", key(number), workload(number), weight, mod=None)
 
 
-def plan(registry, *tasks, budget=None):
-    request = Request(TARGET, registry.path, budget or Budget())
-    return make_plan(["model.onnx"], tasks, registry, request, TVM)
+def ledger(registry, request):
+    made = Ledger(registry, request)
+    made.tvm = TVM
+    return made
 
 
-def end(number, trials, enough_for=None):
-    enough = trials if enough_for is None else enough_for
-    return SearchEnd(key(number), TVM, "metaschedule", trials, "limit", enough, WHEN)
+def plan(registry, *tasks, budget=None, **asked):
+    request = Request(TARGET, registry.path, budget or Budget(), **asked)
+    return make_plan(["model.onnx"], tasks, ledger(registry, request))
+
+
+def end(number, trials, **changes):
+    made = SearchEnd(key(number), TVM, "ansor", trials, "limit", trials, WHEN)
+    return replace(made, **changes)
 
 
 def tuned(registry, number, seconds, trials=64):
@@ -63,6 +72,97 @@ def test_a_search_under_a_smaller_budget_is_a_miss(registry):
     tuned(registry, 0, 1e-3, trials=16)
     assert statuses(plan(registry, task(0))) == {"task 0": "miss"}
     assert statuses(plan(registry, task(0), budget=Budget(per_task=16))) == {"task 0": "hit"}
+
+
+def reasons(plan):
+    return {row.task.name: row.reason for row in plan.rows if row.reason}
+
+
+def test_a_miss_says_why(registry):
+    tuned(registry, 0, 1e-3)
+    registry.add_batch([], [record(key(1), 1e-3)])
+    made = plan(registry, task(0), task(1), task(2))
+    assert reasons(made) == {"task 1": "not finished", "task 2": "never tuned"}
+    assert {row["name"]: row["reason"] for row in made.to_json()["tasks"]}["task 0"] == ""
+
+
+def test_what_a_quick_search_left_is_tried_by_a_thorough_one(registry):
+    registry.add_batch([], [record(key(0), 1e-3)])
+    registry.add_searches([end(0, 12, reason="exhausted", enough_for=16)])
+    assert statuses(plan(registry, task(0), budget=EFFORTS["quick"])) == {"task 0": "hit"}
+    made = plan(registry, task(0), budget=EFFORTS["thorough"])
+    assert reasons(made) == {"task 0": "more effort"}
+
+
+def test_an_end_that_once_counted_for_every_effort_counts_for_a_normal_one(registry):
+    registry.add_batch([], [record(key(0), 1e-3)])
+    registry.add_searches([end(0, 40, reason="no improvement", enough_for=1 << 40)])
+    assert statuses(plan(registry, task(0))) == {"task 0": "hit"}
+    assert statuses(plan(registry, task(0), budget=EFFORTS["thorough"])) == {"task 0": "miss"}
+
+
+def test_a_search_under_other_rules_is_not_finished(registry, tmp_path):
+    rule = tmp_path / "mine.py"
+    rule.write_text("NAME = 'mine'")
+    digest = rules_digest([rule], "llvm")
+    registry.add_batch([measurement(key(0)) for _ in range(64)], [record(key(0), 1e-3)])
+    registry.add_searches([end(0, 64, rules=rules_digest([], "llvm"))])
+    assert plan(registry, task(0)).count("hit") == 1
+    (row,) = plan(registry, task(0), rules=(rule,)).rows
+    assert (row.status, row.reason, row.trials) == ("miss", "rules changed", 64)
+    registry.add_searches([end(0, 128, rules=digest)])
+    assert plan(registry, task(0), rules=(rule,)).count("hit") == 1
+
+
+def test_an_end_that_does_not_say_its_rules_had_the_shipped_ones(registry, tmp_path):
+    tuned(registry, 0, 1e-3)
+    rule = tmp_path / "mine.py"
+    rule.write_text("NAME = 'mine'")
+    assert reasons(plan(registry, task(0), rules=(rule,))) == {"task 0": "rules changed"}
+
+
+def test_trials_under_other_rules_do_not_count(registry, tmp_path):
+    registry.add_batch([measurement(key(0)) for _ in range(70)], [record(key(0), 1e-3)])
+    registry.add_searches([end(0, 64, rules="0" * 64)])
+    (row,) = plan(registry, task(0)).rows
+    assert (row.reason, row.trials) == ("rules changed", 64 - 6)
+
+
+def test_another_search_is_not_finished(registry):
+    tuned(registry, 0, 1e-3)
+    made = plan(registry, task(0), search="metaschedule")
+    assert reasons(made) == {"task 0": "another search"}
+
+
+def test_records_of_a_lock_are_finished(registry):
+    kept = record(key(0), 1e-3)
+    ledger(registry, Request(TARGET, registry.path)).add_locked([kept])
+    assert plan(registry, task(0)).count("hit") == 1
+    assert plan(registry, task(0), search="metaschedule").count("hit") == 1
+
+
+def test_a_lock_does_not_hide_that_rules_have_changed(registry, tmp_path):
+    kept, rule = record(key(0), 1e-3), tmp_path / "mine.py"
+    rule.write_text("NAME = 'mine'")
+    for rules in ((), (rule,)):  # the second build finds the lock's record here already
+        ledger(registry, Request(TARGET, registry.path, rules=rules)).add_locked([kept])
+    assert reasons(plan(registry, task(0), rules=(rule,))) == {"task 0": "rules changed"}
+
+
+@pytest.mark.parametrize("word", ["all", "task 1", key(1).workload[:8]])
+def test_tasks_are_tuned_again_where_that_is_asked_for(registry, word):
+    tuned(registry, 0, 1e-3)
+    tuned(registry, 1, 1e-9)  # too fast to matter, but asked for
+    registry.add_batch([measurement(key(1)) for _ in range(64)], [])
+    made = plan(registry, task(0), task(1), retune=(word,))
+    row = next(row for row in made.rows if row.task.name == "task 1")
+    assert (row.status, row.reason, row.trials) == ("miss", "asked again", 64)
+    assert made.count("miss") == (2 if word == "all" else 1)
+
+
+def test_what_is_tuned_again_must_be_there(registry):
+    with pytest.raises(UsageError, match="no task is called conv9"):
+        plan(registry, task(0), retune=("conv9",))
 
 
 def test_a_record_without_an_ended_search_is_a_miss_that_keeps_its_latency(registry):
@@ -176,6 +276,6 @@ def test_each_model_has_its_own_latency(registry):
         tuned(registry, number, seconds)
     tasks = [replace(task(0, weight=3), weights=(1, 2)), replace(task(1), weights=(0, 1))]
     request = Request(TARGET, registry.path, Budget())
-    made = make_plan(["a.onnx", "b.onnx"], tasks, registry, request, TVM)
+    made = make_plan(["a.onnx", "b.onnx"], tasks, ledger(registry, request))
     assert made.latencies == pytest.approx((1e-3, 6e-3))
     assert made.latency == pytest.approx(sum(made.latencies))

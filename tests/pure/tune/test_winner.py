@@ -2,7 +2,7 @@
 
 import random
 
-from ansor_deploy.tune.winner import winner
+from ansor_deploy.tune.final import winner
 
 TURNS = 9
 

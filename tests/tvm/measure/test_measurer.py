@@ -10,7 +10,7 @@ from helpers import programs
 from helpers.graphs import model, node, randn
 
 from ansor_deploy import pipeline
-from ansor_deploy.devices.machine import Place
+from ansor_deploy.devices.machine import Machine
 from ansor_deploy.devices.site import LocalSite
 from ansor_deploy.errors import DeviceLost
 from ansor_deploy.measure import sites
@@ -26,8 +26,9 @@ from ansor_deploy.space.default import default_schedule
 from ansor_deploy.space.trace import dump
 from ansor_deploy.system.worker import WorkerFailure
 from ansor_deploy.target import load_target
-from ansor_deploy.tune import known as intake
-from ansor_deploy.tune.queue import tune_plan
+from ansor_deploy.tune import known
+from ansor_deploy.tune.queue import pending, tune_plan
+from ansor_deploy.tune.workspace import Workspace
 
 TARGET = load_target("host", [shipped("targets")])
 
@@ -174,6 +175,12 @@ def test_a_board_that_is_lost_again_and_again_is_given_up(boards, monkeypatch):
     assert unfit == [("left", "lost 3 times in a row; the last time: left is away")]
 
 
+def tune(path, work):
+    planned = pipeline._plan(known.read([path], work), work.ledger)
+    with work.measuring() as measurer:
+        tune_plan(planned, pending(planned, work.request), work, measurer)
+
+
 def test_what_was_measured_of_a_batch_whose_board_is_lost_is_kept(boards, monkeypatch, tmp_path):
     left, _ = boards
     monkeypatch.setattr(Health, "pulse", lambda *_: 1.0)
@@ -183,10 +190,9 @@ def test_what_was_measured_of_a_batch_whose_board_is_lost_is_kept(boards, monkey
     request = Request(TARGET, tmp_path / "r.db", Budget(trials=17))
     left.lives = 1 + CHUNK + 2
     with Registry.open(request.registry, write=True) as registry:
-        prepared = intake.read([tmp_path / "net.onnx"], request, registry, QuietReport())
-        planned = pipeline._plan(prepared, request, registry)
+        work = Workspace(request, QuietReport(), registry, machine=Machine("left", (left,)))
         with pytest.raises(DeviceLost, match="no device is left"):
-            tune_plan(planned, request, registry, QuietReport(), Place("left", (left,)))
+            tune(tmp_path / "net.onnx", work)
         assert registry.stats()["measurements"] == 1 + CHUNK
 
 
@@ -199,10 +205,10 @@ def test_what_was_measured_on_every_lost_board_is_kept(boards, monkeypatch, tmp_
     for board in boards:
         board.lives = 1 + CHUNK + 2
     with Registry.open(request.registry, write=True) as registry:
-        prepared = intake.read([tmp_path / "net.onnx"], request, registry, QuietReport())
-        planned = pipeline._plan(prepared, request, registry)
+        both = Machine("both", tuple(boards))
+        work = Workspace(request, QuietReport(), registry, machine=both)
         with pytest.raises(DeviceLost, match="no device is left"):
-            tune_plan(planned, request, registry, QuietReport(), Place("both", tuple(boards)))
+            tune(tmp_path / "net.onnx", work)
         assert registry.stats()["measurements"] == 2 + 2 * CHUNK
 
 

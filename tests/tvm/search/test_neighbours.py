@@ -26,8 +26,10 @@ from ansor_deploy.space.rule import rule_set
 from ansor_deploy.space.sketch import derive
 from ansor_deploy.space.state import Decision, Guess
 from ansor_deploy.space.trace import dump, replay
-from ansor_deploy.tune.plan import SERVED, make_plan
+from ansor_deploy.tune.ledger import SERVED
+from ansor_deploy.tune.plan import make_plan
 from ansor_deploy.tune.reuse import serve
+from ansor_deploy.tune.workspace import Workspace
 
 RULES = rule_set((), HOST.kind)
 BATCH = 16
@@ -322,14 +324,15 @@ def near_row(registry):
     registry.add_workloads([new.workload])
     tuned(registry, old, drawn(old, 3))
     request = Request(HOST, registry.path, reuse="near")
-    (row,) = make_plan(["m.onnx"], [new], registry, request, VERSION).rows
+    work = Workspace(request, QuietReport(), registry)
+    (row,) = make_plan(["m.onnx"], [new], work.ledger).rows
     assert (row.status, row.trials) == ("near", 0)
-    return row, request
+    return row, work
 
 
 def test_a_near_task_is_served_by_what_is_checked_and_faster(registry, near_row, measurer):
-    row, request = near_row
-    assert serve(row, request, registry, measurer, QuietReport())
+    row, work = near_row
+    assert serve(row, work, measurer)
     record = registry.best([row.task.key], VERSION)[row.task.key]
     assert record.proof["oracle"] == "default"
     made = list(registry.measurements(HOST.fingerprint, row.task.key))
@@ -337,8 +340,8 @@ def test_a_near_task_is_served_by_what_is_checked_and_faster(registry, near_row,
     assert made[0].trace == default_trace(row.task)
     assert record.trace in {one.trace for one in made}
     assert all(one.features for one in made)
-    assert registry.enough_for([row.task.key], VERSION) == {row.task.key: SERVED}
-    again = make_plan(["m.onnx"], [row.task], registry, request, VERSION)
+    assert [end.reason for end in registry.ends(row.task.key)] == [SERVED]
+    again = make_plan(["m.onnx"], [row.task], work.ledger)
     assert again.count("hit") == 1
 
 
@@ -347,8 +350,9 @@ def test_where_nothing_fits_the_default_schedule_serves(registry, measurer):
     registry.add_workloads([new.workload])
     tuned(registry, old, ["[[],[]]"])
     request = Request(HOST, registry.path, reuse="near")
-    (row,) = make_plan(["m.onnx"], [new], registry, request, VERSION).rows
-    assert serve(row, request, registry, measurer, QuietReport())
+    work = Workspace(request, QuietReport(), registry)
+    (row,) = make_plan(["m.onnx"], [new], work.ledger).rows
+    assert serve(row, work, measurer)
     record = registry.best([new.key], VERSION)[new.key]
     assert (record.trace, record.provenance.search) == (default_trace(new), "default")
 

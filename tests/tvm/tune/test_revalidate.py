@@ -13,7 +13,7 @@ from helpers.cli_process import answer, program
 from helpers.graphs import model, node, randn
 
 from ansor_deploy._tvm import VERSION
-from ansor_deploy.devices.machine import Place
+from ansor_deploy.devices.machine import Machine
 from ansor_deploy.devices.site import LocalSite
 from ansor_deploy.model.prepare import prepare
 from ansor_deploy.project import shipped
@@ -26,7 +26,8 @@ from ansor_deploy.request import Request
 from ansor_deploy.space.default import default_schedule
 from ansor_deploy.space.trace import dump
 from ansor_deploy.target import load_target
-from ansor_deploy.tune.revalidate import revalidate_tasks
+from ansor_deploy.tune.revalidate import outdated, revalidate_tasks
+from ansor_deploy.tune.workspace import Workspace
 
 HOST = load_target("host", [shipped("targets")])
 OLD = "0.26.0"
@@ -155,8 +156,10 @@ def test_they_are_tried_where_the_code_will_run(old, task, records):
     old.add_batch([], [aged(records[0])])
     request, board = Request(HOST, old.path), Board()
     with closing(board):
-        place = Place("board", (board,))
-        (made,) = revalidate_tasks([task], request, old, QuietReport(), place, most=1)
+        work = Workspace(request, QuietReport(), old, machine=Machine("board", (board,)))
+        with work.measuring() as measurer:
+            found = outdated([task], work, most=1)
+            (made,) = revalidate_tasks([task], found, work, measurer)
     assert made.right == 1
     # The default schedule may have won the contest: it is a record, too.
     kept = {record.trace: record.provenance for record in old.top(task.key, VERSION, 9)}
@@ -172,8 +175,10 @@ def test_what_another_process_tunes_is_left_to_it(old, task, records, capsys):
     old.add_batch([], [aged(records[0])])
     with Registry.open(old.path) as other:
         other.lease([task.key], Holder.here())
-        request = Request(HOST, old.path)
-        assert revalidate_tasks([task], request, old, PlainReport(), Place("host"), most=1) == []
+        work = Workspace(Request(HOST, old.path), PlainReport(), old, machine=Machine("host"))
+        found = outdated([task], work, most=1)
+        with work.measuring() as measurer:
+            assert revalidate_tasks([task], found, work, measurer) == []
     assert "is being tuned" in capsys.readouterr().err
 
 

@@ -1,0 +1,99 @@
+"""What a command works with while it runs; `pipeline.py` opens it, and nothing else does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..devices.machine import Machine, cannot_run, open_machine
+from ..errors import DeviceError
+from ..registry.store import Registry
+from ..request import Request
+from ..space.rule import Rule, rule_set
+from .ledger import Ledger
+
+if TYPE_CHECKING:
+    from ..measure.measurer import Measurer
+    from ..model.tasks import Task
+    from ..report import Report
+
+
+@dataclass
+class Workspace:
+    """A request, and what it takes to serve it.
+
+    registry: open for writing. indexes: registries of what is in the request's layers now.
+    machine: where code of the target runs; None where nothing here can. measurer: builds and runs
+    candidates, while `measuring` lasts.
+    """
+
+    request: Request
+    report: Report
+    registry: Registry
+    indexes: tuple[Path, ...] = ()
+    machine: Machine | None = None
+    measurer: Measurer | None = None
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """What the registry holds for this request."""
+        return Ledger(self.registry, self.request)
+
+    @cached_property
+    def rules(self) -> list[Rule]:
+        """The rules that are asked: the user's before the shipped ones."""
+        return rule_set(self.request.rules, self.request.target.kind)
+
+    def default_trace(self, task: Task) -> str:
+        """The trace of a task's default schedule under these rules."""
+        from ..space.default import default_schedule
+        from ..space.trace import dump
+
+        return dump(default_schedule(task.mod, self.request.target, self.rules).trace)
+
+    def check_machine(self) -> Machine:
+        """The machine; DeviceError where the target's code runs nowhere."""
+        if self.machine is None:
+            raise DeviceError(
+                cannot_run(self.request.target),
+                "name a device that can: --device NAME; `build` and `plan` need none",
+            )
+        return self.machine
+
+    @contextmanager
+    def measuring(self) -> Iterator[Measurer]:
+        """The measurer of this workspace, which is closed at the end.
+
+        DeviceError where the target's code runs nowhere.
+        """
+        from ..measure.farm import open_farm
+        from ..measure.measurer import Measurer
+
+        request, machine = self.request, self.check_machine()
+        with ExitStack() as stack:
+            farm = stack.enter_context(open_farm(request.farm)) if request.farm else None
+            made = Measurer(
+                request.target,
+                machine.sites,
+                request.seed,
+                farm,
+                warn=self.report.warn,
+                unfit=machine.quarantine,
+            )
+            self.measurer = stack.enter_context(made)
+            stack.callback(setattr, self, "measurer", None)
+            yield self.measurer
+
+
+@contextmanager
+def open_workspace(
+    request: Request, indexes: tuple[Path, ...], report: Report
+) -> Iterator[Workspace]:
+    """Connect the request's devices and open its registry; both are closed at the end."""
+    machines = open_machine(request.target, request.devices, report)
+    with machines as machine, Registry.open(request.registry, write=True) as registry:
+        yield Workspace(request, report, registry, indexes, machine)
