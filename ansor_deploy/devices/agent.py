@@ -122,7 +122,12 @@ class _Agent:
             shutil.rmtree(left, ignore_errors=True)
         self._session = Path(tempfile.mkdtemp(prefix=_SESSION, dir=self._folder)).resolve()
         self._worker.start()
-        self._send(pack({"hello": _facts(self._session)}))
+        facts = {
+            "pid": os.getpid(),
+            "arch": platform.machine(),
+            "python": platform.python_version(),
+        }
+        self._send(pack({"hello": {"session": str(self._session), **facts}}))
 
     def _answer(self, message: dict[str, Any], blob: bytes) -> None:
         data = b""
@@ -202,14 +207,3 @@ def _board_lock() -> Any:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _facts(session: Path) -> dict[str, Any]:
-    return {
-        "session": str(session),
-        "pid": os.getpid(),
-        "arch": platform.machine(),
-        "python": platform.python_version(),
-        "cores": len(os.sched_getaffinity(0)),
-        "boot": Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip(),
-    }

@@ -52,7 +52,7 @@ class BoardSite:
     connect: makes a connection. cores: how many a program may take. wheels: the folder that
     `fetch_wheels` filled. waiting: called with who has the board, while another has it.
     patience: seconds to wait for that. info: what the board's agent said at last: session, pid,
-    arch, python, cores, boot. Every method raises DeviceLost where trying again may help.
+    arch, python. Every method raises DeviceLost where trying again may help.
     """
 
     remote = True
