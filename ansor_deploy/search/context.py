@@ -56,12 +56,11 @@ class SearchContext:
         Looked up until it is enough, since a run measures more and more.
         """
         key = task.key.workload
-        if key not in self._experiences:
-            found = self.relatives(task.workload)
-            if not can_rank(found, self.options.enough):
-                return ()
-            self._experiences[key] = found
-        return self._experiences[key]
+        found = self._experiences.get(key) or self.relatives(task.workload)
+        if not can_rank(found, self.options.enough):
+            return ()
+        self._experiences[key] = found
+        return found
 
     def remember(
         self, task: Task, trace: str, features: np.ndarray | None, made: Sequence[Choice]

@@ -57,9 +57,7 @@ class CostModel:
     """
 
     def __init__(
-        self,
-        path: Path | None = None,
-        warn: Callable[[str], None] = lambda message: None,
+        self, path: Path | None = None, warn: Callable[[str], None] = lambda message: None
     ) -> None:
         self._path, self._warn = path, warn
         self._samples: dict[tuple[str, str], _Sample] = {}

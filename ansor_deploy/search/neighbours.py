@@ -12,7 +12,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -47,7 +47,7 @@ class Neighbour:
 
     workload: Workload
     distance: float
-    traces: tuple[str, ...] = field(default=(), repr=False)
+    traces: tuple[str, ...] = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -67,16 +67,17 @@ def nearest(
     need not replay.
     """
     families = defaultdict(list)
-    asked = sorted({workload.family for workload in wanted.values()})
     target = next((key.target for key in wanted), "")
+    asked = sorted({workload.family for workload in wanted.values()})
     for workload in registry.relatives(asked, target, tvm):
         families[workload.family].append(workload)
-    found = {key: _nearest(workload, families[workload.family]) for key, workload in wanted.items()}
-    return {
-        key: [_with_traces(one, target, registry, tvm) for one in near]
-        for key, near in found.items()
-        if near
-    }
+
+    def neighbour(apart: float, other: Workload) -> Neighbour:
+        best = registry.top(TaskKey(other.key, target), tvm, TRACES)
+        return Neighbour(other, apart, tuple(record.trace for record in best))
+
+    near = {key: _nearest(workload, families[workload.family]) for key, workload in wanted.items()}
+    return {key: [neighbour(*one) for one in found] for key, found in near.items() if found}
 
 
 def distance(one: Workload, other: Workload) -> float:
@@ -88,9 +89,8 @@ def distance(one: Workload, other: Workload) -> float:
     ours, theirs = here[at], there[at]
     if len(ours.extents) != len(theirs.extents):
         return math.inf
-    doublings = sum(
-        abs(math.log2(a / b)) for a, b in zip(ours.extents, theirs.extents, strict=True)
-    )
+    pairs = zip(ours.extents, theirs.extents, strict=True)
+    doublings = sum(abs(math.log2(a / b)) for a, b in pairs)
     return doublings + (OTHER_WINDOW if ours.window != theirs.window else 0.0)
 
 
@@ -104,16 +104,11 @@ def _anchor(blocks: Sequence[Block]) -> int:
     return max(range(len(blocks)), key=lambda at: math.prod(blocks[at].extents))
 
 
-def _nearest(workload: Workload, relatives: Sequence[Workload]) -> list[Neighbour]:
-    others = [other for other in relatives if other.key != workload.key]
-    found = [Neighbour(other, distance(workload, other)) for other in others]
-    near = [neighbour for neighbour in found if neighbour.distance <= FARTHEST]
-    return sorted(near, key=lambda one: (one.distance, one.workload.key))[:NEAREST]
-
-
-def _with_traces(one: Neighbour, target: str, registry: Registry, tvm: str) -> Neighbour:
-    best = registry.top(TaskKey(one.workload.key, target), tvm, TRACES)
-    return replace(one, traces=tuple(record.trace for record in best))
+def _nearest(workload: Workload, relatives: Sequence[Workload]) -> list[tuple[float, Workload]]:
+    """The nearest of the relatives with their distances, nearest first."""
+    apart = [(distance(workload, one), one) for one in relatives if one.key != workload.key]
+    ranked = sorted(apart, key=lambda one: (one[0], one[1].key))[:NEAREST]
+    return [one for one in ranked if one[0] <= FARTHEST]
 
 
 @lru_cache(maxsize=4096)
