@@ -16,6 +16,8 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
+import msgspec
+
 from ..errors import AnsorError, UsageError, did_you_mean
 from ..project import Project
 from ..system.atomic_file import write_whole
@@ -23,6 +25,8 @@ from ..system.environment import user_folder
 from ..target import Target, load_target
 from .known_hosts import Entry, HostKey, parse
 
+# What reading a file raises that is not as this module writes it.
+_DAMAGES = (ValueError, KeyError, TypeError, AttributeError, UsageError, msgspec.ValidationError)
 _PRIVATE = 0o600  # for its owner alone
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?")
@@ -145,15 +149,16 @@ class Inventory:
         try:
             text = self.path.read_text(encoding="utf-8")
             data = json.loads(text)
-            devices = {name: Device(name, **value) for name, value in data["devices"].items()}
-            quarantines = {k: Quarantine(**value) for k, value in data["quarantine"].items()}
+            named = {name: {**value, "name": name} for name, value in data["devices"].items()}
+            devices = msgspec.convert(named, dict[str, Device])
+            quarantines = msgspec.convert(data["quarantine"], dict[str, Quarantine])
             for device in devices.values():
                 _check(device)
         except FileNotFoundError:
             return {}, {}
         except OSError as error:
             raise _unusable(self.path, error) from error
-        except (ValueError, KeyError, TypeError, AttributeError, UsageError) as error:
+        except _DAMAGES as error:
             raise AnsorError(
                 f"{self.path} is damaged: {error}",
                 "restore a copy of it, or move it away and add the devices again",
@@ -238,9 +243,6 @@ def check_name(name: str) -> None:
 
 def _check(device: Device, bracketed: bool = False) -> None:
     check_name(device.name)
-    texts = (device.user, device.host, device.target, device.identity, device.jump)
-    if not all(isinstance(text, str) for text in texts) or type(device.port) is not int:
-        raise UsageError(f"{device.name}: a field has the wrong type")
     if not 0 <= device.port < 65536:
         raise UsageError(f"{device.port} is no port", "A port is a number from 1 to 65535.")
     if device.user and not _USER.fullmatch(device.user):
