@@ -49,7 +49,7 @@ with kept_from_home():
 
 
 def _without_type_checks(schedule: Any) -> None:
-    """Let primitives be called directly.
+    """Let callers reach a schedule's primitives directly.
 
     TVM holds each argument to the method's annotations in Python, before C++ does the same: a
     quarter of the time that it takes to make a program.

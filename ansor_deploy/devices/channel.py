@@ -41,7 +41,7 @@ class Line:
         self.heard = 0
 
     def recv(self, count: int) -> bytes:
-        """As a socket's."""
+        """Receive as a socket does."""
         data: bytes = self._sock.recv(count)
         self.heard += len(data)
         return data
@@ -130,7 +130,7 @@ class SshStream:
             self._channel.shutdown_write()
 
     def _listen(self) -> None:
-        """Take stderr off the channel: what nobody reads would fill its window, stdout's too."""
+        """Read stderr all the time: unread, it would fill the window that stdout needs, too."""
         while True:
             try:
                 block = self._channel.recv_stderr(_BLOCK)
@@ -141,7 +141,7 @@ class SshStream:
             self._stderr.append(block)
 
     def _ended(self) -> bool:
-        """Whether the command closed its stdout, rather than somebody the connection."""
+        """Whether the command closed its stdout; else the connection was closed."""
         return bool(self._channel.eof_received or self._channel.exit_status != -1)
 
 

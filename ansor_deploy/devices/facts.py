@@ -67,7 +67,7 @@ def facts_of(ran: Ran) -> Facts:
 
 
 def last_line(ran: Ran) -> str:
-    """Why a command failed: the last line of its stderr, or its exit status."""
+    """The reason why a command failed: the last line of its stderr, or its exit status."""
     return (ran.stderr.strip().splitlines() or [f"status {ran.status}"])[-1]
 
 

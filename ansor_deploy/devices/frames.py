@@ -20,17 +20,17 @@ _MOST_MARKLESS = 1 << 16
 
 
 class FrameError(ValueError):
-    """What came is no frame."""
+    """The bytes that came are no frame."""
 
 
 def pack(message: dict[str, Any], data: bytes = b"") -> bytes:
-    """One frame."""
+    """The bytes of one frame."""
     text = json.dumps(message).encode()
     return _HEAD.pack(len(text), len(data)) + text + data
 
 
 class Unpacker:
-    """Bytes as they come, to frames. marked: they begin with the mark, after some noise."""
+    """Makes frames of bytes as they come. marked: the mark comes first, after some noise."""
 
     def __init__(self, marked: bool = False) -> None:
         self._buffer = bytearray()

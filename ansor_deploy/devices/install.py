@@ -34,7 +34,7 @@ def look_at(name: str, connection: Connection) -> Facts:
 
 
 def install(name: str, connection: Connection, board: Facts, wheels: Path | None) -> str:
-    """Put the runtime there unless it is; its folder on the board.
+    """Put the runtime on a board that lacks it; return its folder there.
 
     wheels: the folder of this machine that `fetch_wheels` filled. DeviceError where a wheel is
     missing, or the board has no room; DeviceLost where the upload was torn.

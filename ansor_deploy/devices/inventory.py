@@ -55,7 +55,7 @@ class Device:
 
     @property
     def url(self) -> str:
-        """As `devices add` takes it."""
+        """The address, as `devices add` takes it."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"ssh://{self.user and self.user + '@'}{host}{f':{self.port}' if self.port else ''}"
 
@@ -142,7 +142,7 @@ class Inventory:
                 quarantines.pop(name, None)
 
     def reason(self, name: str) -> Quarantine | None:
-        """Why the device is in quarantine; None where it is not."""
+        """The reason why the device is in quarantine; None where it is not."""
         return self._read()[1].get(name)
 
     def _read(self) -> tuple[dict[str, Device], dict[str, Quarantine]]:
@@ -235,7 +235,7 @@ def parse_jump(host: str) -> Device:
 
 
 def check_name(name: str) -> None:
-    """UsageError if a device cannot be called that."""
+    """Raise UsageError if a device cannot be called that."""
     if not _NAME.fullmatch(name):
         hint = "Use letters, digits, dots, dashes and underscores, at most 64, a letter first."
         raise UsageError(f"a device cannot be called {name!r}", hint)

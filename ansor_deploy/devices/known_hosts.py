@@ -26,7 +26,7 @@ class HostKey:
 
     @property
     def fingerprint(self) -> str:
-        """As `ssh-keygen -l` prints it: SHA256:..."""
+        """The fingerprint as `ssh-keygen -l` prints it: SHA256:..."""
         digest = hashlib.sha256(self.blob).digest()
         return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
 
@@ -89,7 +89,7 @@ def is_revoked(entries: Iterable[Entry], name: str, key: HostKey) -> bool:
 
 
 def host_name(host: str, port: int) -> str:
-    """What OpenSSH calls a host in the file: the port only where it is not the usual one."""
+    """The name of a host in the file: with the port where it is not the usual one."""
     return host.lower() if port == 22 else f"[{host.lower()}]:{port}"
 
 

@@ -98,7 +98,7 @@ def memory_free() -> int | None:
 
 
 def facts() -> dict[str, object]:
-    """Everything."""
+    """All facts, by their names."""
     cpus = SYSTEM / "devices/system/cpu"
     governors = {text(path) for path in cpus.glob("cpu[0-9]*/cpufreq/scaling_governor")}
     return {

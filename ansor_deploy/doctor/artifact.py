@@ -29,7 +29,7 @@ _REBUILD = "build it again, or copy it again with all that lies beside it"
 
 
 def check_whole(artifact: Path) -> Iterator[Check]:
-    """That each output is the one that was built. AnsorError where there is no manifest."""
+    """Check that each output is the one that was built. AnsorError where there is no manifest."""
     manifest = read_manifest(artifact)
     yield _same("library", artifact, manifest["artifact"])
     if manifest.get("header"):
@@ -38,7 +38,7 @@ def check_whole(artifact: Path) -> Iterator[Check]:
 
 
 def check_valid(artifact: Path, device: str) -> Iterator[Check]:
-    """That a machine can run it. device: of the user's inventory; "" for this machine.
+    """Check that a machine can run it. device: of the user's inventory; "" for this machine.
 
     UsageError where there is no such device, DeviceError where it cannot be asked.
     """
@@ -56,7 +56,7 @@ def check_valid(artifact: Path, device: str) -> Iterator[Check]:
 
 
 def check_glibc(artifact: Path, name: str, version: str) -> Check:
-    """That its symbols are to be had there."""
+    """Check that the C library there has the symbols that the artifact needs."""
     needed = needed_glibc(artifact)
     asked = f"needs glibc {'.'.join(map(str, needed))}" if any(needed) else "needs no version"
     found = f"{asked}, found {name} {version}".rstrip()
@@ -66,7 +66,7 @@ def check_glibc(artifact: Path, name: str, version: str) -> Check:
 
 
 def check_runtime(built_with: str) -> Check:
-    """That the runtime here, which devices get as well, is of the version it was built with."""
+    """Check that the runtime here, which devices get too, has the version it was built with."""
     found = version("apache-tvm") or "none"
     both = f"built with TVM {built_with}, found {found}"
     if numbers(found) == numbers(built_with):
@@ -84,7 +84,7 @@ def _same(name: str, path: Path, part: dict[str, Any]) -> Check:
 
 
 def _consistent(artifact: Path, manifest: dict[str, Any]) -> Check:
-    """The provenance describes this library and its manifest."""
+    """Check that the provenance describes this library and its manifest."""
     path = provenance_path(artifact)
     if not path.is_file():
         return Check("provenance", "warn", f"{path} is not there", _REBUILD)

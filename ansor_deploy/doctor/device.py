@@ -108,7 +108,7 @@ def without_python(connection: Connection, target: Target, ran: Ran) -> Iterator
 
 
 def check_architecture(machine: str, target: Target) -> Check:
-    """That its processor is of the target's kind."""
+    """Check that its processor is of the target's kind."""
     wanted = architecture(target.triple)
     if architecture(machine or "?") == wanted:
         return Check("architecture", "ok", machine)
@@ -117,7 +117,7 @@ def check_architecture(machine: str, target: Target) -> Check:
 
 
 def check_word_size(bits: str, target: Target) -> Check:
-    """That programs are of 64 bits where the target's are: a kernel may run others, too."""
+    """Check that programs are of 64 bits where the target's are: a kernel may run others, too."""
     wanted = "64" if "64" in architecture(target.triple) else "32"
     if bits in (wanted, "?"):
         return Check("word size", "ok", f"{bits} bits")
@@ -126,7 +126,7 @@ def check_word_size(bits: str, target: Target) -> Check:
 
 
 def check_glibc(name: str, version: str) -> Check:
-    """That what is linked elsewhere can be loaded."""
+    """Check that what is linked elsewhere can be loaded."""
     oldest = ".".join(map(str, OLDEST_GLIBC))
     if name != "glibc":
         remedy = f"use a system with glibc {oldest} or later, such as Debian"
@@ -137,7 +137,7 @@ def check_glibc(name: str, version: str) -> Check:
 
 
 def check_python(version: str, machine: str) -> Check:
-    """That the runtime is to be had for its Python: as wheels, or from this very machine's."""
+    """Check that there is a runtime for its Python: in wheels, or among this machine's packages."""
     short = ".".join(version.split(".")[:2])
     ours = short == ".".join(platform.python_version_tuple()[:2])
     if ours and machine == platform.machine():
@@ -150,7 +150,7 @@ def check_python(version: str, machine: str) -> Check:
 
 
 def check_cores(cores: int, target: Target) -> Check:
-    """That a run may have as many as the target says."""
+    """Check that a run may have as many as the target says."""
     found = f"{cores} online, {target.cores} in {target.name}"
     if cores >= target.cores:
         return Check("cores", "ok", found)
@@ -159,7 +159,7 @@ def check_cores(cores: int, target: Target) -> Check:
 
 
 def check_features(flags: list[str], target: Target) -> Check:
-    """That it has the instructions that code for the target will use."""
+    """Check that it has the instructions that code for the target will use."""
     if target.triple.startswith(("aarch64", "arm")):
         least: tuple[str, ...] = ("asimd" if "64" in architecture(target.triple) else "neon",)
     else:
@@ -174,7 +174,7 @@ def check_features(flags: list[str], target: Target) -> Check:
 
 
 def check_governor(governors: list[str]) -> Check:
-    """That the clock does not follow the load."""
+    """Check that the clock does not follow the load."""
     if governors in ([], ["performance"]):
         return Check("clock governor", "ok", *governors or ["none: the clock is not adjustable"])
     remedy = (
@@ -185,7 +185,7 @@ def check_governor(governors: list[str]) -> Check:
 
 
 def check_temperature(temperatures: dict[str, float]) -> Check:
-    """That the hottest sensor is well below where processors slow down."""
+    """Check that the hottest sensor is well below where processors slow down."""
     if not temperatures:
         return Check("temperature", "ok", "no sensor")
     name, degrees = max(temperatures.items(), key=lambda item: item[1])
@@ -195,7 +195,7 @@ def check_temperature(temperatures: dict[str, float]) -> Check:
 
 
 def check_throttling(bits: int | None) -> Check:
-    """That the firmware does not slow it down."""
+    """Check that the firmware does not slow it down."""
     if not bits:
         return Check("throttling", "ok", "not reported" if bits is None else "none")
     now = [word for place, word in enumerate(_THROTTLES) if bits >> place & 1]
@@ -207,7 +207,7 @@ def check_throttling(bits: int | None) -> Check:
 
 
 def check_memory(free: int | None) -> Check:
-    """That weights and inputs have room."""
+    """Check that weights and inputs have room."""
     if free is None:
         return Check("memory", "ok", "not reported")
     level: Level = "ok" if free >= 256 * MIB else "warn" if free >= 96 * MIB else "FAIL"
@@ -216,28 +216,28 @@ def check_memory(free: int | None) -> Check:
 
 
 def check_disk(free: int) -> Check:
-    """That the runtime and the candidates have room under the home folder."""
+    """Check that the runtime and the candidates have room under the home folder."""
     level: Level = "ok" if free >= GIB else "warn" if free >= 256 * MIB else "FAIL"
     remedy = "" if level == "ok" else "free at least 1 GiB under the home folder"
     return Check("disk", level, f"{free / GIB:.1f} GiB free at home", remedy)
 
 
 def check_clock(skew: float) -> Check:
-    """That its clock is about ours. skew: seconds."""
+    """Check that its clock is about ours. skew: seconds."""
     if skew <= _SKEW_SECONDS:
         return Check("clock", "ok", f"{skew:.0f} s off")
     return Check("clock", "warn", f"{skew:.0f} s off", "on the board: timedatectl set-ntp true")
 
 
 def check_load(load: float) -> Check:
-    """That nobody else computes on it. load: of the last minute."""
+    """Check that nobody else computes on it. load: of the last minute."""
     if load < 1:
         return Check("load", "ok", f"{load:.2f}")
     return Check("load", "warn", f"{load:.2f}", "end other programs: times would not be steady")
 
 
 def check_runtime(runtimes: list[str], name: str) -> Check:
-    """That something is installed; whether it is the right one is seen when it is used."""
+    """Check that something is installed; whether it is the right one is seen when it is used."""
     if runtimes:
         return Check("runtime", "ok", ", ".join(digest[:12] for digest in runtimes))
     return Check("runtime", "warn", "not installed", f"ansor-deploy devices install {name}")

@@ -52,12 +52,12 @@ def diagnose(project: Project, registry: Path) -> Iterator[Check]:
 
 
 def check_python() -> Check:
-    """Which Python this is; one that is too old could not have come this far."""
+    """Report which Python this is; one that is too old could not have come this far."""
     return Check("python", "ok", f"{platform.python_version()} at {sys.executable}")
 
 
 def check_packages() -> Check:
-    """What a build imports, by version, without importing it."""
+    """Check that what a build imports is installed, without importing it."""
     names = ("apache-tvm", "apache-tvm-ffi", "numpy", "onnx", "onnxruntime")
     versions = {name: version(name) for name in names}
     missing = [name for name, found in versions.items() if not found]
@@ -68,14 +68,14 @@ def check_packages() -> Check:
 
 
 def check_tvm() -> Check:
-    """That TVM and its FFI fit together."""
+    """Check that TVM and its FFI fit together."""
     if reason := tvm_pairing.why_it_fails():
         return Check("tvm", "FAIL", f"{tvm_pairing.pair()}: {reason}", tvm_pairing.PIN)
     return Check("tvm", "ok", f"{tvm_pairing.pair()} answers")
 
 
 def check_compiler() -> Check:
-    """TVM links a library with the system's C++ compiler."""
+    """Check that there is a C++ compiler, with which TVM links a library."""
     chosen = os.environ.get("CXX", "")
     found = next(filter(None, map(shutil.which, [chosen] if chosen else COMPILERS)), None)
     if found:
@@ -86,7 +86,7 @@ def check_compiler() -> Check:
 
 
 def check_cross_linkers() -> list[Check]:
-    """What links for the architectures of the shipped targets that are not this machine's."""
+    """Check the linkers for the architectures of shipped targets that are not this machine's."""
     folders = [shipped("targets")]
     targets = [load_target(name, folders) for name in list_targets(folders) if name != "host"]
     names = {architecture(target.triple) for target in targets if target.kind == "llvm"}
@@ -94,7 +94,7 @@ def check_cross_linkers() -> list[Check]:
 
 
 def check_cross_linker(machine: str) -> Check:
-    """Needed only to build for a machine of another kind."""
+    """Check that there is a linker for machines of another kind; only their builds need it."""
     name = f"linker for {machine}"
     try:
         return Check(name, "ok", " ".join(cross_linker(machine)))
@@ -103,7 +103,7 @@ def check_cross_linker(machine: str) -> Check:
 
 
 def check_sqlite() -> Check:
-    """STRICT tables, which the registry is made of, came with SQLite 3.37."""
+    """Check that SQLite is 3.37 or later, which brought the STRICT tables of the registry."""
     found = sqlite3.sqlite_version
     if sqlite3.sqlite_version_info >= (3, 37):
         return Check("sqlite", "ok", f"{found}, with a rollback journal")
@@ -111,7 +111,7 @@ def check_sqlite() -> Check:
 
 
 def check_host(project: Project) -> Check:
-    """What this machine is taken for."""
+    """Report as what this machine was detected."""
     try:
         host = load_target("host", project.target_path())
     except AnsorError as error:
@@ -121,7 +121,7 @@ def check_host(project: Project) -> Check:
 
 
 def check_registry(path: Path) -> Check:
-    """That records can be read and added."""
+    """Check that records can be read and added."""
     if path.exists():
         place, needed = path, os.R_OK | os.W_OK
     else:
@@ -135,7 +135,7 @@ def check_registry(path: Path) -> Check:
 
 
 def check_records(path: Path) -> Check:
-    """That the records are of this version of TVM: builds use no others."""
+    """Check that the records are of this version of TVM: builds use no others."""
     tvm = version("apache-tvm")
     try:
         with Registry.open(path, write=False) as registry:
@@ -150,7 +150,7 @@ def check_records(path: Path) -> Check:
 
 
 def check_space(name: str, path: Path) -> Check:
-    """Libraries and records are small; candidates being built are not."""
+    """Check that there is space: libraries and records are small, candidates are not."""
     place = nearest(path)
     free = shutil.disk_usage(place).free
     found = f"{free / GIB:.1f} GiB free at {place}"

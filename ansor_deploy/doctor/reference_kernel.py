@@ -58,7 +58,7 @@ def check_kernel(name: str, target: Target, connect: Callable[[], Connection]) -
 
 
 def check_times(times: Sequence[float]) -> Check:
-    """That the device is always as fast. times: of the kernel, in seconds."""
+    """Check that the device is always as fast. times: of the kernel, in seconds."""
     found = f"{min(times) * 1e3:.3g} to {max(times) * 1e3:.3g} ms"
     if drift(min(times), max(times)) <= DRIFT:
         return Check(_NAME, "ok", found)

@@ -28,9 +28,9 @@ def write_whole(path: Path, content: bytes, mode: int = 0o666) -> None:
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Waits for a folder's lock, and holds it; it goes with its process, however that ends.
+    """Wait for a folder's lock, and hold it; it goes with its process, however that ends.
 
-    A file system without locks goes without.
+    On a file system without locks this does nothing.
     """
     descriptor = os.open(folder, os.O_RDONLY)
     try:

@@ -122,7 +122,7 @@ def _isa(machine: str, cpuinfo: dict[str, str]) -> dict[str, Any]:
 
 
 def _cores(root: Path, cpus: set[int]) -> int:
-    """Cores this process may use: siblings of one core count once, a quota is rounded up."""
+    """The cores that we may use: siblings of one core count once, a quota is rounded up."""
     topology = root / "sys/devices/system/cpu"
     siblings = {_text(topology / f"cpu{n}/topology/thread_siblings_list", str(n)) for n in cpus}
     return max(1, math.ceil(min(len(siblings), _quota(root))))

@@ -23,5 +23,5 @@ def check() -> None:
 
 
 def forget() -> None:
-    """It has come through."""
+    """Drop what was noted: it has come through."""
     _noted.clear()

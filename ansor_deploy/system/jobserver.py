@@ -19,7 +19,7 @@ _AUTH = re.compile(r"--jobserver-(?:auth|fds)=(?:fifo:(?P<path>(?:\\.|\S)+)|(?P<
 
 @contextmanager
 def threads(wanted: int) -> Iterator[int]:
-    """How many threads to run meanwhile: as many as wanted, but where make has fewer to spare.
+    """The number of threads to run meanwhile: as many as wanted, or as make has to spare.
 
     What was taken is given back however this ends, unless the process is killed.
     """

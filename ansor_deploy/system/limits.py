@@ -1,4 +1,4 @@
-"""What a child process may take of the machine at most."""
+"""Limits of what a child process takes of the machine."""
 
 from __future__ import annotations
 

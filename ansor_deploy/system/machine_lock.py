@@ -18,7 +18,7 @@ _POLL_SECONDS = 0.05
 def machine_lock() -> Iterator[None]:
     """Wait until no other process has the lock, and hold it while the block runs.
 
-    A system without such names goes without the lock.
+    On a system without such names this does nothing.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as lock:
         while not _taken(lock):

@@ -28,7 +28,7 @@ def is_known() -> bool:
 
 
 def why_it_fails() -> str:
-    """Why TVM does not work in a process of its own; "" where it does."""
+    """The reason why TVM fails in a process of its own; "" where it works."""
     command = [sys.executable, "-c", PROBE]
     try:
         child = subprocess.run(
