@@ -51,8 +51,8 @@ def test_a_board_that_does_not_run_the_kernel_rightly_fails(board, examined, tmp
         fcntl.flock(lock, fcntl.LOCK_EX)  # as another host's agent
         assert "warn  reference kernel: pi is in use by" in examined(0)
     (bundle,) = board.bundles
-    (contest,) = bundle.rglob("contest.py")
-    contest.write_text(contest.read_text().replace("a @ b", "a + b"))
+    (kernel,) = bundle.rglob("head_to_head.py")
+    kernel.write_text(kernel.read_text().replace("a @ b", "a + b"))
     assert "FAIL  reference kernel: ValueError: the product of two matrices" in examined(4)
     (runtime,) = bundle.rglob("libtvm_runtime.so")
     runtime.write_bytes(b"torn")
