@@ -9,7 +9,6 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -104,10 +103,17 @@ class Building:
 
     def __init__(self, future: Future[dict[str, Any]], path: Path) -> None:
         self.future, self._path = future, path
+        self._lock = threading.Lock()
+        self._result: Built | BuildFailure | None = None
 
-    @cached_property
+    @property
     def result(self) -> Built | BuildFailure:
         """What became of it, once it has ended. AnsorError where no worker can start."""
+        with self._lock:
+            self._result = self._result or self._ended()
+            return self._result
+
+    def _ended(self) -> Built | BuildFailure:
         try:
             made = self.future.result()
         except AnsorError:

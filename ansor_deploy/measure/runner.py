@@ -162,8 +162,8 @@ def bind(library: Any, payload: dict[str, Any], positive: bool) -> Bound:
     made: list[Guarded] = []
     for step in payload["steps"]:
         made += [Guarded(poisoned(b["shape"], numpy_dtype(b["dtype"]))) for b in step["makes"]]
-        places = {"task": inputs, "made": made}
-        arguments = [places[kind][at].tensor for kind, at in step["arguments"]]
+        known = {"task": inputs, "made": made}
+        arguments = [known[kind][at].tensor for kind, at in step["arguments"]]
         if step is not payload["steps"][-1]:
             library[step["function"]](*arguments)
     for tensor in made:

@@ -30,13 +30,13 @@ _IN_TURNS = "ansor_deploy.measure.head_to_head"
 
 @dataclass(frozen=True)
 class _Reference:
-    """Expected outputs of a task, a file of the site at `place`.
+    """Expected outputs of a task, a file of the site at `path`.
 
     oracle: "default" or "plain", the schedule they are of.
     """
 
     oracle: str
-    place: str
+    path: str
     failure: tuple[str, str] = ("", "")  # error and message, where there are no outputs
 
 
@@ -76,7 +76,7 @@ class SiteRunner:
         reference = self._reference_of(task)
         fit = [one for one in built if isinstance(one, Built)]
         with self._on_site(*fit) as candidates:
-            payload = {**self._payload(task, reference.place), "candidates": candidates}
+            payload = {**self._payload(task, reference.path), "candidates": candidates}
             patience = self._deadline(task, math.inf) * len(fit)
             try:
                 found = self.site.call(f"{_IN_TURNS}:head_to_head", payload, patience)
@@ -105,15 +105,13 @@ class SiteRunner:
     @contextmanager
     def _on_site(self, *libraries: Built) -> Iterator[list[dict[str, Any]]]:
         """Libraries as the worker's payloads name them, on the site for so long."""
-        places = [self.site.put(one.path) for one in libraries]
+        paths = [self.site.put(one.path) for one in libraries]
+        steps = [list(one.steps) for one in libraries]
         try:
-            yield [
-                {"path": place, "steps": list(one.steps)}
-                for place, one in zip(places, libraries, strict=True)
-            ]
+            yield [{"path": path, "steps": todo} for path, todo in zip(paths, steps, strict=True)]
         finally:
-            for place in places:
-                self.site.drop(place)
+            for path in paths:
+                self.site.drop(path)
 
     def _checked(self, task: Task, built: Built, trace: str, best: float) -> Outcome:
         reference = self._reference_of(task)
@@ -123,7 +121,7 @@ class SiteRunner:
             return Outcome(trace, error=kind, message=message, device=self.site.name)
         known = best if math.isfinite(best) else None
         with self._on_site(built) as (library,):
-            payload = {**self._payload(task, reference.place), **library, "best": known}
+            payload = {**self._payload(task, reference.path), **library, "best": known}
             try:
                 found = self._run(payload, self._deadline(task, best))
             except WorkerFailure as failure:
@@ -191,7 +189,7 @@ class SiteRunner:
         plain = self._reference(task, "plain", PLAIN_SECONDS)
         if plain.failure[0]:  # it takes too long, or fails: the default schedule is believed
             return False
-        self.site.drop(self._references[key].place)
+        self.site.drop(self._references[key].path)
         self._references[key] = plain
         return True
 
