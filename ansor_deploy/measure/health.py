@@ -6,17 +6,13 @@ and the caches, as candidates do, so a clock that falls or a neighbour that wake
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..codegen.signature import signature
 from ..errors import DeviceError
 from ..space.canonical_text import parse
 from ..system.worker import WorkerFailure
+from ..target import Target
 from .build import Builder, BuildFailure, BuildJob
-
-if TYPE_CHECKING:
-    from ..target import Target
-    from .site_runner import SiteRunner
+from .site_runner import SiteRunner
 
 # Another's work, or a falling clock, must change the kernel's time by this share to be noticed.
 DRIFT = 0.15

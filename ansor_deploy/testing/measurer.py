@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from ..model.tasks import Task
 NO_PROGRAM = "no trace of anything"
 
 
-class MeasurerContract:
+class MeasurerContract(ABC):
     """Tests that every measurer passes; a subclass says which one is tested, and with what.
 
     A measurer is a context manager with a method `measure(task, traces, best)`, which returns an
@@ -20,17 +21,17 @@ class MeasurerContract:
     goes wrong with a program is an outcome with an error, and never an exception.
     """
 
+    @abstractmethod
     def measurer(self) -> Any:
         """A measurer that is not open yet."""
-        raise NotImplementedError
 
+    @abstractmethod
     def task(self) -> Task:
         """A task that it can measure."""
-        raise NotImplementedError
 
+    @abstractmethod
     def traces(self) -> Sequence[str]:
         """Two schedules of the task, or more, that build and run."""
-        raise NotImplementedError
 
     def test_each_trace_gets_an_outcome_in_order(self) -> None:
         """Of the same trace twice, too, and whatever becomes of another between them."""
