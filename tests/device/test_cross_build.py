@@ -11,7 +11,7 @@ import onnx
 import pytest
 import tvm
 from helpers import arm64
-from helpers.cli_process import answer
+from helpers.cli_inside import answer
 from helpers.graphs import LIGHT_FOLDER, before_softmax, randomize_weights
 from tvm import te
 

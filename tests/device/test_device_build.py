@@ -8,7 +8,8 @@ import numpy as np
 import onnxruntime
 import pytest
 from helpers import arm64
-from helpers.cli_process import answer, everything, program, refused
+from helpers.cli_inside import answer, program
+from helpers.cli_process import everything, refused
 from helpers.graphs import LIGHT_FOLDER
 
 from ansor_deploy.devices.inventory import Inventory

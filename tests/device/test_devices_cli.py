@@ -5,7 +5,8 @@ import subprocess
 import sys
 
 import pytest
-from helpers.cli_process import PROGRAM, answer, program, refused
+from helpers.cli_inside import answer, program
+from helpers.cli_process import PROGRAM, refused
 from helpers.libraries import build
 from helpers.sshd import USER, make_key
 

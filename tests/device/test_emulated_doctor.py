@@ -2,7 +2,7 @@
 
 import json
 
-from helpers.cli_process import program
+from helpers.cli_inside import program
 
 TARGET = 'extends = "cortex-a53"\ncores = 1\n'
 

@@ -6,7 +6,8 @@ import subprocess
 import sys
 
 import pytest
-from helpers.cli_process import PROGRAM, program, refused
+from helpers.cli_inside import program
+from helpers.cli_process import PROGRAM, refused
 from helpers.sshd import fingerprint, make_key
 
 from ansor_deploy.devices.inventory import Device, Inventory, parse_url

@@ -3,7 +3,7 @@
 import fcntl
 
 import pytest
-from helpers.cli_process import program
+from helpers.cli_inside import program
 from helpers.device_runs import workplace
 from helpers.plain_board import PlainBoard, add_board
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
+
+from helpers.turns import locked
 
 HERE, THERE = "10.231.77.1", "10.231.77.2"
 
@@ -36,6 +40,11 @@ def laid() -> Iterator[Cable]:
     name = f"ansor-{uuid.uuid4().hex[:6]}"
     if os.geteuid() != 0 or shutil.which("ip") is None:
         pytest.skip("needs root and iproute2, to make a network to cut")
+    with locked(Path(tempfile.gettempdir(), "ansor-deploy-tests.cable")):  # one has the addresses
+        yield from _laid(name)
+
+
+def _laid(name: str) -> Iterator[Cable]:
     try:
         ip("netns", "add", name)
     except subprocess.CalledProcessError:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -17,19 +19,36 @@ import pytest
 from click.testing import CliRunner
 
 from ansor_deploy.cli import main
+from helpers import cli_process
 
 
-def program(folder: Path, *words: Any) -> CompletedProcess[str]:
-    """Run a command in a folder to its end. The environment is afterwards as it was."""
+def program(folder: Path, *words: Any, **options: Any) -> CompletedProcess[str]:
+    """Run a command in a folder to its end.
+
+    options: of subprocess.run; a command with any has a process of its own.
+    """
+    if options:
+        return cli_process.program(folder, *words, **options)
     arguments = [str(word) for word in words]
-    with pytest.MonkeyPatch.context() as patch, mock.patch.dict(os.environ):
+    with _process_kept(), pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         result = CliRunner().invoke(main, arguments)
     return CompletedProcess(arguments, result.exit_code, result.stdout, result.stderr)
 
 
-def answer(folder: Path, *words: Any) -> dict[str, Any]:
+@contextmanager
+def _process_kept() -> Iterator[None]:
+    """The environment is afterwards as it was, and so are the cores: TVM's pool takes one."""
+    cores = os.sched_getaffinity(0)
+    try:
+        with mock.patch.dict(os.environ):
+            yield
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
+def answer(folder: Path, *words: Any, **options: Any) -> dict[str, Any]:
     """The one JSON object that a command that succeeds has on stdout."""
-    result = program(folder, *words, "--json")
+    result = program(folder, *words, "--json", **options)
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,17 @@ def model(
 def randn(seed: int, *shape: int) -> np.ndarray:
     """Seeded float32 normal numbers."""
     return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
+
+
+def dense(*widths: int, rows: int = 8) -> ModelProto:
+    """Dense layers from one width to the next, each a task of its own."""
+    nodes, constants, read = [], {}, "x"
+    for layer, (width, following) in enumerate(pairwise(widths)):
+        constants[f"w{layer}"] = randn(layer, width, following)
+        made = "y" if layer == len(widths) - 2 else f"r{layer}"
+        nodes += [node("MatMul", f"{read} w{layer}", f"h{layer}"), node("Relu", f"h{layer}", made)]
+        read = made
+    return model(nodes, {"x": (rows, widths[0])}, constants=constants)
 
 
 def batch_norm(name: str, channels: int, seed: int = 0) -> dict[str, np.ndarray]:

@@ -16,7 +16,7 @@ from ansor_deploy.registry.lock import write_lock
 from ansor_deploy.registry.record import Record
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.target import Target, load_target
-from helpers.cli_process import answer
+from helpers.cli_inside import answer
 from helpers.graphs import model, node, randn
 
 TVM = metadata.version("apache-tvm")

@@ -1,14 +1,16 @@
 """What the tests of all build systems share: tuned records, and a build without any of them."""
 
+import pickle
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from helpers import debian_bazel
-from helpers.cli_process import answer
+from helpers.cli_inside import answer
 from helpers.hooked import SUFFIXES, Project, Ready, observed_program, require
 from helpers.lab import Lab, make_lab
+from helpers.turns import made_once
 
 HERE = Path(__file__).parent
 
@@ -21,7 +23,11 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory) -> Lab:
-    return make_lab(tmp_path_factory.mktemp("lab"))
+    def make(folder):
+        (folder / "lab").write_bytes(pickle.dumps(make_lab(folder)))
+
+    made = made_once(tmp_path_factory, "lab", make) / "lab"
+    return pickle.loads(made.read_bytes())  # noqa: S301 - a process of this run wrote it
 
 
 @dataclass(frozen=True)

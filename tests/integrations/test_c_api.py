@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from helpers import graphs
-from helpers.cli_process import answer, program
+from helpers.cli_inside import answer, program
 from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy.artifact.c_header import header

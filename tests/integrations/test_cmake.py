@@ -5,7 +5,7 @@ import struct
 import subprocess
 
 import pytest
-from helpers.cli_process import answer
+from helpers.cli_inside import answer
 from helpers.hooked import SUFFIXES, Tool, observed_program, require
 from helpers.lab import net, save
 from helpers.scenarios import Scenarios

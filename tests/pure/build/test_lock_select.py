@@ -3,7 +3,8 @@
 import os
 
 import pytest
-from helpers.cli_process import program, refused
+from helpers.cli_inside import program
+from helpers.cli_process import refused
 from helpers.foreign import TVM, record
 from helpers.registry_samples import TARGET
 

@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from helpers.cli_process import answer, program, refused
+from helpers.cli_inside import answer, program
+from helpers.cli_process import refused
 from helpers.libraries import HOST, build
 
 from ansor_deploy.doctor.artifact import check_glibc, check_runtime

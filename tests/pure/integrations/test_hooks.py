@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from helpers.cli_process import program, refused
+from helpers.cli_inside import program
+from helpers.cli_process import refused
 
 import ansor_deploy
 from ansor_deploy.artifact.c_header import header, identifier, literal

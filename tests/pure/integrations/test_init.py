@@ -7,7 +7,8 @@ import subprocess
 import sys
 
 import pytest
-from helpers.cli_process import PROGRAM, everything, program, refused
+from helpers.cli_inside import program
+from helpers.cli_process import PROGRAM, everything, refused
 
 WRITTEN = [".gitignore", "ansor-deploy.toml", "models.mk"]
 

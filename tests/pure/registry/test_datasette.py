@@ -8,7 +8,8 @@ import sys
 from contextlib import closing
 
 import pytest
-from helpers.cli_process import answer, program, refused
+from helpers.cli_inside import answer, program
+from helpers.cli_process import refused
 from helpers.registry_samples import TARGET, TVM, fill, key, record
 
 from ansor_deploy.project import shipped

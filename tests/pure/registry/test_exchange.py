@@ -14,7 +14,8 @@ from itertools import permutations
 import fsspec
 import pytest
 import zstandard
-from helpers.cli_process import answer, program, refused
+from helpers.cli_inside import answer, program
+from helpers.cli_process import refused
 from helpers.foreign import TVM, bundle, content, lines, parts, registry
 from helpers.registry_samples import TARGET
 from helpers.ssh_keys import make_key

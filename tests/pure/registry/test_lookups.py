@@ -6,7 +6,8 @@ import sys
 from importlib import metadata
 
 import pytest
-from helpers.cli_process import answer, program, refused
+from helpers.cli_inside import answer, program
+from helpers.cli_process import refused
 from helpers.foreign import bundle
 from helpers.registry_samples import TARGET, key, measurement, record, workload
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from helpers import registry_samples
-from helpers.cli_process import program, refused
+from helpers.cli_inside import program
+from helpers.cli_process import refused
 from helpers.registry_samples import TARGET, TVM, build, fill, key, record
 
 from ansor_deploy.errors import RegistryError

@@ -1,7 +1,7 @@
 """`registry gc` drops what no build asks for, and `registry vacuum` gives its space back."""
 
 import pytest
-from helpers.cli_process import answer, program
+from helpers.cli_inside import answer, program
 from helpers.registry_samples import TVM, build, fill, key, record
 
 from ansor_deploy.registry.store import Registry

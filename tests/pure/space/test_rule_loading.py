@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from helpers.cli_process import answer, program, refused
+from helpers.cli_inside import answer, program
+from helpers.cli_process import refused
 
 from ansor_deploy.errors import UsageError
 from ansor_deploy.project import Project, shipped

@@ -1,7 +1,7 @@
-"""The machine is recognised from what its kernel says, the same way each time, and quickly."""
+"""The machine is recognised from what its kernel says, the same way each time."""
 
 import os
-import time
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -131,14 +131,12 @@ def test_the_greatest_clock_counts_where_it_is_known(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="needs Linux")
-def test_this_machine_is_detected_quickly_and_the_same_each_time():
+def test_this_machine_is_detected_the_same_each_time_and_starts_no_process(monkeypatch):
+    monkeypatch.setattr(subprocess, "Popen", None)
+    monkeypatch.setattr(os, "fork", None)
     first = detect_host()
     assert 1 <= first["cores"] <= len(os.sched_getaffinity(0))
-    times = []
     for _ in range(5):
-        start = time.perf_counter()
         again = detect_host()
-        times.append(time.perf_counter() - start)
         fixed = again.keys() - {"peak_gflops"}
         assert {key: again[key] for key in fixed} == {key: first[key] for key in fixed}
-    assert min(times) < 0.01

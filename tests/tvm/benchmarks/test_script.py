@@ -3,7 +3,8 @@
 import pytest
 import tvm
 from helpers import built
-from helpers.cli_process import answer, program, refused
+from helpers.cli_inside import answer, program
+from helpers.cli_process import refused
 from helpers.programs import PROGRAMS
 from tvm_ffi import structural_equal
 

@@ -12,7 +12,8 @@ import onnx
 import onnxruntime
 import pytest
 from benchmarks import zoo
-from helpers.cli_process import answer, everything, program, refused
+from helpers.cli_inside import answer, program
+from helpers.cli_process import everything, refused
 from helpers.graphs import LIGHT_FOLDER, before_softmax, model, node, randn, randomize_weights
 
 import ansor_deploy

@@ -14,7 +14,8 @@ import numpy as np
 import onnx
 import pytest
 from helpers import registry_samples
-from helpers.cli_process import PROGRAM, answer, everything, heed_permissions, program, refused
+from helpers.cli_inside import answer, program
+from helpers.cli_process import PROGRAM, everything, heed_permissions, refused
 from helpers.graphs import model, node, randn
 from onnx import helper
 from helpers.processes import MARK, remaining

@@ -11,7 +11,8 @@ from importlib import metadata
 from helpers import foreign
 import onnx
 import pytest
-from helpers.cli_process import answer, everything, heed_permissions, program, refused
+from helpers.cli_inside import answer, program
+from helpers.cli_process import everything, heed_permissions, refused
 from helpers.graphs import model, node, randn
 
 from ansor_deploy.artifact.depfile import escaped
@@ -253,8 +254,8 @@ def test_tune_writes_the_lock_and_keeps_what_it_says_of_others(folder):
     assert lock.stat().st_mtime == 1
 
 
-def test_eight_builds_at_once(folder):
-    for number in range(8):
+def test_four_builds_at_once(folder):
+    for number in range(4):
         onnx.save(net(seed=number), folder / f"net{number}.onnx")
     words = [sys.executable, "-m", "ansor_deploy", "build"]
     builds = [
@@ -262,11 +263,11 @@ def test_eight_builds_at_once(folder):
             [*words, f"net{n}.onnx", "-o", f"out/net{n}.so", "--lock", "records.lock", "--frozen"],
             cwd=folder,
         )
-        for n in range(8)
+        for n in range(4)
     ]  # fmt: skip
-    assert [build.wait() for build in builds] == [0] * 8
-    assert len({(folder / "out" / f"net{n}.so").read_bytes() for n in range(8)}) == 8
-    assert len(list((folder / "out").iterdir())) == 24
+    assert [build.wait() for build in builds] == [0] * 4
+    assert len({(folder / "out" / f"net{n}.so").read_bytes() for n in range(4)}) == 4
+    assert len(list((folder / "out").iterdir())) == 12
 
 
 # Anywhere the same

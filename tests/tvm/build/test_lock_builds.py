@@ -6,8 +6,9 @@ from importlib import metadata
 
 import onnx
 import pytest
-from benchmarks import zoo
-from helpers.cli_process import answer, program, refused
+from helpers.cli_inside import answer, program
+from helpers.cli_process import refused
+from helpers.graphs import dense
 
 from ansor_deploy.project import shipped
 from ansor_deploy.registry.keys import TaskKey
@@ -18,8 +19,6 @@ from ansor_deploy.target import load_target
 HOST = load_target("host", [shipped("targets")])
 TVM = metadata.version("apache-tvm")
 
-BLOCKS = ((1, 16, 1, 1), (6, 24, 2, 2))
-
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory):
@@ -28,7 +27,7 @@ def shop(tmp_path_factory):
     Not by `build --lock`: which of two libraries it ships is a matter of time.
     """
     folder = tmp_path_factory.mktemp("shop")
-    onnx.save(zoo.mobilenet_v2(width=0.25, size=32, blocks=BLOCKS), folder / "model.onnx")
+    onnx.save(dense(16, 32, 24, 8), folder / "model.onnx")
     answer(folder, "tune", "model.onnx", "--registry", "r.db", "--trials", 6)
     tasks = answer(folder, "plan", "model.onnx", "--registry", "r.db")["tasks"]
     keys = [TaskKey(task["key"], HOST.fingerprint) for task in tasks]

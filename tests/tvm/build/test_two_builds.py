@@ -6,16 +6,15 @@ import subprocess
 import onnx
 import psutil
 import pytest
-from benchmarks import zoo
-from helpers.cli_process import PROGRAM, answer
+from helpers.cli_inside import answer
+from helpers.cli_process import PROGRAM
+from helpers.graphs import dense
 from helpers.processes import wait_until_gone
-
-BLOCKS = ((1, 16, 1, 1), (6, 24, 2, 2))
 
 
 @pytest.fixture
 def shop(tmp_path):
-    onnx.save(zoo.mobilenet_v2(width=0.25, size=32, blocks=BLOCKS), tmp_path / "model.onnx")
+    onnx.save(dense(16, 32, 24, 16, 8), tmp_path / "model.onnx")
     return tmp_path
 
 

@@ -9,7 +9,8 @@ from importlib.util import find_spec
 import onnx
 import pytest
 import tvm
-from helpers.cli_process import answer, everything, program, refused
+from helpers.cli_inside import answer, program
+from helpers.cli_process import everything, refused
 from helpers.graphs import model, node, randn
 from tvm import te
 

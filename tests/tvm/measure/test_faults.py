@@ -13,7 +13,8 @@ import time
 
 import onnx
 import pytest
-from helpers.cli_process import PROGRAM, answer
+from helpers.cli_inside import answer
+from helpers.cli_process import PROGRAM
 from helpers.graphs import model, node
 from helpers.processes import MARK, remaining
 from helpers.suspects import compute, suspects

@@ -9,7 +9,8 @@ import onnx
 import pytest
 from helpers import built
 from helpers.built import HOST
-from helpers.cli_process import answer, program, refused
+from helpers.cli_inside import answer, program
+from helpers.cli_process import refused
 from helpers.graphs import model, node, randn
 from helpers.programs import PROGRAMS
 

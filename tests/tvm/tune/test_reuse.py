@@ -4,7 +4,7 @@ import json
 
 import onnx
 import pytest
-from helpers.cli_process import answer
+from helpers.cli_inside import answer
 
 from ansor_deploy._tvm import VERSION
 from ansor_deploy.registry.keys import TaskKey

@@ -9,7 +9,7 @@ from dataclasses import replace
 import onnx
 import pytest
 import tvm
-from helpers.cli_process import answer, program
+from helpers.cli_inside import answer, program
 from helpers.graphs import model, node, randn
 
 from ansor_deploy._tvm import VERSION
