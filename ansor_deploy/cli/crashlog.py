@@ -13,7 +13,8 @@ import traceback
 from pathlib import Path
 
 from .. import __version__
-from ..system.environment import version
+from ..errors import UsageError
+from ..system.environment import user_folder, version
 
 DISTRIBUTIONS = ("apache-tvm", "apache-tvm-ffi", "numpy", "onnx", "onnxruntime", "click", "rich")
 
@@ -24,22 +25,16 @@ def write_log(error: BaseException, words: list[str]) -> Path:
     """Write a log into the state directory or, failing that, the temporary one; its path."""
     text = log_text(error, words)
     name = f"crash-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.log"
-    for place in (state_directory, tempfile.gettempdir):
+    for folder in (lambda: user_folder("STATE", "logs"), tempfile.gettempdir):
         try:
-            path = Path(place()) / name
+            path = Path(folder()) / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        except (OSError, RuntimeError):  # read-only, full, or no home: the next place
+        except (OSError, UsageError):  # read-only, full, or no home: the next folder
             continue
         return path
     sys.stderr.write(text)
     return Path("above")
-
-
-def state_directory() -> Path:
-    """Where the XDG base directories put logs."""
-    named = os.environ.get("XDG_STATE_HOME")
-    return (Path(named) if named else Path.home() / ".local" / "state") / "ansor-deploy"
 
 
 def log_text(error: BaseException, words: list[str]) -> str:

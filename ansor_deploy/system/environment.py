@@ -8,7 +8,14 @@ from typing import Literal
 
 from ..errors import UsageError
 
-_BELOW_HOME = {"CACHE": ".cache", "CONFIG": ".config", "DATA": ".local/share"}
+Kind = Literal["CACHE", "CONFIG", "DATA", "STATE"]
+
+_BELOW_HOME: dict[Kind, str] = {
+    "CACHE": ".cache",
+    "CONFIG": ".config",
+    "DATA": ".local/share",
+    "STATE": ".local/state",
+}
 
 
 def in_ci() -> bool:
@@ -31,7 +38,7 @@ def version(distribution: str) -> str:
         return ""
 
 
-def user_folder(kind: Literal["CACHE", "CONFIG", "DATA"], content: str, hint: str = "") -> Path:
+def user_folder(kind: Kind, content: str, hint: str = "") -> Path:
     """Our folder below `$XDG_CACHE_HOME` or the like, else below the home directory.
 
     A relative path in the variable is ignored, as the XDG specification demands. UsageError, which
