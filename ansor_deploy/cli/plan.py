@@ -30,11 +30,14 @@ def command(models: tuple[Path, ...], request: Request) -> Answer:
 
     Several models are planned as one: a task that they share is tuned once. A latency with ~ is
     an estimate; the others were measured. A task is near if it was never measured, but others that
-    differ in their sizes alone were: how far it is from the nearest is given in doublings.
+    differ in their sizes alone were: how far it is from the nearest is given in doublings. A task
+    that was tuned is tuned again if its search has not ended, or ended under other conditions, as
+    with other rules.
     """
     from ..pipeline import plan
     from ..report.plain import QuietReport
 
     made = plan(list(models), request, QuietReport())
-    lines = [*text.plan_lines(made), *text.near_lines(made), text.plan_summary(made)]
-    return Answer(made.to_json(), [*lines, *text.stale_lines(made)])
+    details = [*text.near_lines(made), *text.again_lines(made)]
+    sums = [text.plan_summary(made), *text.stale_lines(made)]
+    return Answer(made.to_json(), [*text.plan_lines(made), *details, *sums])

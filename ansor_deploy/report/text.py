@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -99,11 +100,14 @@ def plan_rows(plan: Plan, limit: int | None = None) -> tuple[list[PlanRow], int]
 
 
 def plan_summary(plan: Plan) -> str:
-    """The plan in one sentence."""
+    """The plan in one sentence; of tasks that were tuned before, why they are tuned again."""
     near, missed = plan.count("near"), plan.count("miss")
+    again = Counter(row.reason for row in tuned_again(plan))
+    why = ", ".join(f"{number}: {reason}" for reason, number in again.most_common())
     parts = [f"{plan.count('hit')} reused"]
     parts += [f"{near} near"] if near else []
-    parts += [f"{missed} to tune", f"{plan.count('skip')} skipped"]
+    parts += [f"{missed} to tune" + (f" ({why})" if why else "")]
+    parts += [f"{plan.count('skip')} skipped"]
     tasks = f"{count(len(plan.rows), 'task')} on {plan.target}: {', '.join(parts)}"
     effort = f"{count(plan.trials, 'trial')}, about {duration(plan.seconds)}"
     if not plan.trials:
@@ -156,6 +160,17 @@ def plan_lines(plan: Plan, limit: int | None = None) -> list[str]:
     if more:
         lines.append(f"and {more} more")
     return lines
+
+
+def tuned_again(plan: Plan) -> list[PlanRow]:
+    """The rows that will be tuned though they have a record, those that matter most first."""
+    return [row for row in plan_rows(plan)[0] if row.status == "miss" and row.record]
+
+
+def again_lines(plan: Plan) -> list[str]:
+    """For each task that is tuned again, why its record does not suffice."""
+    rows = tuned_again(plan)
+    return [f"{shortened(row.task.name, 24)} is tuned again: {row.reason}" for row in rows]
 
 
 def near_lines(plan: Plan) -> list[str]:

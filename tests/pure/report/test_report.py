@@ -3,7 +3,7 @@
 import io
 import math
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -163,6 +163,22 @@ def test_plain_plan(plain):
         "30 tasks on host: 1 reused, 29 to tune, 0 skipped; "
         "640 trials, about 5m 20s; now about 120 ms a run"
     )
+
+
+def test_a_plan_says_why_a_task_is_tuned_again(plain):
+    known = row("dense", "hit", 0.5)
+    changed = replace(known, status="miss", reason="rules changed")
+    more = replace(known, task=Task("conv", 1), status="miss", impact=0.4, reason="more effort")
+    new = row("new", "miss", 0.1)
+    plan = Plan(("net.onnx",), "host", (changed, more, changed, new, known), 64, 32.0)
+    assert text.again_lines(plan) == [
+        "dense is tuned again: rules changed",
+        "dense is tuned again: rules changed",
+        "conv is tuned again: more effort",
+    ]
+    plain.plan(plan)
+    said = " ".join(line.strip() for line in lines_of(plain))
+    assert "1 reused, 4 to tune (2: rules changed, 1: more effort), 0 skipped" in said
 
 
 def test_plain_progress(plain):
