@@ -16,6 +16,7 @@ from typing import NoReturn
 import click
 
 from ..errors import AnsorError
+from ..report.plain import message_line
 from ..system.interrupt import forget, interrupt
 from .output import asks_for_json, print_json
 
@@ -151,8 +152,6 @@ def bug(error: BaseException, words: list[str]) -> Failure:
 def show(failure: Failure, words: list[str]) -> None:
     """Print a failure on stderr, and on stdout for a program that asked for JSON."""
     if asks_for_json(words):
-        from ..report.plain import message_line
-
         details = {"file": failure.file, "line": failure.line, "code": failure.exit_code}
         click.echo(message_line("error", failure.message, failure.hint, **details), err=True)
     else:

@@ -190,7 +190,7 @@ def make_request(
         target=device_target(devices[0]) if devices and not target else chosen_target(target),
         registry=Path(os.devnull) if frozen else project.registry_path(registry),
         input_shapes=dict(input_shapes),
-        rules=(*rules, *project.rule_files()),
+        rules=tuple(rule_files(rules)),
         budget=make_budget(effort, trials, seconds, min_impact),
         devices=devices,
         lock=lock,
@@ -216,6 +216,13 @@ def chosen_target(name: str | None) -> Target:
 
     project = Project.find()
     return load_target(name or project.target or "host", project.target_path())
+
+
+def rule_files(given: Sequence[Path]) -> list[Path]:
+    """The files of `--rules`, then those of the project."""
+    from ..project import Project
+
+    return [*given, *Project.find().rule_files()]
 
 
 def device_target(device: str) -> Target:

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-if TYPE_CHECKING:
-    from ..report import Report
+from ..report import Report
+from ..report.choose import report_on_stderr
 
 _MESSAGE_FORMAT = "--message-format"
 
@@ -67,8 +67,6 @@ def answering(command: Callable[..., Answer]) -> Callable[..., int]:
 
 def report(*, quiet: bool = False) -> AbstractContextManager[Report]:
     """Show on stderr what is done, in the way that the command's words ask for."""
-    from ..report.choose import report_on_stderr
-
     words = click.get_current_context().params
     message_format = words.get("message_format", "human")
     return report_on_stderr(words["as_json"], message_format=message_format, quiet=quiet)

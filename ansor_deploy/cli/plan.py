@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ..report import text
+from ..report.plain import QuietReport
 from ..request import Request
 from .helptext import with_examples
 from .options import budget_options, existing_file, model_options, reuse_option, with_request
@@ -35,7 +36,6 @@ def command(models: tuple[Path, ...], request: Request) -> Answer:
     with other rules.
     """
     from ..pipeline import plan
-    from ..report.plain import QuietReport
 
     made = plan(list(models), request, QuietReport())
     details = [*text.near_lines(made), *text.again_lines(made)]

@@ -7,15 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..report.plain import QuietReport
 from ..report.rules import explanation_lines
 from ..report.text import wrapped
 from .helptext import with_examples
-from .options import chosen_target, existing_file, input_shape_option, rules_option, target_option
+from .options import (
+    chosen_target,
+    existing_file,
+    input_shape_option,
+    rule_files,
+    rules_option,
+    target_option,
+)
 from .output import Answer, answering
 
 if TYPE_CHECKING:
     from ..space.rule import Rule
-    from ..target import Target
 
 
 @with_examples("rules list", "rules explain resnet18.onnx --task 3 --target rpi3")
@@ -35,14 +42,12 @@ def command() -> None:
 @answering
 def list_command(target: str | None, rules: tuple[Path, ...]) -> Answer:
     """Print the rules for a target, in the order in which they are asked."""
-    from ..project import Project
-    from ..space.rule import rules_digest
+    from ..space.rule import rule_set, rules_digest
 
-    where, found = target_and_rules(target, rules)
-    rows = [described(rule, rules) for rule in found]
+    kind, files = chosen_target(target).kind, rule_files(rules)
+    rows = [described(rule, rules) for rule in rule_set(files, kind)]
     lines = [line for number, row in enumerate(rows, start=1) for line in rule_lines(number, row)]
-    files = (*rules, *Project.find().rule_files())
-    return Answer({"rules": rows, "digest": rules_digest(files, where.kind)}, lines)
+    return Answer({"rules": rows, "digest": rules_digest(files, kind)}, lines)
 
 
 @with_examples(
@@ -72,22 +77,14 @@ def explain_command(
     the output backwards, which rules applied and why the others did not. Nothing is measured.
     """
     from ..pipeline import explain
-    from ..report.plain import QuietReport
+    from ..space.rule import rule_set
 
-    where, asked = target_and_rules(target, rules)
+    where = chosen_target(target)
+    asked = rule_set(rule_files(rules), where.kind)
     total, found = explain(model, task, where, dict(input_shapes), asked, QuietReport())
     value = {"model": str(model), "target": where.name, "rules": [rule.name for rule in asked]}
     texts = ("\n".join(explanation_lines(one, total)) for one in found)
     return Answer({**value, "tasks": [one.to_json() for one in found]}, ["\n\n".join(texts)])
-
-
-def target_and_rules(target: str | None, files: tuple[Path, ...]) -> tuple[Target, list[Rule]]:
-    """The target that is meant, and its rules in order."""
-    from ..project import Project
-    from ..space.rule import rule_set
-
-    found = chosen_target(target)
-    return found, rule_set([*files, *Project.find().rule_files()], found.kind)
 
 
 def described(rule: Rule, given: tuple[Path, ...]) -> dict[str, Any]:

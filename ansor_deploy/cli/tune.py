@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from ..build.result import TuneResult
 from ..errors import BudgetError, UsageError
 from ..objectives import OBJECTIVES, Goal, Objective, make_objective
 from ..report.text import latency, tune_summary
@@ -25,6 +25,9 @@ from .options import (
 )
 from .output import Answer, answering, message_format_option, report
 from .values import parse_goal
+
+if TYPE_CHECKING:
+    from ..build.result import TuneResult
 
 
 @with_examples(

@@ -9,7 +9,7 @@ import click
 from ..errors import AnsorError, DeviceError, UsageError, VerificationError
 from .doctor import check_lines, checks_json, failed
 from .helptext import with_examples
-from .options import device_option, existing_file, new_file, rules_option, seed_option
+from .options import device_option, existing_file, new_file, rule_files, rules_option, seed_option
 from .output import Answer, answering, message_format_option, report
 
 
@@ -76,11 +76,9 @@ def _inspected(artifact: Path, device: str) -> Answer:
 def _rebuilt(artifact: Path, model: Path, lock: Path, rules: tuple[Path, ...]) -> Answer:
     """Whether the same bytes come out."""
     from ..pipeline import rebuild
-    from ..project import Project
 
-    files = (*rules, *Project.find().rule_files())
     with report(quiet=True) as events:
-        same = rebuild(artifact, model, lock, files, events)
+        same = rebuild(artifact, model, lock, tuple(rule_files(rules)), events)
     lines = [f"{name}: {'the same bytes' if ok else 'DIFFERS'}" for name, ok in same.items()]
     ok = all(same.values())
     return Answer({"ok": ok, "same": same}, lines, 0 if ok else VerificationError.exit_code)

@@ -43,7 +43,7 @@ class PlainReport(QuietReport):
 
     def plan(self, plan: Plan) -> None:
         """Print the tasks that matter most, and the sum."""
-        rows, _ = text.plan_rows(plan, ROWS)
+        rows = text.plan_rows(plan)[:ROWS]
         styles = ["bold", *(STATUS_STYLES[row.status] for row in rows), "dim"]
         for line, style in zip(text.plan_lines(plan, ROWS), styles, strict=False):
             self._say(f"  {line}", style, unbroken=True)

@@ -40,7 +40,5 @@ def _verdicts(said: Sequence[tuple[str, str]]) -> list[str]:
     if not said:
         return ["    (not asked: it was finished or gone before its turn)"]
     width = max(len(rule) for rule, _ in said)
-    lines = []
-    for rule, text in said:
-        lines += wrapped(text, f"    {rule.ljust(width)}  ", " " * (width + 6))
-    return lines
+    texts = [(text, f"    {rule.ljust(width)}  ") for rule, text in said]
+    return [line for text, first in texts for line in wrapped(text, first, " " * len(first))]

@@ -92,21 +92,18 @@ def plan_cells(row: PlanRow) -> tuple[str, ...]:
     )
 
 
-def plan_rows(plan: Plan, limit: int | None = None) -> tuple[list[PlanRow], int]:
-    """The rows that matter most, first, and how many are left out."""
-    rows = sorted(plan.rows, key=lambda row: (-row.impact, row.task.name))
-    shown = rows[:limit]
-    return shown, len(rows) - len(shown)
+def plan_rows(plan: Plan) -> list[PlanRow]:
+    """The rows of a plan, those that matter most first."""
+    return sorted(plan.rows, key=lambda row: (-row.impact, row.task.name))
 
 
 def plan_summary(plan: Plan) -> str:
     """The plan in one sentence; of tasks that were tuned before, why they are tuned again."""
-    near, missed = plan.count("near"), plan.count("miss")
     again = Counter(row.reason for row in tuned_again(plan))
     why = ", ".join(f"{number}: {reason}" for reason, number in again.most_common())
     parts = [f"{plan.count('hit')} reused"]
-    parts += [f"{near} near"] if near else []
-    parts += [f"{missed} to tune" + (f" ({why})" if why else "")]
+    parts += [f"{near} near"] if (near := plan.count("near")) else []
+    parts += [f"{plan.count('miss')} to tune" + (f" ({why})" if why else "")]
     parts += [f"{plan.count('skip')} skipped"]
     tasks = f"{count(len(plan.rows), 'task')} on {plan.target}: {', '.join(parts)}"
     effort = f"{count(plan.trials, 'trial')}, about {duration(plan.seconds)}"
@@ -154,17 +151,15 @@ def tune_summary(result: TuneResult) -> str:
 
 def plan_lines(plan: Plan, limit: int | None = None) -> list[str]:
     """The plan as a table of at most 80 columns."""
-    shown, more = plan_rows(plan, limit)
-    cells = [HEADER, *map(plan_cells, shown)] if shown else []
-    lines = [ROW.format(*row).rstrip() for row in cells]
-    if more:
-        lines.append(f"and {more} more")
-    return lines
+    rows = plan_rows(plan)
+    shown = [HEADER, *map(plan_cells, rows[:limit])] if rows else []
+    more = len(rows) - len(rows[:limit])
+    return [ROW.format(*row).rstrip() for row in shown] + ([f"and {more} more"] if more else [])
 
 
 def tuned_again(plan: Plan) -> list[PlanRow]:
     """The rows that will be tuned though they have a record, those that matter most first."""
-    return [row for row in plan_rows(plan)[0] if row.status == "miss" and row.record]
+    return [row for row in plan_rows(plan) if row.status == "miss" and row.record]
 
 
 def again_lines(plan: Plan) -> list[str]:
@@ -175,7 +170,7 @@ def again_lines(plan: Plan) -> list[str]:
 
 def near_lines(plan: Plan) -> list[str]:
     """For each task that is near, its nearest neighbour and how many doublings lie between."""
-    near = [(row.task, row.neighbours[0]) for row in plan_rows(plan)[0] if row.neighbours]
+    near = [(row.task, row.neighbours[0]) for row in plan_rows(plan) if row.neighbours]
     return [
         f"{shortened(task.name, 24)} {shapes(task.workload.shapes)}\n"
         f"  is near {shapes(neighbour.workload.shapes)}, at {neighbour.distance:.1f}"
