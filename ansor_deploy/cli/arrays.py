@@ -63,29 +63,29 @@ def load(path: str) -> Arrays:
 
 def check_inputs(arrays: Arrays, expected: dict[str, Any]) -> None:
     """UsageError where the arrays are not those that the artifact takes."""
-    missing = [describe(tensor) for name, tensor in expected.items() if name not in arrays]
+    known = {name: f"{name} {shape_and_dtype(tensor)}" for name, tensor in expected.items()}
+    missing = [text for name, text in known.items() if name not in arrays]
     if missing:
         hint = "give it with --input NAME=FILE.npy, or several in one FILE.npz"
         raise UsageError(f"missing input: {'; '.join(missing)}", hint)
     for name, array in arrays.items():
         if name not in expected:
-            takes = "; ".join(describe(tensor) for tensor in expected.values())
-            raise UsageError(f"the artifact has no input {name!r}", f"it takes: {takes}")
+            hint = f"it takes: {'; '.join(known.values())}"
+            raise UsageError(f"the artifact has no input {name!r}", hint)
         check_input(array, expected[name])
 
 
 def check_input(array: np.ndarray, tensor: Any) -> None:
     """UsageError where shape and dtype are not exactly those compiled for."""
-    if tuple(array.shape) == tuple(tensor.shape) and str(array.dtype) == tensor.dtype:
-        return
-    got = f"{shape_text(array.shape)} {array.dtype}"
-    hint = f"convert it first, as with array.astype('{tensor.dtype}').reshape(...)"
-    raise UsageError(f"input {describe(tensor)} was given as {got}", hint)
+    got, wanted = shape_and_dtype(array), shape_and_dtype(tensor)
+    if got != wanted:
+        hint = f"convert it first, as with array.astype('{tensor.dtype}').reshape(...)"
+        raise UsageError(f"input {tensor.name} {wanted} was given as {got}", hint)
 
 
-def describe(tensor: Any) -> str:
-    """An input, such as "data 1x3x224x224 float32"."""
-    return f"{tensor.name} {shape_text(tensor.shape)} {tensor.dtype}"
+def shape_and_dtype(array: Any) -> str:
+    """What an input must agree in, such as "1x3x224x224 float32"."""
+    return f"{shape_text(array.shape)} {array.dtype}"
 
 
 def write_arrays(arrays: Arrays, file: Path | None, folder: Path | None) -> list[Path]:

@@ -155,8 +155,7 @@ def show(failure: Failure, words: list[str]) -> None:
         details = {"file": failure.file, "line": failure.line, "code": failure.exit_code}
         click.echo(message_line("error", failure.message, failure.hint, **details), err=True)
     else:
-        places = [str(part) for part in (failure.file, failure.line) if part is not None]
-        at = ":".join(places) or "ansor-deploy"
+        at = ":".join(str(part) for part in (failure.file, failure.line) if part) or "ansor-deploy"
         click.echo(f"{at}: error: {failure.message}", err=True)
         if failure.hint:
             click.echo(f"  hint: {failure.hint}", err=True)

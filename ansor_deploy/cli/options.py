@@ -187,7 +187,7 @@ def make_request(
     project = Project.find()
     files = target_files(target or project.target or "host", project.target_path())
     return Request(
-        target=device_target(devices[0]) if devices and not target else chosen_target(target),
+        target=chosen_target(target, *devices),
         registry=Path(os.devnull) if frozen else project.registry_path(registry),
         input_shapes=dict(input_shapes),
         rules=tuple(rule_files(rules)),
@@ -209,11 +209,18 @@ def make_budget(
     return budget if min_impact is None else replace(budget, min_impact=min_impact)
 
 
-def chosen_target(name: str | None) -> Target:
-    """The target of `--target`, else the project's, else this machine."""
+def chosen_target(name: str | None, *devices: str) -> Target:
+    """The target of `--target`, else of the first device, else of the project, else this machine.
+
+    UsageError where there is no such target or device.
+    """
     from ..project import Project
     from ..target import load_target
 
+    if devices and not name:
+        from ..devices.inventory import Inventory, target_of  # loads more than all the rest here
+
+        return target_of(Inventory.find().get(devices[0]))
     project = Project.find()
     return load_target(name or project.target or "host", project.target_path())
 
@@ -223,10 +230,3 @@ def rule_files(given: Sequence[Path]) -> list[Path]:
     from ..project import Project
 
     return [*given, *Project.find().rule_files()]
-
-
-def device_target(device: str) -> Target:
-    """What a device of the user's inventory is; UsageError where there is no such device."""
-    from ..devices.inventory import Inventory, target_of
-
-    return target_of(Inventory.find().get(device))

@@ -258,12 +258,13 @@ def test_starting_loads_little(words):
     assert heavy.isdisjoint(result.stderr.split())
 
 
+@pytest.mark.alone
 @pytest.mark.usefixtures("registry")
 @pytest.mark.parametrize("words", QUICK, ids=" ".join)
 def test_starting_is_fast(words):
     """In seconds of a processor: what runs beside the test does not count."""
     times = []
-    for _ in range(5):
+    for _ in range(3):
         before = os.times()
         program(*words)
         after = os.times()
