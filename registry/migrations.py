@@ -286,34 +286,22 @@ def dated_contests(db: Database) -> None:
     db.execute("PRAGMA user_version = 3")
 
 
-_BUILDS = (
-    # Under which rules a search has ended; '' where it is not known.
-    "ALTER TABLE searches ADD COLUMN rules TEXT NOT NULL DEFAULT ''",
-    *(
-        f"ALTER TABLE builds ADD COLUMN {column}"
-        for column in (
-            "name TEXT NOT NULL DEFAULT ''",  # of the model, when it was built
-            "asked TEXT NOT NULL DEFAULT '{}'",  # JSON: effort, budget and flags
-            "hits INTEGER NOT NULL DEFAULT 0",  # tasks that had a record
-            "near INTEGER NOT NULL DEFAULT 0",  # tasks like others that had been tuned
-            "misses INTEGER NOT NULL DEFAULT 0",
-            "skipped INTEGER NOT NULL DEFAULT 0",  # tasks that were not worth any trial
-            "trials INTEGER NOT NULL DEFAULT 0",  # that the build has spent
-            "tuned_ms REAL",  # of a run; NULL where nothing was timed
-            "untuned_ms REAL",
-            "shipped TEXT NOT NULL DEFAULT ''",  # 'tuned' or 'untuned'
-            "verification TEXT NOT NULL DEFAULT '{}'",  # JSON, as in the manifest
-            "digests TEXT NOT NULL DEFAULT '{}'",  # JSON: SHA-256 of library, manifest, lock
-            "tool TEXT NOT NULL DEFAULT ''",
-            "tvm TEXT NOT NULL DEFAULT ''",
-        )
-    ),
-)
+# Of each kind, in the order of the words: the model's name and what was shipped; what was asked, as
+# in the manifest how it was verified, and SHA-256 of library, manifest and lock; how many tasks had
+# a record, had neighbours, had neither, were not worth a trial, and trials spent; times of a run.
+_BUILDS = {
+    "TEXT NOT NULL DEFAULT ''": "name shipped tool tvm",
+    "TEXT NOT NULL DEFAULT '{}'": "asked verification digests",
+    "INTEGER NOT NULL DEFAULT 0": "hits near misses skipped trials",
+    "REAL": "tuned_ms untuned_ms",
+}
 
 
 @migrations(name="0004_builds")
 def builds(db: Database) -> None:
     """Note what each build asked for and got, and under which rules each search has ended."""
-    for statement in _BUILDS:
-        db.execute(statement)
+    db.execute("ALTER TABLE searches ADD COLUMN rules TEXT NOT NULL DEFAULT ''")  # '': unknown
+    for kind, names in _BUILDS.items():
+        for name in names.split():
+            db.execute(f"ALTER TABLE builds ADD COLUMN {name} {kind}")
     db.execute("PRAGMA user_version = 4")

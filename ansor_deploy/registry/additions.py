@@ -4,20 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from . import schema
 from .database import Database
 from .record import Contest
-from .schema import (
-    BEATEN,
-    BUILDS,
-    MEASUREMENTS,
-    MODEL_TASKS,
-    MODELS,
-    RECORDS,
-    SEARCHES,
-    TARGETS,
-    TUNINGS,
-    WORKLOADS,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -48,19 +37,21 @@ class Additions(Database):
 
     def add_target(self, target: Target) -> None:
         """Make a target known; its newest name is the one that is listed."""
-        self.write(TARGETS.insert + _CHANGED, [TARGETS.row(target)])
+        self.write(schema.TARGETS.insert + _CHANGED, [schema.TARGETS.row(target)])
 
     def add_workloads(self, workloads: Iterable[Workload]) -> None:
         """Make workloads known; those that a model of this machine named stay as they are."""
-        self.write(WORKLOADS.insert + _UNLESS_NAMED, map(WORKLOADS.row, workloads))
+        self.write(schema.WORKLOADS.insert + _UNLESS_NAMED, map(schema.WORKLOADS.row, workloads))
 
     def add_batch(self, measurements: Sequence[Measurement], records: Iterable[Record]) -> None:
         """Add what a batch of trials left behind."""
-        measured, recorded = map(MEASUREMENTS.row, measurements), map(RECORDS.row, records)
-        rows = list(measured), list(recorded)  # packed before the file is locked
+        measured = [
+            schema.MEASUREMENTS.row(one) for one in measurements
+        ]  # before the file is locked
+        recorded = [schema.RECORDS.row(one) for one in records]
         with self.writing() as run:
-            run.executemany(MEASUREMENTS.insert, rows[0])
-            run.executemany(RECORDS.insert + _UNLESS_KNOWN, rows[1])
+            run.executemany(schema.MEASUREMENTS.insert, measured)
+            run.executemany(schema.RECORDS.insert + _UNLESS_KNOWN, recorded)
 
     def add_contest(self, winner: Record, losers: Sequence[str], created: str) -> None:
         """Note that a record has beaten others in a comparison run by run.
@@ -71,18 +62,18 @@ class Additions(Database):
         """
         contests = [Contest(loser, winner.id, created) for loser in losers]
         with self.writing() as run:
-            run.execute(RECORDS.insert + _UNLESS_KNOWN, RECORDS.row(winner))
-            run.executemany(BEATEN.insert + _LATER, map(BEATEN.row, contests))
+            run.execute(schema.RECORDS.insert + _UNLESS_KNOWN, schema.RECORDS.row(winner))
+            run.executemany(schema.BEATEN.insert + _LATER, map(schema.BEATEN.row, contests))
 
     def add_contests(self, contests: Iterable[Contest]) -> int:
         """Note comparisons of records that are there: how many of them say something new."""
         before = self._connection.total_changes
-        self.write(BEATEN.insert + _LATER, map(BEATEN.row, contests))
+        self.write(schema.BEATEN.insert + _LATER, map(schema.BEATEN.row, contests))
         return self._connection.total_changes - before
 
     def add_searches(self, ends: Iterable[SearchEnd]) -> None:
         """Note searches that came to their end."""
-        self.write(SEARCHES.insert, map(SEARCHES.row, ends))
+        self.write(schema.SEARCHES.insert, map(schema.SEARCHES.row, ends))
 
     def add_model(self, digest: str, name: str, tasks: Sequence[tuple[TaskKey, int]]) -> None:
         """Note a model's tasks with their weights, for the targets that the keys name.
@@ -91,21 +82,21 @@ class Additions(Database):
         """
         rows = [(digest, key.workload, key.target, weight) for key, weight in tasks]
         with self.writing() as run:
-            run.execute(MODELS.insert + _RENAMED, (digest, name))
+            run.execute(schema.MODELS.insert + _RENAMED, (digest, name))
             run.executemany(
                 "DELETE FROM model_tasks WHERE model = ? AND target = ?",
                 {(digest, key.target) for key, _ in tasks},
             )
-            run.executemany(MODEL_TASKS.insert, rows)
+            run.executemany(schema.MODEL_TASKS.insert, rows)
 
     def add_build(self, build: Build) -> None:
         """Note a finished build, and its model if that is new; its target must be known."""
         with self.writing() as run:
-            run.execute(MODELS.insert + _UNLESS_KNOWN, (build.model, build.name))
-            run.execute(BUILDS.insert, BUILDS.row(build))
+            run.execute(schema.MODELS.insert + _UNLESS_KNOWN, (build.model, build.name))
+            run.execute(schema.BUILDS.insert, schema.BUILDS.row(build))
 
     def add_tuning(
         self, target: str, search: str, trials: int, seconds: float, created: str
     ) -> None:
         """Note what a tuning run took in wall-clock seconds, for `seconds_per_trial`."""
-        self.write(TUNINGS.insert, [(target, search, trials, float(seconds), created)])
+        self.write(schema.TUNINGS.insert, [(target, search, trials, float(seconds), created)])

@@ -11,8 +11,9 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
-from functools import cache, cached_property
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
+from operator import attrgetter
 from typing import Any
 
 from ..project import shipped
@@ -111,52 +112,62 @@ class Column:
     default: Value = None
 
 
-@dataclass(frozen=True, eq=False)
+def _columns(names: str, kind: Kind, **more: Any) -> tuple[Column, ...]:
+    return tuple(Column(name, kind, **more) for name in names.split())
+
+
 class Table:
     """A table. noun: the dataclass of its rows, if there is one; of equal names are equal things.
 
     Columns `workload` and `target` may be the two parts of a noun's `key`. derived: columns that
     follow from the rest of the noun, by which a flipped bit is noticed that SQLite cannot notice.
-    entry: what a bundle calls it. rowids: whether SQLite numbers its rows.
+    entry: what a bundle calls it. rowids: whether SQLite numbers its rows. forms: what the fields of such an entry must be. insert: the
+    statement that adds a row of `row`.
     """
 
-    name: str
-    columns: tuple[Column, ...]
-    noun: Callable[..., Any] | None = None
-    derived: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
-    entry: str = ""
-    rowids: bool = True
-
-    @cached_property
-    def insert(self) -> str:
-        """The statement that adds a row of `row`."""
-        names = [column.name for column in self._stored]
-        return (
-            f"INSERT INTO {self.name} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
-        )
+    def __init__(
+        self,
+        name: str,
+        noun: Any,
+        *columns: Column,
+        derived: Mapping[str, Callable[[Any], Any]] | None = None,
+        entry: str = "",
+        rowids: bool = True,
+    ) -> None:
+        self.name, self.columns, self.entry, self._rowids = name, columns, entry, rowids
+        self._noun, self._derived = noun, derived or {}
+        own = {one.name for one in fields(noun)} if noun else set()
+        self._keyed = "key" in own and all(column.name != "key" for column in columns)
+        # The columns that a noun is made of, and how the others follow from it.
+        self._parts = [c for c in columns if c.name in own or (self._keyed and c.name in _KEY)]
+        of_key = {name: attrgetter(f"key.{name}") for name in _KEY if self._keyed}
+        ways: dict[str, Callable[[Any], Any]]
+        ways = {**self._derived, **{name: attrgetter(name) for name in own}, **of_key}
+        stored = [column for column in columns if column.kind is not NUMBER]
+        self._ways = [(ways.get(c.name, attrgetter(c.name)), c.kind.store) for c in stored]
+        names, places = ", ".join(c.name for c in stored), ", ".join("?" * len(stored))
+        self.insert = f"INSERT INTO {name} ({names}) VALUES ({places})"
+        self.forms: Forms = self._nested({c.name: c.form for c in self._parts if c.form})
 
     def row(self, noun: Any) -> Row:
         """The row of a noun, but for its number."""
-        return tuple(column.kind.store(self._value(noun, column.name)) for column in self._stored)
+        return tuple(store(value(noun)) for value, store in self._ways)
 
     def read(self, row: Mapping[str, Any]) -> Any:
         """The noun of a row; one of UNREADABLE if it is none, or not as it was written."""
         noun = self._made({c.name: c.kind.make(c.kind.parse(row[c.name])) for c in self._parts})
-        for name, follows in self.derived.items():
-            if follows(noun) != row[name]:
-                raise ValueError("it is not as it was written")
+        if any(follows(noun) != row[name] for name, follows in self._derived.items()):
+            raise ValueError("it is not as it was written")
         return noun
 
     def parsed(self, row: dict[str, Any]) -> dict[str, Any]:
         """The row with the values of its JSON columns, whatever else it has."""
-        return {**row, **{name: json.loads(row[name]) for name in self._json & row.keys()}}
+        texts = {c.name for c in self.columns if c.kind.parse is json.loads} & row.keys()
+        return {**row, **{name: json.loads(row[name]) for name in texts}}
 
     def sent(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """What of a row travels, as a JSON object; one of UNREADABLE if it cannot be read."""
-        values = {c.name: c.kind.parse(row[c.name]) for c in self._parts if c.form}
-        if self._keyed:
-            values["key"] = {name: values.pop(name) for name in _KEY}
-        return values
+        return self._nested({c.name: c.kind.parse(row[c.name]) for c in self._parts if c.form})
 
     def sent_of(self, noun: Any) -> dict[str, Any]:
         """What of a noun travels, as a JSON object."""
@@ -173,189 +184,122 @@ class Table:
     def whole(self, number: int | None, values: Row) -> Row:
         """A damaged file's row with all columns; () if it is none of this table, or not whole.
 
-        number: of the row; None where SQLite has none. Of a row that is older than a column, the
+        number: of the row; None in a table without. Of a row that is older than a column, the
         column is missing.
         """
         lacking = self.columns[len(values) :]
-        fits = (number is not None) == self.rowids and all(c.since > 1 for c in lacking)
-        if not fits or len(values) > len(self.columns) or not self._looks(values):
+        fits = (number is not None) == self._rowids and len(values) <= len(self.columns)
+        fits = fits and all(column.since > 1 for column in lacking)
+        if not fits or not all(c.kind.fits(v) for c, v in zip(self.columns, values, strict=False)):
             return ()
-        found = (*values, *(column.default for column in lacking))
-        if self.columns[0].kind is NUMBER:
-            found = (number, *found[1:])
-        if self.noun is None:
+        before = (number,) if self.columns[0].kind is NUMBER else ()
+        found = (*before, *values[len(before) :], *(column.default for column in lacking))
+        if self._noun is None:
             return found
         try:
-            again = self.row(self.read(dict(zip(self._names, found, strict=True))))
+            row = dict(zip((column.name for column in self.columns), found, strict=True))
+            return (*before, *self.row(self.read(row)))
         except UNREADABLE:
             return ()
-        return (number, *again) if self.columns[0].kind is NUMBER else again
 
-    @cached_property
-    def forms(self) -> Forms:
-        """What the fields of an entry in a bundle must be."""
-        found: dict[str, Any] = {c.name: c.form for c in self._parts if c.form}
-        if self._keyed:
-            found["key"] = {name: found.pop(name) for name in _KEY}
-        return found
-
-    @cached_property
-    def _names(self) -> tuple[str, ...]:
-        return tuple(column.name for column in self.columns)
-
-    @cached_property
-    def _stored(self) -> tuple[Column, ...]:
-        return tuple(column for column in self.columns if column.kind is not NUMBER)
-
-    @cached_property
-    def _keyed(self) -> bool:
-        """Whether `workload` and `target` are a noun's key."""
-        return "key" in self._fields and "key" not in self._names
-
-    @cached_property
-    def _fields(self) -> frozenset[str]:
-        return frozenset(one.name for one in fields(self.noun)) if self.noun else frozenset()  # type: ignore[arg-type]
-
-    @cached_property
-    def _parts(self) -> tuple[Column, ...]:
-        """The columns that a noun is made of."""
-        parts = {*self._fields, *(_KEY if self._keyed else ())}
-        return tuple(column for column in self.columns if column.name in parts)
-
-    @cached_property
-    def _json(self) -> frozenset[str]:
-        return frozenset(c.name for c in self.columns if c.kind.parse is json.loads)
-
-    def _looks(self, values: Row) -> bool:
-        return all(c.kind.fits(v) for c, v in zip(self.columns, values, strict=False))
-
-    def _value(self, noun: Any, name: str) -> Any:
-        if self._keyed and name in _KEY:
-            return getattr(noun.key, name)
-        follows = self.derived.get(name)
-        return follows(noun) if follows and name not in self._fields else getattr(noun, name)
+    def _nested(self, values: dict[str, Any]) -> dict[str, Any]:
+        """The values by a noun's fields: those of its key in an object of their own."""
+        if not self._keyed:
+            return values
+        rest = {name: value for name, value in values.items() if name not in _KEY}
+        return {"key": {name: values[name] for name in _KEY if name in values}, **rest}
 
     def _made(self, values: dict[str, Any]) -> Any:
         if self._keyed:
             values["key"] = TaskKey(*(values.pop(name) for name in _KEY))
-        assert self.noun is not None  # noqa: S101 - asked of tables of nouns only
-        return self.noun(**values)
+        return self._noun(**values)
 
 
 _KEY = ("workload", "target")
 _ID = Column("id", NUMBER)
-_WORKLOAD = Column("workload", DIGEST, forms.DIGEST)
-_TARGET = Column("target", DIGEST, forms.DIGEST)
+_OF_TASK = _columns("workload target", DIGEST, form=forms.DIGEST)
+_TRACE = Column("trace", PACKED, forms.TRACE)
+_TIMES = Column("seconds", LIST, forms.TIMES)
+_PROVENANCE = Column("provenance", PROVENANCE, forms.PROVENANCE)
 _CREATED = Column("created", TEXT, forms.TIME)
 
 WORKLOADS = Table(
     "workloads",
-    (
-        Column("key", DIGEST, forms.DIGEST),
-        Column("op", TEXT, forms.WORD),
-        Column("name", TEXT, default=""),  # which is the model's
-        Column("family", TEXT, forms.DIGEST),
-        Column("shapes", LISTS, forms.SHAPES),
-        Column("dtypes", LIST, forms.DTYPES),
-        Column("flops", REAL, forms.WORK),
-        Column("bytes", REAL, forms.WORK),
-        Column("text", PACKED, forms.PROGRAM),
-    ),
     Workload,
-    {"key": lambda workload: sha256(workload.text)},
-    "workload",
+    Column("key", DIGEST, forms.DIGEST),
+    Column("op", TEXT, forms.WORD),
+    Column("name", TEXT, default=""),  # which is the model's
+    Column("family", TEXT, forms.DIGEST),
+    Column("shapes", LISTS, forms.SHAPES),
+    Column("dtypes", LIST, forms.DTYPES),
+    *_columns("flops bytes", REAL, form=forms.WORK),
+    Column("text", PACKED, forms.PROGRAM),
+    derived={"key": lambda workload: sha256(workload.text)},
+    entry="workload",
 )
 TARGETS = Table(
     "targets",
-    (Column("fingerprint", DIGEST), Column("name", TEXT), Column("json", JSON)),
+    None,
+    *(Column("fingerprint", DIGEST), Column("name", TEXT), Column("json", JSON)),
     derived={"json": lambda target: target.to_json()},
     entry="target",
 )
 MEASUREMENTS = Table(
     "measurements",
-    (
-        *(_ID, _WORKLOAD, _TARGET),
-        Column("seconds", LIST),
-        Column("error", TEXT),
-        Column("message", TEXT),
-        Column("provenance", PROVENANCE),
-        Column("trace", PACKED),
-        Column("features", BYTES_OR_NONE),
-    ),
     Measurement,
+    *(_ID, *_OF_TASK, _TIMES, *_columns("error message", TEXT), _PROVENANCE, _TRACE),
+    Column("features", BYTES_OR_NONE),
 )
 RECORDS = Table(
     "records",
-    (
-        *(Column("id", DIGEST), _WORKLOAD, _TARGET),
-        Column("tvm", TEXT),
-        Column("latency", REAL),
-        Column("created", TEXT),
-        Column("seconds", LIST, forms.TIMES),
-        Column("proof", JSON, forms.PROOF),
-        Column("provenance", PROVENANCE, forms.PROVENANCE),
-        Column("trace", PACKED, forms.TRACE),
-    ),
     Record,
-    {
+    *(Column("id", DIGEST), *_OF_TASK, Column("tvm", TEXT), Column("latency", REAL), _CREATED),
+    *(_TIMES, Column("proof", JSON, forms.PROOF), _PROVENANCE, _TRACE),
+    derived={
         "id": lambda record: record.id,
         "tvm": lambda record: record.provenance.tvm,
         "latency": lambda record: record.latency,
         "created": lambda record: record.provenance.created,
     },
-    "record",
+    entry="record",
 )
-MODELS = Table("models", (Column("digest", DIGEST), Column("name", TEXT)))
+MODELS = Table("models", None, Column("digest", DIGEST), Column("name", TEXT))
 MODEL_TASKS = Table(
     "model_tasks",
-    (Column("model", DIGEST), _WORKLOAD, _TARGET, Column("weight", COUNT)),
+    None,
+    *(Column("model", DIGEST), *_OF_TASK, Column("weight", COUNT)),
     rowids=False,
 )
 BUILDS = Table(
     "builds",
-    (
-        *(_ID, Column("artifact", TEXT), Column("model", DIGEST), _TARGET),
-        Column("created", TEXT),
-        Column("manifest", JSON),
-        Column("name", TEXT, since=4, default=""),
-        Column("asked", JSON, since=4, default="{}"),
-        *(Column(name, COUNT, since=4, default=0) for name in ("hits", "near", "misses")),
-        *(Column(name, COUNT, since=4, default=0) for name in ("skipped", "trials")),
-        *(Column(name, REAL_OR_NONE, since=4) for name in ("tuned_ms", "untuned_ms")),
-        Column("shipped", TEXT, since=4, default=""),
-        *(Column(name, JSON, since=4, default="{}") for name in ("verification", "digests")),
-        *(Column(name, TEXT, since=4, default="") for name in ("tool", "tvm")),
-    ),
     Build,
+    *(_ID, Column("artifact", TEXT), *_columns("model target", DIGEST), _CREATED),
+    Column("manifest", JSON),
+    *_columns("name shipped tool tvm", TEXT, since=4, default=""),
+    *_columns("asked verification digests", JSON, since=4, default="{}"),
+    *_columns("hits near misses skipped trials", COUNT, since=4, default=0),
+    *_columns("tuned_ms untuned_ms", REAL_OR_NONE, since=4),
 )
 TUNINGS = Table(
     "tunings",
-    (
-        *(_ID, _TARGET, Column("search", TEXT)),
-        Column("trials", COUNT),
-        Column("seconds", REAL),
-        Column("created", TEXT),
-    ),
+    None,
+    *(_ID, Column("target", DIGEST), Column("search", TEXT), Column("trials", COUNT)),
+    *(Column("seconds", REAL), _CREATED),
 )
 SEARCHES = Table(
     "searches",
-    (
-        *(_ID, _WORKLOAD, _TARGET),
-        Column("tvm", TEXT, forms.VERSION),
-        Column("search", TEXT, forms.WORD),
-        Column("trials", COUNT, forms.COUNT),
-        Column("reason", TEXT, forms.REASON),
-        Column("enough_for", COUNT, forms.COUNT),
-        _CREATED,
-        Column("rules", TEXT, since=4, default=""),  # which older tools do not know
-    ),
     SearchEnd,
+    *(_ID, *_OF_TASK, Column("tvm", TEXT, forms.VERSION), Column("search", TEXT, forms.WORD)),
+    *(Column("trials", COUNT, forms.COUNT), Column("reason", TEXT, forms.REASON)),
+    *(Column("enough_for", COUNT, forms.COUNT), _CREATED),
+    Column("rules", TEXT, since=4, default=""),  # which older tools do not know
     entry="search",
 )
 BEATEN = Table(
     "beaten",
-    (Column("loser", DIGEST, forms.DIGEST), Column("winner", DIGEST, forms.DIGEST), _CREATED),
     Contest,
+    *_columns("loser winner", DIGEST, form=forms.DIGEST),
+    _CREATED,
     entry="contest",
     rowids=False,
 )
