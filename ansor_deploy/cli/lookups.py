@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import shlex
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import UsageError
-from .helptext import examples
-from .output import in_columns, json_option, print_json, stdout_kept_clean
-from .store import opened, registry_path
+from ..report.text import count, latency, shape_text, share, shortened
+from .helptext import with_examples
+from .output import Answer, answering, in_columns
+from .store import limit_option, opened, registry_path
 
 if TYPE_CHECKING:
     from ..registry.store import Registry
@@ -23,29 +25,17 @@ known_target_option = click.option(
 _KEY = 12  # digits of a key that tables show
 
 
-@click.command(
-    "show",
-    epilog=examples(
-        "registry show 3fa9c0",
-        "registry show 3fa9c0 --target rpi3",
-        "registry show 3fa9c0 --script",
-    ),
+@with_examples(
+    "registry show 3fa9c0", "registry show 3fa9c0 --target rpi3", "registry show 3fa9c0 --script"
 )
+@click.command("show")
 @click.argument("key")
 @opened
 @known_target_option
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=20,
-    metavar="N",
-    help="Most records, the best, and most measurements, the newest.  [default: 20]",
-)
+@limit_option(20, "Most records, the best, and most measurements, the newest.")
 @click.option("--script", is_flag=True, help="Print the best record's program as TVMScript.")
-@json_option
-def show_command(
-    store: Registry, key: str, target: str, limit: int, script: bool, as_json: bool
-) -> None:
+@answering
+def show_command(store: Registry, key: str, target: str, limit: int, script: bool) -> Answer:
     """Show all that is known of a task, or of a record.
 
     KEY is the beginning of the task's key or of the record's id. Measurements come in the order of
@@ -54,23 +44,16 @@ def show_command(
     from ..registry.history import history
 
     found = history(store, key, target, limit)
-    if script:
-        _print_script(store, found, as_json)
-    elif as_json:
-        print_json(found)
-    else:
-        click.echo("\n".join(history_lines(found)))
+    return _script(store, found) if script else Answer(found, history_lines(found))
 
 
-@click.command(
-    "best",
-    epilog=examples("registry best resnet18.onnx", "registry best resnet18 --target rpi3 --json"),
-)
+@with_examples("registry best resnet18.onnx", "registry best resnet18 --target rpi3 --json")
+@click.command("best")
 @click.argument("model")
 @opened
 @known_target_option
-@json_option
-def best_command(store: Registry, model: str, target: str, as_json: bool) -> None:
+@answering
+def best_command(store: Registry, model: str, target: str) -> Answer:
     """Show what a build of MODEL could reuse: the best record of each task.
 
     MODEL is a file, or the name or the beginning of the digest of one that was planned before. A
@@ -79,18 +62,12 @@ def best_command(store: Registry, model: str, target: str, as_json: bool) -> Non
     from ..registry.coverage import coverage
 
     found = coverage(store, _digest(model), target)
-    if as_json:
-        print_json(found)
-    else:
-        click.echo("\n\n".join("\n".join(coverage_lines(found, part)) for part in found["targets"]))
+    parts = ("\n".join(coverage_lines(found, part)) for part in found["targets"])
+    return Answer(found, ["\n\n".join(parts)])
 
 
-@click.command(
-    "datasette",
-    epilog=examples(
-        "registry datasette", "registry datasette --output team.yml --registry team.db"
-    ),
-)
+@with_examples("registry datasette", "registry datasette --output team.yml --registry team.db")
+@click.command("datasette")
 @registry_path
 @click.option(
     "--output",
@@ -98,8 +75,8 @@ def best_command(store: Registry, model: str, target: str, as_json: bool) -> Non
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the metadata here, for this registry's file name.",
 )
-@json_option
-def datasette_command(registry: Path, output: Path | None, as_json: bool) -> None:
+@answering
+def datasette_command(registry: Path, output: Path | None) -> Answer:
     """Print the command that shows the registry in a browser.
 
     Datasette is a program of its own (pip install datasette). The metadata says what tables and
@@ -108,10 +85,7 @@ def datasette_command(registry: Path, output: Path | None, as_json: bool) -> Non
     from ..registry.datasette import metadata_for
 
     command = ["datasette", str(registry), "--metadata", str(metadata_for(registry, output))]
-    if as_json:
-        print_json({"command": command, "metadata": command[-1]})
-    else:
-        click.echo(shlex.join(command))
+    return Answer({"command": command, "metadata": command[-1]}, [shlex.join(command)])
 
 
 LOOKUPS: tuple[click.Command, ...] = (show_command, best_command, datasette_command)
@@ -134,8 +108,6 @@ def history_lines(found: dict[str, Any]) -> list[str]:
 
 def coverage_lines(found: dict[str, Any], part: dict[str, Any]) -> list[str]:
     """A model's tasks on one target, those that take longest first."""
-    from ..report.text import count, latency, share, shortened
-
     table: list[tuple[str, ...]] = [("task", "op", "runs", "share", "latency", "record", "made")]
     for task in part["tasks"]:
         about = "" if task["record"] else "~"
@@ -157,25 +129,18 @@ def coverage_lines(found: dict[str, Any], part: dict[str, Any]) -> list[str]:
     return [*in_columns(table), f"{found['model']} on {part['target']}: {tasks}, {time}"]
 
 
-def _print_script(store: Registry, found: dict[str, Any], as_json: bool) -> None:
+def _script(store: Registry, found: dict[str, Any]) -> Answer:
     from ..registry.history import program_of
+    from ..space.canonical_text import parse
+    from ..space.trace import replay
 
     record, text = program_of(store, _wanted(found))
-    with stdout_kept_clean():
-        from ..space.canonical_text import parse
-        from ..space.trace import replay
-
-        script = replay(parse(text), record.trace).mod.script()
-    if as_json:
-        print_json({"record": record.id, "script": script})
-    else:
-        click.echo(script)
+    script = replay(parse(text), record.trace).mod.script()
+    return Answer({"record": record.id, "script": script}, [script])
 
 
 def _wanted(found: dict[str, Any]) -> str:
     """The record that was named, else the best one made with the TVM that is installed."""
-    from importlib import metadata
-
     if found["record"]:
         return str(found["record"])
     tvm = metadata.version("apache-tvm")
@@ -190,8 +155,6 @@ def _wanted(found: dict[str, Any]) -> str:
 
 
 def _workload_lines(workload: dict[str, Any]) -> list[str]:
-    from .arrays import shape_text
-
     shapes = " ".join(map(shape_text, workload["shapes"]))
     return [
         f"{workload['op']} {workload['name']} {workload['key'][:_KEY]}".replace("  ", " "),
@@ -211,64 +174,47 @@ def _measured(found: dict[str, Any]) -> str:
 
 
 def _record_cells(found: dict[str, Any]) -> list[tuple[str, ...]]:
-    from ..report.text import latency, shortened
-
     beaten = {contest["loser"]: contest["winner"] for contest in found["contests"]}  # by the last
-    table: list[tuple[str, ...]] = [
-        ("record", "target", "latency", "search", "device", "made", "standing")
-    ]
-    for row in found["records"]:
-        standing = "best" if row["place"] == 1 else ""
-        if row["lost"]:
-            standing = f"beaten by {beaten[row['id']][:_KEY]}"
+
+    def standing(row: dict[str, Any]) -> str:
+        first = "best" if row["place"] == 1 else ""
+        said = f"beaten by {beaten[row['id']][:_KEY]}" if row["lost"] else first
         asked = ", asked for" if row["id"] == found["record"] else ""
-        where = row["provenance"]
-        table.append(
+        return (said + asked).lstrip(", ")
+
+    return [
+        ("record", "target", "latency", "search", "device", "made", "standing"),
+        *(
             (
-                row["id"][:_KEY],
-                shortened(row["target"], 10),
-                latency(row["latency_ms"] / 1e3),
-                shortened(where["search"], 10),
-                shortened(where["device"], 10),
-                row["created"][:10],
-                (standing + asked).lstrip(", "),
+                *(row["id"][:_KEY], shortened(row["target"], 10), latency(row["latency_ms"] / 1e3)),
+                *(shortened(row["provenance"][name], 10) for name in ("search", "device")),
+                *(row["created"][:10], standing(row)),
             )
-        )
-    return table
+            for row in found["records"]
+        ),
+    ]
 
 
 def _measurement_cells(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
-    from ..report.text import latency, shortened
-
     table: list[tuple[str, ...]] = [("made", "target", "latency", "search", "device", "error")]
     for row in rows:
         error = f"{row['error']}: {row['message']}" if row["error"] else ""
         speed = "none" if row["latency_ms"] is None else latency(row["latency_ms"] / 1e3)
-        names = (shortened(row[name], 10) for name in ("search", "device"))
-        table.append(
-            (
-                _moment(row["created"]),
-                shortened(row["target"], 10),
-                speed,
-                *names,
-                shortened(" ".join(error.split()), 30),
-            )
-        )
+        target, *names = (shortened(row[name], 10) for name in ("target", "search", "device"))
+        words = shortened(" ".join(error.split()), 30)
+        table.append((_moment(row["created"]), target, speed, *names, words))
     return table
 
 
 def _contest_cells(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
-    table: list[tuple[str, ...]] = [("made", "winner", "loser")]
-    short = [(_moment(row["created"]), row["winner"], row["loser"]) for row in rows]
-    return table + [(made, winner[:_KEY], loser[:_KEY]) for made, winner, loser in short]
+    table = [(_moment(row["created"]), row["winner"][:_KEY], row["loser"][:_KEY]) for row in rows]
+    return [("made", "winner", "loser"), *table]
 
 
 def _search_cells(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
-    table: list[tuple[str, ...]] = [("made", "target", "search", "trials", "ended by")]
-    for row in rows:
-        made = _moment(row["created"])
-        table.append((made, row["target"], row["search"], str(row["trials"]), row["reason"]))
-    return table
+    names = ("target", "search", "trials", "reason")
+    table = [(_moment(row["created"]), *(str(row[name]) for name in names)) for row in rows]
+    return [("made", "target", "search", "trials", "ended by"), *table]
 
 
 def _moment(created: str) -> str:

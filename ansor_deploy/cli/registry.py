@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..report.text import duration, latency, shape_text, shortened
 from .exchange import EXCHANGE
-from .helptext import examples
+from .helptext import with_examples
 from .lookups import LOOKUPS
-from .output import in_columns, json_option, print_json
+from .output import Answer, answering, in_columns
 from .revalidate import revalidate_command
-from .store import opened, registry_path
+from .store import limit_option, opened, registry_path
 from .values import parse_tensor_shape
 
 if TYPE_CHECKING:
@@ -23,12 +24,8 @@ if TYPE_CHECKING:
     from ..registry.store import Registry
 
 
-@click.group(
-    "registry",
-    epilog=examples(
-        "registry query --op conv2d --target rpi3", "registry stats", "registry verify"
-    ),
-)
+@with_examples("registry query --op conv2d --target rpi3", "registry stats", "registry verify")
+@click.group("registry")
 def command() -> None:
     """Look into the registry of tuned schedules, and exchange them."""
 
@@ -37,15 +34,13 @@ for each in (*LOOKUPS, revalidate_command, *EXCHANGE):
     command.add_command(each)
 
 
-@command.command(
-    "query",
-    epilog=examples(
-        "registry query",
-        "registry query --op matmul --since 2026-01-31",
-        "registry query --shape 1,56,56,64",
-        "registry query --model resnet18 --json",
-    ),
+@with_examples(
+    "registry query",
+    "registry query --op matmul --since 2026-01-31",
+    "registry query --shape 1,56,56,64",
+    "registry query --model resnet18 --json",
 )
+@command.command("query")
 @opened
 @click.option("--op", help="Only this operator, as conv2d.")
 @click.option(
@@ -64,14 +59,8 @@ for each in (*LOOKUPS, revalidate_command, *EXCHANGE):
     metavar="2026-01-31",
     help="Only records made since this day.",
 )
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=100,
-    metavar="N",
-    help="Most rows.  [default: 100]",
-)
-@json_option
+@limit_option(100, "Most rows.")
+@answering
 def query_command(
     store: Registry,
     op: str | None,
@@ -80,86 +69,74 @@ def query_command(
     model: str | None,
     since: datetime | None,
     limit: int,
-    as_json: bool,
-) -> None:
+) -> Answer:
     """List the best record of each task, the newest first."""
     day = since.date().isoformat() if since else None
     rows = store.query(op, target, model, day, shapes, limit)
-    if as_json:
-        print_json({"records": rows})
-    else:
-        click.echo("\n".join(record_lines(rows)) if rows else "no records match")
+    return Answer({"records": rows}, record_lines(rows) if rows else ["no records match"])
 
 
-@command.command("stats", epilog=examples("registry stats", "registry stats --registry team.db"))
+@with_examples("registry stats", "registry stats --registry team.db")
+@command.command("stats")
 @opened
-@json_option
-def stats_command(store: Registry, as_json: bool) -> None:
+@answering
+def stats_command(store: Registry) -> Answer:
     """Count what the registry holds, by target and by model."""
     stats = store.stats()
-    if as_json:
-        print_json(stats)
-    else:
-        click.echo("\n".join([str(store.path), *stats_lines(stats)]))
+    return Answer(stats, [str(store.path), *stats_lines(stats)])
 
 
-@command.command(
-    "verify", epilog=examples("registry verify", "registry verify --repair --registry old.db")
-)
+@with_examples("registry verify", "registry verify --repair --registry old.db")
+@command.command("verify")
 @registry_path
 @click.option(
     "--repair",
     is_flag=True,
     help="Where it is damaged, put what is whole into a new file, and keep the old one beside it.",
 )
-@json_option
-def verify_command(registry: Path, repair: bool, as_json: bool) -> None:
+@answering
+def verify_command(registry: Path, repair: bool) -> Answer:
     """Read every page and every row, and say what is damaged (exit 8)."""
     from ..registry.faults import damaged
     from ..registry.salvage import salvage
 
     found = complaints(registry)
-    if found and not repair:
+    if not found:
+        return Answer({"ok": True, "repaired": None}, [f"{registry} is whole"])
+    if not repair:
         raise damaged(registry, "; ".join(found))
-    saved = salvage(registry) if found else None
-    if as_json:
-        print_json({"ok": True, "repaired": asdict(saved) if saved else None})
-    elif saved:
-        click.echo("\n".join(salvage_lines(registry, found, saved)))
-    else:
-        click.echo(f"{registry} is whole")
+    saved = salvage(registry)
+    return Answer({"ok": True, "repaired": asdict(saved)}, salvage_lines(registry, found, saved))
 
 
-@command.command("gc", epilog=examples("registry gc --dry-run", "registry gc"))
+@with_examples("registry gc --dry-run", "registry gc")
+@command.command("gc")
 @partial(opened, write=True)
 @click.option("--dry-run", is_flag=True, help="Only say what would be dropped.")
-@json_option
-def gc_command(store: Registry, dry_run: bool, as_json: bool) -> None:
+@answering
+def gc_command(store: Registry, dry_run: bool) -> Answer:
     """Drop what no build asks for.
 
     These are records that were beaten or are behind the best eight of their task, and all but the
     newest entry of each build. Measurements stay: searches learn from them.
     """
     dropped = store.collect(dry_run=dry_run)
-    if as_json:
-        print_json({"dry_run": dry_run, **dropped})
-    else:
-        what = " and ".join(f"{count} {name}" for name, count in dropped.items())
-        click.echo(f"would drop {what}" if dry_run else f"dropped {what}")
+    what = " and ".join(f"{count} {name}" for name, count in dropped.items())
+    line = f"would drop {what}" if dry_run else f"dropped {what}"
+    return Answer({"dry_run": dry_run, **dropped}, [line])
 
 
-@command.command("vacuum", epilog=examples("registry vacuum"))
+@with_examples("registry vacuum")
+@command.command("vacuum")
 @partial(opened, write=True)
-@json_option
-def vacuum_command(store: Registry, as_json: bool) -> None:
+@answering
+def vacuum_command(store: Registry) -> Answer:
     """Rewrite the file without the space of rows that were dropped."""
     before = store.path.stat().st_size
     store.vacuum()
     after = store.path.stat().st_size
-    if as_json:
-        print_json({"before": before, "after": after})
-    else:
-        click.echo(f"{store.path}: {before / 1e6:.1f} MB before, {after / 1e6:.1f} MB after")
+    line = f"{store.path}: {before / 1e6:.1f} MB before, {after / 1e6:.1f} MB after"
+    return Answer({"before": before, "after": after}, [line])
 
 
 def complaints(path: Path) -> list[str]:
@@ -178,16 +155,13 @@ def salvage_lines(path: Path, found: list[str], saved: Salvage) -> list[str]:
     """What was wrong, what was saved and what was lost."""
     table = [("table", "saved", "lost")]
     for name in dict.fromkeys((*saved.lost, *saved.kept)):
-        lost = saved.lost.get(name, None)
+        lost = saved.lost.get(name)
         table.append((name, str(saved.kept.get(name, 0)), "?" if lost is None else str(lost)))
     return [*found, f"{path} is repaired; {saved.aside} is the damaged file", *in_columns(table)]
 
 
 def record_lines(rows: list[dict[str, Any]]) -> list[str]:
     """Best records as a table of at most 80 columns; `--json` has the rest."""
-    from ..report.text import latency, shortened
-    from .arrays import shape_text
-
     table = [("op", "shapes", "latency", "trials", "target", "made")]
     for row in rows:
         shapes = shortened(" ".join(map(shape_text, row["shapes"])), 26)
@@ -222,8 +196,6 @@ _STATS = {
 
 
 def _cell(row: dict[str, Any], name: str) -> str:
-    from ..report.text import shortened
-
     value = row[name]
     if name.endswith("_saved"):
         return "" if value is None else f"{value:.0f}"
@@ -232,8 +204,6 @@ def _cell(row: dict[str, Any], name: str) -> str:
 
 def _saved_lines(stats: dict[str, Any]) -> list[str]:
     """The answer to what the registry was good for."""
-    from ..report.text import duration
-
     seconds = [row["seconds_saved"] for row in stats["per_target"] if row["seconds_saved"]]
     saved = stats["trials_saved"]
     if not saved:

@@ -7,9 +7,19 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
+import click
+
 from .options import registry_option
 
 Command = Callable[..., Any]
+
+
+def limit_option(default: int, text: str) -> Callable[[Command], Command]:
+    """How much of a table a command shows. text: what is limited."""
+    words = f"{text}  [default: {default}]"
+    return click.option(
+        "--limit", type=click.IntRange(min=1), default=default, metavar="N", help=words
+    )
 
 
 def registry_path(command: Command) -> Command:

@@ -45,9 +45,8 @@ class Additions(Database):
 
     def add_batch(self, measurements: Sequence[Measurement], records: Iterable[Record]) -> None:
         """Add what a batch of trials left behind."""
-        measured = [
-            schema.MEASUREMENTS.row(one) for one in measurements
-        ]  # before the file is locked
+        # Packed before the file is locked.
+        measured = [schema.MEASUREMENTS.row(one) for one in measurements]
         recorded = [schema.RECORDS.row(one) for one in records]
         with self.writing() as run:
             run.executemany(schema.MEASUREMENTS.insert, measured)

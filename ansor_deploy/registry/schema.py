@@ -121,8 +121,8 @@ class Table:
 
     Columns `workload` and `target` may be the two parts of a noun's `key`. derived: columns that
     follow from the rest of the noun, by which a flipped bit is noticed that SQLite cannot notice.
-    entry: what a bundle calls it. rowids: whether SQLite numbers its rows. forms: what the fields of such an entry must be. insert: the
-    statement that adds a row of `row`.
+    entry: what a bundle calls it. rowids: whether SQLite numbers its rows.
+    forms: what the fields of such an entry must be. insert: the statement that adds a row of `row`.
     """
 
     def __init__(
