@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -26,7 +26,6 @@ from ..target import Target
 from .firewall import (
     check_contest,
     check_record,
-    check_search,
     check_target,
     check_workload,
     target_fields,
@@ -93,13 +92,13 @@ class Bundle:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Something that was not let in. place: "line 7". reason: safe to print."""
+    """Something that was not let in. where: "line 7". reason: safe to print."""
 
-    place: str
+    where: str
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.reason}"
+        return f"{self.where}: {self.reason}"
 
 
 def closed(bundle: Bundle) -> Bundle:
@@ -107,12 +106,10 @@ def closed(bundle: Bundle) -> Bundle:
     keys = [record.key for record in bundle.records.values()]
     keys += [search.key for search in bundle.searches]
     wanted, on = {key.workload for key in keys}, {key.target for key in keys}
-    return Bundle(
-        {name: target for name, target in bundle.targets.items() if name in on},
-        {name: workload for name, workload in bundle.workloads.items() if name in wanted},
-        bundle.records,
-        bundle.searches,
-        bundle.contests,
+    return replace(
+        bundle,
+        targets={name: target for name, target in bundle.targets.items() if name in on},
+        workloads={name: one for name, one in bundle.workloads.items() if name in wanted},
     )
 
 
@@ -155,7 +152,7 @@ def refused(name: str, refusals: list[Refusal]) -> BundleRefused:
 
 
 def numbered(content: bytes, name: str) -> list[tuple[str, str]]:
-    """The lines after the header, each with its place; BundleRefused if it is no bundle at all."""
+    """The lines after the header, and where each stands; BundleRefused if it is no bundle."""
     reason = ""
     lines = content.decode("ascii", errors="replace").split("\n")
     if len(content) > MOST_BYTES:
@@ -174,17 +171,17 @@ def numbered(content: bytes, name: str) -> list[tuple[str, str]]:
 
 
 def read_lines(lines: Iterable[tuple[str, str]]) -> tuple[Bundle, list[Refusal]]:
-    """What of the lines may come in, and what may not. Each is (place, text)."""
+    """What of the lines may come in, and what may not. Each is (where, text)."""
     reading = _Reading()
     sorted_out: dict[str, list[tuple[str, Any]]] = {kind: [] for kind in _ORDER}
-    for place, text in lines:
-        entry = reading.attempt(place, _entry, text)
+    for where, text in lines:
+        entry = reading.attempt(where, _entry, text)
         if entry is not None:
             kind, data = entry
-            sorted_out[kind].append((place, data))
+            sorted_out[kind].append((where, data))
     for kind, check in _ORDER.items():
-        for place, data in sorted_out[kind]:
-            reading.attempt(place, check, reading, data)
+        for where, data in sorted_out[kind]:
+            reading.attempt(where, check, reading, data)
     found = Bundle(
         reading.targets,
         reading.workloads,
@@ -217,12 +214,12 @@ class _Reading:
         self.claimed: set[str] = set()  # ids of records, let in or not
         self.refusals: list[Refusal] = []
 
-    def attempt(self, place: str, check: Callable[..., Any], *given: Any) -> Any:
+    def attempt(self, where: str, check: Callable[..., Any], *given: Any) -> Any:
         """What the check gives; None, and a refusal, where it refuses."""
         try:
             return check(*given)
         except Refused as error:
-            self.refusals.append(Refusal(place, str(error)))
+            self.refusals.append(Refusal(where, str(error)))
             return None
 
     def target(self, data: Any) -> None:
@@ -242,7 +239,7 @@ class _Reading:
 
     def search(self, data: Any) -> None:
         self._of(data)
-        self.searches.add(check_search(data))
+        self.searches.add(SEARCHES.admitted(data))
 
     def contest(self, data: Any) -> None:
         contest = check_contest(data)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import random
+import runpy
 import sqlite3
-import sys
 import time
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -181,11 +180,4 @@ def _migrate(connection: sqlite3.Connection) -> None:
 
 
 def _load_migrations() -> Any:
-    path = shipped("registry") / "migrations.py"
-    spec = importlib.util.spec_from_file_location("ansor_deploy_migrations", path)
-    if spec is None or spec.loader is None:
-        raise RegistryError(f"the schema {path} cannot be loaded", "Install the tool again.")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module.migrations
+    return runpy.run_path(str(shipped("registry") / "migrations.py"))["migrations"]

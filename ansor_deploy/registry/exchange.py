@@ -1,6 +1,6 @@
 """Registries give each other what they know: through a file, a folder or any fsspec URL.
 
-A place that is pushed to holds bundles that never change, each named after the SHA-256 of its
+A folder that is pushed to holds bundles that never change, each named after the SHA-256 of its
 bytes. To pull is to take in all of them. A registry is a set of records, so neither order nor
 repetition matters, and nobody has to serve anything.
 """
@@ -16,7 +16,7 @@ from ..errors import RegistryError, UsageError
 from ..system.atomic_file import write_whole
 from .bundle import MOST_BYTES, Bundle, BundleRefused, Refusal, digest, read_bundle, refused
 from .signing import Signer, check_signature, signed_by
-from .storage import SIGNATURE, Place, name_of
+from .storage import SIGNATURE, BundleStore, name_of
 from .transfer import Taken, contents, take_in
 
 Trusted = frozenset[bytes]
@@ -39,7 +39,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Pulled:
-    """What came from a place. torn: bundles whose upload did not end. refused: what was hostile."""
+    """What was pulled. torn: bundles that were not uploaded whole. refused: what was hostile."""
 
     taken: Taken
     bundles: int
@@ -84,35 +84,35 @@ def merge_file(registry: Path, other: Path) -> Taken:
 
 
 def push(registry: Path, url: str, signer: Signer | None = None) -> Given:
-    """Add a bundle of what a place does not have yet.
+    """Add a bundle of what the folder at a URL does not have yet.
 
     What others signed there counts as missing for one who signs.
     """
     bundle, left_out = contents(registry)
-    place = Place(url)
-    new = bundle.without(_known(place, signer) if place.exists() else ())
+    store = BundleStore(url)
+    new = bundle.without(_known(store, signer) if store.exists() else ())
     if not new.records and not new.searches:
         return Given("", 0, left_out)
     content = new.to_bytes()
     name = name_of(content)
     if signer is not None:  # first, so that the bundle is never there without it
-        place.write(name + SIGNATURE, signer.sign(content).encode())
-    place.write(name, content)
+        store.write(name + SIGNATURE, signer.sign(content).encode())
+    store.write(name, content)
     return Given(name, len(new.records), left_out)
 
 
 def pull(registry: Path, url: str, trusted: Trusted | None = None) -> Pulled:
-    """Take in every whole bundle of a place; a hostile one is left there, with the reasons."""
-    place = Place(url)
+    """Take in every whole bundle at a URL; a hostile one is left there, with the reasons."""
+    store = BundleStore(url)
     taken, count, torn, refusals = Taken(0, 0), 0, [], []
-    for name in place.names():
-        content = place.bundle(name)
+    for name in store.names():
+        content = store.bundle(name)
         if content is None:
             torn.append(name)
             continue
         try:
             if trusted is not None:
-                check_signature(name, content, place.signature(name), trusted)
+                check_signature(name, content, store.signature(name), trusted)
             taken += take_in(registry, read_bundle(content, name))
             count += 1
         except BundleRefused as error:
@@ -120,13 +120,13 @@ def pull(registry: Path, url: str, trusted: Trusted | None = None) -> Pulled:
     return Pulled(taken, count, torn, refusals)
 
 
-def _known(place: Place, signer: Signer | None) -> Iterator[Bundle]:
+def _known(store: BundleStore, signer: Signer | None) -> Iterator[Bundle]:
     """The bundles that others can pull, and would trust as they trust the signer."""
-    for name in place.names():
-        content = place.bundle(name)
+    for name in store.names():
+        content = store.bundle(name)
         if content is None:
             continue
-        if signer and not signed_by(content, place.signature(name), signer.public):
+        if signer and not signed_by(content, store.signature(name), signer.public):
             continue
         try:
             yield read_bundle(content, name)

@@ -17,8 +17,8 @@ from ..system.digest import canonical_json, sha256
 from ..target import GpuLimits, Target, complaints
 from .forms import check_program
 from .instructions import check_trace
-from .record import Contest, Record, SearchEnd, Workload
-from .schema import BEATEN, RECORDS, SEARCHES, WORKLOADS
+from .record import Contest, Record, Workload
+from .schema import BEATEN, RECORDS, WORKLOADS
 from .untrusted import exactly, quoted, refuse
 
 MOST_FLOPS = 1e16  # a second: more than any one device
@@ -78,12 +78,6 @@ def check_record(claimed: Any, data: Any, kind: str, flops: float = 0.0) -> Reco
     refuse(flops > MOST_FLOPS * record.latency, f"record: no device does this in {fastest} s")
     refuse(record.id != claimed, f"record: id {quoted(claimed)} is not its content's digest")
     return record
-
-
-def check_search(data: Any) -> SearchEnd:
-    """The end of a search that others sent, its rules unknown; Refused if it is none."""
-    end: SearchEnd = SEARCHES.admitted(data)
-    return end
 
 
 def check_contest(data: Any) -> Contest:

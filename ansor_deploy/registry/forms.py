@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .untrusted import is_int, is_number, quoted, refuse
+from .untrusted import exactly, is_int, is_number, quoted, refuse
 
 MOST_TEXT = 262_144  # characters of a workload's program
 MOST_REPEATS = 10_000  # times of one record
@@ -37,18 +37,15 @@ class Form:
 Forms = Mapping[str, "Form | Forms"]
 
 
-def check(data: Any, forms: Forms, name: str) -> None:
+def check(data: Any, forms: Forms) -> None:
     """Refused unless the data is an object of just these fields, each of its form."""
-    fits = isinstance(data, dict)
-    refuse(not fits, f"{name} {quoted(data)} stands where an object belongs")
-    other = set(data) != set(forms)
-    refuse(other, f"{name}: fields {quoted(sorted(data))} are not {', '.join(forms)}")
+    exactly(data, *forms)
     for part, form in forms.items():
         if isinstance(form, Form):
             wrong = form.wrong.format(name=part, value=quoted(data[part]))
             refuse(not form.fits(data[part]), wrong)
         else:
-            check(data[part], form, part)
+            check(data[part], form)
 
 
 def _text(pattern: str) -> Form:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,15 +20,14 @@ from typing import TYPE_CHECKING
 from ..errors import AnsorError, RegistryError
 from ..project import Project, cache_folder
 from ..system.digest import canonical_json, file_sha256, sha256
-from .connect import SCHEMA_VERSION, connect, transaction
-from .faults import DamagedError, explained
+from .connect import SCHEMA_VERSION
+from .database import Database
+from .faults import DamagedError
 from .keys import TaskKey
 from .stale import FEW
 from .store import Registry
 
 if TYPE_CHECKING:
-    from sqlite3 import Connection
-
     from .exchange import Trusted
     from .record import Record, SearchEnd
 
@@ -144,48 +142,37 @@ def _index(layer: Layer, warn: Warn) -> Path:
 
 def _bundles(source: Path) -> dict[str, Path]:
     """The bundles of a layer by what their digest is, or is said to be."""
-    if source.is_dir():
-        from .storage import NAME
+    from .storage import MOST_BYTES, NAME
 
+    def readable(path: Path) -> bool:  # a file, and not one without end
+        return path.is_file() and path.stat().st_size <= MOST_BYTES
+
+    if source.is_dir():
         paths = sorted(path for path in source.iterdir() if NAME.fullmatch(path.name))
-        return {path.stem: path for path in paths if _readable(path)}
-    if not _readable(source):
+        return {path.stem: path for path in paths if readable(path)}
+    if not readable(source):
         raise RegistryError("there is no bundle, and no folder of bundles", "Check the path.")
     return {file_sha256(source): source}
 
 
-def _readable(path: Path) -> bool:
-    """Whether it is a file, and not one without end."""
-    from .bundle import MOST_BYTES
-
-    return path.is_file() and path.stat().st_size <= MOST_BYTES
-
-
-def _update(index: Path, bundles: dict[str, Path], trusted: Trusted | None, warn: Warn) -> None:
+def _update(path: Path, bundles: dict[str, Path], trusted: Trusted | None, warn: Warn) -> None:
     """Take into the index what it has not; anew if some of what it has was withdrawn."""
-    with closing(connect(index, write=True)) as connection:
-        taken = _taken(connection, index)
+    with Database.open(path) as index:
+        index.rows(_TAKEN)
+        taken = {row["digest"] for row in index.rows("SELECT digest FROM taken")}
         if not taken <= bundles.keys():
             taken.clear()
-            with explained(index), transaction(connection):
+            with index.writing() as run:
                 for table in _FORGOTTEN:
-                    connection.execute(f"DELETE FROM {table}")  # noqa: S608 - names of ours
+                    run.execute(f"DELETE FROM {table}")  # noqa: S608 - names of ours
         for digest in [name for name in bundles if name not in taken]:
-            if _take(index, digest, bundles[digest], trusted, warn):
-                with explained(index):
-                    connection.execute(_NOTE, (digest,))
-
-
-def _taken(connection: Connection, index: Path) -> set[str]:
-    with explained(index):
-        connection.execute(_TAKEN)
-        return {row[0] for row in connection.execute("SELECT digest FROM taken")}
+            if _take(path, digest, bundles[digest], trusted, warn):
+                index.write(_NOTE, [(digest,)])
 
 
 def _take(index: Path, digest: str, path: Path, trusted: Trusted | None, warn: Warn) -> bool:
     """Whether a bundle is in the index now: not if it is refused, or not yet there as a whole."""
-    from .bundle import BundleRefused
-    from .exchange import import_file
+    from .exchange import BundleRefused, import_file
 
     if file_sha256(path) != digest:
         return False
@@ -208,9 +195,9 @@ def _mirrored(layer: Layer, folder: Path, warn: Warn) -> Path:
     if asked.exists() and time.time() - asked.stat().st_mtime < FRESH_SECONDS:
         return folder
     payload = {"url": layer.where, "folder": str(folder), "signed": layer.trust is not None}
-    worker = Worker(preload=f"{__package__}.mirror")
+    worker = Worker(preload=f"{__package__}.storage")
     try:
-        worker.call(f"{__package__}.mirror:fetch", payload, PATIENCE)
+        worker.call(f"{__package__}.storage:mirror", payload, PATIENCE)
         asked.touch()
     except WorkerFailure as failure:
         reason = failure.message.removeprefix(f"{RegistryError.__name__}: ")

@@ -118,19 +118,8 @@ class Record:
         return sha256(canonical_json(self.to_json()))
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that `from_json` turns back into an equal record."""
+        """Its fields, as JSON has them: what its id is the digest of."""
         return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Record:
-        """The record of a `to_json` object; KeyError or TypeError if it is not one."""
-        return cls(
-            key=TaskKey(**data["key"]),
-            trace=data["trace"],
-            seconds=tuple(data["seconds"]),
-            proof=data["proof"],
-            provenance=Provenance(**data["provenance"]),
-        )
 
     def __repr__(self) -> str:
         return f"Record({self.id[:12]} {self.key} {self.latency * 1e3:.4g} ms)"

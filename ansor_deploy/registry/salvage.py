@@ -6,13 +6,12 @@ import fcntl
 import mmap
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import RegistryError
-from .connect import connect, transaction
 from .database import Database
 from .faults import damaged, explained, in_use
 from .pages import Pages, page_size
@@ -85,18 +84,17 @@ def _readable(path: Path) -> tuple[dict[str, int | None], list[Row]]:
 def _copy(pages: Pages, fresh: Path, contests: list[Row]) -> Counter[str]:
     """Write the whole rows to a new registry, and count them by table."""
     kept: Counter[str] = Counter()
-    with closing(connect(fresh, write=True)) as connection:
-        connection.execute("PRAGMA foreign_keys = OFF")
-        with transaction(connection):
+    with Database.open(fresh) as database:
+        database.rows("PRAGMA foreign_keys = OFF")
+        with database.writing() as run:
             for row in pages.rows():
                 looks = ((table, table.whole(row.number, row.values)) for table in _KNOWN_BY_LOOKS)
-                for table, values in looks:
-                    if values:
-                        kept[table.name] += _add(connection, table.name, values)
-                        break
+                name, values = next(((t.name, found) for t, found in looks if found), ("", ()))
+                if values:
+                    kept[name] += _add(run, name, values)
             for contest in contests:
-                kept["beaten"] += _add(connection, "beaten", contest)
-            kept["beaten"] -= connection.execute(_ORPHANS).rowcount
+                kept["beaten"] += _add(run, "beaten", contest)
+            kept["beaten"] -= run.execute(_ORPHANS).rowcount
     return kept
 
 

@@ -175,7 +175,7 @@ class Table:
 
     def admitted(self, data: Any) -> Any:
         """The noun of what others sent; Refused if a field is not of its form."""
-        forms.check(data, self.forms, self.entry)
+        forms.check(data, self.forms)
         values = {**data, **data["key"]} if self._keyed else data
         return self._made(
             {c.name: c.kind.make(values[c.name]) if c.form else c.default for c in self._parts}

@@ -1,12 +1,15 @@
-"""A place that registries push to and pull from: a folder of bundles, at any fsspec URL."""
+"""What registries push to and pull from: folders of bundles, at any fsspec URL."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 from ..errors import RegistryError
+from ..system.atomic_file import write_whole
 from .bundle import MOST_BYTES, digest
 from .untrusted import printable
 
@@ -14,7 +17,7 @@ SIGNATURE = ".sig"
 NAME = re.compile(r"[0-9a-f]{64}\.jsonl")
 
 
-class Place:
+class BundleStore:
     """A folder at a URL. Every method raises RegistryError if it cannot be reached."""
 
     def __init__(self, url: str) -> None:
@@ -81,9 +84,35 @@ class Place:
             raise RegistryError(f"{self.url} cannot be used: {what}", hint) from error
 
     def __repr__(self) -> str:
-        return f"Place({self.url})"
+        return f"BundleStore({self.url})"
 
 
 def name_of(content: bytes) -> str:
     """What a bundle is called where it is pushed to."""
     return f"{digest(content)}.jsonl"
+
+
+def mirror(payload: dict[str, Any]) -> None:
+    """Make a folder's bundles those at a URL; what is whole there stays, if this is ended.
+
+    Runs in a process of its own, which `layers` can end.
+
+    payload: "url", "folder", and "signed", whether signatures that came later are looked for.
+    RegistryError if the URL cannot be reached.
+    """
+    store, folder = BundleStore(payload["url"]), Path(payload["folder"])
+    folder.mkdir(parents=True, exist_ok=True)
+    names = store.names()
+    for name in names:
+        here, signed = folder / name, folder / (name + SIGNATURE)
+        if here.exists() and (signed.exists() or not payload["signed"]):
+            continue
+        signature = store.signature(name)
+        if signature is not None:  # first, so that the bundle is never there without it
+            write_whole(signed, signature)
+        if not here.exists() and (content := store.bundle(name)) is not None:
+            write_whole(here, content)
+    wanted = {*names, *(name + SIGNATURE for name in names)}
+    for path in folder.iterdir():
+        if path.name not in wanted:  # withdrawn, or of a fetch that was ended
+            path.unlink()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +16,9 @@ from .firewall import target_fields
 from .schema import BEATEN, RECORDS, SEARCHES, TARGETS, UNREADABLE, WORKLOADS, Table
 from .store import Registry
 
+_SENT = (TARGETS, WORKLOADS, RECORDS, SEARCHES, BEATEN)
 # Workloads that only a plan has asked for stay at home.
-_SENT = {
-    TARGETS: "SELECT * FROM targets",
-    WORKLOADS: """
-        SELECT * FROM workloads
-        WHERE key IN (SELECT workload FROM records UNION SELECT workload FROM searches)
-    """,
-    RECORDS: "SELECT * FROM records",
-    SEARCHES: "SELECT * FROM searches",
-    BEATEN: "SELECT * FROM beaten",
-}
+_USED = "WHERE key IN (SELECT workload FROM records UNION SELECT workload FROM searches)"
 
 # What others say of a target or a search never replaces what this machine knows. A bundle does not
 # say under which rules a search has ended: those by which its newest record was found.
@@ -59,11 +52,7 @@ class Taken:
     contests: int = 0
 
     def __add__(self, other: Taken) -> Taken:
-        return Taken(
-            self.records + other.records,
-            self.known + other.known,
-            self.contests + other.contests,
-        )
+        return Taken(*map(add, astuple(self), astuple(other)))
 
 
 def contents(path: Path) -> tuple[Bundle, list[Refusal]]:
@@ -107,14 +96,15 @@ def _check_tables(registry: Registry) -> None:
 
 
 def _lines(registry: Registry) -> Iterator[tuple[str, str]]:
-    """Every entry as (place, line of a bundle); unchecked."""
-    for table, query in _SENT.items():
-        for row in registry.rows(query):
-            place = f"{table.entry} {ascii(str(next(iter(row.values())))[:12])[1:-1]}"
+    """Every entry as (which, line of a bundle); unchecked."""
+    for table in _SENT:
+        where = _USED if table is WORKLOADS else ""
+        for row in registry.rows(f"SELECT * FROM {table.name} {where}"):  # noqa: S608
+            name = f"{table.entry} {ascii(str(next(iter(row.values())))[:12])[1:-1]}"
             try:
-                yield place, _line(table, row)
+                yield name, _line(table, row)
             except UNREADABLE:
-                yield place, ""  # no JSON, so refused like any other line that is not
+                yield name, ""  # no JSON, so refused like any other line that is not
 
 
 def _line(table: Table, row: dict[str, Any]) -> str:

@@ -1,17 +1,16 @@
-"""A lock holds the records of a build, changes only with them, and is read with doubt."""
+"""A lock holds the records of a build, changes only with them, and is not trusted."""
 
 import dataclasses
 import json
 import os
 
 import pytest
-from helpers.foreign import TVM, parts, record
+from helpers.foreign import TVM, identified, parts, record
 from helpers.registry_samples import TARGET
 
 from ansor_deploy.errors import RegistryError
 from ansor_deploy.registry.keys import TaskKey
 from ansor_deploy.registry.lock import Lock, read_lock, write_lock
-from ansor_deploy.registry.record import Record
 from ansor_deploy.system.digest import canonical_json
 
 RECORDS = [record(size) for size in (1, 2, 3)]
@@ -86,8 +85,7 @@ def hostile(change):
         lines = text.splitlines()
         entry = json.loads(lines[1])
         change(entry)
-        found = Record.from_json(entry["record"])
-        lines[1] = canonical_json({"id": found.id, "record": entry["record"]})
+        lines[1] = identified(entry["record"])
         return "\n".join([*lines, ""])
 
     return spoil
