@@ -1,6 +1,6 @@
 """What comes from outside must pass here before anything else looks at it.
 
-A tuning record is code: its trace tells TVM what to build. So every target, workload and record
+A tuning record is code: its trace is a program for TVM. So every target, workload and record
 of a bundle, another registry or a lock file is held to what this tool writes itself: fields,
 types, bounds, and for traces a list of allowed instructions (`instructions.py`). Everything is
 plain Python on JSON. What passes may still be a bad schedule or a lie about its speed; it cannot

@@ -11,7 +11,7 @@ from .record import Build
 from .schema import BUILDS, WORKLOADS
 
 # What tasks have cost: `here` are the trials of this registry, `trials` also those that searches
-# elsewhere have told of, `models` how many ask for it.
+# elsewhere have made, `models` how many ask for it.
 _SPENT = """
     WITH spent AS (
         SELECT *, max(here, (

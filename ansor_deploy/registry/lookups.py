@@ -53,7 +53,7 @@ _RELATIVES = """
     )
     ORDER BY w.key
 """
-# With more than one measurement: two can be told apart.
+# With more than one measurement: two can be compared.
 _ALIKE = """
     SELECT w.* FROM workloads AS w
     WHERE w.op = :op AND w.key <> :key AND (

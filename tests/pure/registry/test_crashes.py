@@ -79,7 +79,7 @@ def test_a_killed_migration_leaves_the_old_or_the_new_schema(tmp_path, kills):
 
 @pytest.fixture(scope="session")
 def failing_disk(tmp_path_factory):
-    """A library to preload, whose writes and syncs fail as they are told to."""
+    """A library to preload, whose writes and syncs fail when they are asked to."""
     library = tmp_path_factory.mktemp("disk") / "failing_disk.so"
     source = TESTS / "assets" / "failing_disk.c"
     compiler = os.environ.get("CC", "cc")
@@ -96,7 +96,7 @@ def test_whichever_write_fails_the_file_is_old_or_new(tmp_path, failing_disk, sc
     assert ran.returncode == 0, ran.stderr
     found = json.loads(ran.stdout)
     assert found["calls"] >= 40
-    # Two errors, for one call and for all that follow: each was told to the user.
+    # Two errors, for one call and for all that follow: the user saw each.
     assert found["failed"] == 4 * len(range(1, found["calls"] + 1, stride))
 
 

@@ -60,15 +60,17 @@ def test_every_table_and_column_is_described(path, described):
         names = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
         tables = {row[0] for row in raw.execute(names)} - {"sqlite_sequence"}
         assert set(described["tables"]) == tables
-        for name, told in described["tables"].items():
+        for name, description in described["tables"].items():
             columns = raw.execute("SELECT name, type FROM pragma_table_info(?)", (name,))
             types = dict(columns.fetchall())
-            if told.get("hidden"):
+            if description.get("hidden"):
                 continue
             assert "BLOB" not in types.values(), name
-            assert set(told["columns"]) == set(types), name
-            used = {*told.get("sortable_columns", []), *told.get("facets", [])}
-            used |= {told[word] for word in ("sort_desc", "label_column") if word in told}
+            assert set(description["columns"]) == set(types), name
+            used = {*description.get("sortable_columns", []), *description.get("facets", [])}
+            used |= {
+                description[word] for word in ("sort_desc", "label_column") if word in description
+            }
             assert used <= set(types), name
 
 

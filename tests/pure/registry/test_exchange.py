@@ -123,8 +123,8 @@ def test_what_is_known_here_is_not_renamed(tmp_path):
 
 def test_a_model_knows_better_what_a_workload_is_than_others(tmp_path):
     mine, other = tmp_path / "mine.db", registry(tmp_path / "other.db", 64)
-    (told,) = bundle(64).workloads.values()
-    own = dataclasses.replace(told, name="add_relu", op="add", family="f" * 64, flops=1.0)
+    (foreign,) = bundle(64).workloads.values()
+    own = dataclasses.replace(foreign, name="add_relu", op="add", family="f" * 64, flops=1.0)
     merge_file(mine, other)
     for _ in range(2):
         with Registry.open(mine) as store:
@@ -332,8 +332,8 @@ def test_the_commands(tmp_path, key):
         "contests": 0,
     }
     assert answer(tmp_path, "registry", "push", "place", *mine)["records"] == 2
-    told = program(tmp_path, "registry", "push", "place", *mine)
-    assert told.stdout == "place has every record already\n"
+    ran = program(tmp_path, "registry", "push", "place", *mine)
+    assert ran.stdout == "place has every record already\n"
     assert answer(tmp_path, "registry", "pull", "place", "--registry", "new.db") == {
         "new": 2,
         "known": 0,
@@ -341,8 +341,8 @@ def test_the_commands(tmp_path, key):
         "bundles": 1,
         "torn": [],
     }
-    told = program(tmp_path, "registry", "import", "out.jsonl", *theirs)
-    assert told.stdout == "0 new records, 2 known already\n"
+    ran = program(tmp_path, "registry", "import", "out.jsonl", *theirs)
+    assert ran.stdout == "0 new records, 2 known already\n"
 
 
 def test_the_commands_refuse(tmp_path, key):

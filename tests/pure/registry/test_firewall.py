@@ -1,4 +1,4 @@
-"""What is not a record that this tool writes stays outside, and is told why."""
+"""What is not a record that this tool writes stays outside, and the reason is given."""
 
 import copy
 import json

@@ -54,9 +54,9 @@ KEY = KEYS[0]
 
 def warnings_of(store, *layers, keys=KEYS):
     """What a build is warned of when it asks the layers for the keys."""
-    told = []
-    bring_in(indexes(layers, told.append), keys, store, told.append)
-    return told
+    warned = []
+    bring_in(indexes(layers, warned.append), keys, store, warned.append)
+    return warned
 
 
 def ids(store, key=KEY):
@@ -171,9 +171,9 @@ def test_what_is_hostile_is_named_and_the_rest_is_used(mine, team):
     data = content(lines(one))
     (team / name_of(data)).write_bytes(data)
     for _ in range(2):
-        (told,) = warnings_of(mine, Layer(str(team)))
-        assert name_of(data) in told
-        assert "Evil" in told
+        (warned,) = warnings_of(mine, Layer(str(team)))
+        assert name_of(data) in warned
+        assert "Evil" in warned
     assert ids(mine) == {record(64).id}
 
 
@@ -188,9 +188,9 @@ def test_damage_is_named_and_the_other_layers_are_used(mine, team, tmp_path):
     (tmp_path / "bad.jsonl").write_bytes(b"\x00\xff" * 1000)
     os.mkfifo(tmp_path / "pipe")
     bad = [str(tmp_path / name) for name in ("bad.jsonl", "pipe", "not-there")]
-    told = warnings_of(mine, *map(Layer, bad), Layer(str(team)))
-    assert len(told) == 3
-    assert all(name in one for name, one in zip(bad, told, strict=True))
+    warned = warnings_of(mine, *map(Layer, bad), Layer(str(team)))
+    assert len(warned) == 3
+    assert all(name in one for name, one in zip(bad, warned, strict=True))
     assert ids(mine) == {record(64).id}
 
 
@@ -213,8 +213,8 @@ def test_an_index_whose_rows_are_damaged_costs_one_warning(mine, team, cache):
     with closing(sqlite3.connect(index)) as raw, raw:
         raw.execute("DROP TRIGGER records_are_immutable")
         raw.execute("UPDATE records SET seconds = '[1.0]'")
-    (told,) = warnings_of(mine, Layer(str(team)))
-    assert "damaged" in told
+    (warned,) = warnings_of(mine, Layer(str(team)))
+    assert "damaged" in warned
     assert ids(mine) == set()
     assert warnings_of(mine, Layer(str(team))) == []
     assert ids(mine) == {record(64).id}
@@ -232,8 +232,8 @@ def key(tmp_path):
 def test_only_what_is_signed_is_used_where_that_is_demanded(mine, team, key, tmp_path):
     signed = Layer(str(team), key.with_suffix(".pub"))
     warnings_of(mine, Layer(str(team)), keys=[])  # what came in unsigned is not trusted later
-    (told,) = warnings_of(mine, signed)
-    assert "not signed" in told
+    (warned,) = warnings_of(mine, signed)
+    assert "not signed" in warned
     assert ids(mine) == set()
     push(registry(tmp_path / "theirs.db", 64), str(team), load_signer(key))
     assert warnings_of(mine, signed) == []
@@ -243,14 +243,14 @@ def test_only_what_is_signed_is_used_where_that_is_demanded(mine, team, key, tmp
 def test_a_bundle_signed_by_another_is_not_used(mine, team, key, tmp_path):
     make_key(tmp_path / "other")
     push(registry(tmp_path / "theirs.db", 64), str(team), load_signer(tmp_path / "other"))
-    (told,) = warnings_of(mine, Layer(str(team), key.with_suffix(".pub")))
-    assert "refused" in told
+    (warned,) = warnings_of(mine, Layer(str(team), key.with_suffix(".pub")))
+    assert "refused" in warned
     assert ids(mine) == set()
 
 
 def test_without_the_keys_nothing_is_used(mine, team, tmp_path):
-    (told,) = warnings_of(mine, Layer(str(team), tmp_path / "no-keys.pub"))
-    assert "no-keys.pub" in told
+    (warned,) = warnings_of(mine, Layer(str(team), tmp_path / "no-keys.pub"))
+    assert "no-keys.pub" in warned
     assert ids(mine) == set()
 
 
@@ -297,8 +297,8 @@ def test_a_url_is_asked_now_and_then(mine, team, server, cache, tmp_path):
 
 def test_signatures_come_along(mine, team, server, key, cache, tmp_path):
     layer = Layer(server, key.with_suffix(".pub"))
-    (told,) = warnings_of(mine, layer)
-    assert "not signed" in told
+    (warned,) = warnings_of(mine, layer)
+    assert "not signed" in warned
     (path,) = team.iterdir()
     signature = load_signer(key).sign(path.read_bytes())
     path.with_name(path.name + ".sig").write_text(signature)
@@ -326,18 +326,18 @@ def silent():
 
 def test_a_url_that_never_answered_is_named(mine, silent, monkeypatch):
     monkeypatch.setattr(layering, "PATIENCE", 2.0)
-    (told,) = warnings_of(mine, Layer(silent))
-    assert silent in told
-    assert "2 s" in told
+    (warned,) = warnings_of(mine, Layer(silent))
+    assert silent in warned
+    assert "2 s" in warned
 
 
 def test_without_its_url_a_layer_is_as_it_was(mine, team, cache, server, tmp_path):
     warnings_of(mine, Layer(server), keys=[])
     long_ago(cache)
-    shutil.rmtree(team)  # the server has nothing to tell any more
-    (told,) = warnings_of(mine, Layer(server))
-    assert server in told
-    assert "as it was" in told
+    shutil.rmtree(team)  # the server has nothing to answer with any more
+    (warned,) = warnings_of(mine, Layer(server))
+    assert server in warned
+    assert "as it was" in warned
     assert ids(mine) == {record(64).id}
 
 

@@ -49,7 +49,7 @@ def ask(path, *words):
     return answer(path.parent, "registry", *words, "--registry", path)
 
 
-def told(path, *words):
+def printed(path, *words):
     result = program(path.parent, "registry", *words, "--registry", path)
     assert result.returncode == 0, result.stderr
     return result.stdout
@@ -119,7 +119,7 @@ def test_a_limit_keeps_the_best_records_and_the_newest_measurements(path):
 def test_a_record_leads_to_its_task(path):
     found = ask(path, "show", FAST.id[:10].upper())
     assert (found["record"], found["workload"]["key"]) == (FAST.id, key(0).workload)
-    said = told(path, "show", FAST.id[:10])
+    said = printed(path, "show", FAST.id[:10])
     assert f"beaten by {STEADY.id[:12]}, asked for" in said
 
 
@@ -130,7 +130,7 @@ def test_a_target_that_is_not_meant_is_left_out(path):
 
 
 def test_a_history_as_tables(path):
-    lines = told(path, "show", key(0).workload[:8]).splitlines()
+    lines = printed(path, "show", key(0).workload[:8]).splitlines()
     assert lines[0] == f"conv2d conv2d_0 {key(0).workload[:12]}"
     assert lines[1] == "1x3x224x224 64x3x7x7 (float32)"
     assert "x4 in resnet.onnx on board" in lines
@@ -138,7 +138,7 @@ def test_a_history_as_tables(path):
     assert any("crash: it was a crash" in line for line in lines)
     assert any(line.endswith("limit") for line in lines)
     assert max(map(len, lines)) <= 100
-    assert "comparisons" not in told(path, "show", key(1).workload[:8])
+    assert "comparisons" not in printed(path, "show", key(1).workload[:8])
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_the_best_records_of_a_model(path):
 
 
 def test_coverage_as_a_table(path):
-    lines = told(path, "best", "resnet", "--target", "board").splitlines()
+    lines = printed(path, "best", "resnet", "--target", "board").splitlines()
     assert lines[1].split()[:6] == ["conv2d_1", "conv2d", "x1", "86.7%", "~52.1", "ms"]
     assert lines[2].split()[-2:] == [STEADY.id[:12], "2026-02-01"]
     summary = "resnet.onnx on board: 1 of 2 tasks have a record, with 13.3% of the time; about 60.1"
@@ -233,7 +233,7 @@ def test_what_the_registry_saved(path):
     assert (resnet["layers"], resnet["tasks"], resnet["shared"], resnet["covered"]) == (5, 2, 1, 1)
     assert [row["trials_saved"] for row in (mobilenet, resnet)] == [1.5, 1.5]
     assert [row["seconds_saved"] for row in (mobilenet, resnet)] == [3.0, 3.0]
-    assert "3 trials saved, about 6.0 s: models share what" in told(path, "stats")
+    assert "3 trials saved, about 6.0 s: models share what" in printed(path, "stats")
 
 
 def test_what_was_measured_elsewhere_is_saved(path):

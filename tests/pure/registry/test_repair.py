@@ -102,7 +102,7 @@ def test_a_lost_beginning_costs_what_was_on_it(path, original, count):
     whole = path.read_bytes()
     path.write_bytes(bytes(count) + whole[count:])
     saved = salvage(path)
-    expected = {**rows(original), "beaten": set()}  # which SQLite alone can tell
+    expected = {**rows(original), "beaten": set()}  # which SQLite alone knows
     assert rows(path) == expected
     assert saved.lost["records"] is None
     with Registry.open(path) as registry:
