@@ -60,14 +60,14 @@ def test_every_table_and_column_is_described(path, described):
         names = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
         tables = {row[0] for row in raw.execute(names)} - {"sqlite_sequence"}
         assert set(described["tables"]) == tables
-        for name, description in described["tables"].items():
+        for name, said in described["tables"].items():
             columns = raw.execute("SELECT name, type FROM pragma_table_info(?)", (name,))
             types = dict(columns.fetchall())
-            if description.get("hidden"):
+            if said.get("hidden"):
                 continue
             assert "BLOB" not in types.values(), name
-            assert set(description["columns"]) == set(types), name
-            used = {*description.get("sortable_columns", []), *description.get("facets", [])}
+            assert set(said["columns"]) == set(types), name
+            used = {*said.get("sortable_columns", []), *said.get("facets", [])}
             used |= {
                 description[word] for word in ("sort_desc", "label_column") if word in description
             }
