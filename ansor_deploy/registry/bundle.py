@@ -173,15 +173,11 @@ def numbered(content: bytes, name: str) -> list[tuple[str, str]]:
 def read_lines(lines: Iterable[tuple[str, str]]) -> tuple[Bundle, list[Refusal]]:
     """What of the lines may come in, and what may not. Each is (where, text)."""
     reading = _Reading()
-    sorted_out: dict[str, list[tuple[str, Any]]] = {kind: [] for kind in _ORDER}
-    for where, text in lines:
-        entry = reading.attempt(where, _entry, text)
-        if entry is not None:
-            kind, data = entry
-            sorted_out[kind].append((where, data))
-    for kind, check in _ORDER.items():
-        for where, data in sorted_out[kind]:
-            reading.attempt(where, check, reading, data)
+    entries = [(where, reading.attempt(where, _entry, text)) for where, text in lines]
+    for kind, check in _ORDER.items():  # what others refer to comes before them
+        for where, entry in entries:
+            if entry and entry[0] == kind:
+                reading.attempt(where, check, reading, entry[1])
     found = Bundle(
         reading.targets,
         reading.workloads,
