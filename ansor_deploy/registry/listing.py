@@ -31,14 +31,13 @@ _SPENT = """
     )
 """
 
-_COUNTS = {
-    "workloads": "SELECT count(*) AS n FROM workloads",
-    "records": "SELECT count(*) AS n FROM records",
-    "measurements": "SELECT count(*) AS n FROM measurements",
-    "failures": "SELECT count(*) AS n FROM measurements WHERE error <> ''",
-    "models": "SELECT count(*) AS n FROM models",
-    "builds": "SELECT count(*) AS n FROM builds",
-}
+_COUNTS = """
+    SELECT (SELECT count(*) FROM workloads) AS workloads,
+        (SELECT count(*) FROM records) AS records,
+        (SELECT count(*) FROM measurements) AS measurements,
+        (SELECT count(*) FROM measurements WHERE error <> '') AS failures,
+        (SELECT count(*) FROM models) AS models, (SELECT count(*) FROM builds) AS builds
+"""
 
 # A task that n models share is measured once, here or elsewhere, instead of n times here.
 _GROUPS = {
@@ -178,7 +177,7 @@ class Listing(Database):
         trials_saved: those that models would have made had they not shared tasks and records.
         bytes: size of the file.
         """
-        counts = {name: self.rows(sql)[0]["n"] for name, sql in _COUNTS.items()}
+        (counts,) = self.rows(_COUNTS)
         size = self.path.stat().st_size if self.path.exists() else 0
         groups = {name: self.rows(sql) for name, sql in _GROUPS.items()}
         saved = sum(row["trials_saved"] for row in groups["per_target"])

@@ -72,8 +72,11 @@ def take_in(path: Path, bundle: Bundle) -> Taken:
     """
     with Registry.open(path) as registry:
         before = registry.rows(_COUNT)[0]["n"]
-        # Under its cpu's name, until a build on this machine gives it one.
-        targets = [TARGETS.row(target) for target in bundle.targets.values()]
+        # Under its cpu's name and without figures, until a build on this machine gives it both.
+        targets = [
+            (target.fingerprint, target.name, canonical_json(target_fields(target.to_json())))
+            for target in bundle.targets.values()
+        ]
         registry.write(TARGETS.insert + " ON CONFLICT DO NOTHING", targets)
         registry.add_workloads(bundle.workloads.values())
         registry.add_batch([], bundle.records.values())

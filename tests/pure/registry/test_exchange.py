@@ -119,6 +119,8 @@ def test_what_is_known_here_is_not_renamed(tmp_path):
         assert [row["target"] for row in store.query()] == ["board"]
     with Registry.open(other, write=False) as store:
         assert [row["target"] for row in store.query()] == ["cortex-a53"]
+        (row,) = store.rows("SELECT json FROM targets")
+    assert "peak_gflops" not in row["json"]  # nobody has declared it here
 
 
 def test_a_model_knows_better_what_a_workload_is_than_others(tmp_path):
