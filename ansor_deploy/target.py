@@ -15,6 +15,7 @@ from msgspec import Meta
 
 from .errors import UsageError, did_you_mean
 from .system.digest import canonical_json, sha256
+from .system.host import detect_host
 from .system.toml_file import Count, Flag, Size, TomlFile, must_be, read_toml
 
 if TYPE_CHECKING:
@@ -154,8 +155,6 @@ def _resolve(path: Path, search_path: Sequence[Path]) -> dict[str, Any]:
     for file in reversed(_chain(path, search_path)):
         own = {key: value for key, value in file.data.items() if key != "extends"}
         if own.pop("detected", False):
-            from .system.host import detect_host
-
             values = detect_host()
         if "gpu" in own:
             own["gpu"] = {**(values.get("gpu") or {}), **own["gpu"]}

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import paramiko
+
 from ..errors import UsageError
 from .inventory import Device
 from .known_hosts import host_name
@@ -79,8 +81,6 @@ def _local_user() -> str:
 
 
 def _options(host: str) -> dict[str, Any]:
-    import paramiko
-
     path = ssh_folder() / "config"
     try:
         text = "\n".join(_lines(path, "Host *", 0))
