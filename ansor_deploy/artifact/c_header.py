@@ -85,7 +85,7 @@ def identifier(text: str) -> str:
 
 
 def _tensors(kind: str, declared: Sequence[dict[str, Any]]) -> list[_Tensor]:
-    """With identifiers that differ also as capitals, as their constants are written."""
+    """The tensors, with identifiers that differ as capitals, too, as in their constants."""
     taken: set[str] = set()
     made = []
     for at, one in enumerate(declared):

@@ -1,4 +1,4 @@
-"""What a build read, as a file that make and Ninja understand.
+"""The files that a build read, listed in a file that make and Ninja understand.
 
     out/model.so: model.onnx records.lock targets/board.toml
     model.onnx:

@@ -1,4 +1,4 @@
-"""What an ELF file says it needs, read without loading it."""
+"""The versions that an ELF file asks for, read without loading it."""
 
 from __future__ import annotations
 

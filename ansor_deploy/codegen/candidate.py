@@ -1,4 +1,4 @@
-"""In a build worker: a schedule's trace to a shared library that a runner loads.
+"""A build worker makes a shared library of a schedule's trace, for a runner to load.
 
     main(x, weight, out), weight packed inside
     -->

@@ -134,7 +134,7 @@ def _link_objects(path: Path, objects: Sequence[Path], target: Target) -> None:
 
 
 def _linked_here(path: Path, objects: Sequence[str]) -> bool:
-    """By `ld` alone; False where that does not do, as with a symbol of the compiler's library."""
+    """Link by `ld` alone; False where that fails, as with a symbol of the compiler's library."""
     ld, called = shutil.which("ld"), _mapped()
     if not ld or not called:
         return False
@@ -145,8 +145,8 @@ def _linked_here(path: Path, objects: Sequence[str]) -> bool:
 def _linked_quickly(command: Sequence[str], called: Sequence[str]) -> bool:
     """Against the runtime alone, which nearly every candidate is content with.
 
-    To read the C library takes thrice the time of all the rest. Of what it has in one version
-    only, any process finds the right one.
+    To read the C library takes three times as long as all the rest. A symbol that it has in one
+    version only is found without reading it.
     """
     runtime = [library for library in called if _RUNTIME in library]
     linked = _ld([*command, "--warn-unresolved-symbols", *runtime])

@@ -1,4 +1,4 @@
-"""What a task's function is called with, read from its program."""
+"""The signature of a task's function, read from its program."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..runtime.tensors import INT_VALUES, Signature
 
 
 def signature(mod: Any) -> Signature:
-    """Of the function `main` of a task's canonical module."""
+    """The signature of the function `main` of a task's canonical module."""
     func = mod["main"]
     return Signature(
         shapes=tuple(tuple(int(extent) for extent in p.shape) for p in func.params),

@@ -1,4 +1,4 @@
-"""What turns a folder into a project: a few small files, none of which replaces another."""
+"""The small files that turn a folder into a project; none of them replaces another."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Addition:
 
     @property
     def verb(self) -> str:
-        """What is done with the file."""
+        """How the change is announced: write a file, or add to it."""
         return "add to" if self.path.exists() else "write"
 
     def make(self) -> None:
@@ -40,7 +40,7 @@ class Addition:
 
 
 def additions(folder: Path, target: str, models: Sequence[Path]) -> Iterator[Addition]:
-    """What a folder lacks. target: to build for. models: to be built, by their paths below it."""
+    """What a folder lacks. target: to build for. models: to build, by their paths below it."""
     if Project.find(folder).root is None:
         yield Addition(folder / MARKER, _SETTINGS.format(target=target))
     if not (folder / MAKEFILE).exists():

@@ -85,7 +85,7 @@ class WarmThreads(ThreadPoolExecutor):
 
 
 def build_candidate(payload: dict[str, Any], timeout: float) -> dict[str, Any]:
-    """In an executor's thread, here or on a farm: build in this thread's warm worker.
+    """Build in the warm worker of the executor's thread that calls, here or on a farm.
 
     payload: as of `codegen.build`; without a "path", the library comes back as "library", its
     bytes. The answer of a build that failed is {"error", "message"}.
@@ -108,7 +108,7 @@ class Building:
 
     @property
     def result(self) -> Built | BuildFailure:
-        """What became of it, once it has ended. AnsorError where no worker can start."""
+        """The library or the failure, once it has ended. AnsorError where no worker can start."""
         with self._lock:
             self._result = self._result or self._ended()
             return self._result

@@ -78,7 +78,7 @@ def _bytes_of_bools(array: np.ndarray) -> np.ndarray:
 
 
 def _largest_difference(actual: np.ndarray, expected: np.ndarray) -> float:
-    """Of two flat arrays; not finite where one of the elements is not."""
+    """The largest difference of two flat arrays; not finite where one of the elements is not."""
     worst = 0.0
     for start in range(0, actual.size, _PIECE):
         piece = actual[start : start + _PIECE].astype(np.float64)

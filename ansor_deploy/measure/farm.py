@@ -44,7 +44,7 @@ def open_farm(address: str) -> Iterator[Executor]:
 
 
 def versions() -> dict[str, str]:
-    """Of the packages that must be the same on all machines; asked on each worker."""
+    """Versions of the packages that must be the same on all machines; runs on each worker."""
     return {name: version(name) for name in _PACKAGES}
 
 

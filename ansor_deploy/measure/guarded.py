@@ -37,7 +37,7 @@ class Guarded:
         self.restore()
 
     def restore(self) -> None:
-        """Write the array and the guards anew."""
+        """Write the array and the guards again."""
         self._inside[:] = self._image
         for guard in self._guards:
             guard.fill(_GUARD)

@@ -1,7 +1,7 @@
-"""In the run worker: several libraries of one task in turns, and a reference kernel's time.
+"""The run worker times several libraries of one task in turns, and a reference kernel.
 
-In turns, because a machine's speed changes between one minute and the next: what ran beside
-each other can be compared, what ran one after another need not be comparable.
+A machine's speed changes from one minute to the next: times that were taken in turns can be
+compared, times that were taken one after another need not be comparable.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ KEEP = 3  # libraries of a task's fastest, to be timed in turns at the end of it
 
 
 class Libraries:
-    """What was built of each task by one builder, as long as it is of use."""
+    """The libraries that one builder has built of each task, as long as they are of use."""
 
     def __init__(self, builder: Builder) -> None:
         self._builder, self._lock = builder, threading.Lock()

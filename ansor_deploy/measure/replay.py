@@ -47,7 +47,7 @@ class ReplayMeasurer:
 
     @classmethod
     def of_file(cls, path: Path) -> ReplayMeasurer:
-        """What `save` wrote; UsageError, with the line, where that is not what it holds."""
+        """The measurements that `save` wrote; UsageError, with the line, where there are none."""
         lines = path.read_text(encoding="utf-8").splitlines()
         return cls(_parsed(path, number, line) for number, line in enumerate(lines, start=1))
 

@@ -1,4 +1,4 @@
-"""In the run worker: load a library, check what it computes, and time it. No compiler.
+"""The run worker loads a library, checks what it computes, and times it, without a compiler.
 
 Inputs and the expected outputs stay here for the task at hand. They are files for the worker
 that comes after this one, should a candidate take it down.
@@ -10,7 +10,6 @@ and the memory around it.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from dataclasses import dataclass
@@ -65,7 +64,7 @@ class Bound:
         return native.times(self.library, "compute", self.arguments, number, repeat)
 
     def out_of_bounds(self) -> str:
-        """What was written to beside the outputs, in words; "" if nothing was."""
+        """The fault, where anything but the outputs was written to; else an empty text."""
         if not all(read.unchanged() for read in self.reads):
             return "writes to its inputs or beside them"
         beside = not all(output.guards_unchanged() for output in self.outputs)
@@ -110,7 +109,7 @@ def run(payload: dict[str, Any]) -> dict[str, Any]:
 
 def checked(payload: dict[str, Any]) -> tuple[Bound | None, dict[str, Any]]:
     """The payload's library bound to its tensors, and whether its first run was right."""
-    positive, expected = _expected(payload["expected"], json.dumps(payload["signature"]))
+    positive, expected = _expected(payload["expected"], Signature.from_json(payload["signature"]))
     try:
         library = native.load_module(payload["path"])
     except Exception as error:  # noqa: BLE001 - what the loader raises differs by what is wrong
@@ -123,7 +122,7 @@ def checked(payload: dict[str, Any]) -> tuple[Bound | None, dict[str, Any]]:
 
 def recheck(bound: Bound, payload: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     """The outcome of what was timed: void, if it was not right any more at the end."""
-    _, expected = _expected(payload["expected"], json.dumps(payload["signature"]))
+    _, expected = _expected(payload["expected"], Signature.from_json(payload["signature"]))
     fault, errors = _check(bound, expected)
     if fault:
         return outcome("wrong-output", f"right at first; repeated, it {fault}", errors)
@@ -154,8 +153,8 @@ def _spread(seconds: list[float]) -> float:
 
 def bind(library: Any, payload: dict[str, Any], positive: bool) -> Bound:
     """Allocate tensors and pack weights; packed weights are poisoned before, as outputs are."""
-    spec = payload["signature"]
-    inputs = _inputs(json.dumps(spec), payload["seed"], positive)
+    spec = Signature.from_json(payload["signature"])
+    inputs = _inputs(spec, payload["seed"], positive)
     limit_memory(sum(tensor.size for tensor in inputs))
     for tensor in inputs:  # the candidate before may have failed halfway
         tensor.restore()
@@ -168,20 +167,18 @@ def bind(library: Any, payload: dict[str, Any], positive: bool) -> Bound:
             library[step["function"]](*arguments)
     for tensor in made:
         tensor.keep()
-    read = [tensor for at, tensor in enumerate(inputs) if at not in spec["outputs"]]
-    outputs = [inputs[at] for at in spec["outputs"]]
+    read = [tensor for at, tensor in enumerate(inputs) if at not in spec.outputs]
+    outputs = [inputs[at] for at in spec.outputs]
     return Bound(library, arguments, read + made, outputs)
 
 
 @lru_cache(maxsize=1)
-def _inputs(spec: str, seed: int, positive: bool) -> list[Guarded]:
-    arrays = seeded_arguments(Signature.from_json(json.loads(spec)), seed, positive)
-    return [Guarded(array) for array in arrays]
+def _inputs(spec: Signature, seed: int, positive: bool) -> list[Guarded]:
+    return [Guarded(array) for array in seeded_arguments(spec, seed, positive)]
 
 
 @lru_cache(maxsize=1)
-def _expected(path: str, spec: str) -> tuple[bool, list[Expected]]:
-    signature = Signature.from_json(json.loads(spec))
+def _expected(path: str, signature: Signature) -> tuple[bool, list[Expected]]:
     with np.load(path, allow_pickle=False) as file:
         outputs = [
             file[f"o{k}"].view(numpy_dtype(signature.dtypes[at])).reshape(signature.shapes[at])
@@ -192,7 +189,7 @@ def _expected(path: str, spec: str) -> tuple[bool, list[Expected]]:
 
 
 def _check(bound: Bound, expected: list[Expected]) -> tuple[str, dict[str, float]]:
-    """What is wrong with the outputs, or was done beside them, in words; the largest errors."""
+    """What is wrong with the outputs, or was written beside them; and the largest errors."""
     pairs = zip(bound.outputs, expected, strict=True)
     compared = [right.compare(output.array) for output, right in pairs]
     worst = max(error for _, error, _ in compared)

@@ -61,7 +61,7 @@ class SiteRunner:
         self._kernel = ""  # where it lies on the site
 
     def run(self, task: Task, built: Built | BuildFailure, trace: str, best: float) -> Outcome:
-        """What became of a candidate. best: seconds; one that is clearly slower runs once."""
+        """The outcome of a candidate. best: seconds; one that is clearly slower runs once."""
         if isinstance(built, BuildFailure):
             return self._unbuilt(trace, built)
         outcome = self._checked(task, built, trace, best)
@@ -158,7 +158,7 @@ class SiteRunner:
         return Outcome(trace, seconds, found["error"], found["message"], proof, self.site.name)
 
     def _reference_of(self, task: Task) -> _Reference:
-        """Of the default schedule; of the plain program where that one fails."""
+        """The reference of the default schedule; of the plain program where that one fails."""
         key = task.workload.key
         if key not in self._references:
             reference = self._reference(task, "default", self._deadline(task, math.inf))

@@ -18,7 +18,7 @@ RETURN_SECONDS = (0, 2, 5, 10, 20, 30, 60)
 LOSSES = 3  # of a board without one chunk measured in between, after which it is given up
 
 
-class Stopped(Exception):  # noqa: N818 - no error: somebody wanted it
+class Stopped(Exception):  # noqa: N818 - it was asked for
     """A batch was stopped before its end."""
 
 

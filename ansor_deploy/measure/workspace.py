@@ -28,7 +28,7 @@ def poison_workspaces() -> None:
 def _fill(task: int, group: Any, data: Any) -> int:
     runtime, libc = _libraries()
     pages = [runtime.TVMBackendAllocWorkspace(_CPU, 0, 1, 2, 32) for _ in range(_PAGES)]
-    for page in pages:  # a request for one byte gets the smallest page that is free
+    for page in pages:  # a request for one byte gets the smallest free page
         ctypes.memset(page, _POISON, libc.malloc_usable_size(page))
     for page in reversed(pages):
         runtime.TVMBackendFreeWorkspace(_CPU, 0, page)

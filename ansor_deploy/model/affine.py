@@ -39,7 +39,7 @@ class Row:
 
     @property
     def result(self) -> str:
-        """What the last one makes."""
+        """Name of the tensor that the last one makes."""
         return str(self.nodes[-1].output[0])
 
 

@@ -45,7 +45,7 @@ def scalar_clips(graph: Graph) -> None:
 
 
 def clip_of(graph: Graph, node: NodeProto) -> Clip | None:
-    """What a Clip, Relu, Max or Min with constant bounds does; None for any other node."""
+    """The Clip that a Clip, Relu, Max or Min with constant bounds is; None for any other node."""
     if is_op(node, "Relu"):
         return Clip(node.input[0], 0, np.inf)
     if is_op(node, "Max", "Min") and len(node.input) == 2:

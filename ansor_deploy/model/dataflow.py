@@ -1,4 +1,4 @@
-"""Passes that walk a model once, in order, and write it anew: what they have in common."""
+"""The common part of passes that walk a model once, in order, and write a new one."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class Walk(ABC):
 
     @abstractmethod
     def bind(self, var: relax.Var, value: relax.Expr) -> None:
-        """From now on `var` is that value, in whatever form the pass gives it."""
+        """Note that `var` is this value from now on, in whatever form the pass gives it."""
 
     @abstractmethod
     def plain_tensor(self, expr: relax.Expr) -> relax.Expr:
         """A tensor of the old function as one of the new, in the form that the model has."""
 
     def plain(self, expr: relax.Expr) -> relax.Expr:
-        """The same of any operand: of a tuple, each of its fields."""
+        """Any operand in the form that the model has: of a tuple, each of its fields."""
         if isinstance(expr, relax.Tuple):
             return relax.Tuple([self.plain(field) for field in expr.fields])
         return self.plain_tensor(expr)

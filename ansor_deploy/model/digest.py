@@ -1,4 +1,4 @@
-"""What identifies a model file; loads nothing heavy, because every no-op build asks for it."""
+"""The digest of a model; loads nothing heavy, because an unchanged build asks for it, too."""
 
 from __future__ import annotations
 

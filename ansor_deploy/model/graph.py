@@ -1,4 +1,4 @@
-"""An ONNX graph in the hands of the passes: nodes, constants, and what is known of shapes."""
+"""An ONNX graph as the passes change it: nodes, constants, and the shapes that are known."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class Graph:
         return model
 
     def _bare(self) -> ModelProto:
-        """Without the weights, and without what the file says of its outputs' shapes."""
+        """The model without its weights, and without the shapes that the file gives its outputs."""
         small, large = divide(self.constants.values())
         model = self._model(small)
         model.graph.input.extend(large)

@@ -47,7 +47,7 @@ class _Walk(Walk):
         self._values: dict[Any, Value] = {}
 
     def bind(self, var: relax.Var, value: relax.Expr) -> None:
-        """From now on `var` means the value: by its operator's rule, or as it stands."""
+        """Note that `var` means the value: computed by its operator's rule, or as it stands."""
         if isinstance(value, relax.Var):
             self._values[var] = self.value(value)
             return

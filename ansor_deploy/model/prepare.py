@@ -1,4 +1,4 @@
-"""From a file to tasks: read, bind shapes, canonicalise, import, extract."""
+"""A model file becomes tasks: read, bind shapes, canonicalise, import, extract."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def external_file(tensor: TensorProto, model: Path) -> Path:
 
 
 def _lies_beside(path: Path, model: Path) -> bool:
-    """With links followed: neither '..' nor an absolute path nor a link may lead out."""
+    """Whether a file is below the model's folder, once '..' and all links are followed."""
     roots = {Path(os.path.realpath(model.parent)), Path(os.path.realpath(model)).parent}
     return not roots.isdisjoint(Path(os.path.realpath(path)).parents)
 

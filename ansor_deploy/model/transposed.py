@@ -74,7 +74,7 @@ def _phase_kernel(weight: np.ndarray, strides: list[int], steps: list[int]) -> n
 
 
 def _padding(extents: list[int], steps: list[int], counts: list[int]) -> list[int]:
-    """So that position q sees inputs q - steps + 1 to q, for q below `counts`."""
+    """Padding with which position q sees inputs q - steps + 1 to q, for q below `counts`."""
     before = [step - 1 for step in steps]
     after = [max(0, count - extent) for count, extent in zip(counts, extents, strict=True)]
     return [*before, *after]

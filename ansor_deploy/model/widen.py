@@ -33,7 +33,7 @@ def widen(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
 
 
 def whole_vectors(channels: int, lanes: int) -> int:
-    """So many channels to compute instead: the next multiple of `lanes`, or as they are."""
+    """How many channels to compute instead: the next multiple of `lanes`, or the same number."""
     wide = math.ceil(channels / lanes) * lanes
     vectors = channels // math.gcd(channels, lanes)
     return wide if wide // lanes <= FEWER * vectors else channels
@@ -49,7 +49,7 @@ class _Walk(Walk):
         self._wide: dict[Any, Any] = {}
 
     def bind(self, var: relax.Var, value: relax.Expr) -> None:
-        """From now on `var` is that value, wide where it can be."""
+        """Note that `var` is this value, with surplus channels where it can have them."""
         wide = self._widened(value) if isinstance(value, relax.Call) else None
         if wide is not None:
             self._wide[var] = self.emit(wide)
@@ -87,7 +87,7 @@ class _Walk(Walk):
         return relax.Call(call.op, args, call.attrs, call.ty_args)
 
     def _elementwise(self, call: relax.Call) -> relax.Expr | None:
-        """Of wide operands of one shape, and constants; None for others."""
+        """The call on wide operands of one shape, and constants; None for other operands."""
         shape = [int(extent) for extent in call.ty.shape]
         extents = {int(self._wide[a].ty.shape[-1]) for a in call.args if a in self._wide}
         if len(extents) != 1:

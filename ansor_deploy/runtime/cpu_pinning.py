@@ -17,7 +17,7 @@ _ALLOWED = sorted(os.sched_getaffinity(0))
 
 
 def use_cores(count: int) -> None:
-    """As `native.use_cores`; and each thread of the pool, and this one, gets its own processor."""
+    """Call `native.use_cores`, and pin each thread of the pool, and this one, to a processor."""
     before = _threads()
     native.use_cores(count)
     threads = [os.getpid(), *sorted(_threads() - before)]

@@ -40,13 +40,8 @@ class Signature:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Signature:
         """The signature of a `to_json` object."""
-        return cls(
-            shapes=tuple(tuple(shape) for shape in data["shapes"]),
-            dtypes=tuple(data["dtypes"]),
-            outputs=tuple(data["outputs"]),
-            bound=data["bound"],
-            reduction=data["reduction"],
-        )
+        tuples = {name: tuple(data[name]) for name in ("dtypes", "outputs")}
+        return cls(**{**data, **tuples, "shapes": tuple(map(tuple, data["shapes"]))})
 
 
 def seeded_arguments(spec: Signature, seed: int, positive: bool = False) -> list[np.ndarray]:
@@ -83,7 +78,7 @@ def _range(dtype: np.dtype, bound: int) -> tuple[int, int]:
 
 
 def poisoned(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
-    """What no result consists of: an element left unwritten is seen.
+    """An array that no result consists of: an element left unwritten is noticed.
 
     Of several kinds in turn, because a sum, a maximum or a minimum that is not initialised may
     swallow one: NaN and infinities; of integers, very large and very small ones.

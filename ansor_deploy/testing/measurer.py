@@ -34,7 +34,7 @@ class MeasurerContract(ABC):
         """Two schedules of the task, or more, that build and run."""
 
     def test_each_trace_gets_an_outcome_in_order(self) -> None:
-        """Of the same trace twice, too, and whatever becomes of another between them."""
+        """The same trace twice gets two outcomes, whatever becomes of another between them."""
         first, second, *_ = self.traces()
         asked = [second, first, NO_PROGRAM, first]
         with self.measurer() as measurer:
@@ -45,7 +45,7 @@ class MeasurerContract(ABC):
             check_outcome(outcome)
 
     def test_a_failure_hinders_no_later_batch(self) -> None:
-        """Nor does an empty one, nor a best that no program reaches."""
+        """An empty batch has no outcomes, and a best that no program reaches hinders none."""
         first, *_ = self.traces()
         with self.measurer() as measurer:
             (failed,) = measurer.measure(self.task(), [NO_PROGRAM])
@@ -55,7 +55,7 @@ class MeasurerContract(ABC):
         assert after.seconds, "a program that is slower than the best is measured all the same"
 
     def test_it_can_be_closed_twice(self) -> None:
-        """And left after that, as by an error inside the block."""
+        """The second time is the end of its block."""
         with self.measurer() as measurer:
             measurer.close()
         measurer.close()
