@@ -43,9 +43,9 @@ from ansor_deploy.search import open_search
 from ansor_deploy.search.context import SearchContext
 from ansor_deploy.search.cost_model import CostModel
 from ansor_deploy.search.options import EvolutionOptions
+from ansor_deploy.space.question import Guess
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.space.sketch import derive
-from ansor_deploy.space.state import Guess
 from ansor_deploy.space.trace import dump
 from ansor_deploy.target import Target
 from ansor_deploy.tune.scheduler import BATCH, Scheduler, TaskProgress

@@ -25,9 +25,9 @@ from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.search.cost_model import CostModel
 from ansor_deploy.search.features import Extractor
+from ansor_deploy.space.question import Random
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.space.sketch import derive
-from ansor_deploy.space.state import Random
 from ansor_deploy.space.trace import dump
 from ansor_deploy.target import Target
 from benchmarks import searching

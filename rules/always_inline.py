@@ -8,15 +8,14 @@ for i: c[i] = (a[i] + 1) * 2
 What is costly and read many times (padding, exponentials before a reduction) keeps its stage.
 """
 
-from ansor_deploy.space import loops as l
-from ansor_deploy.space.rule import ApplyAndSkipRest, Pass
+from ansor_deploy.space import ApplyAndSkipRest, Pass
 
 NAME = "always-inline"
 KINDS = ("llvm", "cuda")
 
 
 def applies(state, block, target):
-    reason = l.keeps_stage(state.sch, state.block(block))
+    reason = state.view(block).stays
     return Pass(reason) if reason else ApplyAndSkipRest()
 
 

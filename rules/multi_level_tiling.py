@@ -8,18 +8,19 @@ parallel i0, j0:
 All sizes are free (Ansor, section 4.1). It is for contractions that no register tile fits.
 """
 
-from ansor_deploy.space import multi_level as m
-from ansor_deploy.space.rule import ApplyAndSkipRest
+from ansor_deploy.space import ApplyAndSkipRest, finish_levels, multi_level_tile
 
 NAME = "multi-level-tiling"
 KINDS = ("llvm",)
 
 
 def applies(state, block, target):
-    return m.unfit(state, block) or ApplyAndSkipRest()
+    view = state.view(block)
+    unfit = view.reuses_nothing() or view.has_several_results() or view.is_single_number()
+    return unfit or ApplyAndSkipRest()
 
 
 def apply(state, block, target):
-    levels = m.tile(state, state.block(block), target)
-    m.finish(state, block, levels, target)
+    levels = multi_level_tile(state, state.view(block), target)
+    finish_levels(state, block, levels, target)
     return [state]

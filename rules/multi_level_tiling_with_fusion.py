@@ -11,18 +11,17 @@ parallel i0, j0:
 Gives two structures, the consumer after the first level of tiles and after the second.
 """
 
-from ansor_deploy.space import loops as l
-from ansor_deploy.space import multi_level as m
-from ansor_deploy.space.rule import Apply, Pass
+from ansor_deploy.space import Apply, Pass, finish_levels, multi_level_tile, vectorized
 
 NAME = "multi-level-tiling-with-fusion"
 KINDS = ("llvm",)
 
 
 def applies(state, block, target):
-    if reason := m.unfit(state, block):
-        return reason
-    if l.epilogue(state.sch, state.block(block)) is None:
+    view = state.view(block)
+    if unfit := view.reuses_nothing() or view.has_several_results() or view.is_single_number():
+        return unfit
+    if view.epilogue is None:
         return Pass("nothing consumes it element by element")
     return Apply()
 
@@ -33,13 +32,10 @@ def apply(state, block, target):
 
 def _fused(state, block, target, level):
     sch = state.sch
-    consumer = l.epilogue(sch, state.block(block))
-    levels = m.tile(state, state.block(block), target)
-    place = levels[level][-1]
-    sch.reverse_compute_at(consumer, place, preserve_unit_loops=True)
-    _, lane = l.split_lanes(sch, sch.get_loops(consumer)[-1], target)
-    if l.extent(sch, lane) > 1:
-        sch.vectorize(lane)
-    state.done.add(sch.get(consumer).name_hint)
-    m.finish(state, block, levels, target)
+    consumer = state.view(block).epilogue
+    levels = multi_level_tile(state, state.view(block), target)
+    sch.reverse_compute_at(consumer.rv, levels[level][-1], preserve_unit_loops=True)
+    vectorized(sch, sch.get_loops(consumer.rv)[-1], target)
+    state.finish(consumer.rv)
+    finish_levels(state, block, levels, target)
     return state

@@ -10,10 +10,18 @@ The final sum is of one partial result a task.
 
 import math
 
-from ansor_deploy.space import blocks as b
-from ansor_deploy.space import loops as l
-from ansor_deploy.space.rule import ApplyAndSkipRest, Pass
-from ansor_deploy.space.state import divisors
+from ansor_deploy.space import (
+    ApplyAndSkipRest,
+    BlockView,
+    Pass,
+    divisors,
+    extent,
+    fused,
+    inline_producers,
+    lane_partials,
+    lanes,
+    vectorize_partials,
+)
 
 NAME = "reduction-factorisation"
 KINDS = ("llvm",)
@@ -23,55 +31,41 @@ WORTH_A_CORE = 1 << 14
 
 
 def applies(state, block, target):
-    node = state.sch.get(state.block(block))
-    if not b.is_reduction(node):
-        return Pass("it reduces nothing")
-    if len(node.writes) != 1:
-        return Pass("it computes several results at once")
-    if _results(node) >= 4 * target.cores:
+    view = state.view(block)
+    if reason := view.reduces_nothing() or view.has_several_results():
+        return reason
+    if math.prod(view.spatial) >= 4 * target.cores:
         return Pass("it has results enough for all cores")
-    if _reduced(node) < 4 * l.lanes(target):
+    if math.prod(view.reduced) < 4 * lanes(target):
         return Pass("it reduces too little")
     return ApplyAndSkipRest()
 
 
 def apply(state, block, target):
-    sch, whole = state.sch, state.block(block)
-    l.inline_producers(sch, whole)
-    node = sch.get(whole)
-    spatial = len(b.spatial_vars(node))
-    count = state.choose("parallel", _shares(sch, whole, target))
+    sch, view = state.sch, state.view(block)
+    inline_producers(sch, view.rv)
+    rank = len(view.spatial)
+    count = state.choose("parallel", _shares(sch, view, target), ordered=True)
     vectors = state.choose("accumulators", [4, 8, 2])
-    part = whole
-    if count > 1 or not spatial:
-        outer, _ = sch.split(sch.get_loops(whole)[spatial], [count, None])
-        part = sch.rfactor(outer, factor_axis=0)
-    partials = l.lane_partials(sch, part, vectors, target)
-    loops = sch.get_loops(part)[: len(b.spatial_vars(sch.get(part)))]
-    task = sch.fuse(*loops) if len(loops) > 1 else loops[0]
-    if l.extent(sch, task) > 1:
+    part = view.rv
+    if count > 1 or not rank:
+        share, _ = sch.split(sch.get_loops(view.rv)[rank], [count, None])
+        part = sch.rfactor(share, factor_axis=0)
+    partials = lane_partials(sch, part, vectors, target)
+    task = fused(sch, sch.get_loops(part)[: len(BlockView(sch, part).spatial)])
+    if extent(sch, task) > 1:
         sch.parallel(task)
     for stage in reversed(partials):
         sch.compute_at(stage, task, preserve_unit_loops=True)
-    inits = l.vectorize_partials(sch, partials)
-    state.done |= {sch.get(stage).name_hint for stage in (whole, part, *partials, *inits)}
+    inits = vectorize_partials(sch, partials)
+    state.finish(view.rv, part, *partials, *inits)
     return [state]
 
 
-def _results(node):
-    return math.prod(int(a.dom.extent) for a in node.iter_vars[: len(b.spatial_vars(node))])
-
-
-def _reduced(node):
-    return math.prod(int(a.dom.extent) for a in node.iter_vars[len(b.spatial_vars(node)) :])
-
-
-def _shares(sch, block, target):
-    """Into how many tasks the outermost reduction may be cut, the likeliest first."""
-    node = sch.get(block)
-    outer = l.extent(sch, sch.get_loops(block)[len(b.spatial_vars(node))])
-    single = len(b.reduce_vars(node)) == 1
-    most = outer // (2 * l.lanes(target)) if single else outer
+def _shares(sch, view, target):
+    """Into how many tasks the outermost reduction may be cut, in order."""
+    outer = extent(sch, sch.get_loops(view.rv)[len(view.spatial)])
+    most = outer // (2 * lanes(target)) if len(view.reduced) == 1 else outer
     even = [n for n in divisors(outer) if n % target.cores == 0 and n <= most]
-    alone = _reduced(node) * _results(node) < WORTH_A_CORE * target.cores
+    alone = math.prod(view.reduced + view.spatial) < WORTH_A_CORE * target.cores
     return [1, *even[:2]] if alone else even[:4] or [1]

@@ -1,4 +1,4 @@
-"""Register tile: a micro-kernel whose accumulators fill the vector registers.
+"""Register tile: a micro-kernel that fills the vector registers with accumulators.
 
 for h, w, c: for k: out[h, w, c] += a[h, w, k] * weight[k, c]
 for h, w, c: y[h, w, c] = epilogue(out[h, w, c])
@@ -12,30 +12,24 @@ All reductions run outside the tile, so an accumulator is loaded and stored once
 weights are packed to match when the model is built, others while it runs.
 """
 
-from ansor_deploy.space import blocks as b
-from ansor_deploy.space import loops as l
-from ansor_deploy.space.register_tile import tile_reduction
-from ansor_deploy.space.rule import ApplyAndSkipRest, Pass
+from ansor_deploy.space import ApplyAndSkipRest, tile_reduction
 
 NAME = "register-tile"
 KINDS = ("llvm",)
 
 
 def applies(state, block, target):
-    node = state.sch.get(state.block(block))
-    if not b.is_reduction(node):
-        return Pass("it reduces nothing")
-    if len(node.writes) != 1:
-        return Pass("it computes several results at once")
-    if not b.spatial_vars(node):
-        return Pass("its result is a single number")
-    if not b.is_contraction(node) and not b.keeps_contiguous_axis(node):
-        return Pass("it reduces along the contiguous axis, so lanes would be partial results")
-    if l.epilogue(state.sch, state.block(block)) is None:
-        return Pass("nothing consumes it element by element: a cache stage comes first")
-    return ApplyAndSkipRest()
+    view = state.view(block)
+    return (
+        view.reduces_nothing()
+        or view.has_several_results()
+        or view.is_single_number()
+        or view.has_partial_lanes()
+        or view.lacks_epilogue()
+        or ApplyAndSkipRest()
+    )
 
 
 def apply(state, block, target):
-    tile_reduction(state, state.block(block), target, {})
+    tile_reduction(state, state.view(block), target)
     return [state]

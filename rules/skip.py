@@ -5,7 +5,7 @@ for i: b[i] = a[i]
 for i: b[i] = a[i]
 """
 
-from ansor_deploy.space.rule import Apply
+from ansor_deploy.space import Apply
 
 NAME = "skip"
 KINDS = ("llvm", "cuda")

@@ -10,44 +10,33 @@ An input that is spread by a stride is nonzero only for matching remainders of p
 With the remainders written out the conditions are constants, and the zero terms disappear.
 """
 
-from ansor_deploy._tvm import structural_walk, tirx
-from ansor_deploy.space import blocks as b
-from ansor_deploy.space import loops as l
-from ansor_deploy.space.register_tile import tile_reduction
-from ansor_deploy.space.rule import ApplyAndSkipRest, Pass
+from ansor_deploy.space import ApplyAndSkipRest, Pass, divisions, tile_reduction, uses
 
 NAME = "transposed"
 KINDS = ("llvm",)
 
 
 def applies(state, block, target):
-    node = state.sch.get(state.block(block))
-    if not b.is_contraction(node) or not _phases(node):
+    view = state.view(block)
+    if not view.is_contraction or not _phases(view):
         return Pass("it reads no input that is spread by a stride")
-    if l.epilogue(state.sch, state.block(block)) is None:
-        return Pass("nothing consumes it element by element: a cache stage comes first")
-    return ApplyAndSkipRest()
+    return view.lacks_epilogue() or ApplyAndSkipRest()
 
 
 def apply(state, block, target):
-    reduction = state.block(block)
-    tile_reduction(state, reduction, target, _phases(state.sch.get(reduction)))
+    view = state.view(block)
+    tile_reduction(state, view, target, _phases(view))
     return [state]
 
 
-def _phases(node):
-    """The stride of each axis whose remainder decides, with another's, what is zero."""
+def _phases(view):
+    """The stride of each axis of which the remainder decides, with another's, what is zero."""
     found = {}
-
-    def visit(remainder):
-        if not isinstance(remainder.b, tirx.IntImm):
-            return
-        stride = int(remainder.b.value)
-        axes = [axis for axis in node.iter_vars if b.uses(remainder.a, axis.var)]
+    if not view.calls(["if_then_else"]):
+        return found
+    for term, stride in divisions(view.node.body, "FloorMod"):
+        axes = [axis for axis in view.node.iter_vars if uses(term, axis.var)]
         kinds = {axis.iter_type for axis in axes}
         if len(axes) == 2 and len(kinds) == 2 and int(axes[0].dom.extent) % stride == 0:
             found.update({axis.var: stride for axis in axes})
-
-    if b.has_call(node, "if_then_else"):
-        structural_walk(node.body, (tirx.FloorMod, visit))
     return found

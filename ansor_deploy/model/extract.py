@@ -11,7 +11,7 @@ from .._tvm import collect, relax, structural_equal, tirx, tvm
 from ..registry.keys import TaskKey
 from ..registry.record import Workload
 from ..runtime.tensors import numpy_dtype
-from ..space.blocks import blocks
+from ..space.block_view import blocks
 from ..space.canonical_text import canonical_text, normalized, parse
 from ..system.digest import sha256
 from ..target import Target

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 from .text import shape_text, wrapped
 
 if TYPE_CHECKING:
-    from ..space.explain import Explanation, SketchTold
+    from ..space.explain import Explanation, SketchSummary
 
 
 def explanation_lines(found: Explanation, total: int) -> list[str]:
-    """One task: what it is, its sketches, and at each block what every rule said."""
-    task = found.task
-    shapes = " ".join(map(shape_text, task.workload.shapes))
-    title = f"task {found.index} of {total}: {task.name} ({task.workload.op}), x{task.weight}"
+    """One task: what it is, its sketches, and at each block what every rule answered."""
+    shapes = " ".join(map(shape_text, found.shapes))
+    title = f"task {found.index} of {total}: {found.name} ({found.op}), x{found.weight}"
     lines = [*wrapped(title, "", "  "), *wrapped(shapes, "  ", "  ")]
     lines += [line for fault in found.faults for line in wrapped(fault, "  warning: ", "    ")]
     lines.append("  sketches, the default first:" if found.sketches else "  no sketch")
@@ -24,21 +23,22 @@ def explanation_lines(found: Explanation, total: int) -> list[str]:
     lines += [line for misfit in found.misfits for line in wrapped(misfit, "     -  ", " " * 8)]
     for block in found.blocks:
         reduces = f", reduces {shape_text(block.reduced)}" if block.reduced else ""
-        lines.append(f"  block {block.name} ({shape_text(block.spatial)}{reduces}):")
-        lines += _verdicts(block.said)
+        lines.append(f"  block {block.block} ({shape_text(block.spatial)}{reduces}):")
+        lines += _answers(block.verdicts)
     return lines
 
 
-def _sketch(sketch: SketchTold) -> str:
-    steps = ", ".join(f"{rule} at {block}" for block, rule in sketch.steps) or "as it stands"
+def _sketch(sketch: SketchSummary) -> str:
+    steps = ", ".join(f"{step['rule']} at {step['block']}" for step in sketch.steps)
+    steps = steps or "as it stands"
     if sketch.error:
         return f"{steps}; its default program fails: {sketch.error}"
     return f"{steps}; free choices: {len(sketch.choices)}"
 
 
-def _verdicts(said: Sequence[tuple[str, str]]) -> list[str]:
-    if not said:
+def _answers(answers: Sequence[dict[str, str]]) -> list[str]:
+    if not answers:
         return ["    (not asked: it was finished or gone before its turn)"]
-    width = max(len(rule) for rule, _ in said)
-    texts = [(text, f"    {rule.ljust(width)}  ") for rule, text in said]
+    width = max(len(answer["rule"]) for answer in answers)
+    texts = [(answer["text"], f"    {answer['rule'].ljust(width)}  ") for answer in answers]
     return [line for text, first in texts for line in wrapped(text, first, " " * len(first))]

@@ -20,8 +20,8 @@ import numpy as np
 
 from .._tvm import structural_hash
 from ..measure.outcome import UNMEASURED, Outcome
+from ..space.question import Random
 from ..space.sketch import derive
-from ..space.state import Random
 from ..space.trace import dump
 from .evolution import Evolution
 from .features import decode

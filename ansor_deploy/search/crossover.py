@@ -1,8 +1,8 @@
 """Node-based crossover (Ansor, section 5.1): a child takes each node's decisions from one parent.
 
 A node is a block of the program: its decisions depend on one another far more than on those of
-other blocks, so they are inherited together. Where they do depend across blocks, the child asks
-other questions than its parents did; `is_merged` tells, and the child is given up.
+other blocks, so they are inherited together. Where they do depend across blocks, the child's
+program asks other questions than its parents' did, and the child is given up.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from ..space.state import Decision
+from ..space.question import Decision
 
 
 def crossover(
@@ -20,22 +20,13 @@ def crossover(
 
     That is where the parents were asked different questions, or have but one node.
     """
-    if _questions(mother) != _questions(father):
+    if [one.question for one in mother] != [one.question for one in father]:
         return None
-    nodes = list(dict.fromkeys(decision.node for decision in mother))
+    nodes = list(dict.fromkeys(one.question.node for one in mother))
     if len(nodes) < 2:
         return None
     from_mother = set(rng.sample(nodes, rng.randrange(1, len(nodes))))
     return tuple(
-        ours if ours.node in from_mother else theirs
+        ours if ours.question.node in from_mother else theirs
         for ours, theirs in zip(mother, father, strict=True)
     )
-
-
-def is_merged(asked: Sequence[Decision], merged: Sequence[Decision]) -> bool:
-    """Whether a program that was made from merged decisions took just these."""
-    return tuple(asked) == tuple(merged)
-
-
-def _questions(decisions: Sequence[Decision]) -> list[tuple[str, str, int]]:
-    return [(decision.kind, decision.node, decision.size) for decision in decisions]

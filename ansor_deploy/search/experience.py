@@ -22,8 +22,8 @@ from .neighbours import Block, anchor
 if TYPE_CHECKING:
     from ..registry.record import Workload
     from ..registry.store import Registry
+    from ..space.question import Decision
     from ..space.sketch import Sketch
-    from ..space.state import Decision
 
 RELATIVES = 64  # workloads of the same operator that a search learns from
 
@@ -46,7 +46,7 @@ class Experience:
 def choices(sketch: Sketch, decisions: Iterable[Decision]) -> list[Choice]:
     """The rules that led to a program, and the answers that they got."""
     rules = [(f"rule {step.rule.name}/{step.branch}", True) for step in sketch.path]
-    return [*rules, *((decision.kind, decision.meaning) for decision in decisions)]
+    return [*rules, *((one.question.about, one.option) for one in decisions)]
 
 
 def row(made: Iterable[Choice], block: Block) -> Row:

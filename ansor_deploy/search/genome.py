@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..space.question import Chooser, Decided, Decision, Guess, Question
 from ..space.sketch import Candidate, Sketch
-from ..space.state import Chooser, Decision, Guess, Replay
+from ..space.tiles import Tiles
 from ..space.trace import dump
-from .crossover import is_merged
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,15 @@ class Genome:
     decisions: tuple[Decision, ...]
     merged: bool = field(default=False, compare=False)
 
+    def __hash__(self) -> int:
+        """Of the answers alone: the questions follow from them, and pools hash very often."""
+        return hash((self.sketch, *[decision.index for decision in self.decisions]))
+
 
 def templates(sketches: Sequence[Sketch]) -> list[Genome]:
     """The questions of each sketch, answered by its rules' guesses; of those that can be built."""
-    found = [build(sketches, Genome(at, ()), Guess()) for at in range(len(sketches))]
-    return [_genome(sketches, candidate) for candidate in found if candidate]
+    found = [(at, program(sketch, Guess())) for at, sketch in enumerate(sketches)]
+    return [Genome(at, candidate.decisions) for at, candidate in found if candidate]
 
 
 def build(sketches: Sequence[Sketch], genome: Genome, otherwise: Chooser) -> Candidate | None:
@@ -33,10 +37,8 @@ def build(sketches: Sequence[Sketch], genome: Genome, otherwise: Chooser) -> Can
 
     otherwise: answers the questions that the decisions do not.
     """
-    candidate = program(sketches[genome.sketch], Replay(genome.decisions, otherwise))
-    if candidate is None:
-        return None
-    if genome.merged and not is_merged(candidate.decisions, genome.decisions):
+    candidate = program(sketches[genome.sketch], Decided(genome.decisions, otherwise))
+    if candidate is None or (genome.merged and candidate.decisions != genome.decisions):
         return None
     return candidate
 
@@ -65,19 +67,13 @@ class _Recorded:
     def __init__(self, values: Sequence[Any]) -> None:
         self._left = list(reversed(values))
 
-    def choose(self, kind: str, node: str, options: Sequence[Any], guess: int) -> int:
+    def answer(self, question: Question) -> int:
         value = self._left.pop() if self._left else None
-        if not isinstance(value, int) or not 0 <= value < len(options):
-            raise ValueError(f"{value} is none of {len(options)} options")
+        if isinstance(value, list) and isinstance(question.options, Tiles):
+            return question.options.index(value)
+        if not isinstance(value, int) or not 0 <= value < question.size:
+            raise ValueError(f"{value} is none of {question.size} options")
         return value
-
-    def tile(
-        self, node: str, extent: int, parts: int, limit: int, guess: Sequence[int]
-    ) -> tuple[int, ...]:
-        value = self._left.pop() if self._left else None
-        if not isinstance(value, list) or len(value) != parts:
-            raise ValueError(f"{value} does not split {extent} into {parts}")
-        return tuple(value)
 
     def fork(self) -> _Recorded:
         return _Recorded(self._left[::-1])
@@ -90,8 +86,3 @@ def _sampled(trace: str) -> list[Any]:
         return [value for _, value in sorted(decisions, key=lambda pair: pair[0])]
     except (ValueError, TypeError, KeyError, IndexError):
         return []
-
-
-def _genome(sketches: Sequence[Sketch], candidate: Candidate) -> Genome:
-    at = next(i for i, sketch in enumerate(sketches) if sketch is candidate.sketch)
-    return Genome(at, candidate.decisions)

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..space.canonical_text import parse
+from ..space.question import Decision, Question
 from ..space.sketch import Candidate, Sketch, derive
-from ..space.state import Decision, divisors
+from ..space.tiles import Tiles, divisors
 from .genome import Genome, program, recover
 
 if TYPE_CHECKING:
@@ -44,57 +45,55 @@ def refit(
 
 
 def _path(sketch: Sketch) -> tuple[tuple[str, str, int], ...]:
-    """What tells a structure: canonical names of blocks are those of the whole family."""
+    """What identifies a structure: canonical names of blocks are the same in a whole family."""
     return tuple((step.block, step.rule.name, step.branch) for step in sketch.path)
 
 
 class Refitted:
-    """Answers the n-th question of a kind about a block as it was answered for other sizes.
+    """Answers the n-th question about something in a block as it was answered for other sizes.
 
-    Of options the same, or of numbers and tiles the nearest; what was never asked, or has no
-    like, is the rule's guess.
+    With the same option, or of numbers and tiles the nearest; what was never asked, or has no
+    like, gets the rule's guess.
     """
 
     def __init__(self, decisions: Iterable[Decision]) -> None:
         self._left: dict[tuple[str, str], deque[Any]] = defaultdict(deque)
         for decision in decisions:
-            self._left[decision.kind, decision.node].append(decision.meaning)
+            question = decision.question
+            self._left[question.about, question.node].append(decision.option)
 
-    def choose(self, kind: str, node: str, options: Sequence[Any], guess: int) -> int:
-        """The option that is nearest to the one of then."""
-        left = self._left[kind, node]
+    def answer(self, question: Question) -> int:
+        """The option that is nearest to the neighbour's."""
+        left, options = self._left[question.about, question.node], question.options
         if not left:
-            return guess
+            return question.guess
         value = left.popleft()
+        if isinstance(options, Tiles):
+            return _nearest(options, value) if len(value) == options.parts else question.guess
         if value in options:
-            return list(options).index(value)
+            return options.index(value)
         apart = [_apart(option, value) for option in options]
-        return apart.index(min(apart)) if min(apart) < math.inf else guess
-
-    def tile(
-        self, node: str, extent: int, parts: int, limit: int, guess: Sequence[int]
-    ) -> tuple[int, ...]:
-        """The factors of then, each as the nearest divisor of what those within it leave.
-
-        The outermost takes the rest: what is done at a time stays as it was, and only how often
-        changes.
-        """
-        left = self._left["tile", node]
-        value = left.popleft() if left else ()
-        if len(value) != parts:
-            return tuple(guess)
-        factors: list[int] = []
-        for at, factor in enumerate(reversed(value[1:])):
-            rest = extent // math.prod(factors)
-            fitting = [d for d in divisors(rest) if at or d <= limit]
-            factors.append(min(fitting, key=lambda d: (_apart(d, factor), -d)))
-        return (extent // math.prod(factors), *reversed(factors))
+        return apart.index(min(apart)) if min(apart) < math.inf else question.guess
 
     def fork(self) -> Refitted:
-        """The answers that are left."""
+        """One with the answers that are left."""
         new = Refitted(())
         new._left.update({question: left.copy() for question, left in self._left.items()})
         return new
+
+
+def _nearest(tiles: Tiles, value: Sequence[int]) -> int:
+    """The neighbour's factors, each as the nearest divisor of what those within it leave.
+
+    The outermost takes the rest: what is done at a time stays as it was, and only how often
+    changes.
+    """
+    factors: list[int] = []
+    for at, factor in enumerate(reversed(value[1:])):
+        rest = tiles.extent // math.prod(factors)
+        fitting = [d for d in divisors(rest) if at or d <= tiles.limit]
+        factors.append(min(fitting, key=lambda d: (_apart(d, factor), -d)))
+    return tiles.index([tiles.extent // math.prod(factors), *reversed(factors)])
 
 
 def _apart(one: Any, other: Any) -> float:

@@ -1,0 +1,28 @@
+"""The space of programs, and what the author of a rule imports.
+
+    from ansor_deploy.space import ApplyAndSkipRest, Pass, fused, parallel
+
+A name is looked up in the module that has it when it is asked for: listing rules, or reading a
+question, needs no TVM.
+"""
+
+from importlib import import_module
+from typing import Any
+
+_NAMES = {
+    "rule": "Pass Apply ApplyAndSkipRest",
+    "block_view": "BlockView SPATIAL REDUCE blocks divisions uses",
+    "loops": "bound extent fused inline_producers lane_partials lanes parallel parallel_map tiled "
+    "unrolled vectorize_partials vectorized written_out",
+    "tiles": "divisors",
+    "multi_level": "finish_levels multi_level_tile",
+    "register_tile": "tile_reduction",
+}
+_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    """What a rule may import, from the module that has it."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_HOME[name]}", __name__), name)

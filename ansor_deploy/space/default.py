@@ -11,9 +11,9 @@ from typing import Any
 
 from .._tvm import tvm
 from ..target import Target
+from .question import Guess
 from .rule import Rule, shipped_rules
 from .sketch import derive
-from .state import Guess
 
 
 def default_schedule(
@@ -25,8 +25,8 @@ def default_schedule(
     """A schedule (`tvm.s_tir.Schedule`, traced) of the task's module.
 
     The first sketch that gives a program; a module that no sketch fits keeps its loops as they
-    are: correct, and slow. rules: that are asked; by default the shipped ones. warn: is told of
-    those that had to be left out.
+    are: correct, and slow. rules: that are asked; by default the shipped ones. warn: called with a
+    sentence for each that had to be left out.
     """
     derivation = derive(mod, target, shipped_rules(target.kind) if rules is None else rules)
     for fault in derivation.faults:

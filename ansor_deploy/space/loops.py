@@ -1,16 +1,16 @@
-"""Loop transformations that several rules share."""
+"""Verbs for the loops of a schedule, which rules share."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from .._tvm import tvm
 from ..target import Target
-from . import blocks as b
-
-# Calls that are worth a stage of their own before a reduction, which reads each result often.
-COSTLY = ("exp", "erf", "tanh", "pow", "sigmoid", "log", "if_then_else")
+from .block_view import BlockView
+from .state import State
 
 
 def lanes(target: Target) -> int:
@@ -23,6 +23,33 @@ def extent(sch: Any, loop: Any) -> int:
     return int(sch.get(loop).extent)
 
 
+def fused(sch: Any, loops: Sequence[Any]) -> Any:
+    """Nested loops as one."""
+    return sch.fuse(*loops) if len(loops) > 1 else loops[0]
+
+
+def parallel(sch: Any, loops: Sequence[Any]) -> Any:
+    """Nested loops as one, with its iterations shared among the cores."""
+    task = fused(sch, loops)
+    sch.parallel(task)
+    return task
+
+
+def bound(sch: Any, loops: Sequence[Any], axis: str) -> Any:
+    """Nested loops as one, over the blocks or threads of a GPU. axis: such as "threadIdx.x"."""
+    loop = fused(sch, loops)
+    sch.bind(loop, axis)
+    return loop
+
+
+def vectorized(sch: Any, loop: Any, target: Target) -> Any:
+    """A loop as one over vectors, which is returned, around vector instructions."""
+    vectors, lane = split_lanes(sch, loop, target)
+    if extent(sch, lane) > 1:
+        sch.vectorize(lane)
+    return vectors
+
+
 def split_lanes(sch: Any, loop: Any, target: Target) -> tuple[Any, Any]:
     """The loop as (vectors, lanes), lanes the widest power of two that divides it."""
     width = math.gcd(extent(sch, loop), lanes(target))
@@ -30,12 +57,12 @@ def split_lanes(sch: Any, loop: Any, target: Target) -> tuple[Any, Any]:
     return vectors, inner
 
 
-def unroll_and_vectorize(sch: Any, stage: Any, count: int, target: Target) -> None:
+def written_out(sch: Any, block: Any, count: int, target: Target) -> None:
     """The `count` innermost loops of a block as straight vector code.
 
     One vector register a vectorised loop: LLVM handles odd widths badly, unrolling well.
     """
-    *outer, last = sch.get_loops(stage)[-count:]
+    *outer, last = sch.get_loops(block)[-count:]
     vectors, inner = split_lanes(sch, last, target)
     for loop in [*outer, vectors]:
         if extent(sch, loop) > 1:
@@ -44,16 +71,43 @@ def unroll_and_vectorize(sch: Any, stage: Any, count: int, target: Target) -> No
         sch.vectorize(inner)
 
 
+def unrolled(
+    state: State, loop: Any, steps: Sequence[int], guess: int = 0, *, ordered: bool = False
+) -> None:
+    """What lies in a loop written out by the compiler, up to so many steps, which are a choice.
+
+    ordered: whether the steps stand in order; some that records know by their index do not.
+    """
+    if chosen := state.choose("unroll", steps, guess, ordered=ordered):
+        state.sch.annotate(loop, "pragma_auto_unroll_max_step", chosen)
+        state.sch.annotate(loop, "pragma_unroll_explicit", True)
+
+
+def tiled(
+    state: State, view: BlockView, pattern: str, limit: int, guesses: Sequence[Sequence[int]]
+) -> list[list[Any]]:
+    """Split every loop of a block, and nest the parts by levels; these, outermost first.
+
+    pattern: of the levels, such as SSRSRS: S for those of the result's axes, R for the reducing
+    ones. limit: of the last level's extents. guesses: extents of the parts, for each loop.
+    """
+    loops, rank = state.sch.get_loops(view.rv), len(view.spatial)
+    parts = [
+        state.sample_tile(loop, pattern.count("S" if at < rank else "R"), limit, guess)
+        for at, (loop, guess) in enumerate(zip(loops, guesses, strict=True))
+    ]
+    levels = {"S": zip(*parts[:rank], strict=True), "R": zip(*parts[rank:], strict=True)}
+    found = [list(next(levels[kind])) for kind in pattern]
+    state.sch.reorder(*(loop for level in found for loop in level))
+    return found
+
+
 def parallel_map(sch: Any, block: Any, target: Target) -> None:
     """One pass: outer loops fused and parallel, the contiguous axis in vectors."""
     loops = sch.get_loops(block)
     if not loops:
         return
-    steps, inner = split_lanes(sch, loops[-1], target)
-    if extent(sch, inner) > 1:
-        sch.vectorize(inner)
-    outer = [*loops[:-1], steps]
-    task = sch.fuse(*outer) if len(outer) > 1 else steps
+    task = fused(sch, [*loops[:-1], vectorized(sch, loops[-1], target)])
     if extent(sch, task) > 1:
         sch.parallel(task)
 
@@ -73,13 +127,13 @@ def lane_partials(sch: Any, block: Any, vectors: int, target: Target) -> list[An
     if width == 1 or extent(sch, inner) < 2 * width:
         return []
     rest, lane = sch.split(inner, [None, width])
-    spatial = len(b.spatial_vars(sch.get(block)))
+    rank = len(BlockView(sch, block).spatial)
     if vectors == 1 or extent(sch, rest) % vectors or extent(sch, rest) == vectors:
-        return [sch.rfactor(lane, factor_axis=spatial)]
+        return [sch.rfactor(lane, factor_axis=rank)]
     sch.split(rest, [None, vectors])
-    joined = sch.rfactor(lane, factor_axis=spatial)
+    joined = sch.rfactor(lane, factor_axis=rank)
     vector = sch.get_loops(joined)[-2]
-    return [sch.rfactor(vector, factor_axis=spatial), joined]
+    return [sch.rfactor(vector, factor_axis=rank), joined]
 
 
 def vectorize_partials(sch: Any, partials: list[Any]) -> list[Any]:
@@ -105,77 +159,14 @@ def vectorize_partials(sch: Any, partials: list[Any]) -> list[Any]:
     return inits
 
 
-def index_of(block: Any, buffer: Any) -> list[Any] | None:
-    """The index expressions with which a block reads a buffer; None if it does not load it."""
-    return next((found for other, found in b.operands(block) if other.same_as(buffer)), None)
-
-
-def is_layout_free(sch: Any, buffer: Any) -> bool:
-    """Whether the buffer is a constant of the model, which may be stored in any order."""
-    func = sch.mod["main"]
-    free = [int(index) for index in (func.attrs or {}).get("layout_free_buffers", [])]
-    return any(func.params[index].same_as(buffer) for index in free)
-
-
-def pack(sch: Any, block: Any, position: int, axis: int, columns: int) -> Any:
-    """Copy an operand into panels of `columns`: [.., c, ..] -> [c / columns, .., .., c % columns].
-
-    The copy of a layout-free operand is marked, so that the builder runs it on the constant;
-    any other is a stage of the program. Returns the copying block.
-    """
-
-    def panels(*indices: Any) -> list[Any]:
-        rest = [index for at, index in enumerate(indices) if at != axis]
-        return [indices[axis] // columns, *rest, indices[axis] % columns]
-
-    free = is_layout_free(sch, sch.get(block).reads[position].source)
-    copy = sch.cache_read(block, position, "global")
-    sch.transform_layout(block, ("read", position), panels, pad_value=None)
-    if free:
-        sch.annotate(copy, "meta_schedule.layout_rewrite_preproc", True)
-    return copy
-
-
-def is_packing(sch: Any, block: Any) -> bool:
-    """Whether the block is a copy that the builder takes out of the program."""
-    annotations = sch.get(block).annotations or {}
-    return "meta_schedule.layout_rewrite_preproc" in annotations
-
-
-def epilogue(sch: Any, block: Any) -> Any | None:
-    """The one elementwise consumer of a block, or None."""
-    consumers = sch.get_consumers(block)
-    if len(consumers) != 1 or b.is_reduction(sch.get(consumers[0])):
-        return None
-    return consumers[0]
-
-
-def keeps_stage(sch: Any, block: Any) -> str:
-    """Why a stage should not disappear into its consumers; "" where it should."""
-    node = sch.get(block)
-    consumers = [sch.get(consumer) for consumer in sch.get_consumers(block)]
-    if b.is_reduction(node):
-        return "it reduces"
-    if not consumers:
-        return "it is an output"
-    if any(b.is_reduction(consumer) for consumer in consumers) and b.has_call(node, *COSTLY):
-        return "a reduction would compute it again for every use"
-    if len(consumers) > 1 and b.has_call(node):
-        return "several consumers would each compute it"
-    return ""
-
-
 def inline_producers(sch: Any, block: Any) -> None:
     """Let cheap elementwise stages before a block disappear into it.
 
     Blocks are visited from the output backwards: a rule that moves a block comes before any that
     would be asked about its producers.
     """
-    for producer in sch.get_producers(block):
-        inline_producers(sch, producer)
-        if keeps_stage(sch, producer):
-            continue
-        try:
-            sch.compute_inline(producer)
-        except tvm.s_tir.ScheduleError:
-            continue
+    for producer in BlockView(sch, block).producers:
+        inline_producers(sch, producer.rv)
+        if not producer.stays:
+            with suppress(tvm.s_tir.ScheduleError):
+                sch.compute_inline(producer.rv)

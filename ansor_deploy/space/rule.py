@@ -14,14 +14,12 @@ A rule is one Python file with
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import CodeType
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
@@ -51,9 +49,6 @@ class ApplyAndSkipRest:
     """The rule derives states, and no rule after it is tried on this block."""
 
 
-Verdict = Pass | Apply | ApplyAndSkipRest
-
-
 @dataclass(frozen=True)
 class Rule:
     """A loaded rule. digest: SHA-256 of its file. doc: the file's docstring, or ""."""
@@ -62,7 +57,7 @@ class Rule:
     kinds: tuple[str, ...]
     path: Path
     digest: str
-    applies: Callable[[State, str, Target], Verdict]
+    applies: Callable[[State, str, Target], Pass | Apply | ApplyAndSkipRest]
     apply: Callable[[State, str, Target], Sequence[State]]
     doc: str = ""
 
@@ -81,7 +76,9 @@ def rule_set(files: Sequence[Path], kind: str) -> list[Rule]:
     files: a user's own, asked before the shipped ones. Of two rules with one name the earlier
     counts, so a user's replaces the shipped one.
     """
-    return _first_of_a_name([*load_rules(files, kind), *shipped_rules(kind)])
+    rules = [*load_rules(files, kind), *shipped_rules(kind)]
+    names = [rule.name for rule in rules]
+    return [rule for at, rule in enumerate(rules) if rule.name not in names[:at]]
 
 
 def rules_digest(files: Sequence[Path], kind: str) -> str:
@@ -100,13 +97,9 @@ def _file_digest(path: Path) -> str:
         raise UsageError(f"the rule cannot be read: {error.strerror}", file=path) from error
 
 
-def shipped_rules(kind: str) -> list[Rule]:
-    """The rules shipped with the tool for a kind of target, as `order.toml` orders them."""
-    return list(_shipped_rules(kind))
-
-
 @cache
-def _shipped_rules(kind: str) -> tuple[Rule, ...]:
+def shipped_rules(kind: str) -> tuple[Rule, ...]:
+    """The rules shipped with the tool for a kind of target, as `order.toml` orders them."""
     return tuple(load_rules(_shipped_files(kind), kind))
 
 
@@ -124,22 +117,15 @@ def ordered_files(order: TomlFile, kind: str) -> list[Path]:
 
 
 def load_rules(files: Sequence[Path], kind: str) -> list[Rule]:
-    """The rules of these files that serve a kind of target, in order; the first of a name wins."""
-    return _first_of_a_name([rule for rule in map(load_rule, files) if kind in rule.kinds])
-
-
-def _first_of_a_name(rules: Sequence[Rule]) -> list[Rule]:
-    by_name: dict[str, Rule] = {}
-    for rule in rules:
-        by_name.setdefault(rule.name, rule)
-    return list(by_name.values())
+    """The rules of these files that serve a kind of target, in order."""
+    return [rule for rule in map(load_rule, files) if kind in rule.kinds]
 
 
 def load_rule(path: Path) -> Rule:
     """The rule of a file. UsageError if it cannot be run or does not keep the contract."""
     try:
         source = path.read_bytes()
-        module = _import(path)
+        module = _run(path, source)
     except (Exception, SystemExit) as error:
         raise UsageError(
             f"the rule cannot be loaded: {type(error).__name__}: {error}",
@@ -168,24 +154,16 @@ def _broken(module: Any) -> str:
     return f"{uncallable[0]} must be a function" if uncallable else ""
 
 
-class _Source(SourceFileLoader):
-    """Leaves no bytecode beside a user's file, and trusts none: it goes by times of change."""
+def _run(path: Path, source: bytes) -> ModuleType:
+    """The module of a file, compiled from its source; entered in `sys.modules`, as imports are.
 
-    def get_code(self, fullname: str) -> CodeType:
-        """Compiled now."""
-        return self.source_to_code(self.get_data(self.path), self.path)
-
-
-def _import(path: Path) -> Any:
-    """Run a file under a flat name of its own, entered in `sys.modules` first, as imports are."""
-    name = f"ansor_deploy_rule_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
-    spec = importlib.util.spec_from_file_location(name, path, loader=_Source(name, str(path)))
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
+    No bytecode is left beside a user's file, or trusted: Python goes by times of change.
+    """
+    name = f"ansor_deploy_rule_{sha256(str(path.resolve()))[:12]}"
+    module = sys.modules[name] = ModuleType(name)
+    module.__file__ = str(path)
     try:
-        spec.loader.exec_module(module)
+        exec(compile(source, path, "exec", dont_inherit=True), vars(module))  # noqa: S102
     except BaseException:
         del sys.modules[name]
         raise

@@ -14,10 +14,11 @@ from typing import Any
 
 from .._tvm import tvm
 from ..target import Target
-from . import blocks as b
 from .annotate import annotate
-from .rule import Apply, ApplyAndSkipRest, Pass, Rule, Verdict
-from .state import Chooser, Decision, Guess, State
+from .block_view import blocks
+from .question import Chooser, Decision, Guess
+from .rule import Apply, ApplyAndSkipRest, Pass, Rule
+from .state import State
 
 # Paper: "fewer than 10 for a typical subgraph". A rule that branches without end stops here.
 MAX_SKETCHES = 32
@@ -35,8 +36,8 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Verdicts:
-    """What one rule said about one block. text: "applies", or why not, or how it failed.
+class RuleAnswer:
+    """What one rule answered about one block. text: "applies", or why not, or how it failed.
 
     failed: the rule broke its contract, and was left out for this task.
     """
@@ -65,8 +66,13 @@ class Sketch:
     path: tuple[Step, ...]
 
     def __str__(self) -> str:
-        told = [f"{step.block}:{step.rule.name}" for step in self.path if step.rule.name != "skip"]
-        return " ".join(told) or "as it stands"
+        return " ".join(f"{block}:{rule}" for block, rule in self.steps) or "as it stands"
+
+    @property
+    def steps(self) -> list[tuple[str, str]]:
+        """Its steps as (block, rule), without those that keep a block's loops."""
+        steps = [(step.block, step.rule.name) for step in self.path]
+        return [step for step in steps if step[1] != "skip"]
 
     def program(self, chooser: Chooser) -> Candidate:
         """A program of this structure; RuntimeError or ValueError where decisions do not fit."""
@@ -80,18 +86,18 @@ class Sketch:
 
 @dataclass(frozen=True)
 class Derivation:
-    """The sketches of a task, in the order found, and what every rule said on the way."""
+    """The sketches of a task, in the order found, and what every rule answered on the way."""
 
     sketches: tuple[Sketch, ...]
-    verdicts: tuple[Verdicts, ...]
+    answers: tuple[RuleAnswer, ...]
 
     @property
     def faults(self) -> list[str]:
         """A sentence for each rule that was left out because it broke its contract."""
         return [
-            f"the rule {v.rule} {v.text} at block {v.block}, and is left out for this task"
-            for v in self.verdicts
-            if v.failed
+            f"the rule {one.rule} {one.text} at block {one.block}, and is left out for this task"
+            for one in self.answers
+            if one.failed
         ]
 
 
@@ -101,7 +107,7 @@ class _RuleError(Exception):
     def __init__(self, rule: Rule, block: str, text: str) -> None:
         super().__init__(text)
         self.rule = rule
-        self.verdict = Verdicts(block, rule.name, text, failed=True)
+        self.answer = RuleAnswer(block, rule.name, text, failed=True)
 
 
 def derive(mod: tvm.IRModule, target: Target, rules: Sequence[Rule]) -> Derivation:
@@ -112,24 +118,22 @@ def derive(mod: tvm.IRModule, target: Target, rules: Sequence[Rule]) -> Derivati
         try:
             search.run()
         except _RuleError as error:
-            faults.append(error.verdict)
+            faults.append(error.answer)
             asked = [rule for rule in asked if rule is not error.rule]
         else:
-            return Derivation(tuple(search.sketches), (*faults, *search.verdicts))
+            return Derivation(tuple(search.sketches), (*faults, *search.answers))
 
 
 class _Enumeration:
     def __init__(self, mod: tvm.IRModule, target: Target, rules: Sequence[Rule]) -> None:
-        self.mod, self.target = mod, target
-        self.rules = list(rules)
+        self.mod, self.target, self.rules = mod, target, rules
         self.sketches: list[Sketch] = []
-        self.verdicts: list[Verdicts] = []
+        self.answers: list[RuleAnswer] = []
 
     def run(self) -> None:
         """Visit every block; `_RuleError` at the first rule that breaks its contract."""
         start = _start(self.mod, Guess())
-        names = [str(start.sch.get(block).name_hint) for block in b.blocks(start.sch)]
-        self.visit(start, (), names)
+        self.visit(start, (), _names(start))
 
     def visit(self, state: State, path: tuple[Step, ...], left: list[str]) -> None:
         """Depth first: the first sketch found is the one that the first rules lead to."""
@@ -139,41 +143,41 @@ class _Enumeration:
             self._finish(state, path)
             return
         *rest, block = left
-        if block in state.done or not _present(state, block):
+        if block in state.done or block not in _names(state):
             self.visit(state, path, rest)
             return
         if sum(step.block == block for step in path) >= MAX_VISITS:
             raise _RuleError(path[-1].rule, block, "asks for it again without end")
         for rule in self.rules:
-            verdict = self._ask(rule, state, block)
-            if isinstance(verdict, Pass):
+            answer = self._ask(rule, state, block)
+            if isinstance(answer, Pass):
                 continue
             derived = self._apply(rule, state, block)
             for branch, new in enumerate(derived):
                 onwards = left if new.revisit else rest
                 new.revisit = False
                 self.visit(new, (*path, Step(block, rule, branch)), onwards)
-            if derived and isinstance(verdict, ApplyAndSkipRest):
+            if derived and isinstance(answer, ApplyAndSkipRest):
                 return
 
-    def _ask(self, rule: Rule, state: State, block: str) -> Verdict:
+    def _ask(self, rule: Rule, state: State, block: str) -> Pass | Apply | ApplyAndSkipRest:
         state.node = block
         try:
-            verdict = rule.applies(state, block, self.target)
+            answer = rule.applies(state, block, self.target)
         except Exception as error:
             raise _RuleError(rule, block, _raised(error)) from error
-        if not isinstance(verdict, (Pass, Apply, ApplyAndSkipRest)):
-            told = f"answered {_short(verdict)} instead of Pass(reason), Apply() or the like"
-            raise _RuleError(rule, block, told)
-        text = f"passes: {verdict.reason}" if isinstance(verdict, Pass) else "applies"
-        self._say(Verdicts(block, rule.name, text))
-        return verdict
+        if not isinstance(answer, (Pass, Apply, ApplyAndSkipRest)):
+            text = f"answered {_short(answer)} instead of Pass(reason), Apply() or the like"
+            raise _RuleError(rule, block, text)
+        text = f"passes: {answer.reason}" if isinstance(answer, Pass) else "applies"
+        self._keep(RuleAnswer(block, rule.name, text))
+        return answer
 
     def _apply(self, rule: Rule, state: State, block: str) -> list[State]:
         try:
             derived = rule.apply(state.copy(), block, self.target)
         except tvm.s_tir.ScheduleError as error:
-            self._say(Verdicts(block, rule.name, f"does not fit: {_last_line(error)}"))
+            self._keep(RuleAnswer(block, rule.name, f"does not fit: {_last_line(error)}"))
             return []
         except Exception as error:
             raise _RuleError(rule, block, _raised(error)) from error
@@ -185,13 +189,13 @@ class _Enumeration:
         try:
             annotate(state.copy(), self.target)
         except (RuntimeError, ValueError) as error:
-            self._say(Verdicts("", "annotate", f"does not fit: {_last_line(error)}"))
+            self._keep(RuleAnswer("", "annotate", f"does not fit: {_last_line(error)}"))
             return
         self.sketches.append(Sketch(self.mod, self.target, path))
 
-    def _say(self, said: Verdicts) -> None:
-        if said not in self.verdicts:
-            self.verdicts.append(said)
+    def _keep(self, answer: RuleAnswer) -> None:
+        if answer not in self.answers:
+            self.answers.append(answer)
 
 
 def _follow(step: Step, state: State, target: Target) -> State:
@@ -208,13 +212,9 @@ def _start(mod: tvm.IRModule, chooser: Chooser) -> State:
     return State(tvm.s_tir.Schedule(mod, debug_mask="none"), chooser)
 
 
-def _present(state: State, block: str) -> bool:
-    """Whether the block is still there: it may have been inlined."""
-    try:
-        state.block(block)
-    except tvm.s_tir.ScheduleError:
-        return False
-    return True
+def _names(state: State) -> list[str]:
+    """The blocks that are there, in order: some may have been inlined."""
+    return [str(state.sch.get(block).name_hint) for block in blocks(state.sch)]
 
 
 def _raised(error: Exception) -> str:

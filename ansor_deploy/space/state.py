@@ -1,134 +1,20 @@
-"""A program in the course of its derivation, and who makes its free choices.
+"""A program in the course of its derivation.
 
-A chooser answers each question of a rule in the order in which they are asked: with the rule's
-own guess, at random, or as it was decided before. Every answer is also a sampling instruction in
-the schedule's trace, so that a record tells which decisions it came from.
+Every free choice is a question to the state's chooser. Every answer is also a sampling instruction
+in the schedule's trace, so that a record says which decisions it came from.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
+
+from .block_view import BlockView
+from .question import Chooser, Decision, Question
+from .tiles import Tiles
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Decision:
-    """One free choice that was made.
-
-    kind: "tile" (value: factors whose product is the extent) or what a choice is about:
-    "parallel", "unroll", "location", "register" (value: index of the option taken).
-    node: the block for which it was asked. size: extent of the loop, or number of options.
-    """
-
-    kind: str
-    node: str
-    value: tuple[int, ...] | int
-    size: int
-    limit: int = 0  # largest innermost factor of a tile; 0 for choices
-    options: tuple[Any, ...] = field(default=(), compare=False, repr=False)  # of a choice
-
-    @property
-    def meaning(self) -> Any:
-        """The factors, or the option itself: what the value means to a task of other sizes."""
-        return self.value if isinstance(self.value, tuple) else self.options[self.value]
-
-
-class Chooser(Protocol):
-    """Answers the questions of a derivation."""
-
-    def choose(self, kind: str, node: str, options: Sequence[Any], guess: int) -> int:
-        """Index of one of the options."""
-
-    def tile(self, node: str, extent: int, parts: int, limit: int, guess: Sequence[int]) -> Any:
-        """`parts` factors of an extent, the last at most `limit`."""
-
-    def fork(self) -> Chooser:
-        """One that answers the questions to come as this one would, and leaves this one as it is.
-
-        A rule that derives several structures asks the same questions for each.
-        """
-
-
-class Guess:
-    """What the rule thinks best: gives the default schedule."""
-
-    def choose(self, kind: str, node: str, options: Sequence[Any], guess: int) -> int:
-        """The guess."""
-        return guess
-
-    def tile(
-        self, node: str, extent: int, parts: int, limit: int, guess: Sequence[int]
-    ) -> tuple[int, ...]:
-        """The guess."""
-        return tuple(guess)
-
-    def fork(self) -> Guess:
-        """This one: it keeps nothing."""
-        return self
-
-
-class Random:
-    """Uniform over the options, and over all factorisations of an extent."""
-
-    def __init__(self, rng: random.Random) -> None:
-        self._rng = rng
-
-    def choose(self, kind: str, node: str, options: Sequence[Any], guess: int) -> int:
-        """Any of the options."""
-        return self._rng.randrange(len(options))
-
-    def tile(
-        self, node: str, extent: int, parts: int, limit: int, guess: Sequence[int]
-    ) -> tuple[int, ...]:
-        """Any of the factorisations."""
-        return self._rng.choice(factorisations(extent, parts, limit))
-
-    def fork(self) -> Random:
-        """This one: its next answer is as good as any."""
-        return self
-
-
-class Replay:
-    """The given decisions while the same questions are asked, then another chooser's answers."""
-
-    def __init__(self, decisions: Sequence[Decision], otherwise: Chooser) -> None:
-        self._left = list(reversed(decisions))
-        self._otherwise = otherwise
-
-    def choose(self, kind: str, node: str, options: Sequence[Any], guess: int) -> int:
-        """As decided, if that is one of the options."""
-        decided = self._next(kind, node, len(options))
-        if isinstance(decided, int) and decided < len(options):
-            return decided
-        return self._otherwise.choose(kind, node, options, guess)
-
-    def tile(
-        self, node: str, extent: int, parts: int, limit: int, guess: Sequence[int]
-    ) -> tuple[int, ...]:
-        """As decided, if those are factors of the extent."""
-        decided = self._next("tile", node, extent)
-        if isinstance(decided, tuple) and len(decided) == parts:
-            return decided
-        return self._otherwise.tile(node, extent, parts, limit, guess)
-
-    def fork(self) -> Replay:
-        """The decisions that are left."""
-        return Replay(self._left[::-1], self._otherwise.fork())
-
-    def _next(self, kind: str, node: str, size: int) -> tuple[int, ...] | int | None:
-        """The next decision, if it answers this question; a shifted derivation drops the rest."""
-        if not self._left:
-            return None
-        decision = self._left.pop()
-        if (decision.kind, decision.node, decision.size) == (kind, node, size):
-            return decision.value
-        self._left.clear()
-        return None
 
 
 @dataclass
@@ -160,54 +46,39 @@ class State:
         """The block's random variable in the schedule."""
         return self.sch.get_sblock(name)
 
-    def choose(self, kind: str, options: Sequence[T], guess: int = 0) -> T:
-        """One of the options. kind: what it is about, which tells the mutators how to change it.
+    def view(self, name: str) -> BlockView:
+        """What a rule may ask of a block."""
+        return BlockView(self.sch, self.block(name))
 
-        guess: index of the option that the rule thinks best.
+    def finish(self, *blocks: Any) -> None:
+        """These blocks, by their random variables, need no further rule nor annotation."""
+        self.done |= {str(self.sch.get(block).name_hint) for block in blocks}
+
+    def choose(
+        self, about: str, options: Sequence[T], guess: int = 0, *, ordered: bool = False
+    ) -> T:
+        """One of the options. about: what they decide, for mutations and for what is learnt.
+
+        guess: index of the option that the rule thinks best. ordered: whether the options stand
+        in order. An option is known to records by its index: a new one is added at the end.
         """
-        index = self.chooser.choose(kind, self.node, options, guess)
-        option = options[index]
-        made = Decision(kind, self.node, index, len(options), options=tuple(options))
-        self.decisions.append(made)
-        share = 1.0 / len(options)
-        self.sch.sample_categorical(list(range(len(options))), [share] * len(options), index)
-        return option
+        made = self._decide(Question(about, self.node, tuple(options), guess, ordered))
+        size = made.question.size
+        self.sch.sample_categorical(list(range(size)), [1.0 / size] * size, made.index)
+        return options[made.index]
 
     def sample_tile(
         self, loop: Any, parts: int, limit: int = 64, guess: Sequence[int] | None = None
     ) -> list[Any]:
         """The loop split into `parts`, their product its extent, the last at most `limit`."""
         extent = int(self.sch.get(loop).extent)
-        guess = guess or [extent, *[1] * (parts - 1)]
-        factors = self.chooser.tile(self.node, extent, parts, limit, guess)
-        decided = tuple(factors)
-        self.decisions.append(Decision("tile", self.node, decided, extent, limit))
+        tiles = Tiles(extent, parts, limit)
+        guessed = tiles.index(guess or [extent, *[1] * (parts - 1)])
+        factors = self._decide(Question("tile", self.node, tiles, guessed)).option
         sampled = self.sch.sample_perfect_tile(loop, parts, max(limit, factors[-1]), factors)
         return list(self.sch.split(loop, sampled))
 
-
-@lru_cache(maxsize=4096)
-def factorisations(extent: int, parts: int, limit: int) -> tuple[tuple[int, ...], ...]:
-    """All ways to write an extent as an ordered product, the last factor at most `limit`."""
-    if parts == 1:
-        return ((extent,),)
-    found = []
-    for last in divisors(extent):
-        if last <= limit:
-            found += [(*head, last) for head in _products(extent // last, parts - 1)]
-    return tuple(found)
-
-
-@lru_cache(maxsize=4096)
-def _products(extent: int, parts: int) -> tuple[tuple[int, ...], ...]:
-    if parts == 1:
-        return ((extent,),)
-    return tuple(
-        (*head, last) for last in divisors(extent) for head in _products(extent // last, parts - 1)
-    )
-
-
-def divisors(extent: int) -> list[int]:
-    """All divisors, ascending, in the square root of the extent's time."""
-    small = [d for d in range(1, int(extent**0.5) + 1) if extent % d == 0]
-    return small + [extent // d for d in reversed(small) if d * d != extent]
+    def _decide(self, question: Question) -> Decision:
+        made = Decision(question, self.chooser.answer(question))
+        self.decisions.append(made)
+        return made

@@ -11,9 +11,7 @@ that you build for.
 
 import math
 
-from ansor_deploy.space import blocks as b
-from ansor_deploy.space import loops as l
-from ansor_deploy.space.rule import ApplyAndSkipRest, Pass
+from ansor_deploy.space import ApplyAndSkipRest, BlockView, Pass, blocks, vectorized
 
 NAME = "serial-small"
 KINDS = ("llvm",)
@@ -23,23 +21,20 @@ LARGEST = 8192
 
 
 def applies(state, block, target):
-    sch = state.sch
-    if any(b.is_reduction(sch.get(other)) for other in b.blocks(sch)):
+    view = state.view(block)
+    if any(BlockView(state.sch, other).is_reduction for other in blocks(state.sch)):
         return Pass("the task reduces: its tiles decide what is parallel")
-    if sch.get_consumers(state.block(block)):
+    if view.consumers:
         return Pass("it is no output")
-    loops = sch.get_loops(state.block(block))
-    if not loops:
+    if not view.spatial:
         return Pass("it has no loop")
-    if (results := math.prod(l.extent(sch, loop) for loop in loops)) > LARGEST:
+    if (results := math.prod(view.spatial)) > LARGEST:
         return Pass(f"its {results} results are work for several cores")
     return ApplyAndSkipRest()
 
 
 def apply(state, block, target):
     sch = state.sch
-    _, lanes = l.split_lanes(sch, sch.get_loops(state.block(block))[-1], target)
-    if l.extent(sch, lanes) > 1:
-        sch.vectorize(lanes)
+    vectorized(sch, sch.get_loops(state.block(block))[-1], target)
     state.done.add(block)
     return [state]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -12,16 +13,17 @@ import tvm
 from tvm import relax
 from tvm.runtime.vm import VirtualMachine
 
-from ansor_deploy._tvm import tvm_target
 from ansor_deploy.build import verify
-from ansor_deploy.codegen.lowering import PIPELINE
 from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.model.canonicalize import canonicalize
 from ansor_deploy.model.extract import extract
 from ansor_deploy.model.importer import Imported, import_model
 from ansor_deploy.project import shipped
 from ansor_deploy.target import Target, load_target
+from ansor_deploy.testing.rule import kernel_outputs
 from helpers import graphs
+
+__all__ = ["HOST", "kernel_outputs"]
 
 HOST = load_target("host", [shipped("targets")])
 
@@ -72,20 +74,7 @@ def count_ops(proto: onnx.ModelProto, target: Target = HOST) -> dict[str, int]:
     return found
 
 
-def kernel_outputs(mod: tvm.IRModule) -> list[np.ndarray]:
-    """What `main` leaves in its arguments, given seeded ones."""
-    library = tvm.compile(mod, target=tvm_target(HOST), tir_pipeline=PIPELINE)
-    tensors = [tvm.runtime.tensor(array) for array in _arguments(mod)]
-    library["main"](*tensors)
-    return [tensor.numpy() for tensor in tensors]
-
-
-def _arguments(mod: tvm.IRModule) -> list[np.ndarray]:
-    rng = np.random.default_rng(0)
-    arrays = []
-    for buffer in mod["main"].params:
-        shape, dtype = [int(extent) for extent in buffer.shape], str(buffer.dtype)
-        integers = rng.integers(0, 2 if dtype == "bool" else 5, shape)
-        values = integers if "int" in dtype or dtype == "bool" else rng.standard_normal(shape)
-        arrays.append(np.asarray(values).astype(dtype))
-    return arrays
+def in_turn(mod: tvm.IRModule) -> tvm.IRModule:
+    """A GPU's program with its threads one after another: what one fetches, each fetches itself."""
+    text = re.sub(r'T\.thread_binding\((\d+), thread="[\w.]+"', r"T.serial(\1", mod.script())
+    return tvm.script.from_source(re.sub(r', scope="(?:shared|local)"', "", text))

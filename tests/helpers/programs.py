@@ -310,3 +310,46 @@ PROGRAMS: dict[str, Callable[[], tvm.IRModule]] = {
     "resize": resize,
     "lrn": lrn,
 }
+
+
+def product() -> tvm.IRModule:
+    x, w = _in(12, 8), _in(8, 32)
+    return program([x, w], topi.nn.relu(topi.matmul(x, w)), free=(1,))
+
+
+def bare_product() -> tvm.IRModule:
+    x, w = _in(4, 8), _in(8, 16)
+    return program([x, w], topi.matmul(x, w))
+
+
+def chain() -> tvm.IRModule:
+    x = _in(4, 8)
+    return program([x], topi.nn.relu(topi.add(x, 1.0)))
+
+
+def spread() -> tvm.IRModule:
+    """A convolution over an axis whose every second element is an inserted zero."""
+    x, w = _in(6, 4), _in(4, 4, 8)
+    r, k = te.reduce_axis((0, 4)), te.reduce_axis((0, 4))
+
+    def at(i: Any, c: Any) -> Any:
+        even = (i + r) % 2 == 0
+        return te.sum(
+            tvm.tirx.if_then_else(even, x[(i + r) // 2, k], 0.0) * w[r, k, c], axis=[r, k]
+        )
+
+    return program([x, w], topi.nn.relu(te.compute((8, 8), at, name="conv")), free=(1,))
+
+
+# Small enough that a drawing of their loops can be read; each is named in tests/golden.
+DRAWN: dict[str, Callable[[], tvm.IRModule]] = {
+    "product": product,
+    "bare product": bare_product,
+    "chain": chain,
+    "spread": spread,
+    "short rows": lambda: softmax(4, 16),
+    "two sums": lambda: reduce("sum", 2, 1024, axis=1),
+    "two long sums": lambda: reduce("sum", 2, 65536, axis=1),
+    "short sum": lambda: add(4, 8),
+    "long sum": lambda: add(64, 256),
+}

@@ -5,16 +5,28 @@ import random
 
 import pytest
 
-from ansor_deploy.search.crossover import crossover, is_merged
-from ansor_deploy.search.mutate import mutate, options, resample
-from ansor_deploy.space.state import Decision, divisors
+from ansor_deploy.search.crossover import crossover
+from ansor_deploy.search.mutate import mutate, resample
+from ansor_deploy.space.question import Decision, Question
+from ansor_deploy.space.tiles import Tiles, divisors
+
+TILE = Tiles(224, 4, 16)
+
+
+def decision(about, node, index, size):
+    return Decision(Question(about, node, tuple(range(size)), ordered=about == "register"), index)
+
+
+def tile_of(tiles, factors):
+    return Decision(Question("tile", "conv", tiles), tiles.index(factors))
+
 
 DECISIONS = (
-    Decision("tile", "conv", (4, 2, 7, 4), 224, limit=16),
-    Decision("register", "conv", 3, 12),
-    Decision("unroll", "conv", 0, 4),
-    Decision("location", "pad", 1, 2),
-    Decision("order", "pad", 0, 1),
+    tile_of(TILE, (4, 2, 7, 4)),
+    decision("register", "conv", 3, 12),
+    decision("unroll", "conv", 0, 4),
+    decision("location", "pad", 1, 2),
+    decision("order", "pad", 0, 1),
 )
 
 
@@ -24,15 +36,14 @@ def children(count=300, seed=0, of=DECISIONS):
 
 
 def questions(decisions):
-    return [(d.kind, d.node, d.size, d.limit) for d in decisions]
+    return [one.question for one in decisions]
 
 
-def assert_valid(decision):
-    if isinstance(decision.value, tuple):
-        assert math.prod(decision.value) == decision.size
-        assert decision.value[-1] <= decision.limit
-    else:
-        assert 0 <= decision.value < decision.size
+def assert_valid(one):
+    assert 0 <= one.index < one.question.size
+    if one.question.about == "tile":
+        assert math.prod(one.option) == TILE.extent
+        assert one.option[-1] <= TILE.limit
 
 
 @pytest.mark.parametrize("make", [mutate, resample])
@@ -41,8 +52,8 @@ def test_every_child_answers_the_same_questions_with_something_allowed(make):
     for _ in range(300):
         child = make(DECISIONS, rng)
         assert questions(child) == questions(DECISIONS)
-        for decision in child:
-            assert_valid(decision)
+        for one in child:
+            assert_valid(one)
 
 
 def test_most_children_differ_in_one_decision():
@@ -62,24 +73,35 @@ def test_a_tile_moves_one_prime_factor_from_one_level_to_another():
     tile = (DECISIONS[0],)
     rng = random.Random(2)
     for _ in range(100):
-        ratios = [b / a for a, b in zip(tile[0].value, mutate(tile, rng)[0].value, strict=True)]
+        ratios = [b / a for a, b in zip(tile[0].option, mutate(tile, rng)[0].option, strict=True)]
         assert math.prod(ratios) == pytest.approx(1)
-    singles = {mutate(tile, random.Random(seed))[0].value for seed in range(200)}
+    singles = {mutate(tile, random.Random(seed))[0].option for seed in range(200)}
     assert (8, 1, 7, 4) in singles
-    assert all(value[-1] <= 16 for value in singles)
+    assert all(factors[-1] <= 16 for factors in singles)
+
+
+def test_options_in_order_lead_to_those_beside_them_most_often_and_to_any():
+    ordered, loose = (decision(about, "conv", 5, 12) for about in ("register", "order"))
+    beside = []
+    for one in (ordered, loose):
+        found = [mutate((one,), random.Random(seed))[0].index for seed in range(600)]
+        assert len(set(found)) >= 11
+        beside.append(sum(abs(index - 5) == 1 for index in found) / len(found))
+    assert beside[0] > 0.35
+    assert beside[1] < 0.3
 
 
 def test_nothing_to_change_is_no_endless_loop():
-    fixed = (Decision("tile", "x", (1, 1), 1, 64), Decision("order", "x", 0, 1))
+    fixed = (tile_of(Tiles(1, 2, 64), (1, 1)), decision("order", "x", 0, 1))
     assert mutate(fixed, random.Random(0)) == fixed
     assert mutate((), random.Random(0)) == ()
 
 
 def test_resampling_reaches_every_factorisation():
-    tile = (Decision("tile", "x", (12, 1), 12, 64),)
+    tile = (tile_of(Tiles(12, 2, 64), (12, 1)),)
     rng = random.Random(0)
-    found = {resample(tile, rng)[0].value for _ in range(300)}
-    assert len(found) == options(tile[0]) == len(divisors(12))
+    found = {resample(tile, rng)[0].option for _ in range(300)}
+    assert len(found) == tile[0].question.size == len(divisors(12))
 
 
 def test_a_child_of_two_takes_each_node_from_one_parent():
@@ -88,18 +110,13 @@ def test_a_child_of_two_takes_each_node_from_one_parent():
     for _ in range(50):
         child = crossover(mother, father, rng)
         for node in ("conv", "pad"):
-            mine = [d for d in child if d.node == node]
+            mine = [d for d in child if d.question.node == node]
             assert mine in (
-                [d for d in mother if d.node == node],
-                [d for d in father if d.node == node],
+                [d for d in mother if d.question.node == node],
+                [d for d in father if d.question.node == node],
             )
 
 
 def test_parents_that_were_asked_different_questions_have_no_child():
     assert crossover(DECISIONS, DECISIONS[:-1], random.Random(0)) is None
     assert crossover(DECISIONS[:3], DECISIONS[:3], random.Random(0)) is None  # one node only
-
-
-def test_a_child_whose_program_decided_otherwise_is_not_merged():
-    assert is_merged(list(DECISIONS), DECISIONS)
-    assert not is_merged(DECISIONS[1:], DECISIONS)

@@ -1,6 +1,9 @@
 """Where rules come from, in which order, and what a file must have to be one."""
 
+import ast
 import json
+import subprocess
+import sys
 
 import pytest
 from helpers.cli_inside import answer, program
@@ -46,6 +49,22 @@ def test_every_shipped_rule_is_in_the_order():
     order = read_toml(shipped("rules") / "order.toml").data
     files = {path.stem for path in shipped("rules").glob("*.py")}
     assert {name for kind in order.values() for name in kind} == files
+
+
+@pytest.mark.parametrize("path", sorted(shipped("rules").glob("*.py")), ids=lambda path: path.stem)
+def test_a_shipped_rule_imports_the_vocabulary_and_the_standard_library_only(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            assert {alias.name for alias in node.names} <= sys.stdlib_module_names
+        elif isinstance(node, ast.ImportFrom):
+            assert node.module == "ansor_deploy.space" or node.module in sys.stdlib_module_names
+            assert node.level == 0
+
+
+def test_light_parts_of_the_space_load_no_tvm():
+    code = "import sys; from ansor_deploy.space import rule, question; print('tvm' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 def test_an_order_may_not_name_what_is_not_there(tmp_path):

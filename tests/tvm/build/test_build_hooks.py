@@ -29,7 +29,7 @@ OUTPUTS = ("net.so", "net.intoto.json", "net.json")
 RULE = '''
 """The loops stay as they are, in parts of PARTS."""
 
-from ansor_deploy.space.rule import ApplyAndSkipRest
+from ansor_deploy.space import ApplyAndSkipRest
 
 NAME = "in-parts"
 KINDS = ("llvm",)

@@ -22,9 +22,10 @@ from ansor_deploy.search.mutate import resample
 from ansor_deploy.search.neighbours import Neighbour, nearest
 from ansor_deploy.search.refit import Refitted, refit
 from ansor_deploy.space.default import default_schedule
+from ansor_deploy.space.question import Decision, Guess, Question
 from ansor_deploy.space.rule import rule_set
 from ansor_deploy.space.sketch import derive
-from ansor_deploy.space.state import Decision, Guess
+from ansor_deploy.space.tiles import Tiles
 from ansor_deploy.space.trace import dump, replay
 from ansor_deploy.tune.ledger import SERVED
 from ansor_deploy.tune.plan import make_plan
@@ -146,7 +147,7 @@ def test_the_tile_stays_where_the_sizes_allow():
 def option(candidate, made):
     """The register tile that a program of a task has."""
     assert candidate.sketch.mod is made.mod
-    return next(one.meaning for one in candidate.decisions if one.kind == "register")
+    return next(one.option for one in candidate.decisions if one.question.about == "register")
 
 
 def test_other_searches_traces_and_other_rules_are_left_out():
@@ -160,10 +161,16 @@ def test_other_searches_traces_and_other_rules_are_left_out():
 # How an answer is carried over
 
 
-def answered(value, kind="tile"):
-    if kind == "tile":
-        return Refitted([Decision(kind, "b0", value, 1)])
-    return Refitted([Decision(kind, "b0", 0, 1, options=(value,))])
+def answered(value, about, options, guess=0, asked=None):
+    """What becomes of an answer to a question about `asked`, where now another is asked."""
+    then = Decision(Question(asked or about, "b0", (value,)), 0)
+    now = Question(about, "b0", options, guess)
+    return options[Refitted([then]).answer(now)]
+
+
+def answered_tile(value, extent, parts, limit=16):
+    tiles = Tiles(extent, parts, limit)
+    return answered(value, "tile", tiles, tiles.index([extent, *[1] * (parts - 1)]))
 
 
 @pytest.mark.parametrize(
@@ -178,24 +185,25 @@ def answered(value, kind="tile"):
     ],
 )
 def test_each_factor_becomes_the_nearest_divisor(then, extent, now):
-    factors = answered(then).tile("b0", extent, 4, 16, [extent, 1, 1, 1])
-    assert factors == now
+    assert answered_tile(then, extent, 4) == now
 
 
 def test_options_are_known_by_what_they_are_and_not_by_their_place():
-    assert answered(64, "unroll").choose("unroll", "b0", [0, 16, 64], 0) == 2
-    assert answered(48, "unroll").choose("unroll", "b0", [0, 16, 64], 0) == 2
-    assert answered("task", "location").choose("location", "b0", ["root", "task"], 0) == 1
-    tiles = [(1, 7, 32), (1, 14, 32), (2, 7, 16)]
-    assert answered((1, 12, 32), "register").choose("register", "b0", tiles, 0) == 1
+    assert answered(64, "unroll", (0, 16, 64)) == 64
+    assert answered(48, "unroll", (0, 16, 64)) == 64
+    assert answered("task", "location", ("root", "task")) == "task"
+    tiles = ((1, 7, 32), (1, 14, 32), (2, 7, 16))
+    assert answered((1, 12, 32), "register", tiles) == (1, 14, 32)
 
 
 def test_what_has_no_like_is_the_guess():
-    assert answered("elsewhere", "location").choose("location", "b0", ["root", "task"], 1) == 1
-    assert answered(3, "unroll").choose("parallel", "b0", [1, 2, 3], 1) == 1
-    refit_ = answered((4, 4))
-    assert refit_.tile("b0", 32, 3, 16, [32, 1, 1]) == (32, 1, 1)
-    assert refit_.tile("b0", 32, 2, 16, [32, 1]) == (32, 1)
+    assert answered("elsewhere", "location", ("root", "task"), 1) == "task"
+    assert answered(3, "parallel", (1, 2, 3), 1, asked="unroll") == 2
+    assert answered_tile((4, 4), 32, 3) == (32, 1, 1)
+    tiles = Tiles(32, 2, 16)
+    again = Refitted([Decision(Question("tile", "b0", ((4, 4),)), 0)])
+    asked = [Question("tile", "b0", tiles, tiles.index((32, 1))) for _ in range(2)]
+    assert [tiles[again.answer(one)] for one in asked] == [(8, 4), (32, 1)]
 
 
 # From the registry

@@ -5,32 +5,36 @@ import math
 import random
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from helpers.built import HOST
-from helpers.programs import conv2d, matmul, softmax
+from helpers.programs import PROGRAMS, conv2d, matmul, softmax
 
 from ansor_deploy.errors import UsageError
 from ansor_deploy.measure.outcome import UNMEASURED, Outcome
 from ansor_deploy.measure.replay import ReplayMeasurer
 from ansor_deploy.model.extract import _task
+from ansor_deploy.project import shipped
 from ansor_deploy.registry.record import Measurement, Provenance
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.search import has_first_guess, open_search
 from ansor_deploy.search.context import SearchContext, model_path, open_context
-from ansor_deploy.search.experience import Experience
+from ansor_deploy.search.experience import Experience, choices
 from ansor_deploy.search.features import LENGTH, Extractor, decode
 from ansor_deploy.search.genome import Genome, build, recover, templates
 from ansor_deploy.search.mutate import resample
 from ansor_deploy.search.options import EvolutionOptions
 from ansor_deploy.space.canonical_text import canonical_text, parse
-from ansor_deploy.space.rule import Apply, rule_set
+from ansor_deploy.space.question import Guess, Random
+from ansor_deploy.space.rule import Apply, rule_set, shipped_rules
 from ansor_deploy.space.sketch import derive
-from ansor_deploy.space.state import Guess, Random
 from ansor_deploy.space.trace import dump, replay
+from ansor_deploy.target import load_target
 
 RULES = rule_set((), HOST.kind)
+OLD_TRACES = Path(__file__).parents[2] / "assets" / "traces.json"
 BATCH = 16
 
 
@@ -48,10 +52,11 @@ def seconds_of(decisions):
     """A made-up landscape over decisions: smooth along some, arbitrary along others."""
     time = 1.0
     for at, decision in enumerate(decisions):
-        if isinstance(decision.value, tuple):
-            time *= 1 + sum(abs(math.log2(f) - 1.5) for f in decision.value) / 8
+        size = decision.question.size
+        if decision.question.about == "tile":
+            time *= 1 + sum(abs(math.log2(f) - 1.5) for f in decision.option) / 8
         else:
-            time *= 1 + abs(decision.value / max(1, decision.size - 1) - (0.3, 0.7)[at % 2])
+            time *= 1 + abs(decision.index / max(1, size - 1) - (0.3, 0.7)[at % 2])
     return time * 1e-3
 
 
@@ -185,6 +190,16 @@ def test_every_structure_of_a_rule_takes_the_decisions_that_it_is_given():
         made += candidate is not None
         assert candidate is None or candidate.decisions == decisions
     assert made > 4 * len(sketches)
+
+
+def test_a_child_whose_program_decided_otherwise_is_given_up():
+    """A register tile of its own leads to other questions than those that it was merged with."""
+    found = templates(derive(matmul(64, 64, 64), HOST, RULES).sketches)[0]
+    sketches = derive(matmul(64, 64, 64), HOST, RULES).sketches
+    assert build(sketches, replace(found, merged=True), Guess()).decisions == found.decisions
+    short = Genome(found.sketch, found.decisions[1:], merged=True)
+    assert build(sketches, short, Guess()) is None
+    assert build(sketches, replace(short, merged=False), Guess()) is not None
 
 
 @pytest.mark.parametrize("trace", ["", "{}", "[]", "[[],[]]", "[[],[[0,99]]]", "nonsense"])
@@ -352,3 +367,16 @@ def _refusing(extract, bad):
         return extract(schedules)
 
     return refuse
+
+
+def test_the_traces_of_an_older_version_are_recovered():
+    """They were written when tiles and choices were asked for in two ways."""
+    target = load_target("cortex-a53", [shipped("targets")])
+    for old in json.loads(OLD_TRACES.read_text(encoding="utf-8")):
+        rules = [rule for rule in shipped_rules("llvm") if rule.name not in old["without"]]
+        sketches = derive(PROGRAMS[old["program"]](), target, rules).sketches
+        genome, candidate = recover(sketches, old["trace"])
+        assert str(sketches[genome.sketch]) == old["sketch"]
+        made = choices(candidate.sketch, genome.decisions)
+        asked = [one for one in made if not one[0].startswith("rule ")]
+        assert json.loads(json.dumps(asked)) == old["choices"]

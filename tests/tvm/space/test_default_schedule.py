@@ -14,7 +14,7 @@ from tvm_ffi import structural_equal
 from ansor_deploy.build import verify
 from ansor_deploy.codegen import model as compiler
 from ansor_deploy.model.extract import extract
-from ansor_deploy.space import blocks
+from ansor_deploy.space.block_view import BlockView, blocks
 from ansor_deploy.space.default import default_schedule
 from ansor_deploy.space.register_tile import tiles
 from ansor_deploy.space.sketch import Sketch
@@ -76,9 +76,9 @@ def test_reductions_along_rows_keep_a_partial_result_in_each_lane(name):
 @pytest.mark.parametrize("registers", [8, 16, 32])
 def test_accumulators_fit_the_vector_registers(registers):
     sch = tvm.s_tir.Schedule(conv2d(14, 32, 64), debug_mask="none")
-    contraction = next(b for b in blocks.blocks(sch) if blocks.is_contraction(sch.get(b)))
+    contraction = next(v for rv in blocks(sch) if (v := BlockView(sch, rv)).is_contraction)
     target = built.with_vectors(16, registers)
-    for tile in tiles(sch.get(contraction), target, [1] * 7):
+    for tile in tiles(contraction, target, [1] * 7):
         assert 1 < prod(tile) // 4 < registers
 
 

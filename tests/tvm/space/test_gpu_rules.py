@@ -12,9 +12,9 @@ from tvm.s_tir import meta_schedule as ms
 
 from ansor_deploy._tvm import tvm_target
 from ansor_deploy.project import shipped
+from ansor_deploy.space.question import Guess, Random
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.space.sketch import derive
-from ansor_deploy.space.state import Guess, Random
 from ansor_deploy.target import load_target
 
 V100 = load_target("v100", [shipped("targets")])
@@ -52,12 +52,6 @@ def is_legal(sch):
     return verifier.apply(sch)
 
 
-def in_turn(mod):
-    """The program with its threads one after another: what one fetches, each fetches for itself."""
-    text = re.sub(r'T\.thread_binding\((\d+), thread="[\w.]+"', r"T.serial(\1", mod.script())
-    return tvm.script.from_source(re.sub(r', scope="(?:shared|local)"', "", text))
-
-
 def cuda_source(mod):
     with tvm_target(V100):
         return tvm.compile(mod, tvm_target(V100)).mod.imports[0].inspect_source()
@@ -88,7 +82,7 @@ def test_every_program_is_legal_on_the_device(name):
 def test_no_result_changes(name):
     want = built.kernel_outputs(PROGRAMS[name]())
     for candidate in programs(name, 1):
-        have = built.kernel_outputs(in_turn(candidate.sch.mod))
+        have = built.kernel_outputs(built.in_turn(candidate.sch.mod))
         for one, other in zip(have, want, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
 

@@ -12,9 +12,9 @@ from tvm import te
 from tvm.s_tir.meta_schedule.testing import te_workload as w
 
 from ansor_deploy.build import verify
+from ansor_deploy.space.question import Guess, Random
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.space.sketch import derive
-from ansor_deploy.space.state import Guess, Random
 
 TARGETS = [built.with_vectors(64, 32), built.with_vectors(32), built.with_vectors(16)]
 
@@ -72,9 +72,9 @@ def test_a_panel_too_large_for_its_cache_is_summed_up_in_parts(name):
     target = replace(built.with_vectors(32), cores=1, l2_bytes=1024)
     (sketch, *_) = sketches(name, target)
     made = sketch.program(Guess())
-    asked = [decision for decision in made.decisions if decision.kind == "parts"]
+    asked = [decision for decision in made.decisions if decision.question.about == "parts"]
     assert asked
-    assert asked[0].meaning > 1
+    assert asked[0].option > 1
     for have, want in zip(
         built.kernel_outputs(made.sch.mod), built.kernel_outputs(module(name)), strict=True
     ):
@@ -140,5 +140,5 @@ def test_multi_level_tiling_computes_the_same_where_no_register_tile_is(name):
 
 
 def test_rules_say_why_they_pass():
-    verdicts = derive(module("conv2d"), TARGETS[0], shipped_rules("llvm")).verdicts
-    assert all(verdict.text.startswith(("applies", "passes: ")) for verdict in verdicts)
+    answers = derive(module("conv2d"), TARGETS[0], shipped_rules("llvm")).answers
+    assert all(answer.text.startswith(("applies", "passes: ")) for answer in answers)

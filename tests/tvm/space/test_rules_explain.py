@@ -17,14 +17,14 @@ from helpers.programs import PROGRAMS
 from ansor_deploy.model.extract import extract
 from ansor_deploy.search import open_search
 from ansor_deploy.search.context import SearchContext
+from ansor_deploy.space.question import Decided, Guess
 from ansor_deploy.space.rule import rule_set, shipped_rules
 from ansor_deploy.space.sketch import MAX_SKETCHES, derive
-from ansor_deploy.space.state import Guess, Replay
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "rules" / "serial_small.py"
 SMALL = model([node("Add", "x x", "y")], {"x": [4, 64]})
 HEAD = """\
-from ansor_deploy.space.rule import Apply, ApplyAndSkipRest, Pass
+from ansor_deploy.space import Apply, ApplyAndSkipRest, Pass
 NAME, KINDS = "mine", ("llvm",)
 """
 APPLIES = "def applies(state, block, target): {}\n"
@@ -114,11 +114,11 @@ def test_a_bad_rule_is_named_and_the_rest_is_as_without_it(tmp_path, what, name)
         assert says in fault
 
 
-def test_a_misfit_is_a_verdict_and_no_fault(tmp_path):
+def test_a_misfit_is_an_answer_and_no_fault(tmp_path):
     text = BAD["apply raises"][0]
     found = derive(PROGRAMS["add"](), HOST, rules_with(tmp_path, text))
     assert found.faults == []
-    assert any(v.rule == "mine" and v.text.startswith("does not fit") for v in found.verdicts)
+    assert any(v.rule == "mine" and v.text.startswith("does not fit") for v in found.answers)
 
 
 def test_a_rule_that_fails_late_leaves_no_trace_of_itself(tmp_path):
@@ -140,9 +140,9 @@ def test_a_rule_that_fails_under_some_choices_only_is_a_misfit(tmp_path):
     )
     found = derive(PROGRAMS["add"](), HOST, rules_with(tmp_path, text))
     (sketch,) = found.sketches
-    decided = [replace(d, value=1) for d in sketch.program(Guess()).decisions]
+    decided = [replace(d, index=1) for d in sketch.program(Guess()).decisions]
     with pytest.raises(ValueError, match="the rule mine raised KeyError"):
-        sketch.program(Replay(decided, Guess()))
+        sketch.program(Decided(decided, Guess()))
 
 
 def test_the_search_warns_of_a_bad_rule(tmp_path):
@@ -172,7 +172,7 @@ def test_a_rule_that_branches_without_end_is_cut_off(tmp_path):
     assert 0 < len(found.sketches) <= MAX_SKETCHES
 
 
-def test_explain_tells_sketches_and_verdicts(shop):
+def test_explain_prints_sketches_and_answers(shop):
     told = answer(shop, "rules", "explain", "m.onnx")
     (conv,) = [task for task in told["tasks"] if task["op"] == "conv2d"]
     assert conv["sketches"]

@@ -1,0 +1,207 @@
+"""Blocks as rules ask about them: what a block computes, from what, and for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .._tvm import structural_walk, tirx, tvm
+from .rule import Pass
+
+SPATIAL, REDUCE = tirx.IterVar.DataPar, tirx.IterVar.CommReduce
+# Calls that are worth a stage of their own before a reduction, which reads each result often.
+COSTLY = ("exp", "erf", "tanh", "pow", "sigmoid", "log", "if_then_else")
+
+
+def blocks(sch: Any) -> list[Any]:
+    """The program's blocks in order, as the schedule's random variables."""
+    return list(sch.get_child_blocks(sch.get_sblock("root")))
+
+
+def nodes(root: Any, kind: Any) -> list[Any]:
+    """All parts of an expression or statement that are of a class of TVM."""
+    found: list[Any] = []
+    structural_walk(root, (kind, found.append))
+    return found
+
+
+def uses(expr: Any, var: Any) -> bool:
+    """Whether an index expression mentions the variable."""
+    return any(found.same_as(var) for found in nodes(expr, tirx.Var))
+
+
+def divisions(root: Any, kind: str) -> list[tuple[Any, int]]:
+    """Each term that is divided by a constant, with the constant. kind: FloorDiv or FloorMod."""
+    found = nodes(root, getattr(tirx, kind))
+    return [(one.a, int(one.b.value)) for one in found if isinstance(one.b, tirx.IntImm)]
+
+
+@dataclass(frozen=True)
+class BlockView:
+    """A block of a schedule; what is asked is looked up in the schedule as it then is.
+
+    rv: its random variable, by which the schedule's primitives know it. The methods without
+    arguments at the end are guards, which rules share: the reason to pass over the block, or None.
+
+        return view.reduces_nothing() or view.has_several_results() or ApplyAndSkipRest()
+    """
+
+    sch: Any
+    rv: Any
+
+    @property
+    def node(self) -> Any:
+        """The block in TVM's own form (`tirx.SBlock`)."""
+        return self.sch.get(self.rv)
+
+    @property
+    def name(self) -> str:
+        """What the schedule calls it."""
+        return str(self.node.name_hint)
+
+    @property
+    def spatial(self) -> list[int]:
+        """Extents of its data-parallel axes, outermost first."""
+        return [int(axis.dom.extent) for axis in self.axes(SPATIAL)]
+
+    @property
+    def reduced(self) -> list[int]:
+        """Extents of its reducing axes, outermost first."""
+        return [int(axis.dom.extent) for axis in self.axes(REDUCE)]
+
+    def axes(self, kind: int) -> list[Any]:
+        """Its axes of a kind, `SPATIAL` or `REDUCE`, outermost first."""
+        return [axis for axis in self.node.iter_vars if axis.iter_type == kind]
+
+    @property
+    def is_reduction(self) -> bool:
+        """Whether any of its axes reduces."""
+        return bool(self.axes(REDUCE))
+
+    @property
+    def producers(self) -> list[BlockView]:
+        """The blocks that compute what it reads."""
+        return [BlockView(self.sch, rv) for rv in self.sch.get_producers(self.rv)]
+
+    @property
+    def consumers(self) -> list[BlockView]:
+        """The blocks that read what it computes."""
+        return [BlockView(self.sch, rv) for rv in self.sch.get_consumers(self.rv)]
+
+    @property
+    def epilogue(self) -> BlockView | None:
+        """Its one elementwise consumer, or None."""
+        found = self.consumers
+        return found[0] if len(found) == 1 and not found[0].is_reduction else None
+
+    @property
+    def operands(self) -> list[tuple[Any, list[Any]]]:
+        """Each buffer that it reads apart from its own output, with its index expressions.
+
+        A buffer read at two places appears twice.
+        """
+        node = self.node
+        loads = [(load.source, list(load.indices)) for load in nodes(node.body, tvm.ir.TensorLoad)]
+        written = [region.source for region in node.writes]
+        return [one for one in loads if not any(one[0].same_as(buffer) for buffer in written)]
+
+    @property
+    def reads(self) -> list[tuple[int, list[Any]]]:
+        """Each operand once: its position among what the block reads, and its first indices."""
+        operands, found = self.operands, []
+        for at, region in enumerate(self.node.reads):
+            indices = [loaded for buffer, loaded in operands if buffer.same_as(region.source)]
+            found += [(at, first) for first in indices[:1]]
+        return found
+
+    def calls(self, names: Sequence[str] = ("",)) -> bool:
+        """Whether its body calls an operator with a name that ends so; by default, any at all."""
+        found = nodes(self.node.body, tvm.ir.Call)
+        return any(getattr(call.op, "name", "").endswith(tuple(names)) for call in found)
+
+    @property
+    def is_contraction(self) -> bool:
+        """Whether it reduces products, an operand lacking an axis of the output (Ansor 4.1)."""
+        if not self.is_reduction or not _sums_products(self.node):
+            return False
+        wide = [axis.var for axis in self.axes(SPATIAL) if int(axis.dom.extent) > 1]
+        operands = self.operands
+        return len(operands) >= 2 and any(
+            not any(uses(index, var) for index in indices)
+            for _, indices in operands
+            for var in wide
+        )
+
+    @property
+    def keeps_contiguous_axis(self) -> bool:
+        """Whether an operand's contiguous axis is the result's, so that lanes are whole results."""
+        spatial = self.axes(SPATIAL)
+        return bool(spatial) and any(
+            indices and uses(indices[-1], spatial[-1].var) for _, indices in self.operands
+        )
+
+    @property
+    def is_along_rows(self) -> bool:
+        """Whether it reduces along the contiguous axis of every buffer that it reduces."""
+        if self.is_contraction:
+            return False
+        spatial, reduced = self.axes(SPATIAL), self.axes(REDUCE)
+        for _, indices in self.operands:
+            # Other operands hold one value a row, such as its maximum.
+            if not any(uses(index, axis.var) for index in indices for axis in reduced):
+                continue
+            if spatial and uses(indices[-1], spatial[-1].var):
+                return int(spatial[-1].dom.extent) == 1
+        return self.is_reduction
+
+    @property
+    def stays(self) -> str:
+        """Why it should not disappear into its consumers; "" where it should."""
+        consumers = self.consumers
+        if self.is_reduction:
+            return "it reduces"
+        if not consumers:
+            return "it is an output"
+        if any(consumer.is_reduction for consumer in consumers) and self.calls(COSTLY):
+            return "a reduction would compute it again for every use"
+        if len(consumers) > 1 and self.calls():
+            return "several consumers would each compute it"
+        return ""
+
+    def reduces_nothing(self) -> Pass | None:
+        """It has no reducing axis."""
+        return None if self.is_reduction else Pass("it reduces nothing")
+
+    def has_several_results(self) -> Pass | None:
+        """It writes more than one buffer, as a reduction to value and position does."""
+        one = len(self.node.writes) == 1
+        return None if one else Pass("it computes several results at once")
+
+    def is_single_number(self) -> Pass | None:
+        """It has no data-parallel axis."""
+        return None if self.spatial else Pass("its result is a single number")
+
+    def reuses_nothing(self) -> Pass | None:
+        """It is no contraction: tiles of its loops would read no operand less often."""
+        return None if self.is_contraction else Pass("no operand of it is reused")
+
+    def has_partial_lanes(self) -> Pass | None:
+        """It reduces along the contiguous axis, and has no operand that can be packed."""
+        whole = self.is_contraction or self.keeps_contiguous_axis
+        reason = "it reduces along the contiguous axis, so lanes would be partial results"
+        return None if whole else Pass(reason)
+
+    def lacks_epilogue(self) -> Pass | None:
+        """It has no elementwise consumer that a tile could end with."""
+        reason = "nothing consumes it element by element: a cache stage comes first"
+        return None if self.epilogue else Pass(reason)
+
+
+def _sums_products(node: Any) -> bool:
+    """Whether its body is out = out + a * b, whatever a and b are."""
+    added = getattr(node.body, "value", None)
+    term = added.b if isinstance(added, tirx.Add) else None
+    while isinstance(term, tirx.Cast):
+        term = term.value
+    return isinstance(term, tirx.Mul)

@@ -1,0 +1,90 @@
+"""Packing: operands of a micro-kernel as panels, which it reads from one end to the other."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..target import Target
+from .block_view import SPATIAL, BlockView, uses
+from .loops import parallel_map
+from .state import State
+
+# Rows that use a panel: from here copying it may pay, and from here it does.
+PACKING_PAYS = 64
+PACKING_WINS = 128
+# A builder takes a stage of this mark out of the program, and runs it on the constant.
+ON_CONSTANT = "meta_schedule.layout_rewrite_preproc"
+
+
+def is_packing(sch: Any, block: Any) -> bool:
+    """Whether the block is a copy that the builder takes out of the program."""
+    return ON_CONSTANT in (sch.get(block).annotations or {})
+
+
+def panel_bytes(view: BlockView, columns: int) -> int:
+    """Bytes that so many columns of a float32 operand take, packed."""
+    return math.prod(view.reduced) * columns * 4
+
+
+def pack_operands(state: State, view: BlockView, columns: int, target: Target) -> None:
+    """Bring operands into panels: constants always, others where their columns lie apart.
+
+    Of others with contiguous columns it is a choice, unless the sizes decide it.
+    """
+    sch, buffers = state.sch, [region.source for region in view.node.reads]
+    column = view.axes(SPATIAL)[-1].var
+    for position, indices in view.reads:
+        axes = [at for at, index in enumerate(indices) if index.same_as(column)]
+        if len(axes) != 1 or len(indices) < 2:
+            continue
+        free = _is_layout_free(sch, buffers[position])
+        apart = axes[0] != len(indices) - 1
+        if free or apart or _is_worth_packing(state, view, indices, columns, target):
+            copy = _pack(sch, view.rv, position, axes[0], columns)
+            if free:
+                sch.annotate(copy, ON_CONSTANT, True)
+            elif apart:
+                # Its elements are gathered anyway: straight loops do that best.
+                sch.parallel(sch.fuse(*sch.get_loops(copy)[:-1]))
+            else:
+                parallel_map(sch, copy, target)
+            state.finish(copy)
+
+
+def _is_layout_free(sch: Any, buffer: Any) -> bool:
+    """Whether the buffer is a constant of the model, which may be stored in any order."""
+    func = sch.mod["main"]
+    free = [int(index) for index in (func.attrs or {}).get("layout_free_buffers", [])]
+    return any(func.params[index].same_as(buffer) for index in free)
+
+
+def _pack(sch: Any, block: Any, position: int, axis: int, columns: int) -> Any:
+    """Copy an operand into panels of `columns`: [.., c, ..] -> [c / columns, .., .., c % columns].
+
+    Returns the copying block.
+    """
+
+    def panels(*indices: Any) -> list[Any]:
+        rest = [index for at, index in enumerate(indices) if at != axis]
+        return [indices[axis] // columns, *rest, indices[axis] % columns]
+
+    copy = sch.cache_read(block, position, "global")
+    sch.transform_layout(block, ("read", position), panels, pad_value=None)
+    return copy
+
+
+def _is_worth_packing(
+    state: State, view: BlockView, indices: list[Any], columns: int, target: Target
+) -> bool:
+    """Whether a panel is read by so many tiles that copying it pays; asks where that is open."""
+    rows = math.prod(
+        int(axis.dom.extent)
+        for axis in view.axes(SPATIAL)
+        if not any(uses(index, axis.var) for index in indices)
+    )
+    if rows < PACKING_PAYS or columns == view.spatial[-1]:
+        return False
+    if panel_bytes(view, columns) > target.l1_bytes and rows >= PACKING_WINS:
+        return True
+    return state.choose("pack", [False, True])

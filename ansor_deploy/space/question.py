@@ -1,0 +1,116 @@
+"""Free choices of a rule: the question, the decision, and the choosers that answer.
+
+A chooser answers the questions of a derivation in the order in which they are asked: with the
+rule's own guess, at random, or as it was decided before.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from .tiles import Tiles
+
+
+@dataclass(frozen=True)
+class Question:
+    """A free choice that a rule leaves open.
+
+    about: what it decides, such as "unroll", or "tile" for the sizes of nested loops. node: the
+    block for which it is asked. options: the possible answers; of two questions only their number
+    is compared, for an option may be anything. guess: index of the one that the rule thinks best.
+    ordered: whether the options stand in order, so that those beside one are the most like it.
+    """
+
+    about: str
+    node: str
+    options: tuple[Any, ...] | Tiles = field(repr=False, compare=False)
+    guess: int = field(default=0, compare=False)
+    ordered: bool = field(default=False, compare=False)
+    size: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", len(self.options))
+
+    def near(self, index: int) -> Sequence[int]:
+        """Indices of the options most like one: none where nothing is known of their likeness."""
+        if isinstance(self.options, Tiles):
+            return self.options.near(index)
+        beside = (index - 1, index + 1) if self.ordered else ()
+        return [at for at in beside if 0 <= at < self.size]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A question and its answer. index: of the option that was chosen."""
+
+    question: Question
+    index: int
+
+    @property
+    def option(self) -> Any:
+        """What was chosen: the factors of a tile, or the option itself."""
+        return self.question.options[self.index]
+
+
+class Chooser(Protocol):
+    """Answers the questions of a derivation."""
+
+    def answer(self, question: Question) -> int:
+        """Index of one of the options; ValueError where none of them will do."""
+
+    def fork(self) -> Chooser:
+        """One that answers the questions to come as this one would, and leaves this one as it is.
+
+        A rule that derives several structures asks the same questions for each.
+        """
+
+
+class Guess:
+    """Answers with what the rule thinks best, which gives the default schedule."""
+
+    def answer(self, question: Question) -> int:
+        """The guess."""
+        return question.guess
+
+    def fork(self) -> Guess:
+        """This one: it keeps nothing."""
+        return self
+
+
+class Random:
+    """Answers with any of the options, each as likely as the others."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+
+    def answer(self, question: Question) -> int:
+        """Any of the options."""
+        return self._rng.randrange(question.size)
+
+    def fork(self) -> Random:
+        """This one: its next answer is as good as any."""
+        return self
+
+
+class Decided:
+    """Repeats the given decisions while the same questions are asked, then asks another chooser."""
+
+    def __init__(self, decisions: Sequence[Decision], otherwise: Chooser) -> None:
+        self._left = list(reversed(decisions))
+        self._otherwise = otherwise
+
+    def answer(self, question: Question) -> int:
+        """As decided; once a question differs, the decisions that are left answer no more."""
+        if self._left:
+            decision = self._left.pop()
+            if decision.question == question:
+                return decision.index
+            self._left.clear()
+        return self._otherwise.answer(question)
+
+    def fork(self) -> Decided:
+        """One with the decisions that are left."""
+        return Decided(self._left[::-1], self._otherwise.fork())

@@ -1,0 +1,155 @@
+"""The contract of a derivation rule: what the search and a build may rely on."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from .._tvm import structural_equal, tvm, tvm_target
+from ..codegen.lowering import PIPELINE
+from ..project import shipped
+from ..space.block_view import BlockView, blocks
+from ..space.question import Chooser, Guess, Random
+from ..space.rule import Pass, Rule, load_rule, rule_set
+from ..space.sketch import Candidate, derive
+from ..space.state import State
+from ..space.trace import dump
+from ..target import Target, load_target
+
+_RESTATED = re.compile(
+    r"#|from |@|class |def |T\.func_attr|T\.reads|T\.writes|with T\.sblock\(\"root"
+)
+
+
+class RuleContract:
+    """Tests that every rule passes; a subclass says which file is tested, and on what program.
+
+    golden: a file with the rule's drawing, the program's loops before and after; lines that begin
+    with "# " are notes. update: whether that file is written anew instead of compared.
+    """
+
+    golden: Path | None = None
+    update = False
+
+    def rule(self) -> Path:
+        """The rule's file."""
+        raise NotImplementedError
+
+    def target(self) -> Target:
+        """A machine of a kind that the rule serves."""
+        raise NotImplementedError
+
+    def program(self) -> tvm.IRModule:
+        """A small program with one function, `main`, to which the rule applies."""
+        raise NotImplementedError
+
+    def block(self) -> str:
+        """The block of the program at which it applies."""
+        raise NotImplementedError
+
+    def outputs(self, mod: tvm.IRModule) -> list[np.ndarray]:
+        """What a program computes, here by running it on this machine."""
+        return kernel_outputs(mod)
+
+    def test_it_loads_and_serves_its_target(self) -> None:
+        """Its file is complete, and its docstring draws the loops before `-->` after."""
+        rule = self._loaded()
+        assert self.target().kind in rule.kinds
+        assert rule.summary
+        before, arrow, after = rule.doc.partition("\n-->\n")
+        assert arrow
+        assert "for " in before
+        assert re.search(r"for |parallel |blockIdx", after)
+
+    def test_applies_only_looks(self) -> None:
+        """At every block it gives the same answer twice, and leaves the program as it was."""
+        rule, state, applies = self._loaded(), self._state(Guess()), []
+        for view in [BlockView(state.sch, block) for block in blocks(state.sch)]:
+            first, second = (rule.applies(state, view.name, self.target()) for _ in range(2))
+            assert first == second
+            applies += [] if isinstance(first, Pass) else [view.name]
+        assert self.block() in applies
+        assert structural_equal(state.sch.mod, self.program())
+        assert not state.decisions
+
+    def test_the_same_choices_lead_to_the_same_program(self) -> None:
+        """No clock, no random numbers, no memory: a search derives a program again and again."""
+        for seed in range(4):
+            once, again = self._trace(seed), self._trace(seed)
+            assert once == again
+
+    def test_every_program_computes_what_the_plain_one_does(self) -> None:
+        """With the rule's guesses and with other choices, unless these are refused."""
+        want, found = self.outputs(self.program()), list(self._candidates())
+        steps = {step.rule.path for candidate in found for step in candidate.sketch.path}
+        assert self.rule() in steps
+        for candidate in found:
+            for have, plain in zip(self.outputs(candidate.sch.mod), want, strict=True):
+                np.testing.assert_allclose(have, plain, 1e-3, 1e-4, err_msg=str(candidate))
+
+    def test_it_draws_what_it_does(self) -> None:
+        """The loops before and after are those of the golden file."""
+        if self.golden is None:
+            return
+        found = f"{drawing(self.program())}\n-->\n{drawing(self._applied(Guess()).sch.mod)}\n"
+        lines = self.golden.read_text("utf-8").splitlines(keepends=True)
+        notes = "".join(line for line in lines if line.startswith("# "))
+        if self.update:
+            self.golden.write_text(notes + found, "utf-8")
+        assert self.golden.read_text("utf-8") == notes + found
+
+    def _loaded(self) -> Rule:
+        return load_rule(self.rule())
+
+    def _state(self, chooser: Chooser) -> State:
+        return State(tvm.s_tir.Schedule(self.program(), debug_mask="none"), chooser, self.block())
+
+    def _applied(self, chooser: Chooser) -> State:
+        """The first state that the rule derives at its block."""
+        first, *_ = self._loaded().apply(self._state(chooser), self.block(), self.target())
+        return first
+
+    def _trace(self, seed: int) -> str:
+        """The trace under choices of a seed, or how they are refused."""
+        try:
+            return dump(self._applied(Random(random.Random(seed))).sch.trace)
+        except (RuntimeError, ValueError) as error:
+            return type(error).__name__
+
+    def _candidates(self) -> Iterator[Candidate]:
+        """Programs of every sketch that the rule and the shipped ones lead to."""
+        target = self.target()
+        derivation = derive(self.program(), target, rule_set([self.rule()], target.kind))
+        assert not derivation.faults, derivation.faults
+        rng = random.Random(0)
+        for sketch in derivation.sketches:
+            yield sketch.program(Guess())
+            for _ in range(3):
+                with suppress(RuntimeError, ValueError):  # sizes that the machine cannot have
+                    yield sketch.program(Random(rng))
+
+
+def drawing(mod: tvm.IRModule) -> str:
+    """A program's loops, axes and statements; without what restates them."""
+    lines = [line for line in mod.script().splitlines() if line.strip()]
+    kept = [line for line in lines if not _RESTATED.match(line.strip())]
+    return "\n".join(line.removeprefix(" " * 8) for line in kept)
+
+
+def kernel_outputs(mod: tvm.IRModule) -> list[np.ndarray]:
+    """What `main` leaves in its arguments, given seeded ones, compiled for this machine and run."""
+    here = tvm_target(load_target("host", [shipped("targets")]))
+    library = tvm.compile(mod, target=here, tir_pipeline=PIPELINE)
+    rng, tensors = np.random.default_rng(0), []
+    for buffer in mod["main"].params:
+        shape, dtype = [int(extent) for extent in buffer.shape], str(buffer.dtype)
+        integers = rng.integers(0, 2 if dtype == "bool" else 5, shape)
+        values = integers if "int" in dtype or dtype == "bool" else rng.standard_normal(shape)
+        tensors.append(tvm.runtime.tensor(np.asarray(values).astype(dtype)))
+    library["main"](*tensors)
+    return [tensor.numpy() for tensor in tensors]
