@@ -9,6 +9,7 @@ import click
 from .helptext import with_examples
 from .options import chosen_target, existing_file, input_shape_option, new_file, target_option
 from .output import stdout_kept_clean
+from .values import InputShapes
 
 output_option = click.option(
     "-o", "--output", type=new_file, required=True, metavar="FILE", help="The file to write."
@@ -33,12 +34,7 @@ def command() -> None:
 @output_option
 @target_option
 @input_shape_option
-def tasks_command(
-    model: Path,
-    output: Path,
-    target: str | None,
-    input_shapes: tuple[tuple[str, tuple[int, ...]], ...],
-) -> None:
+def tasks_command(model: Path, output: Path, target: str | None, input_shapes: InputShapes) -> None:
     """Write which tasks a model has.
 
     The model and the target decide that alone.

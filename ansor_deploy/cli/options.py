@@ -15,7 +15,7 @@ import click
 from ..errors import UsageError
 from ..request import EFFORTS, Budget, Request
 from ..system.environment import in_ci
-from .values import parse_duration, parse_shape, parse_share
+from .values import InputShapes, parse_duration, parse_shape, parse_share
 
 if TYPE_CHECKING:
     from ..target import Target
@@ -158,7 +158,7 @@ def make_request(
     *,
     target: str | None = None,
     registry: Path | None = None,
-    input_shapes: Sequence[tuple[str, tuple[int, ...]]] = (),
+    input_shapes: InputShapes = (),
     rules: tuple[Path, ...] = (),
     effort: str = "normal",
     trials: int | None = None,

@@ -20,6 +20,7 @@ from .options import (
     target_option,
 )
 from .output import Answer, answering
+from .values import InputShapes
 
 if TYPE_CHECKING:
     from ..space.rule import Rule
@@ -69,7 +70,7 @@ def explain_command(
     task: int | None,
     target: str | None,
     rules: tuple[Path, ...],
-    input_shapes: tuple[tuple[str, tuple[int, ...]], ...],
+    input_shapes: InputShapes,
 ) -> Answer:
     """Print a model's sketches, and what each rule said about each block.
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import click
+
+InputShapes = Sequence[tuple[str, tuple[int, ...]]]  # of inputs by name
 
 SECONDS = (3600.0, 60.0, 1.0)  # of an hour, a minute, a second
 NUMBER = r"\d+(?:\.\d+)?"
