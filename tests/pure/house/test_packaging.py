@@ -43,9 +43,17 @@ def _name(requirement):
     return re.match(r"[\w.-]+", requirement)[0].lower().replace("_", "-")
 
 
+def _executed(node):
+    """The node and all below it, but for what stands there for type checkers only."""
+    yield node
+    if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+        for child in ast.iter_child_nodes(node):
+            yield from _executed(child)
+
+
 def _imports(path):
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in _executed(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             found |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
