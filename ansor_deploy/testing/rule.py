@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -26,7 +27,7 @@ _RESTATED = re.compile(
 )
 
 
-class RuleContract:
+class RuleContract(ABC):
     """Tests that every rule passes; a subclass says which file is tested, and on what program.
 
     golden: a file with the rule's drawing, the program's loops before and after; lines that begin
@@ -36,21 +37,21 @@ class RuleContract:
     golden: Path | None = None
     update = False
 
+    @abstractmethod
     def rule(self) -> Path:
         """The rule's file."""
-        raise NotImplementedError
 
+    @abstractmethod
     def target(self) -> Target:
         """A machine of a kind that the rule serves."""
-        raise NotImplementedError
 
+    @abstractmethod
     def program(self) -> tvm.IRModule:
         """A small program with one function, `main`, to which the rule applies."""
-        raise NotImplementedError
 
+    @abstractmethod
     def block(self) -> str:
         """The block of the program at which it applies."""
-        raise NotImplementedError
 
     def outputs(self, mod: tvm.IRModule) -> list[np.ndarray]:
         """What a program computes, here by running it on this machine."""
