@@ -89,48 +89,13 @@ class _Form:
     inputs, outputs: regular expressions over a letter for each: b, l, v for a block, loop or
     number that an earlier instruction gave, n for "None", i a whole number, t true or false,
     s a string, e an empty list, m an index map. attrs: a check for each attribute.
+    further: checks the parts together, and notes what follows from them.
     """
 
     inputs: str
     attrs: tuple[Check, ...] = ()
     outputs: str = ""
-
-
-_FORMS = {
-    "AddUnitLoop": _Form("[bl]", (), "l"),
-    "Annotate": _Form("[bl][ivts]", (_one_of(*_KEYS),)),
-    "Bind": _Form("l", (_matches(_THREADS),)),
-    "Blockize": _Form("[bl]", (_flag,), "b"),
-    "CacheRead": _Form("be", (_position, _one_of("global", "local", "shared")), "b"),
-    "CacheWrite": _Form("be", (_position, _one_of("global", "local", "shared")), "b"),
-    "ComputeAt": _Form("bl", (_flag, _int(-2, 64))),
-    "ComputeInline": _Form("b"),
-    "DecomposeReduction": _Form("bl", (), "b"),
-    "EnterPostproc": _Form(""),
-    "Fuse": _Form("l+", (_flag,), "l"),
-    "GetChildBlocks": _Form("b", (), "b*"),
-    "GetConsumers": _Form("b", (), "b*"),
-    "GetLoops": _Form("b", (), "l*"),
-    "GetProducers": _Form("b", (), "b*"),
-    "GetSBlock": _Form("", (_matches(_BLOCK), _one_of("main")), "b"),
-    "Parallel": _Form("l"),
-    "RFactor": _Form("l", (_int(-64, 64),), "b"),
-    "Reorder": _Form("l+"),
-    "ReverseComputeAt": _Form("bl", (_flag, _int(-2, 64))),
-    "ReverseComputeInline": _Form("b"),
-    "SampleCategorical": _Form("", (_candidates, _odds), "v"),
-    "SampleComputeLocation": _Form("b", (), "l"),
-    "SamplePerfectTile": _Form("l", (_int(1, 16), _int(1, INT32)), "v+"),
-    "SetScope": _Form("b", (_position, _one_of("global", "local", "shared"))),
-    # The second attribute would leave out the check that the last tile ends with the buffer.
-    "Split": _Form("l[vin]+", (_flag, _one_of(False, 0)), "l+"),
-    "Tensorize": _Form("[bl]", (_intrinsic, _flag)),
-    # The last two: no value for padding, and no promise that the map is one to one.
-    "TransformLayout": _Form("bm", (_position, _one_of(0, 1), _one_of(None), _one_of(False, 0))),
-    "Unannotate": _Form("[bl]", (_one_of("schedule_rule", *_KEYS),)),
-    "Unroll": _Form("l"),
-    "Vectorize": _Form("l"),
-}
+    further: Callable[[_Walk, Any, Any, Any, Any], None] | None = None
 
 
 def check_trace(text: str, kind: str) -> None:
@@ -188,9 +153,8 @@ class _Walk:
             (decision is not None) != name.startswith("Sample"),
             f"{name} {'lacks its' if decision is None else 'has a'} decision",
         )
-        further = _FURTHER.get(name)
-        if further is not None:
-            further(self, inputs, attrs, outputs, decision)
+        if form.further is not None:
+            form.further(self, inputs, attrs, outputs, decision)
 
     def _letter(self, value: Any) -> str:
         if isinstance(value, str):
@@ -271,13 +235,38 @@ class _Walk:
         refuse(not fit, f"Annotate {attrs[0]} with {quoted(value)}")
 
 
-_FURTHER = {
-    "SamplePerfectTile": _Walk.perfect_tile,
-    "SampleCategorical": _Walk.categorical,
-    "SampleComputeLocation": _Walk.location,
-    "Split": _Walk.split,
-    "Fuse": _Walk.fuse,
-    "Unroll": _Walk.repeat,
-    "Vectorize": _Walk.repeat,
-    "Annotate": _Walk.annotate,
+_FORMS = {
+    "AddUnitLoop": _Form("[bl]", (), "l"),
+    "Annotate": _Form("[bl][ivts]", (_one_of(*_KEYS),), further=_Walk.annotate),
+    "Bind": _Form("l", (_matches(_THREADS),)),
+    "Blockize": _Form("[bl]", (_flag,), "b"),
+    "CacheRead": _Form("be", (_position, _one_of("global", "local", "shared")), "b"),
+    "CacheWrite": _Form("be", (_position, _one_of("global", "local", "shared")), "b"),
+    "ComputeAt": _Form("bl", (_flag, _int(-2, 64))),
+    "ComputeInline": _Form("b"),
+    "DecomposeReduction": _Form("bl", (), "b"),
+    "EnterPostproc": _Form(""),
+    "Fuse": _Form("l+", (_flag,), "l", _Walk.fuse),
+    "GetChildBlocks": _Form("b", (), "b*"),
+    "GetConsumers": _Form("b", (), "b*"),
+    "GetLoops": _Form("b", (), "l*"),
+    "GetProducers": _Form("b", (), "b*"),
+    "GetSBlock": _Form("", (_matches(_BLOCK), _one_of("main")), "b"),
+    "Parallel": _Form("l"),
+    "RFactor": _Form("l", (_int(-64, 64),), "b"),
+    "Reorder": _Form("l+"),
+    "ReverseComputeAt": _Form("bl", (_flag, _int(-2, 64))),
+    "ReverseComputeInline": _Form("b"),
+    "SampleCategorical": _Form("", (_candidates, _odds), "v", _Walk.categorical),
+    "SampleComputeLocation": _Form("b", (), "l", _Walk.location),
+    "SamplePerfectTile": _Form("l", (_int(1, 16), _int(1, INT32)), "v+", _Walk.perfect_tile),
+    "SetScope": _Form("b", (_position, _one_of("global", "local", "shared"))),
+    # The second attribute would leave out the check that the last tile ends with the buffer.
+    "Split": _Form("l[vin]+", (_flag, _one_of(False, 0)), "l+", _Walk.split),
+    "Tensorize": _Form("[bl]", (_intrinsic, _flag)),
+    # The last two: no value for padding, and no promise that the map is one to one.
+    "TransformLayout": _Form("bm", (_position, _one_of(0, 1), _one_of(None), _one_of(False, 0))),
+    "Unannotate": _Form("[bl]", (_one_of("schedule_rule", *_KEYS),)),
+    "Unroll": _Form("l", further=_Walk.repeat),
+    "Vectorize": _Form("l", further=_Walk.repeat),
 }

@@ -11,7 +11,6 @@ Others may edit the file, so it is read like anything from outside.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from ..system.digest import canonical_json
 from ..target import Target
 from .bundle import MOST_BYTES, MOST_LINE, record_line
 from .firewall import check_record
+from .forms import DIGEST
 from .keys import TaskKey
 from .record import Record
 from .untrusted import Refused, exactly, quoted, refuse, strict_json
@@ -30,7 +30,6 @@ from .untrusted import Refused, exactly, quoted, refuse, strict_json
 VERSION = 1
 _FORMAT = "ansor-deploy-lock"
 _DEFAULT = "default"
-_KEY = re.compile("[0-9a-f]{64}")
 _REMEDY = (
     "Restore it from version control, or remove it and make it anew: "
     "ansor-deploy tune MODEL --lock FILE"
@@ -124,7 +123,7 @@ def _check_header(line: str, target: Target, tvm: str) -> None:
 
 def _default(line: str, before: Sequence[str]) -> str:
     key = exactly(strict_json(line, MOST_LINE), _DEFAULT)[_DEFAULT]
-    refuse(not (isinstance(key, str) and _KEY.fullmatch(key)), "it names no workload's key")
+    refuse(not DIGEST.fits(key), "it names no workload's key")
     refuse(before and key <= before[-1], "its key is not behind that before it")
     return str(key)
 
