@@ -338,6 +338,7 @@ def near_row(registry):
     return row, work
 
 
+@pytest.mark.alone
 def test_a_near_task_is_served_by_what_is_checked_and_faster(registry, near_row, measurer):
     row, work = near_row
     assert serve(row, work, measurer)
