@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 import ansor_deploy
-from helpers import observed
 
+OBSERVED = Path(__file__).with_name("observed.py")
 SUFFIXES = (".so", ".h", ".json", ".intoto.json")
 
 
@@ -175,7 +175,7 @@ def observed_program(folder: Path) -> Path:
     folder.mkdir(parents=True)
     program = folder / "ansor-deploy"
     root = Path(ansor_deploy.__file__).parents[1]
-    words = map(shlex.quote, [sys.executable, observed.__file__, str(folder)])
+    words = map(shlex.quote, [sys.executable, str(OBSERVED), str(folder)])
     lines = (
         "#!/bin/sh",
         f"export PYTHONPATH={shlex.quote(str(root))}",
