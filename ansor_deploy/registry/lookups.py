@@ -23,9 +23,6 @@ TOP = """
     CROSS JOIN records AS r ON r.id = best.id ORDER BY best.lost, best.latency, best.id
 """
 _TRIALS = "SELECT count(*) AS n FROM measurements WHERE target = ? AND workload = ?"
-_ENOUGH_FOR = """
-    SELECT max(enough_for) AS n FROM searches WHERE workload = ? AND target = ? AND tvm = ?
-"""
 _ENDS = "SELECT * FROM searches WHERE workload = ? AND target = ? ORDER BY id"
 _RANKING = """
     SELECT tvm, id, lost FROM standings WHERE workload = ? AND target = ?
@@ -99,27 +96,9 @@ class Lookups(Database):
         )
         return (self.noun(MEASUREMENTS, row) for row in rows)
 
-    def enough_for(self, keys: Iterable[TaskKey], tvm: str) -> dict[TaskKey, int]:
-        """The largest budget of trials a task for which each key's search has ended.
-
-        A key whose search never ended, or was interrupted, is not in the answer.
-        """
-        found = (
-            (key, self.rows(_ENOUGH_FOR, (key.workload, key.target, tvm))[0]["n"]) for key in keys
-        )
-        return {key: most for key, most in found if most is not None}
-
     def ends(self, key: TaskKey) -> list[SearchEnd]:
         """The ends of a key's searches, under every version of TVM, the first first."""
         return self.nouns(SEARCHES, _ENDS, (key.workload, key.target))
-
-    def ends_of(self, keys: Iterable[TaskKey], tvm: str) -> dict[TaskKey, list[SearchEnd]]:
-        """The ends of each key's searches under a version of TVM, the first first.
-
-        A key whose search never ended is not in the answer.
-        """
-        found = ((key, [end for end in self.ends(key) if end.tvm == tvm]) for key in keys)
-        return {key: ends for key, ends in found if ends}
 
     def ranking(self, key: TaskKey) -> list[tuple[str, str, bool]]:
         """Of each record of a key: TVM's version, id, and whether another one has beaten it.

@@ -60,7 +60,7 @@ def test_an_export_is_imported_whole(tmp_path):
     (wanted,) = bundle(64).records.values()
     with Registry.open(theirs, write=False) as store:
         assert store.best([wanted.key], TVM) == {wanted.key: wanted}
-        assert store.enough_for([wanted.key], TVM) == {wanted.key: 64}
+        assert [(end.tvm, end.enough_for) for end in store.ends(wanted.key)] == [(TVM, 64)]
         assert store.verify() == []
 
 

@@ -66,7 +66,7 @@ def ids(store, key=KEY):
 def test_what_the_registry_lacks_is_brought_in(mine, team):
     assert warnings_of(mine, Layer(str(team))) == []
     assert mine.best(KEYS, TVM) == {KEY: record(64)}
-    assert mine.enough_for([KEY], TVM) == {KEY: 64}
+    assert [(end.tvm, end.enough_for) for end in mine.ends(KEY)] == [(TVM, 64)]
     assert mine.stats()["workloads"] == 1
     warnings_of(mine, Layer(str(team)))
     assert (mine.stats()["records"], len(mine.ends(KEY))) == (1, 1)

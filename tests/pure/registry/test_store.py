@@ -253,9 +253,9 @@ def test_every_end_of_a_search_comes_back_with_its_rules(registry):
         SearchEnd(KEYS[1], "0.26.0", "ansor", 64, "limit", 64, NOON, "e" * 64),
     ]
     registry.add_searches(ends)
-    assert registry.ends_of(KEYS, TVM) == {KEYS[0]: ends[:2]}
-    assert registry.ends_of(KEYS, "0.26.0") == {KEYS[1]: ends[2:]}
-    assert registry.enough_for(KEYS, TVM) == {KEYS[0]: 128}
+    assert registry.ends(KEYS[0]) == ends[:2]
+    assert registry.ends(KEYS[1]) == ends[2:]
+    assert registry.ends(KEYS[2]) == []
 
 
 def test_noting_a_model_again_replaces_its_tasks(registry):
