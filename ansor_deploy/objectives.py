@@ -17,58 +17,35 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
-
-
-class Objective(Protocol):
-    """A function of the models' latencies, in seconds, in the order of the plan's models."""
-
-    @property
-    def name(self) -> str:
-        """What `--objective` calls it."""
-
-    @property
-    def patience(self) -> int:
-        """Batches without improvement after which a task is left."""
-
-    def value(self, latencies: Sequence[float]) -> float:
-        """What is to become small."""
-
-    def slopes(self, latencies: Sequence[float]) -> tuple[float, ...]:
-        """Its derivative in each model's latency; zero where a gain would count for nothing."""
-
 
 PATIENCE = 2
 LITTLE_PATIENCE = 1
 
 
 @dataclass(frozen=True)
-class Latency:
-    """f1: the sum of the latencies."""
+class Objective:
+    """f1: the sum of the latencies. Others say what differs.
+
+    name: for `--objective`. patience: batches without improvement after which a task is left.
+    """
 
     name: str = "latency"
     patience: int = PATIENCE
 
-    def value(self, latencies: Sequence[float]) -> float:
-        """Seconds, all models together."""
-        return math.fsum(latencies)
-
     def slopes(self, latencies: Sequence[float]) -> tuple[float, ...]:
-        """A second is a second, whichever model it is of."""
+        """The derivative in each model's latency, zero where a gain would count for nothing.
+
+        latencies: of the models, in seconds, in the order of the plan.
+        """
         return (1.0,) * len(latencies)
 
 
 @dataclass(frozen=True)
-class Goal:
+class Goal(Objective):
     """f2: no gain below a model's goal. goals: seconds a model; 0 where it has none."""
 
-    goals: tuple[float, ...]
     name: str = "goal"
-    patience: int = PATIENCE
-
-    def value(self, latencies: Sequence[float]) -> float:
-        """Seconds, each model's at least its goal."""
-        return math.fsum(map(max, latencies, self.goals))
+    goals: tuple[float, ...] = ()
 
     def slopes(self, latencies: Sequence[float]) -> tuple[float, ...]:
         """One until the goal is reached, then zero."""
@@ -76,45 +53,29 @@ class Goal:
 
 
 @dataclass(frozen=True)
-class Speedup:
-    """f3: the negative geometric mean of the speed-ups.
+class Speedup(Objective):
+    """f3: the negative geometric mean of the speed-ups, relative to one second a model.
 
-    references: seconds a model that speed-ups are relative to; one second each if empty. They
-    scale the value and the slopes alike, so that they never decide which task is next.
+    Other references would scale all slopes alike, and never decide which task is next.
     """
 
-    references: tuple[float, ...] = ()
     name: str = "speedup"
-    patience: int = PATIENCE
-
-    def value(self, latencies: Sequence[float]) -> float:
-        """Minus how many times faster than the references."""
-        references = self.references or (1.0,) * len(latencies)
-        logs = [math.log(b / d) for b, d in zip(references, latencies, strict=True)]
-        return -math.exp(math.fsum(logs) / len(logs))
 
     def slopes(self, latencies: Sequence[float]) -> tuple[float, ...]:
         """-f / (m D_j): halving a quick model is worth as much as halving a slow one."""
-        mean = -self.value(latencies) / len(latencies)
+        mean = math.prod(latencies) ** (-1 / len(latencies)) / len(latencies)
         return tuple(mean / latency for latency in latencies)
-
-
-@dataclass(frozen=True)
-class EarlyStop(Latency):
-    """f4: as f1, but a task is left after the first batch that brings nothing."""
-
-    name: str = "early-stop"
-    patience: int = LITTLE_PATIENCE
-
-
-OBJECTIVES = ("latency", "goal", "speedup", "early-stop")
 
 
 def make_objective(name: str, goals: Sequence[float] = ()) -> Objective:
     """The objective called so, one of OBJECTIVES. goals: seconds a model, for "goal"."""
-    made: dict[str, Objective] = {
-        "latency": Latency(),
-        "speedup": Speedup(),
-        "early-stop": EarlyStop(),
-    }
-    return Goal(tuple(goals)) if name == "goal" else made[name]
+    return Goal(goals=tuple(goals)) if name == "goal" else _BY_NAME[name]
+
+
+_BY_NAME = {
+    "latency": Objective(),
+    "goal": Goal(),
+    "speedup": Speedup(),
+    "early-stop": Objective("early-stop", LITTLE_PATIENCE),
+}
+OBJECTIVES = tuple(_BY_NAME)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .objectives import Latency, Objective
+from .objectives import Objective
 
 if TYPE_CHECKING:
     from .registry.layers import Layer
@@ -74,7 +74,7 @@ class Request:
     search: str = "ansor"
     seed: int = 0
     rules: tuple[Path, ...] = ()
-    objective: Objective = field(default_factory=Latency)
+    objective: Objective = field(default_factory=Objective)
     farm: str = ""
     devices: tuple[str, ...] = ()
     lock: Path | None = None

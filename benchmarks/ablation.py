@@ -37,7 +37,7 @@ from ansor_deploy.measure.libraries import KEEP
 from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.measure.outcome import Outcome
 from ansor_deploy.model.tasks import Task
-from ansor_deploy.objectives import Latency
+from ansor_deploy.objectives import Objective
 from ansor_deploy.request import Budget
 from ansor_deploy.search import open_search
 from ansor_deploy.search.context import SearchContext
@@ -57,7 +57,7 @@ WARM_NETWORK = "squeezenet"  # what a cost model that is not cold knows of
 WARM_TASKS, WARM_PROGRAMS = 6, 24
 TURNS = 3  # measurements of each winner at the end
 Mean = Callable[[Sequence[float]], float]
-ENDLESS = Latency(patience=1 << 30)
+ENDLESS = Objective(patience=1 << 30)
 FULL = EvolutionOptions()
 RANDOM = EvolutionOptions(fresh=1.0, enough=sys.maxsize)
 NO_CROSSOVER = EvolutionOptions(crossed=0.0)

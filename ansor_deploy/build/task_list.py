@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from ..errors import UsageError
 from ..registry.keys import TaskKey
@@ -41,26 +41,22 @@ class TaskList:
     def read(cls, file: Path) -> TaskList:
         """What `write` has written; UsageError for anything else."""
         try:
-            return cls.from_json(json.loads(file.read_text(encoding="utf-8")))
-        except (ValueError, KeyError, TypeError) as error:
+            data = msgspec.json.decode(file.read_bytes(), type=_File)
+        except msgspec.MsgspecError as error:
             hint = "Make it: ansor-deploy lock tasks MODEL -o FILE."
             raise UsageError(f"{file}: not a list of tasks: {error}", hint) from error
+        tasks = (NamedTask(name, TaskKey(*key)) for name, *key in data.tasks)
+        return cls(Path(data.model), tuple(tasks))
 
     def write(self, file: Path) -> None:
         """Whole or not at all; equal lists are equal files."""
-        write_whole(file, (canonical_json(self.to_json()) + "\n").encode())
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object that `from_json` turns back into an equal list."""
         tasks = [[task.name, task.key.workload, task.key.target] for task in self.tasks]
-        return {"model": str(self.path), "tasks": tasks}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> TaskList:
-        """The list of a `to_json` object; KeyError, TypeError or ValueError if it is not one."""
-        return cls(Path(data["model"]), tuple(_tasks(data["tasks"])))
+        text = canonical_json({"model": str(self.path), "tasks": tasks})
+        write_whole(file, f"{text}\n".encode())
 
 
-def _tasks(rows: Iterable[Any]) -> Iterable[NamedTask]:
-    for name, workload, target in rows:
-        yield NamedTask(name, TaskKey(workload, target))
+class _File(msgspec.Struct):
+    """The JSON of a list: of each task its name, its workload's key and its target's fingerprint."""
+
+    model: str
+    tasks: list[tuple[str, str, str]]

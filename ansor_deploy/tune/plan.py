@@ -125,7 +125,8 @@ def make_plan(models: Sequence[str], tasks: Sequence[Task], ledger: Ledger) -> P
             PlanRow(task, status, latency[key], impact[key], trials, record, neighbours, reason)
         )
     rows.sort(key=lambda row: (-row.impact, row.task.key))
-    trials = _within(sum(row.trials for row in rows), budget.trials)
+    trials = sum(row.trials for row in rows)
+    trials = trials if budget.trials is None else min(trials, budget.trials)
     each = registry.seconds_per_trial(target.fingerprint) or SECONDS_PER_TRIAL
     seconds = min(trials * each, budget.seconds if budget.seconds is not None else float("inf"))
     missed = [row.task.key for row in rows if row.status not in ("hit", "skip")]
@@ -175,10 +176,6 @@ def impacts(
 def _shares(tasks: Sequence[Task], seconds: Mapping[TaskKey, float]) -> dict[TaskKey, float]:
     total = sum(task.weight * seconds[task.key] for task in tasks) or 1.0
     return {task.key: task.weight * seconds[task.key] / total for task in tasks}
-
-
-def _within(trials: int, limit: int | None) -> int:
-    return trials if limit is None else min(trials, limit)
 
 
 def _row_json(row: PlanRow) -> dict[str, Any]:

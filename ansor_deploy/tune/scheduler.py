@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..model.tasks import Task
-from ..objectives import PATIENCE, Latency, Objective
+from ..objectives import PATIENCE, Objective
 from ..request import Budget
 
 ALPHA = 0.2  # trust in the past against optimism (Ansor's default)
@@ -131,7 +131,7 @@ class Scheduler:
         self.states = list(states)
         self.budget = budget
         self.fixed = tuple(fixed)
-        self.objective = objective or Latency()
+        self.objective = objective or Objective()
         self._random = random.Random(seed)  # noqa: S311 - no secret
 
     @property

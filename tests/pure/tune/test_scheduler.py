@@ -8,7 +8,7 @@ import pytest
 from helpers.registry_samples import key, workload
 
 from ansor_deploy.model.tasks import Task
-from ansor_deploy.objectives import PATIENCE, EarlyStop, Goal, Speedup
+from ansor_deploy.objectives import PATIENCE, Goal, Speedup, make_objective
 from ansor_deploy.request import Budget
 from ansor_deploy.tune import scheduler as module
 from ansor_deploy.tune.scheduler import Scheduler, TaskProgress
@@ -267,23 +267,23 @@ def test_speed_ups_count_the_same_for_slow_and_quick_models():
 
 
 def test_a_task_whose_model_has_reached_its_goal_is_left():
-    scheduler = two_models(Goal((5.0, 0.5)))
+    scheduler = two_models(Goal(goals=(5.0, 0.5)))
     chosen, _ = scheduler.next()
     assert chosen.task.name == "task 1"
     assert [s.ended for s in scheduler.states] == ["goal", ""]
 
 
 def test_when_every_goal_is_reached_the_run_ends():
-    assert two_models(Goal((5.0, 1.0))).next() is None
+    assert two_models(Goal(goals=(5.0, 1.0))).next() is None
 
 
 def test_a_goal_is_not_reached_on_estimates():
-    scheduler = Scheduler(states(1.0, 1.0), WORN, [0.0], Goal((5.0,)))
+    scheduler = Scheduler(states(1.0, 1.0), WORN, [0.0], Goal(goals=(5.0,)))
     assert scheduler.next()[1] == "first look"
 
 
 def test_early_stopping_leaves_a_task_at_its_first_stale_batch():
-    scheduler = two_models(EarlyStop())
+    scheduler = two_models(make_objective("early-stop"))
     for state in scheduler.states:
         state.observe(state.best, 16)
     assert scheduler.next() is None
