@@ -151,8 +151,7 @@ def tune(models: list[Path], request: Request, report: Report) -> TuneResult:
     What is known of their tasks afterwards goes into the request's lock, if it has one.
     """
     layers = indexes(request.layers, report.warn)
-    with open_workspace(request, layers, report) as work:
-        work.check_machine()
+    with open_workspace(request, layers, report, must_run=True) as work:
         planned = _plan(known.read(models, work), work.ledger)
         report.plan(planned)
         tuned = _tune(planned, work)
@@ -171,8 +170,7 @@ def revalidate(models: list[Path], request: Request, most: int, report: Report) 
     from .tune.revalidate import outdated, revalidate_tasks
 
     layers = indexes(request.layers, report.warn)
-    with open_workspace(request, layers, report) as work:
-        work.check_machine()
+    with open_workspace(request, layers, report, must_run=True) as work:
         tasks = merge(known.read(models, work))
         if not (records := outdated(tasks, work, most)):
             return []

@@ -55,15 +55,6 @@ class Workspace:
 
         return dump(default_schedule(task.mod, self.request.target, self.rules).trace)
 
-    def check_machine(self) -> Machine:
-        """The machine; DeviceError where the target's code runs nowhere."""
-        if self.machine is None:
-            raise DeviceError(
-                cannot_run(self.request.target),
-                "name a device that can: --device NAME; `build` and `plan` need none",
-            )
-        return self.machine
-
     @contextmanager
     def measuring(self) -> Iterator[Measurer]:
         """The measurer of this workspace, which is closed at the end.
@@ -73,7 +64,7 @@ class Workspace:
         from ..measure.farm import open_farm
         from ..measure.measurer import Measurer
 
-        request, machine = self.request, self.check_machine()
+        request, machine = self.request, _running(self.machine, self.request)
         with ExitStack() as stack:
             farm = stack.enter_context(open_farm(request.farm)) if request.farm else None
             made = Measurer(
@@ -91,9 +82,23 @@ class Workspace:
 
 @contextmanager
 def open_workspace(
-    request: Request, indexes: tuple[Path, ...], report: Report
+    request: Request, indexes: tuple[Path, ...], report: Report, *, must_run: bool = False
 ) -> Iterator[Workspace]:
-    """Connect the request's devices and open its registry; both are closed at the end."""
-    machines = open_machine(request.target, request.devices, report)
-    with machines as machine, Registry.open(request.registry, write=True) as registry:
-        yield Workspace(request, report, registry, indexes, machine)
+    """Connect the request's devices and open its registry; both are closed at the end.
+
+    must_run: DeviceError where the target's code runs nowhere; then no registry is made.
+    """
+    with open_machine(request.target, request.devices, report) as machine:
+        if must_run:
+            _running(machine, request)
+        with Registry.open(request.registry, write=True) as registry:
+            yield Workspace(request, report, registry, indexes, machine)
+
+
+def _running(machine: Machine | None, request: Request) -> Machine:
+    if machine is None:
+        raise DeviceError(
+            cannot_run(request.target),
+            "name a device that can: --device NAME; `build` and `plan` need none",
+        )
+    return machine
