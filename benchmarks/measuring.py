@@ -36,10 +36,9 @@ from ansor_deploy.measure.health import TEXT
 from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.model.prepare import prepare
 from ansor_deploy.model.tasks import Task
-from ansor_deploy.space.default import default_schedule
 from ansor_deploy.space.question import Random
 from ansor_deploy.space.rule import shipped_rules
-from ansor_deploy.space.sketch import derive
+from ansor_deploy.space.sketch import default_schedule, derive
 from ansor_deploy.space.trace import dump, replay
 from ansor_deploy.target import Target
 from ansor_deploy.tune.scheduler import BATCH

@@ -27,8 +27,8 @@ from ansor_deploy.project import shipped
 from ansor_deploy.registry.record import Measurement, Provenance
 from ansor_deploy.search import Search, open_search
 from ansor_deploy.search.context import SearchContext
-from ansor_deploy.space.default import default_schedule
 from ansor_deploy.space.rule import shipped_rules
+from ansor_deploy.space.sketch import default_schedule
 from ansor_deploy.space.trace import dump
 from ansor_deploy.target import Target, load_target
 from ansor_deploy.tune.scheduler import BATCH

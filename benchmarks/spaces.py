@@ -13,8 +13,8 @@ from ansor_deploy.measure.replay import ReplayMeasurer
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.search import open_search
 from ansor_deploy.search.context import SearchContext
-from ansor_deploy.space.default import default_schedule
 from ansor_deploy.space.rule import shipped_rules
+from ansor_deploy.space.sketch import default_schedule
 from ansor_deploy.space.trace import dump
 from ansor_deploy.target import Target
 from ansor_deploy.tune.scheduler import BATCH

@@ -22,7 +22,7 @@ from typing import Any
 
 from .._tvm import collect, relax, structural_equal, structural_hash, tirx, tvm, tvm_target
 from ..space.canonical_text import parse
-from ..space.default import default_schedule
+from ..space.sketch import default_schedule
 from ..space.trace import replay
 from ..target import Target
 from .linker import export, link_candidate

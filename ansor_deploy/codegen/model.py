@@ -13,8 +13,8 @@ from ..model.importer import Imported
 from ..model.tasks import Task
 from ..registry.keys import TaskKey
 from ..registry.record import Record
-from ..space.default import default_schedule
 from ..space.rule import Rule
+from ..space.sketch import default_schedule
 from ..space.trace import copies, replay
 from ..target import Target
 from .lowering import PIPELINE

@@ -31,7 +31,7 @@ from .refit import refit
 if TYPE_CHECKING:
     from ..model.tasks import Task
     from ..registry.record import Measurement
-    from ..space.sketch import Candidate as Program
+    from ..space.sketch import Program
     from .context import SearchContext
 
 # Measurements of a task that nobody has searched: its default schedule, and one of a neighbour.

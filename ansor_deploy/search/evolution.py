@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .crossover import crossover
 from .experience import choices, row
 from .features import Choice
 from .genome import Genome, templates
-from .mutate import mutate, resample
 from .neighbours import anchor
 from .surrogate import Surrogate
+from .variation import crossover, mutate, resample
 
 if TYPE_CHECKING:
     from ..model.tasks import Task

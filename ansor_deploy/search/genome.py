@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..space.question import Chooser, Decided, Decision, Guess, Question
-from ..space.sketch import Candidate, Sketch
+from ..space.sketch import Program, Sketch
 from ..space.tiles import Tiles
 from ..space.trace import dump
 
@@ -32,7 +32,7 @@ def templates(sketches: Sequence[Sketch]) -> list[Genome]:
     return [Genome(at, candidate.decisions) for at, candidate in found if candidate]
 
 
-def build(sketches: Sequence[Sketch], genome: Genome, otherwise: Chooser) -> Candidate | None:
+def build(sketches: Sequence[Sketch], genome: Genome, otherwise: Chooser) -> Program | None:
     """The genome's program; None where its decisions do not fit, or a rule raises.
 
     otherwise: answers the questions that the decisions do not.
@@ -43,7 +43,7 @@ def build(sketches: Sequence[Sketch], genome: Genome, otherwise: Chooser) -> Can
     return candidate
 
 
-def recover(sketches: Sequence[Sketch], trace: str) -> tuple[Genome, Candidate] | None:
+def recover(sketches: Sequence[Sketch], trace: str) -> tuple[Genome, Program] | None:
     """The decisions that led to a recorded trace; None if no sketch leads there."""
     values = _sampled(trace)
     for at, sketch in enumerate(sketches):
@@ -53,7 +53,7 @@ def recover(sketches: Sequence[Sketch], trace: str) -> tuple[Genome, Candidate] 
     return None
 
 
-def program(sketch: Sketch, chooser: Chooser) -> Candidate | None:
+def program(sketch: Sketch, chooser: Chooser) -> Program | None:
     """The sketch's program under a chooser's answers; None where they do not fit."""
     try:
         return sketch.program(chooser)
@@ -61,22 +61,19 @@ def program(sketch: Sketch, chooser: Chooser) -> Candidate | None:
         return None
 
 
-class _Recorded:
+class _Recorded(Chooser):
     """Answers with a trace's sampled values, one after the other; ValueError where none fits."""
 
     def __init__(self, values: Sequence[Any]) -> None:
-        self._left = list(reversed(values))
+        self._left = list(values)
 
     def answer(self, question: Question) -> int:
-        value = self._left.pop() if self._left else None
+        value, *self._left = self._left or [None]
         if isinstance(value, list) and isinstance(question.options, Tiles):
             return question.options.index(value)
         if not isinstance(value, int) or not 0 <= value < question.size:
             raise ValueError(f"{value} is none of {question.size} options")
         return value
-
-    def fork(self) -> _Recorded:
-        return _Recorded(self._left[::-1])
 
 
 def _sampled(trace: str) -> list[Any]:

@@ -8,13 +8,13 @@ sizes allow.
 from __future__ import annotations
 
 import math
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..space.canonical_text import parse
-from ..space.question import Decision, Question
-from ..space.sketch import Candidate, Sketch, derive
+from ..space.question import Chooser, Decision, Question
+from ..space.sketch import Program, Sketch, derive
 from ..space.tiles import Tiles, divisors
 from .genome import Genome, program, recover
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def refit(
     sketches: Sequence[Sketch], neighbour: Neighbour, target: Target, rules: Sequence[Rule]
-) -> Iterator[tuple[Genome, Candidate]]:
+) -> Iterator[tuple[Genome, Program]]:
     """The neighbour's schedules as programs of a task's sketches, in their order.
 
     Left out are those that other rules led to, and those that do not fit. The neighbour's text
@@ -49,7 +49,7 @@ def _path(sketch: Sketch) -> tuple[tuple[str, str, int], ...]:
     return tuple((step.block, step.rule.name, step.branch) for step in sketch.path)
 
 
-class Refitted:
+class Refitted(Chooser):
     """Answers the n-th question about something in a block as it was answered for other sizes.
 
     With the same option, or of numbers and tiles the nearest; what was never asked, or has no
@@ -57,29 +57,24 @@ class Refitted:
     """
 
     def __init__(self, decisions: Iterable[Decision]) -> None:
-        self._left: dict[tuple[str, str], deque[Any]] = defaultdict(deque)
+        self._left: dict[tuple[str, str], list[Any]] = defaultdict(list)
         for decision in decisions:
             question = decision.question
             self._left[question.about, question.node].append(decision.option)
 
     def answer(self, question: Question) -> int:
         """The option that is nearest to the neighbour's."""
-        left, options = self._left[question.about, question.node], question.options
-        if not left:
+        asked, options = (question.about, question.node), question.options
+        if not (left := self._left.get(asked)):
             return question.guess
-        value = left.popleft()
+        value, *rest = left
+        self._left = {**self._left, asked: rest}
         if isinstance(options, Tiles):
             return _nearest(options, value) if len(value) == options.parts else question.guess
         if value in options:
             return options.index(value)
         apart = [_apart(option, value) for option in options]
         return apart.index(min(apart)) if min(apart) < math.inf else question.guess
-
-    def fork(self) -> Refitted:
-        """One with the answers that are left."""
-        new = Refitted(())
-        new._left.update({question: left.copy() for question, left in self._left.items()})
-        return new
 
 
 def _nearest(tiles: Tiles, value: Sequence[int]) -> int:

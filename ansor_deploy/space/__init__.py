@@ -12,10 +12,10 @@ from typing import Any
 _NAMES = {
     "rule": "Pass Apply ApplyAndSkipRest",
     "block_view": "BlockView SPATIAL REDUCE blocks divisions uses",
-    "loops": "bound extent fused inline_producers lane_partials lanes parallel parallel_map tiled "
-    "unrolled vectorize_partials vectorized written_out",
+    "loops": "bound extent finish_levels fused inline_producers lane_partials lanes "
+    "multi_level_tile parallel parallel_map tiled unrolled vectorize_partials vectorized "
+    "written_out",
     "tiles": "divisors",
-    "multi_level": "finish_levels multi_level_tile",
     "register_tile": "tile_reduction",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}

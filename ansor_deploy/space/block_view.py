@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._tvm import structural_walk, tirx, tvm
+from .._tvm import collect, tirx, tvm
 from .rule import Pass
 
 SPATIAL, REDUCE = tirx.IterVar.DataPar, tirx.IterVar.CommReduce
@@ -19,21 +19,14 @@ def blocks(sch: Any) -> list[Any]:
     return list(sch.get_child_blocks(sch.get_sblock("root")))
 
 
-def nodes(root: Any, kind: Any) -> list[Any]:
-    """All parts of an expression or statement that are of a class of TVM."""
-    found: list[Any] = []
-    structural_walk(root, (kind, found.append))
-    return found
-
-
 def uses(expr: Any, var: Any) -> bool:
     """Whether an index expression mentions the variable."""
-    return any(found.same_as(var) for found in nodes(expr, tirx.Var))
+    return any(found.same_as(var) for found in collect(expr, tirx.Var))
 
 
 def divisions(root: Any, kind: str) -> list[tuple[Any, int]]:
     """Each term that is divided by a constant, with the constant. kind: FloorDiv or FloorMod."""
-    found = nodes(root, getattr(tirx, kind))
+    found = collect(root, getattr(tirx, kind))
     return [(one.a, int(one.b.value)) for one in found if isinstance(one.b, tirx.IntImm)]
 
 
@@ -101,10 +94,12 @@ class BlockView:
 
         A buffer read at two places appears twice.
         """
-        node = self.node
-        loads = [(load.source, list(load.indices)) for load in nodes(node.body, tvm.ir.TensorLoad)]
-        written = [region.source for region in node.writes]
-        return [one for one in loads if not any(one[0].same_as(buffer) for buffer in written)]
+        written = [region.source for region in self.node.writes]
+        return [
+            (load.source, list(load.indices))
+            for load in collect(self.node.body, tvm.ir.TensorLoad)
+            if not any(load.source.same_as(buffer) for buffer in written)
+        ]
 
     @property
     def reads(self) -> list[tuple[int, list[Any]]]:
@@ -117,7 +112,7 @@ class BlockView:
 
     def calls(self, names: Sequence[str] = ("",)) -> bool:
         """Whether its body calls an operator with a name that ends so; by default, any at all."""
-        found = nodes(self.node.body, tvm.ir.Call)
+        found = collect(self.node.body, tvm.ir.Call)
         return any(getattr(call.op, "name", "").endswith(tuple(names)) for call in found)
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -64,24 +65,22 @@ class Chooser(Protocol):
     def fork(self) -> Chooser:
         """One that answers the questions to come as this one would, and leaves this one as it is.
 
-        A rule that derives several structures asks the same questions for each.
+        A rule that derives several structures asks the same questions for each. What a chooser
+        keeps of its answers is therefore replaced, and never changed.
         """
+        return copy(self)
 
 
-class Guess:
+class Guess(Chooser):
     """Answers with what the rule thinks best, which gives the default schedule."""
 
     def answer(self, question: Question) -> int:
         """The guess."""
         return question.guess
 
-    def fork(self) -> Guess:
-        """This one: it keeps nothing."""
-        return self
 
-
-class Random:
-    """Answers with any of the options, each as likely as the others."""
+class Random(Chooser):
+    """Answers with any of the options, each as likely as the others; so does its fork."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
@@ -90,27 +89,21 @@ class Random:
         """Any of the options."""
         return self._rng.randrange(question.size)
 
-    def fork(self) -> Random:
-        """This one: its next answer is as good as any."""
-        return self
 
+class Decided(Chooser):
+    """Repeats the given decisions while the same questions are asked, then asks another chooser.
 
-class Decided:
-    """Repeats the given decisions while the same questions are asked, then asks another chooser."""
+    otherwise: that chooser, which a fork shares: a guess, or random.
+    """
 
     def __init__(self, decisions: Sequence[Decision], otherwise: Chooser) -> None:
-        self._left = list(reversed(decisions))
+        self._left: list[Decision | None] = list(decisions)
         self._otherwise = otherwise
 
     def answer(self, question: Question) -> int:
         """As decided; once a question differs, the decisions that are left answer no more."""
-        if self._left:
-            decision = self._left.pop()
-            if decision.question == question:
-                return decision.index
-            self._left.clear()
+        decision, *self._left = self._left or [None]
+        if decision is not None and decision.question == question:
+            return decision.index
+        self._left = []
         return self._otherwise.answer(question)
-
-    def fork(self) -> Decided:
-        """One with the decisions that are left."""
-        return Decided(self._left[::-1], self._otherwise.fork())

@@ -8,7 +8,7 @@ walking the path again with other decisions gives other programs of the same str
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from ..target import Target
 from .annotate import annotate
 from .block_view import blocks
 from .question import Chooser, Decision, Guess
-from .rule import Apply, ApplyAndSkipRest, Pass, Rule
+from .rule import Apply, ApplyAndSkipRest, Pass, Rule, shipped_rules
 from .state import State
 
 # Paper: "fewer than 10 for a typical subgraph". A rule that branches without end stops here.
@@ -49,7 +49,7 @@ class RuleAnswer:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Program:
     """A complete program: a schedule and the decisions that made it."""
 
     sketch: Sketch
@@ -74,14 +74,14 @@ class Sketch:
         steps = [(step.block, step.rule.name) for step in self.path]
         return [step for step in steps if step[1] != "skip"]
 
-    def program(self, chooser: Chooser) -> Candidate:
+    def program(self, chooser: Chooser) -> Program:
         """A program of this structure; RuntimeError or ValueError where decisions do not fit."""
         state = _start(self.mod, chooser)
         for step in self.path:
             state.node = step.block
             state = _follow(step, state, self.target)
         annotate(state, self.target)
-        return Candidate(self, state.sch, tuple(state.decisions))
+        return Program(self, state.sch, tuple(state.decisions))
 
 
 @dataclass(frozen=True)
@@ -122,6 +122,32 @@ def derive(mod: tvm.IRModule, target: Target, rules: Sequence[Rule]) -> Derivati
             asked = [rule for rule in asked if rule is not error.rule]
         else:
             return Derivation(tuple(search.sketches), (*faults, *search.answers))
+
+
+def default_schedule(
+    mod: tvm.IRModule,
+    target: Target,
+    rules: Sequence[Rule] | None = None,
+    warn: Callable[[str], None] = lambda message: None,
+) -> Any:
+    """The schedule (`tvm.s_tir.Schedule`, traced) of a task's module that nobody has tuned.
+
+    It is what the rules think best, takes milliseconds, and is the first candidate of every
+    search, so that a tuned build is never worse than an untuned one: the program of the first
+    sketch that gives one. A module that no sketch fits keeps its loops as they are: correct, and
+    slow. rules: that are asked; by default the shipped ones. warn: called with a
+    sentence for each that had to be left out.
+    """
+    derivation = derive(mod, target, shipped_rules(target.kind) if rules is None else rules)
+    for fault in derivation.faults:
+        warn(fault)
+    for sketch in derivation.sketches:
+        try:
+            return sketch.program(Guess()).sch
+        # ScheduleError, and what TVM's primitives raise where they did not think of a program.
+        except (RuntimeError, ValueError):  # noqa: PERF203 - rarely more than one
+            continue
+    return tvm.s_tir.Schedule(mod, debug_mask="none")
 
 
 class _Enumeration:

@@ -17,7 +17,7 @@ from ..project import shipped
 from ..space.block_view import BlockView, blocks
 from ..space.question import Chooser, Guess, Random
 from ..space.rule import Pass, Rule, load_rule, rule_set
-from ..space.sketch import Candidate, derive
+from ..space.sketch import Program, derive
 from ..space.state import State
 from ..space.trace import dump
 from ..target import Target, load_target
@@ -86,7 +86,7 @@ class RuleContract(ABC):
 
     def test_every_program_computes_what_the_plain_one_does(self) -> None:
         """With the rule's guesses and with other choices, unless these are refused."""
-        want, found = self.outputs(self.program()), list(self._candidates())
+        want, found = self.outputs(self.program()), list(self._programs())
         steps = {step.rule.path for candidate in found for step in candidate.sketch.path}
         assert self.rule() in steps
         for candidate in found:
@@ -122,7 +122,7 @@ class RuleContract(ABC):
         except (RuntimeError, ValueError) as error:
             return type(error).__name__
 
-    def _candidates(self) -> Iterator[Candidate]:
+    def _programs(self) -> Iterator[Program]:
         """Programs of every sketch that the rule and the shipped ones lead to."""
         target = self.target()
         derivation = derive(self.program(), target, rule_set([self.rule()], target.kind))

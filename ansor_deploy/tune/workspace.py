@@ -50,7 +50,7 @@ class Workspace:
 
     def default_trace(self, task: Task) -> str:
         """The trace of a task's default schedule under these rules."""
-        from ..space.default import default_schedule
+        from ..space.sketch import default_schedule
         from ..space.trace import dump
 
         return dump(default_schedule(task.mod, self.request.target, self.rules).trace)

@@ -5,8 +5,7 @@ import random
 
 import pytest
 
-from ansor_deploy.search.crossover import crossover
-from ansor_deploy.search.mutate import mutate, resample
+from ansor_deploy.search.variation import crossover, mutate, resample
 from ansor_deploy.space.question import Decision, Question
 from ansor_deploy.space.tiles import Tiles, divisors
 

@@ -10,7 +10,7 @@ from helpers.built import HOST
 
 from ansor_deploy.measure.outcome import Outcome
 from ansor_deploy.model.extract import task_of
-from ansor_deploy.space.default import default_schedule
+from ansor_deploy.space.sketch import default_schedule
 from ansor_deploy.space.trace import dump
 from benchmarks import ablation, cost_model, operators, reuse, spaces
 from benchmarks.peak import Peak

@@ -22,7 +22,7 @@ from ansor_deploy.project import shipped
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.report.plain import QuietReport
 from ansor_deploy.request import Budget, Request
-from ansor_deploy.space.default import default_schedule
+from ansor_deploy.space.sketch import default_schedule
 from ansor_deploy.space.trace import dump
 from ansor_deploy.system.worker import WorkerFailure
 from ansor_deploy.target import load_target

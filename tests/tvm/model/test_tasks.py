@@ -20,7 +20,7 @@ from tvm_ffi import structural_equal
 from ansor_deploy.model.extract import _task, extract
 from ansor_deploy.model.prepare import merge
 from ansor_deploy.space.canonical_text import canonical_text, normalized, parse
-from ansor_deploy.space.default import default_schedule
+from ansor_deploy.space.sketch import default_schedule
 from ansor_deploy.space.trace import dump, replay
 
 TESTS = Path(__file__).parents[2]

@@ -22,10 +22,9 @@ from ansor_deploy.registry.record import Provenance, Record
 from ansor_deploy.registry.schema import WORKLOADS
 from ansor_deploy.registry.untrusted import Refused
 from ansor_deploy.search import metaschedule
-from ansor_deploy.space.default import default_schedule
 from ansor_deploy.space.question import Guess, Random
 from ansor_deploy.space.rule import shipped_rules
-from ansor_deploy.space.sketch import derive
+from ansor_deploy.space.sketch import default_schedule, derive
 from ansor_deploy.space.trace import copies, dump, replay
 from ansor_deploy.system.digest import canonical_json
 from ansor_deploy.target import load_target

@@ -15,7 +15,7 @@ from ansor_deploy.registry.record import Measurement, Provenance
 from ansor_deploy.search import metaschedule, open_search
 from ansor_deploy.search.context import SearchContext
 from ansor_deploy.space.canonical_text import canonical_text, parse
-from ansor_deploy.space.default import default_schedule
+from ansor_deploy.space.sketch import default_schedule
 from ansor_deploy.space.trace import dump, replay
 
 SECONDS = (1e-3, 2e-3, 3e-3)

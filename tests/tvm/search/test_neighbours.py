@@ -18,13 +18,12 @@ from ansor_deploy.search import open_search
 from ansor_deploy.search.context import open_context
 from ansor_deploy.search.features import decode_choices
 from ansor_deploy.search.genome import Genome, build, recover, templates
-from ansor_deploy.search.mutate import resample
 from ansor_deploy.search.neighbours import Neighbour, nearest
 from ansor_deploy.search.refit import Refitted, refit
-from ansor_deploy.space.default import default_schedule
+from ansor_deploy.search.variation import resample
 from ansor_deploy.space.question import Decision, Guess, Question
 from ansor_deploy.space.rule import rule_set
-from ansor_deploy.space.sketch import derive
+from ansor_deploy.space.sketch import default_schedule, derive
 from ansor_deploy.space.tiles import Tiles
 from ansor_deploy.space.trace import dump, replay
 from ansor_deploy.tune.ledger import SERVED

@@ -24,8 +24,8 @@ from ansor_deploy.search.context import SearchContext, model_path, open_context
 from ansor_deploy.search.experience import Experience, choices
 from ansor_deploy.search.features import LENGTH, Extractor, decode
 from ansor_deploy.search.genome import Genome, build, recover, templates
-from ansor_deploy.search.mutate import resample
 from ansor_deploy.search.options import EvolutionOptions
+from ansor_deploy.search.variation import resample
 from ansor_deploy.space.canonical_text import canonical_text, parse
 from ansor_deploy.space.question import Guess, Random
 from ansor_deploy.space.rule import Apply, rule_set, shipped_rules

@@ -15,9 +15,8 @@ from ansor_deploy.build import verify
 from ansor_deploy.codegen import model as compiler
 from ansor_deploy.model.extract import extract
 from ansor_deploy.space.block_view import BlockView, blocks
-from ansor_deploy.space.default import default_schedule
 from ansor_deploy.space.register_tile import tiles
-from ansor_deploy.space.sketch import Sketch
+from ansor_deploy.space.sketch import Sketch, default_schedule
 from ansor_deploy.space.trace import dump, replay
 
 TARGETS = [built.with_vectors(64, 32), built.with_vectors(32), built.with_vectors(16)]
