@@ -1,0 +1,15 @@
+"""Kernels in the process of a test take one core: beside another process, their threads spin."""
+
+import os
+
+import pytest
+
+from ansor_deploy.runtime import native
+
+_SHARED = -3  # TVM's mode "kSpecifyThreadShareAllCore": no thread is pinned
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread():
+    processors = [str(cpu) for cpu in sorted(os.sched_getaffinity(0))]
+    native.ffi().get_global_func("runtime.config_threadpool")(_SHARED, 1, processors)
