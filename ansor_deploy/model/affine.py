@@ -6,6 +6,7 @@ offset; a row of them is composed in float64 and written once, so that nothing i
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,36 +14,34 @@ from onnx import NodeProto, helper
 
 from .graph import FLOATS, Graph, Shape, attribute, is_op, optional_input
 
+_LAYERS = ("Conv", "ConvTranspose", "Gemm")
 _BINARY = ("Mul", "Add", "Sub", "Div")
 
 
 @dataclass(frozen=True)
-class Affine:
-    """y = scale * x + offset along axis 1; both float64, of shape (channels,) or ()."""
-
-    scale: np.ndarray
-    offset: np.ndarray
-
-    def then(self, after: Affine) -> Affine:
-        """This one first, `after` on its result."""
-        with np.errstate(all="ignore"):
-            return Affine(after.scale * self.scale, after.scale * self.offset + after.offset)
-
-
-@dataclass(frozen=True)
 class Row:
-    """Affine nodes that feed one another and nothing else. data: what the first one reads."""
+    """Nodes that feed one another and nothing else; together y = scale * x + offset along axis 1.
+
+    data: what the first one reads. scale, offset: float64, of shape (channels,) or ().
+    """
 
     data: str
     nodes: tuple[NodeProto, ...]
-    affine: Affine
+    scale: np.ndarray
+    offset: np.ndarray
 
     @property
     def result(self) -> str:
         """Name of the tensor that the last one makes."""
         return str(self.nodes[-1].output[0])
 
+    def then(self, after: Row) -> Row:
+        """This row first, `after` on its result."""
+        offset = after.scale * self.offset + after.offset
+        return Row(self.data, self.nodes + after.nodes, after.scale * self.scale, offset)
 
+
+@np.errstate(all="ignore")
 def fold_affine(graph: Graph) -> None:
     """Conv -> BatchNormalization -> Mul -> Add --> Conv; with no layer before: --> Mul -> Add.
 
@@ -53,7 +52,7 @@ def fold_affine(graph: Graph) -> None:
     for row in _rows(graph, consumers):
         layer = producers.get(row.data)
         sole = len(consumers[row.data]) == 1 and row.data not in graph.output_names
-        if layer is not None and sole and _absorb(graph, layer, row.affine):
+        if layer is not None and sole and _absorb(graph, layer, row):
             layer.output[0] = row.result
             _replace(graph, row, [])
         else:
@@ -65,63 +64,54 @@ def _rows(graph: Graph, consumers: dict[str, list[NodeProto]]) -> list[Row]:
     rows: list[Row] = []
     taken: set[int] = set()
     for node in graph.nodes:
-        found = None if id(node) in taken else _link(graph, node)
-        if found is not None:
-            row = _extend(graph, Row(found[0], (node,), found[1]), consumers)
-            taken.update(id(link) for link in row.nodes)
-            rows.append(row)
+        row = None if id(node) in taken else _link(graph, node)
+        if row is not None:
+            rows.append(_extend(graph, row, consumers))
+            taken.update(map(id, rows[-1].nodes))
     return rows
 
 
 def _extend(graph: Graph, row: Row, consumers: dict[str, list[NodeProto]]) -> Row:
     while row.result not in graph.output_names and len(consumers[row.result]) == 1:
-        node = consumers[row.result][0]
-        found = _link(graph, node)
-        if found is None or found[0] != row.result:
+        link = _link(graph, consumers[row.result][0])
+        if link is None or link.data != row.result:
             break
-        row = Row(row.data, (*row.nodes, node), row.affine.then(found[1]))
+        row = row.then(link)
     return row
 
 
-def _link(graph: Graph, node: NodeProto) -> tuple[str, Affine] | None:
-    """What an affine node reads and does; None for any other node."""
+def _link(graph: Graph, node: NodeProto) -> Row | None:
+    """An affine node as a row of one; None for any other node."""
     if is_op(node, "BatchNormalization"):
-        affine = _of_batch_norm(graph, node)
-        return None if affine is None else (node.input[0], affine)
+        return _of_batch_norm(graph, node)
     if is_op(node, *_BINARY) and graph.opset >= 7:  # before that, broadcasting had attributes
         return _of_binary(graph, node)
     return None
 
 
-def _of_batch_norm(graph: Graph, node: NodeProto) -> Affine | None:
+def _of_batch_norm(graph: Graph, node: NodeProto) -> Row | None:
     values = [graph.value(name) for name in node.input[1:]]
     training = attribute(node, "training_mode", 0) or any(node.output[1:])
     if training or any(v is None or v.ndim != 1 for v in values) or graph.opset < 7:
         return None
     gamma, beta, mean, variance = (np.asarray(v, np.float64) for v in values)
-    with np.errstate(all="ignore"):
-        scale = gamma / np.sqrt(variance + attribute(node, "epsilon", 1e-5))
-        return Affine(scale, beta - mean * scale)
+    scale = gamma / np.sqrt(variance + attribute(node, "epsilon", 1e-5))
+    return Row(node.input[0], (node,), scale, beta - mean * scale)
 
 
-def _of_binary(graph: Graph, node: NodeProto) -> tuple[str, Affine] | None:
+def _of_binary(graph: Graph, node: NodeProto) -> Row | None:
     left, right = node.input
     data, constant = (right, left) if left in graph.constants else (left, right)
-    value = _per_channel(graph, data, constant)
-    if value is None or data in graph.constants:
+    value, reverse = _per_channel(graph, data, constant), data == right
+    if value is None or data in graph.constants or (reverse and node.op_type == "Div"):
         return None
-    with np.errstate(all="ignore"):
-        affine = _affine(node.op_type, value, reverse=data == right)
-    return None if affine is None else (data, affine)
-
-
-def _affine(op: str, value: np.ndarray, *, reverse: bool) -> Affine | None:
-    """The meaning of `x op value`, or reversed of `value op x`."""
-    one, zero = np.float64(1), np.float64(0)
-    if reverse and op in ("Sub", "Div"):
-        return Affine(-one, value) if op == "Sub" else None
-    scale = {"Mul": value, "Div": one / value}.get(op, one)
-    return Affine(scale, {"Add": value, "Sub": -value}.get(op, zero))
+    scale, offset = {
+        "Mul": (value, 0),
+        "Div": (1 / value, 0),
+        "Add": (1, value),
+        "Sub": (-1, value) if reverse else (1, -value),
+    }[node.op_type]
+    return Row(data, (node,), np.asarray(scale, np.float64), np.asarray(offset, np.float64))
 
 
 def _per_channel(graph: Graph, data: str, constant: str) -> np.ndarray | None:
@@ -129,14 +119,11 @@ def _per_channel(graph: Graph, data: str, constant: str) -> np.ndarray | None:
     shape, value = graph.shapes.get(data), graph.value(constant)
     if value is None or shape is None or graph.dtypes.get(data) not in FLOATS:
         return None
-    if value.ndim > len(shape):
-        return None
-    if value.size == 1:
-        return np.asarray(value, np.float64).reshape(())
     aligned = (1,) * (len(shape) - value.ndim) + value.shape
-    if len(shape) < 2 or aligned != _channel_shape(shape):
+    scalar = value.size == 1 and value.ndim <= len(shape)
+    if not scalar and (len(shape) < 2 or aligned != _channel_shape(shape)):
         return None
-    return np.asarray(value, np.float64).reshape(-1)
+    return value.astype(np.float64).reshape(() if scalar else -1)
 
 
 def _channel_shape(shape: Shape) -> Shape:
@@ -158,9 +145,8 @@ def _operands(graph: Graph, row: Row, shape: Shape) -> dict[str, np.ndarray] | N
     """The constants of the Mul and the Add, without those that change nothing."""
     dtype = helper.tensor_dtype_to_np_dtype(graph.dtypes[row.data])
     operands = {}
-    for op, value, neutral in (("Mul", row.affine.scale, 1), ("Add", row.affine.offset, 0)):
-        with np.errstate(all="ignore"):
-            constant = np.asarray(value).astype(dtype)
+    for op, value, neutral in (("Mul", row.scale, 1), ("Add", row.offset, 0)):
+        constant = value.astype(dtype)
         if not _is_finite(constant):
             return None
         if (constant != neutral).any():
@@ -189,62 +175,46 @@ def _replace(graph: Graph, row: Row, new: list[NodeProto]) -> None:
     graph.replace(row.nodes[-1], new)
 
 
-def _absorb(graph: Graph, layer: NodeProto, affine: Affine) -> bool:
-    """Make the layer compute scale * y + offset instead of y; whether it could.
+def _absorb(graph: Graph, layer: NodeProto, row: Row) -> bool:
+    """Make the layer compute the row of its result instead of its result; whether it could.
 
     It cannot when its weights are not constant, or when the new ones do not fit their type.
     """
-    if not is_op(layer, "Conv", "ConvTranspose", "Gemm"):
+    weight = graph.value(layer.input[1]) if is_op(layer, *_LAYERS) else None
+    if weight is None:
         return False
-    weight, bias = graph.value(layer.input[1]), _bias(graph, layer)
-    if weight is None or bias is None:
+    groups, inputs, outputs, taps = _by_channel(layer, weight.shape)
+    bias = _bias(graph, layer, groups * outputs)
+    if bias is None:
         return False
-    with np.errstate(all="ignore"):
-        new_weight = _scaled(layer, weight, affine.scale).astype(weight.dtype)
-        new_bias = np.asarray(bias * affine.scale + affine.offset).astype(weight.dtype)
+    scale = np.broadcast_to(row.scale, bias.shape).reshape(groups, 1, outputs, 1)
+    scaled = weight.astype(np.float64).reshape(groups, inputs, outputs, taps) * scale
+    new_weight = scaled.reshape(weight.shape).astype(weight.dtype)
+    new_bias = (bias * row.scale + row.offset).astype(weight.dtype)
     if not (_is_finite(new_weight) and _is_finite(new_bias)):
         return False
     _rewrite_layer(graph, layer, new_weight, new_bias)
     return True
 
 
-def _output_channels(graph: Graph, layer: NodeProto) -> int:
-    """How many output channels the layer's weight makes."""
-    dims = graph.constants[layer.input[1]].dims
-    if layer.op_type == "ConvTranspose":
-        return int(dims[1]) * int(attribute(layer, "group", 1))
-    if layer.op_type == "Gemm":
-        return int(dims[0 if attribute(layer, "transB", 0) else 1])
-    return int(dims[0])
+def _by_channel(layer: NodeProto, shape: Shape) -> tuple[int, int, int, int]:
+    """The weight's shape as (groups, inputs, outputs, taps): a channel is a group's output."""
+    if layer.op_type == "Conv" or attribute(layer, "transB", 0):  # (out, ...)
+        return shape[0], math.prod(shape[1:]), 1, 1
+    groups = int(attribute(layer, "group", 1))  # (in, out / group, ...), one group after another
+    return groups, shape[0] // groups, shape[1], math.prod(shape[2:])
 
 
-def _bias(graph: Graph, layer: NodeProto) -> np.ndarray | None:
+def _bias(graph: Graph, layer: NodeProto, channels: int) -> np.ndarray | None:
     """The bias as float64 of shape (channels,), zeros if it has none; None if it is not so."""
-    channels = _output_channels(graph, layer) if layer.input[1] in graph.constants else 0
     name = optional_input(layer, 2)
     value = graph.value(name) if name else np.zeros(channels)
     if value is None or value.shape not in ((), (1,), (channels,), (1, channels)):
         return None
-    if layer.op_type == "Gemm":
-        if graph.opset < 7:  # the bias broadcast only where an attribute said so
-            return None
-        value = attribute(layer, "beta", 1.0) * np.asarray(value, np.float64)
-    return np.broadcast_to(np.asarray(value, np.float64).reshape(-1), (channels,))
-
-
-def _scaled(layer: NodeProto, weight: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """The weight times the scale, along the axis of the output channels."""
-    wide = weight.astype(np.float64)
-    if scale.ndim == 0:
-        return wide * scale
-    if layer.op_type == "Gemm":
-        return wide * (scale[:, None] if attribute(layer, "transB", 0) else scale)
-    if layer.op_type == "Conv":  # (out, in / group, *kernel)
-        return wide * scale.reshape(-1, *[1] * (weight.ndim - 1))
-    # ConvTranspose: (in, out / group, *kernel), the inputs of one group after another.
-    groups = attribute(layer, "group", 1)
-    split = wide.reshape(groups, -1, *weight.shape[1:])
-    return (split * scale.reshape(groups, 1, -1, *[1] * (weight.ndim - 2))).reshape(weight.shape)
+    if layer.op_type == "Gemm" and graph.opset < 7:
+        return None  # the bias broadcast only where an attribute said so
+    scaled = attribute(layer, "beta", 1.0) * value.astype(np.float64).reshape(-1)
+    return np.broadcast_to(scaled, (channels,))
 
 
 def _is_finite(array: np.ndarray) -> bool:
@@ -257,6 +227,5 @@ def _rewrite_layer(graph: Graph, layer: NodeProto, weight: np.ndarray, bias: np.
     like = optional_input(layer, 2) or f"{layer.input[1]}_bias"
     new_weight = graph.add_constant(weight, layer.input[1])
     layer.input[:] = [layer.input[0], new_weight, graph.add_constant(bias, like)]
-    kept = [entry for entry in layer.attribute if entry.name != "beta"]
-    del layer.attribute[:]
-    layer.attribute.extend(kept)
+    for entry in [entry for entry in layer.attribute if entry.name == "beta"]:
+        layer.attribute.remove(entry)
