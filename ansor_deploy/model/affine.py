@@ -171,7 +171,7 @@ def _mul_add(graph: Graph, row: Row, operands: dict[str, np.ndarray]) -> list[No
 def _replace(graph: Graph, row: Row, new: list[NodeProto]) -> None:
     """New nodes where the row's last one was; the others go."""
     for node in row.nodes[:-1]:
-        graph.remove(node)
+        graph.replace(node, [])
     graph.replace(row.nodes[-1], new)
 
 

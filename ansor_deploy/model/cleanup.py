@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from graphlib import CycleError, TopologicalSorter
+from heapq import heappop, heappush
+
 from onnx import NodeProto, TensorProto, helper
 
 from ..errors import ModelError
@@ -27,25 +30,23 @@ def drop_dead(graph: Graph) -> None:
 
 def sort_nodes(graph: Graph) -> None:
     """Producers before consumers; otherwise the order stays as it is."""
-    producers = graph.producers()
-    ordered: list[NodeProto] = []
-    state: dict[int, bool] = {}  # by identity: False while its inputs are placed, then True
-    for root in graph.nodes:
-        stack = [root]
-        while stack:
-            node = stack[-1]
-            if id(node) not in state:
-                state[id(node)] = False
-                feeding = [producers[name] for name in sorted(uses(node)) if name in producers]
-                stack.extend(n for n in feeding if id(n) not in state)
-                if any(state.get(id(n)) is False for n in feeding):
-                    raise ModelError("the graph has a cycle", "Export the model again.")
-                continue
-            stack.pop()
-            if not state[id(node)]:
-                state[id(node)] = True
-                ordered.append(node)
-    graph.nodes = ordered
+    nodes = graph.nodes
+    makers = {name: at for at, node in enumerate(nodes) for name in node.output if name}
+    sorter = TopologicalSorter(
+        {at: [makers[n] for n in uses(node) if n in makers] for at, node in enumerate(nodes)}
+    )
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        raise ModelError("the graph has a cycle", "Export the model again.") from error
+    ready: list[int] = []
+    graph.nodes = []
+    while sorter.is_active():
+        for at in sorter.get_ready():
+            heappush(ready, at)
+        first = heappop(ready)
+        graph.nodes.append(nodes[first])
+        sorter.done(first)
 
 
 def drop_dropout(graph: Graph) -> None:
@@ -87,7 +88,7 @@ def _bypass(graph: Graph, node: NodeProto) -> None:
     if result in graph.captured():
         return
     if result not in graph.output_names:
-        graph.remove(node)
+        graph.replace(node, [])
         graph.rename_uses(result, source)
         return
     # An output keeps its name: then the producer must make it under that name.
@@ -96,7 +97,7 @@ def _bypass(graph: Graph, node: NodeProto) -> None:
         if node.op_type != "Identity":
             graph.replace(node, [helper.make_node("Identity", [source], [result])])
         return
-    graph.remove(node)
+    graph.replace(node, [])
     graph.rename_uses(source, result)
     producer.output[list(producer.output).index(source)] = result
 

@@ -87,24 +87,21 @@ def _bound(graph: Graph, node: NodeProto, index: int, name: str, absent: float) 
 
 def _write(graph: Graph, node: NodeProto, clip: Clip) -> NodeProto:
     dtype = graph.dtypes.get(clip.data, TensorProto.UNDEFINED)
-    if (clip.low, clip.high) == (-np.inf, np.inf):
-        return _node("Identity", node, clip.data)
-    if (clip.low, clip.high) == (0, np.inf) and (dtype in FLOATS or node.op_type == "Relu"):
-        return _node("Relu", node, clip.data)
     bounds = {"min": clip.low, "max": clip.high}
+    finite = {name: bound for name, bound in bounds.items() if abs(bound) < np.inf}
+    if not finite:
+        return _node("Identity", node, clip.data)
+    if finite == {"min": 0} and (dtype in FLOATS or node.op_type == "Relu"):
+        return _node("Relu", node, clip.data)
     if graph.opset < 11:
-        return _node(
-            "Clip", node, clip.data, **{k: v for k, v in bounds.items() if abs(v) < np.inf}
-        )
-    names = [_scalar(graph, node, dtype, name, bound) for name, bound in bounds.items()]
-    return _node("Clip", node, clip.data, *(names if names[1] else names[:1]))
-
-
-def _scalar(graph: Graph, node: NodeProto, dtype: int, name: str, bound: float) -> str:
-    if abs(bound) == np.inf:
-        return ""
-    value = np.array(bound, helper.tensor_dtype_to_np_dtype(dtype))
-    return graph.add_constant(value, f"{node.output[0]}_{name}")
+        return _node("Clip", node, clip.data, **finite)
+    kind = helper.tensor_dtype_to_np_dtype(dtype)
+    made = {
+        name: graph.add_constant(np.array(bound, kind), f"{node.output[0]}_{name}")
+        for name, bound in finite.items()
+    }
+    low, high = made.get("min", ""), made.get("max")
+    return _node("Clip", node, clip.data, *([low, high] if high else [low]))
 
 
 def _node(op: str, old: NodeProto, *inputs: str, **attributes: float) -> NodeProto:

@@ -65,9 +65,8 @@ def task_of(func: Any, name: str, target: Target, weight: int = 1) -> Task:
 
 
 def _task(name: str, text: str, program: Any, weight: int, target: Target) -> Task:
-
     readable = _readable(name)
-    buffers = list(program["main"].params)
+    buffers = program["main"].params
     shapes = tuple(tuple(int(extent) for extent in buffer.shape) for buffer in buffers)
     dtypes = tuple(str(buffer.dtype) for buffer in buffers)
     op = _anchor(program, readable)
@@ -137,11 +136,10 @@ def _shapeless(text: str) -> str:
 
 
 def _count_calls(mod: tvm.IRModule) -> Counter[str]:
-
-    functions = [func for func in mod.functions.values() if isinstance(func, relax.Function)]
     return Counter(
         call.args[0].name_hint
-        for func in functions
+        for func in mod.functions.values()
+        if isinstance(func, relax.Function)
         for call in collect(func, relax.Call)
         if getattr(call.op, "name", "") == "relax.call_tir"
     )

@@ -7,6 +7,7 @@ gives the same bytes on every host; exp and its like differ between processors.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
@@ -67,14 +68,12 @@ def _is_foldable(graph: Graph, node: NodeProto) -> bool:
         return _constant_tensor(node) is not None
     if node.op_type in ("Shape", "Size"):
         return node.input[0] in graph.shapes
-    if not all(name in graph.constants for name in node.input if name):
+    given: list[Any] = [graph.constants.get(name) for name in node.input if name]
+    if None in given:
         return False
-    known = node.op_type in _EXACT or (node.op_type in _INTEGER_ONLY and _integers(graph, node))
+    integers = all(tensor.data_type not in FLOATS for tensor in given)
+    known = node.op_type in _EXACT or (node.op_type in _INTEGER_ONLY and integers)
     return known and _is_sensible(graph, node)
-
-
-def _integers(graph: Graph, node: NodeProto) -> bool:
-    return all(graph.constants[name].data_type not in FLOATS for name in node.input if name)
 
 
 def _is_sensible(graph: Graph, node: NodeProto) -> bool:
@@ -91,9 +90,7 @@ def _is_sensible(graph: Graph, node: NodeProto) -> bool:
 def _bytes(graph: Graph, name: str) -> float:
     """Size of a tensor; infinite if its shape is not known before it is computed."""
     shape = graph.shapes.get(name)
-    if shape is None:
-        return math.inf
-    return 8 * math.prod(shape)
+    return math.inf if shape is None else 8 * math.prod(shape)
 
 
 def _weight_bytes(graph: Graph, node: NodeProto, allowed: int) -> int:
@@ -120,12 +117,10 @@ def _fault(node: NodeProto, text: str, hint: str) -> ModelError:
 def _results(graph: Graph, node: NodeProto) -> list[TensorProto | np.ndarray]:
     if node.op_type == "Constant":
         return [_constant_tensor(node)]
-    if node.op_type == "Shape":
+    if node.op_type in ("Shape", "Size"):
         shape = graph.shapes[node.input[0]]
-        start, end = attribute(node, "start", 0), attribute(node, "end", len(shape))
-        return [np.array(shape[start:end], np.int64)]
-    if node.op_type == "Size":
-        return [np.array(math.prod(graph.shapes[node.input[0]]), np.int64)]
+        sizes = shape[attribute(node, "start", 0) : attribute(node, "end", len(shape))]
+        return [np.array(sizes if node.op_type == "Shape" else math.prod(sizes), np.int64)]
     return _evaluate(graph, node)
 
 
@@ -138,13 +133,10 @@ def _evaluate(graph: Graph, node: NodeProto) -> list[np.ndarray]:
     feeds = {name: graph.value(name) for name in node.input if name}
     inputs = [helper.make_tensor_value_info(n, graph.constants[n].data_type, None) for n in feeds]
     outputs = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
-    model = helper.make_model(
-        helper.make_graph([node], "fold", inputs, outputs),
-        opset_imports=[helper.make_opsetid("", graph.opset)],
-    )
+    alone = helper.make_graph([node], "fold", inputs, outputs)
     try:
         with np.errstate(all="ignore"):
-            return list(ReferenceEvaluator(model).run(None, feeds))
+            return list(ReferenceEvaluator(alone, {"": graph.opset}).run(None, feeds))
     except Exception as error:  # whatever NumPy makes of a wrong axis, index or shape
         hint = "The file is damaged or was exported wrongly: export it again."
         fault = f"{node.op_type} does not fit its constant inputs: {error}"

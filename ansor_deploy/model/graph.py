@@ -16,7 +16,7 @@ from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 
 from ..errors import ModelError
 from .bind import model_inputs, set_shape
-from .skeleton import copy_fields, divide, nested
+from .skeleton import divide, nested, with_initializers
 
 Shape = tuple[int, ...]
 FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
@@ -97,12 +97,8 @@ class Graph:
         for node in self.nodes:
             node.input[:] = [new if name == old else name for name in node.input]
 
-    def remove(self, node: NodeProto) -> None:
-        """Take a node out, by identity."""
-        self.nodes = [other for other in self.nodes if other is not node]
-
     def replace(self, node: NodeProto, new: list[NodeProto]) -> None:
-        """Put nodes where one node was."""
+        """Put nodes, or none, where one node was."""
         at = next(i for i, other in enumerate(self.nodes) if other is node)
         self.nodes[at : at + 1] = new
 
@@ -122,16 +118,13 @@ class Graph:
             ) from error
         self.dtypes = {name: tensor.data_type for name, tensor in self.constants.items()}
         self.shapes = {name: tuple(tensor.dims) for name, tensor in self.constants.items()}
-        values = (*inferred.graph.input, *inferred.graph.value_info, *inferred.graph.output)
-        for value in values:
-            self._note(value)
-
-    def _note(self, value: onnx.ValueInfoProto) -> None:
-        tensor = value.type.tensor_type
-        self.dtypes[value.name] = tensor.elem_type
-        dims = tensor.shape.dim
-        if tensor.HasField("shape") and all(dim.HasField("dim_value") for dim in dims):
-            self.shapes[value.name] = tuple(dim.dim_value for dim in dims)
+        found = inferred.graph
+        for value in (*found.input, *found.value_info, *found.output):
+            tensor = value.type.tensor_type
+            self.dtypes[value.name] = tensor.elem_type
+            dims = tensor.shape.dim
+            if tensor.HasField("shape") and all(dim.HasField("dim_value") for dim in dims):
+                self.shapes[value.name] = tuple(dim.dim_value for dim in dims)
 
     def to_proto(self) -> ModelProto:
         """The graph as a model, its outputs with the shapes that were inferred."""
@@ -151,15 +144,11 @@ class Graph:
         return model
 
     def _model(self, initializers: list[TensorProto]) -> ModelProto:
-        model = ModelProto()
-        leave = {"node", "initializer", "value_info", "input", "doc_string", "metadata_props"}
-        copy_fields(self.proto, model, {"graph", "metadata_props", "doc_string"})
-        copy_fields(self.proto.graph, model.graph, leave)
+        leave = {"node", "value_info", "input", "doc_string", "metadata_props"}
+        model = with_initializers(self.proto, initializers, leave)
         model.ir_version = max(self.proto.ir_version, 4)  # constants need not be inputs
         model.graph.input.extend(model_inputs(self.proto))
         model.graph.node.extend(self.nodes)
-        for tensor in initializers:
-            model.graph.initializer.add().CopyFrom(tensor)
         return model
 
 

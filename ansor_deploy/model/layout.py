@@ -74,7 +74,9 @@ class _Walk(Walk):
         """The operand channels first, transposing it if need be."""
         value = self.value(expr)
         if value.first is None:
-            value.first = self.emit(relax.op.permute_dims(value.last, _to_first(_rank(value.last))))
+            rank = _rank(value.last)
+            to_first = [0, rank - 1, *range(1, rank - 1)]
+            value.first = self.emit(relax.op.permute_dims(value.last, to_first))
         return value.first
 
     def last(self, expr: relax.Expr) -> relax.Expr:
@@ -90,14 +92,19 @@ class _Walk(Walk):
 Rule = Callable[[_Walk, Any], "Value | None"]
 
 
+def _of_last(rule: Callable[[_Walk, Any, Any], Value | None]) -> Rule:
+    """A rule for an operand that is there channels last already; it gets that form of it."""
+
+    def ruled(walk: _Walk, call: Any) -> Value | None:
+        last = walk.value(call.args[0]).last
+        return None if last is None else rule(walk, call, last)
+
+    return ruled
+
+
 def _to_last(rank: int) -> list[int]:
     """Axes that take N C spatial to N spatial C."""
     return [0, *range(2, rank), 1]
-
-
-def _to_first(rank: int) -> list[int]:
-    """Axes that take N spatial C to N C spatial."""
-    return [0, rank - 1, *range(1, rank - 1)]
 
 
 def _moved(constant: np.ndarray, axes: list[int]) -> relax.Expr:
@@ -152,14 +159,12 @@ def _transposed(walk: _Walk, call: Any) -> Value | None:
     return None if done is None else Value(last=done)
 
 
-def _pool(walk: _Walk, call: Any) -> Value | None:
-    if not walk.has_last(call.args[0]):
-        return None
+@_of_last
+def _pool(walk: _Walk, call: Any, last: Any) -> Value:
     names = "output_size" if "adaptive" in call.op.name else _POOLING
     layout = f"N{SPATIAL[_rank(call)]}C"
     pool = _named(call, relax.op.nn)
-    done = pool(walk.last(call.args[0]), **_given(call.attrs, names), layout=layout)
-    return Value(last=walk.emit(done))
+    return Value(last=walk.emit(pool(last, **_given(call.attrs, names), layout=layout)))
 
 
 def _elementwise(walk: _Walk, call: Any) -> Value | None:
@@ -193,61 +198,56 @@ def _concat(walk: _Walk, call: Any) -> Value | None:
     return Value(last=walk.emit(relax.op.concat([walk.last(f) for f in fields], axis)))
 
 
-def _reduce(walk: _Walk, call: Any) -> Value | None:
-    (arg,) = call.args
-    rank, axes = _rank(arg), call.attrs.axis
-    if not walk.has_last(arg) or axes is None:
+@_of_last
+def _reduce(walk: _Walk, call: Any, last: Any) -> Value | None:
+    rank = _rank(last)
+    if call.attrs.axis is None:
         return None
-    reduced = {int(axis) % rank for axis in axes}
+    reduced = {int(axis) % rank for axis in call.attrs.axis}
     reduce = _named(call, relax.op)
     moved = sorted(_axis_in_last(axis, rank) for axis in reduced)
     if call.attrs.keepdims:
-        return Value(last=walk.emit(reduce(walk.last(arg), moved, keepdims=True)))
+        return Value(last=walk.emit(reduce(last, moved, keepdims=True)))
     kept = [axis for axis in _to_last(rank) if axis not in reduced]
     if kept != sorted(kept):
         return None
-    return Value(first=walk.emit(reduce(walk.last(arg), moved, keepdims=False)))
+    return Value(first=walk.emit(reduce(last, moved, keepdims=False)))
 
 
-def _softmax(walk: _Walk, call: Any) -> Value | None:
-    if not walk.has_last(call.args[0]):
-        return None
+@_of_last
+def _softmax(walk: _Walk, call: Any, last: Any) -> Value:
     axis = _axis_in_last(int(call.attrs.axis), _rank(call))
-    return Value(last=walk.emit(_named(call, relax.op.nn)(walk.last(call.args[0]), axis)))
+    return Value(last=walk.emit(_named(call, relax.op.nn)(last, axis)))
 
 
-def _pad(walk: _Walk, call: Any) -> Value | None:
-    if not walk.has_last(call.args[0]):
-        return None
+@_of_last
+def _pad(walk: _Walk, call: Any, last: Any) -> Value:
     widths, rank = [int(w) for w in call.attrs.pad_width], _rank(call)
     moved = [w for axis in _to_last(rank) for w in widths[2 * axis : 2 * axis + 2]]
-    padded = relax.op.nn.pad(
-        walk.last(call.args[0]), moved, call.attrs.pad_mode, float(call.attrs.pad_value)
-    )
+    padded = relax.op.nn.pad(last, moved, call.attrs.pad_mode, float(call.attrs.pad_value))
     return Value(last=walk.emit(padded))
 
 
 def _reshape(walk: _Walk, call: Any) -> Value | None:
     """Dropping or adding extents of one keeps the elements' order in both forms."""
-    constant = walk.constant(call.args[0])
+    constant, last = walk.constant(call.args[0]), walk.value(call.args[0]).last
     if constant is not None:
         return Value(first=relax.const(constant.reshape(_shape(call))))
     shape = _shape(call.args[0])
-    if not walk.has_last(call.args[0]) or (shape[1] > 1 and max(shape[2:]) > 1):
+    if last is None or (shape[1] > 1 and max(shape[2:]) > 1):
         return None
-    return Value(first=walk.emit(relax.op.reshape(walk.last(call.args[0]), _shape(call))))
+    return Value(first=walk.emit(relax.op.reshape(last, _shape(call))))
 
 
 def _permute(walk: _Walk, call: Any) -> Value | None:
+    constant, last = walk.constant(call.args[0]), walk.value(call.args[0]).last
     rank = _rank(call)
     axes = [int(a) % rank for a in call.attrs.axes or reversed(range(rank))]
-    constant = walk.constant(call.args[0])
     if constant is not None:
         return Value(first=_moved(constant, axes))
-    if not walk.has_last(call.args[0]):
+    if last is None:
         return None
     composed = [_axis_in_last(axis, rank) for axis in axes]
-    last = walk.last(call.args[0])
     if composed == list(range(rank)):
         return Value(first=last)
     return Value(first=walk.emit(relax.op.permute_dims(last, composed)))

@@ -5,17 +5,11 @@ The checker and shape inference serialise what they are given, and protobuf stop
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
-from onnx import (
-    AttributeProto,
-    GraphProto,
-    ModelProto,
-    NodeProto,
-    TensorProto,
-    ValueInfoProto,
-    helper,
-)
+import onnx
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+from onnx.helper import make_tensor_value_info
 
 from .tensor_data import byte_size
 
@@ -25,7 +19,7 @@ _SMALL = 4096  # bytes; shapes, axes and scalars must keep their values
 def nested(node: NodeProto) -> Iterator[GraphProto]:
     """The graphs in a node's attributes, as an If or a Loop has them."""
     for entry in node.attribute:
-        if entry.type == AttributeProto.GRAPH:
+        if entry.type == onnx.AttributeProto.GRAPH:
             yield entry.g
         yield from entry.graphs
 
@@ -45,7 +39,7 @@ def tensors(graph: GraphProto) -> Iterator[TensorProto]:
         for inner in nested(node):
             yield from inner.initializer
         for entry in node.attribute:
-            if entry.type == AttributeProto.TENSOR:
+            if entry.type == onnx.AttributeProto.TENSOR:
                 yield entry.t
             yield from entry.tensors
 
@@ -59,7 +53,7 @@ def skeleton(proto: ModelProto) -> ModelProto:
     return bare
 
 
-def divide(tensors: Iterable[TensorProto]) -> tuple[list[TensorProto], list[ValueInfoProto]]:
+def divide(tensors: Iterable[TensorProto]) -> tuple[list[TensorProto], list[onnx.ValueInfoProto]]:
     """The small tensors, and for each of the large ones its name, type and shape."""
     small, large = [], []
     for tensor in tensors:
@@ -67,22 +61,24 @@ def divide(tensors: Iterable[TensorProto]) -> tuple[list[TensorProto], list[Valu
         if size is None or size <= _SMALL:
             small.append(tensor)
         else:
-            large.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+            large.append(make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
     return small, large
 
 
-def with_initializers(proto: ModelProto, initializers: Iterable[TensorProto]) -> ModelProto:
-    """A copy of the model that holds these initializers instead of its own."""
+def with_initializers(
+    proto: ModelProto, initializers: Iterable[TensorProto], leave: Collection[str] = ()
+) -> ModelProto:
+    """A copy that holds these initializers instead of the model's; fields in `leave` stay empty."""
     model = ModelProto()
-    copy_fields(proto, model, {"graph"})
+    _copy_fields(proto, model, {"graph", *leave})
     # In parts: one CopyFrom of the whole graph would pass 2 GiB with the weights.
-    copy_fields(proto.graph, model.graph, {"initializer"})
+    _copy_fields(proto.graph, model.graph, {"initializer", *leave})
     for tensor in initializers:
         model.graph.initializer.add().CopyFrom(tensor)
     return model
 
 
-def copy_fields(source: object, target: object, leave: set[str]) -> None:
+def _copy_fields(source: object, target: object, leave: set[str]) -> None:
     """Copy a protobuf message field by field, but for those named in `leave`."""
     for field, value in source.ListFields():  # type: ignore[attr-defined]
         if field.name in leave:

@@ -7,7 +7,6 @@ import os
 import re
 from pathlib import Path
 from stat import S_ISREG
-from typing import Any
 
 from onnx import TensorProto, helper
 
@@ -112,46 +111,37 @@ def load_external(tensor: TensorProto, path: Path) -> None:
     Raises:
         ModelError: the file ends before the tensor does, or the entry makes no sense.
     """
-    needed = byte_size(tensor)
-    entries = _entries(tensor)
-    offset, length = _number(tensor, entries, "offset", 0), _number(tensor, entries, "length", None)
-    if needed is None or length not in (None, needed):
-        shape = tuple(tensor.dims)
+    needed, shape = byte_size(tensor), tuple(tensor.dims)
+    offset, length = _number(tensor, "offset", 0), _number(tensor, "length", needed or 0)
+    if needed is None or length != needed:
         fault = f"of shape {shape} needs {needed} bytes, its external data declares {length}"
         raise _damaged(tensor, fault, _SAVE)
-    tensor.raw_data = _read(tensor, path, offset or 0, needed)
-    tensor.data_location = TensorProto.DEFAULT
-    del tensor.external_data[:]
-
-
-def _read(tensor: TensorProto, path: Path, offset: int, count: int) -> bytes:
     try:
         held = path.stat().st_size
-        if offset + count > held:
+        if offset + needed > held:
             raise ModelError(
-                f"tensor '{tensor.name}' needs bytes {offset} to {offset + count} of"
+                f"tensor '{tensor.name}' needs bytes {offset} to {offset + needed} of"
                 f" {path}, which has {held}",
                 "The data file was cut short, or belongs to another model: copy it again.",
             )
         with path.open("rb") as file:
             file.seek(offset)
-            return file.read(count)
+            tensor.raw_data = file.read(needed)
     except OSError as error:
         raise unreadable(path, error) from error
+    tensor.data_location = TensorProto.DEFAULT
+    del tensor.external_data[:]
 
 
 def _entries(tensor: TensorProto) -> dict[str, str]:
     return {entry.key: entry.value for entry in tensor.external_data}
 
 
-def _number(tensor: TensorProto, entries: dict[str, str], key: str, default: Any) -> int | None:
-    try:
-        value = int(entries[key]) if key in entries else default
-    except ValueError:
-        value = -1
-    if value is not None and value < 0:
-        raise _damaged(tensor, f"has external data with {key} '{entries[key]}'", _SAVE)
-    return value
+def _number(tensor: TensorProto, key: str, default: int) -> int:
+    text = _entries(tensor).get(key, str(default))
+    if not text.isdecimal():
+        raise _damaged(tensor, f"has external data with {key} '{text}'", _SAVE)
+    return int(text)
 
 
 def _damaged(tensor: TensorProto, fault: str, remedy: str) -> ModelError:
