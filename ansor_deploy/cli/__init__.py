@@ -40,18 +40,13 @@ class CommandLine(click.Group):
         command: click.Command = import_module(f"{__name__}.{name}").command
         return command
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = "ansor-deploy",
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        **extra: Any,
-    ) -> Any:
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **settings: Any) -> Any:
         """Run one command and leave with its exit code: the edge where errors are caught."""
         words = list(_spelled_out(sys.argv[1:] if args is None else args))
-        run = partial(super().main, words, prog_name, complete_var, standalone_mode=False, **extra)
-        return leave(run, words) if standalone_mode else run()
+        standalone = settings.pop("standalone_mode", True)
+        settings = {"prog_name": "ansor-deploy", **settings, "standalone_mode": False}
+        run = partial(super().main, words, *rest, **settings)
+        return leave(run, words) if standalone else run()
 
 
 def _spelled_out(words: Iterable[str]) -> Iterator[str]:

@@ -24,7 +24,7 @@ def read_inputs(words: Iterable[str], expected: Iterable[Any]) -> Arrays:
     arrays: Arrays = {}
     for word in words:
         arrays.update(read_word(word))
-    check_inputs(arrays, {tensor.name: tensor for tensor in expected})
+    check_inputs(arrays, expected)
     return arrays
 
 
@@ -61,26 +61,21 @@ def load(path: str) -> Arrays:
         raise UsageError(f"not a NumPy file of plain arrays ({error})", file=Path(path)) from None
 
 
-def check_inputs(arrays: Arrays, expected: dict[str, Any]) -> None:
-    """UsageError where the arrays are not those that the artifact takes."""
-    known = {name: f"{name} {shape_and_dtype(tensor)}" for name, tensor in expected.items()}
-    missing = [text for name, text in known.items() if name not in arrays]
+def check_inputs(arrays: Arrays, expected: Iterable[Any]) -> None:
+    """UsageError where the arrays are not exactly those that the artifact was compiled for."""
+    wanted = {tensor.name: f"{tensor.name} {shape_and_dtype(tensor)}" for tensor in expected}
+    missing = [text for name, text in wanted.items() if name not in arrays]
     if missing:
         hint = "give it with --input NAME=FILE.npy, or several in one FILE.npz"
         raise UsageError(f"missing input: {'; '.join(missing)}", hint)
     for name, array in arrays.items():
-        if name not in expected:
-            hint = f"it takes: {'; '.join(known.values())}"
+        if name not in wanted:
+            hint = f"it takes: {'; '.join(wanted.values())}"
             raise UsageError(f"the artifact has no input {name!r}", hint)
-        check_input(array, expected[name])
-
-
-def check_input(array: np.ndarray, tensor: Any) -> None:
-    """UsageError where shape and dtype are not exactly those compiled for."""
-    got, wanted = shape_and_dtype(array), shape_and_dtype(tensor)
-    if got != wanted:
-        hint = f"convert it first, as with array.astype('{tensor.dtype}').reshape(...)"
-        raise UsageError(f"input {tensor.name} {wanted} was given as {got}", hint)
+        if wanted[name] != f"{name} {(given := shape_and_dtype(array))}":
+            dtype = wanted[name].rpartition(" ")[2]
+            hint = f"convert it first, as with array.astype('{dtype}').reshape(...)"
+            raise UsageError(f"input {wanted[name]} was given as {given}", hint)
 
 
 def shape_and_dtype(array: Any) -> str:

@@ -9,17 +9,7 @@ import click
 from ..request import Outputs, Request
 from ..system.environment import below_make
 from .helptext import with_examples
-from .options import (
-    budget_options,
-    existing_file,
-    lock_option,
-    machine_options,
-    model_options,
-    new_file,
-    retune_option,
-    reuse_option,
-    with_request,
-)
+from .options import existing_file, new_file, reuse_option, tuning_options
 from .output import Answer, answering, message_format_option, report
 
 
@@ -44,7 +34,8 @@ from .output import Answer, answering, message_format_option, report
     type=new_file,
     help="The library to write.  [default: the model's name with .so, in this directory]",
 )
-@lock_option
+@tuning_options
+@reuse_option
 @click.option(
     "--frozen/--no-frozen",
     default=None,
@@ -54,21 +45,14 @@ from .output import Answer, answering, message_format_option, report
 @click.option(
     "--depfile",
     type=new_file,
-    metavar="FILE",
     help="Write what the library depends on, for make and Ninja.",
 )
 @click.option("--header", is_flag=True, help="Write a C header beside the library.")
 @click.option(
     "--touch", is_flag=True, help="Give all outputs but the header new times, for plain make."
 )
-@model_options
-@budget_options
-@reuse_option
-@retune_option
-@machine_options
 @answering
 @message_format_option
-@with_request
 def command(
     model: Path,
     output: Path | None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict
 from functools import partial
@@ -19,6 +20,8 @@ from .output import Answer, answering, in_columns, json_option
 
 if TYPE_CHECKING:
     from ..devices.inventory import Device, Inventory
+    from ..devices.ssh import SshConnection
+    from ..target import Target
 
 
 @with_examples(
@@ -124,19 +127,14 @@ def doctor_command(name: str, as_json: bool) -> int:
     ok, warn or FAIL, with a remedy; exits 4 on a FAIL. Where nothing fails, a device in
     quarantine is let out of it.
     """
-    from ..devices.inventory import target_of
-    from ..devices.ssh import connect
     from ..doctor.device import diagnose
     from ..doctor.reference_kernel import check_kernel
 
-    inventory = _inventory()
-    device = inventory.get(name)
-    target = target_of(device)
-    connecting = partial(connect, device, inventory)
+    target, connecting = _board(name)
     kernel = check_kernel(name, target, connecting)
     if failed(print_checks(diagnose(target, connecting, kernel), as_json)):
         return DeviceError.exit_code
-    if inventory.reason(name):
+    if (inventory := _inventory()).reason(name):
         inventory.release(name)
         click.echo(f"{name} is out of quarantine", err=True)
     return 0
@@ -154,21 +152,17 @@ def install_command(name: str) -> None:
     from ..devices.board import BoardSite
     from ..devices.bundle import is_like_here
     from ..devices.install import look_at
-    from ..devices.inventory import target_of
-    from ..devices.ssh import connect
     from ..devices.wheels import fetch_wheels, wheels_folder
 
-    inventory = _inventory()
-    device = inventory.get(name)
-    target = target_of(device)
-    with closing(connect(device, inventory)) as connection:
+    target, connecting = _board(name)
+    with closing(connecting()) as connection:
         board = look_at(name, connection)
     arch, python = board.machine, board.short_python
     if not is_like_here(arch, python):
         click.echo(f"fetching packages for {arch}, Python {python}", err=True)
         fetch_wheels(arch, python, wheels_folder())
     click.echo(f"installing them on {name}", err=True)
-    with closing(BoardSite(name, partial(connect, device, inventory), target.cores)) as site:
+    with closing(BoardSite(name, connecting, target.cores)) as site:
         site.start()
     click.echo(f"{name} has the runtime; next: ansor-deploy devices doctor {name}", err=True)
 
@@ -184,9 +178,8 @@ def remove_command(name: str) -> None:
 
 def ask(name: str) -> None:
     """Let a person compare. UsageError where nobody can answer, DeviceError where they say no."""
-    hint = (
-        f"Compare the fingerprint, then: ansor-deploy devices trust {name} --fingerprint SHA256:..."
-    )
+    again = f"ansor-deploy devices trust {name} --fingerprint SHA256:..."
+    hint = f"Compare the fingerprint, then: {again}"
     if not sys.stdin.isatty():
         raise UsageError(f"{name} is not trusted: there is no terminal to ask at", hint)
     if not click.confirm("Is this the board's own fingerprint?", err=True):
@@ -194,7 +187,7 @@ def ask(name: str) -> None:
 
 
 def row(device: Device, inventory: Inventory) -> dict[str, Any]:
-    """What is known of a device, as in `devices list --json`."""
+    """A row of `devices list --json`: what is known of a device."""
     quarantine = inventory.reason(device.name)
     return {
         **{key: getattr(device, key) for key in ("name", "url", "target", "identity", "jump")},
@@ -214,3 +207,13 @@ def _inventory() -> Inventory:
     from ..devices.inventory import Inventory
 
     return Inventory.find()
+
+
+def _board(name: str) -> tuple[Target, Callable[[], SshConnection]]:
+    """What a device is, and a function that connects to it."""
+    from ..devices.inventory import target_of
+    from ..devices.ssh import connect
+
+    inventory = _inventory()
+    device = inventory.get(name)
+    return target_of(device), partial(connect, device, inventory)

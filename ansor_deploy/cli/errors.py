@@ -104,8 +104,7 @@ def describe(error: BaseException, words: list[str]) -> Failure:
         error = error.__cause__ or KeyboardInterrupt()  # click's wrapping of Ctrl-C
     if isinstance(error, AnsorError):
         file = str(error.file) if error.file else None
-        code = error.exit_code
-        return Failure(kind_of(error), error.text, error.hint, code, file, error.line)
+        return Failure(kind_of(error), error.text, error.hint, error.exit_code, file, error.line)
     if isinstance(error, click.ClickException):
         return usage_failure(error)
     if isinstance(error, KeyboardInterrupt):

@@ -12,7 +12,7 @@ from .output import stdout_kept_clean
 from .values import InputShapes
 
 output_option = click.option(
-    "-o", "--output", type=new_file, required=True, metavar="FILE", help="The file to write."
+    "-o", "--output", type=new_file, required=True, help="The file to write."
 )
 
 
@@ -50,9 +50,7 @@ def tasks_command(model: Path, output: Path, target: str | None, input_shapes: I
 @with_examples("lock select records.lock --tasks net.tasks -o net.lock")
 @command.command("select")
 @click.argument("lock", type=existing_file)
-@click.option(
-    "--tasks", type=existing_file, required=True, metavar="FILE", help="What `lock tasks` wrote."
-)
+@click.option("--tasks", type=existing_file, required=True, help="What `lock tasks` wrote.")
 @output_option
 @target_option
 def select_command(lock: Path, tasks: Path, output: Path, target: str | None) -> None:

@@ -38,6 +38,18 @@ def seed_option(what: str) -> Decorator:
     return click.option("--seed", type=number, default=0, metavar="N", help=f"{what}  [default: 0]")
 
 
+def with_request(command: Command) -> Command:
+    """Make a request of the options that belong to one; the command takes it as `request`."""
+    names = {*signature(make_request).parameters, *(field.name for field in fields(Request))}
+
+    @wraps(command)
+    def call(**words: Any) -> Any:
+        own = {name: words.pop(name) for name in names & words.keys()}
+        return command(request=make_request(**own), **words)
+
+    return call
+
+
 target_option = click.option(
     "--target", help="A machine that `targets list` names.  [default: the project's, else host]"
 )
@@ -50,7 +62,6 @@ rules_option = click.option(
     "--rules",
     type=existing_file,
     multiple=True,
-    metavar="FILE",
     help="A derivation rule to ask before the others. Repeatable.",
 )
 input_shape_option = click.option(
@@ -61,12 +72,6 @@ input_shape_option = click.option(
     metavar="NAME=1,3,224,224",
     help="Fix the shape of a dynamic input. Repeatable.",
 )
-lock_option = click.option(
-    "--lock",
-    type=new_file,
-    metavar="FILE",
-    help="Keep the records that were used in this file, for version control.",
-)
 device_option = click.option(
     "--device", default="", metavar="NAME", help="Run it on this device.  [default: this machine]"
 )
@@ -76,19 +81,12 @@ reuse_option = click.option(
     default="exact",
     help="near: use records of a task's neighbours, made to fit, untuned.  [default: exact]",
 )
-retune_option = click.option(
-    "--retune",
-    multiple=True,
-    metavar="TASK",
-    help="Search a task again though its search has ended: its name or the beginning of its key, "
-    "as `plan --json` prints them; or all. Repeatable.",
-)
 
 
-model_options = together(
-    target_option,
-    registry_option,
-    input_shape_option,
+# Of the commands that take a request; each group holds the one before it.
+model_options = together(target_option, registry_option, input_shape_option, with_request)
+plan_options = together(
+    model_options,
     rules_option,
     click.option(
         "--search",
@@ -97,8 +95,6 @@ model_options = together(
         help="How schedules are searched.  [default: ansor]",
     ),
     seed_option("Seed of the search and of the verification's inputs."),
-)
-budget_options = together(
     click.option(
         "--effort",
         type=click.Choice(list(EFFORTS)),
@@ -125,7 +121,15 @@ budget_options = together(
         help="Leave alone tasks with less of the model's time.  [default: by --effort]",
     ),
 )
-machine_options = together(
+tuning_options = together(
+    plan_options,
+    click.option(
+        "--retune",
+        multiple=True,
+        metavar="TASK",
+        help="Search a task again though its search has ended: its name or the beginning of its "
+        "key, as `plan --json` prints them; or all. Repeatable.",
+    ),
     click.option(
         "--device",
         "devices",
@@ -139,19 +143,12 @@ machine_options = together(
         metavar="tcp://HOST:PORT",
         help="Build candidates on this Dask cluster.  [default: on this machine]",
     ),
+    click.option(
+        "--lock",
+        type=new_file,
+        help="Keep the records that were used in this file, for version control.",
+    ),
 )
-
-
-def with_request(command: Command) -> Command:
-    """Make a request of the options that belong to one; the command takes it as `request`."""
-    names = {*signature(make_request).parameters, *(field.name for field in fields(Request))}
-
-    @wraps(command)
-    def call(**words: Any) -> Any:
-        own = {name: words.pop(name) for name in names & words.keys()}
-        return command(request=make_request(**own), **words)
-
-    return call
 
 
 def make_request(

@@ -10,7 +10,7 @@ from ..report import text
 from ..report.plain import QuietReport
 from ..request import Request
 from .helptext import with_examples
-from .options import budget_options, existing_file, model_options, reuse_option, with_request
+from .options import existing_file, plan_options, reuse_option
 from .output import Answer, answering
 
 
@@ -21,11 +21,9 @@ from .output import Answer, answering
 )
 @click.command("plan")
 @click.argument("models", type=existing_file, nargs=-1, required=True)
-@model_options
-@budget_options
+@plan_options
 @reuse_option
 @answering
-@with_request
 def command(models: tuple[Path, ...], request: Request) -> Answer:
     """Show what a build would reuse, tune or skip.
 

@@ -11,15 +11,7 @@ from ..report import Report
 from ..report.text import count, latency, shortened
 from ..request import Request
 from .helptext import with_examples
-from .options import (
-    device_option,
-    existing_file,
-    input_shape_option,
-    registry_option,
-    seed_option,
-    target_option,
-    with_request,
-)
+from .options import device_option, existing_file, model_options, seed_option
 from .output import Answer, answering, in_columns, report
 
 if TYPE_CHECKING:
@@ -40,13 +32,10 @@ if TYPE_CHECKING:
     metavar="N",
     help="Try so many of a task's records of each version.  [default: 3]",
 )
-@target_option
-@registry_option
-@input_shape_option
+@model_options
 @seed_option("Seed of the inputs that are compared.")
 @device_option
 @answering
-@with_request
 def revalidate_command(models: tuple[Path, ...], top: int, request: Request) -> Answer:
     """Try the models' records of other versions of TVM.
 

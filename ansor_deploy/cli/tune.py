@@ -14,15 +14,7 @@ from ..objectives import OBJECTIVES, Goal, Objective, make_objective
 from ..report.text import latency, tune_summary
 from ..request import Request
 from .helptext import with_examples
-from .options import (
-    budget_options,
-    existing_file,
-    lock_option,
-    machine_options,
-    model_options,
-    retune_option,
-    with_request,
-)
+from .options import existing_file, tuning_options
 from .output import Answer, answering, message_format_option, report
 from .values import parse_goal
 
@@ -40,10 +32,7 @@ if TYPE_CHECKING:
 )
 @click.command("tune")
 @click.argument("models", type=existing_file, nargs=-1, required=True)
-@model_options
-@budget_options
-@retune_option
-@machine_options
+@tuning_options
 @click.option(
     "--objective",
     "chosen",
@@ -58,10 +47,8 @@ if TYPE_CHECKING:
     metavar="MODEL=5ms",
     help="A latency that is good enough for a model. Repeatable.",
 )
-@lock_option
 @answering
 @message_format_option
-@with_request
 def command(
     models: tuple[Path, ...],
     chosen: str | None,

@@ -27,7 +27,6 @@ from .output import Answer, answering, message_format_option, report
 @click.option(
     "--lock",
     type=new_file,
-    metavar="FILE",
     help="The lock that it was built from, for --rebuild.",
 )
 @rules_option
