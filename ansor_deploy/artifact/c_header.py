@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
+
+Words = dict[str, Any]  # of a tensor, for the templates below
 
 # A type that C99 does not have is passed as its bits.
 C_TYPES = {
@@ -22,38 +23,9 @@ C_TYPES = {
     "float32": "float",
     "float16": "uint16_t",
     "bfloat16": "uint16_t",
-    **{f"int{bits}": f"int{bits}_t" for bits in (8, 16, 32, 64)},
-    **{f"uint{bits}": f"uint{bits}_t" for bits in (8, 16, 32, 64)},
+    **{f"{u}int{bits}": f"{u}int{bits}_t" for u in ("", "u") for bits in (8, 16, 32, 64)},
 }
-_PLAIN = frozenset(
-    b" !#$%&'()+,-./0123456789:;<=>@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_`abcdefghijklmnopqrstuvwxyz{|}~"
-)
-
-
-@dataclass(frozen=True)
-class _Tensor:
-    """name: its C identifier, `in_...` or `out_...`, which no keyword and no digit can spoil."""
-
-    name: str
-    onnx_name: str
-    dtype: str
-    shape: tuple[int, ...]
-
-    @property
-    def c_type(self) -> str:
-        known = C_TYPES.get(self.dtype)
-        return known or ("uint8_t" if self.dtype.startswith("float8") else _no_type(self))
-
-    @property
-    def count(self) -> int:
-        return prod(self.shape)
-
-
-def _no_type(tensor: _Tensor) -> str:
-    raise UsageError(
-        f"{tensor.onnx_name}: C has no type for {tensor.dtype}",
-        "build without --header, and call the library through ansor_deploy.h",
-    )
+_PLAIN = frozenset(range(0x20, 0x7F)) - frozenset(b'"*?\\')  # bytes that a literal has as they are
 
 
 def header(manifest: dict[str, Any]) -> str:
@@ -63,18 +35,18 @@ def header(manifest: dict[str, Any]) -> str:
     """
     name = identifier(Path(manifest["artifact"]["file"]).stem)
     name = f"model_{name}" if not name or name[0].isdigit() else name
-    inputs = _tensors("in", manifest["inputs"])
-    outputs = _tensors("out", manifest["outputs"])
+    inputs = _tensors(name, "in", manifest["inputs"])
+    outputs = _tensors(name, "out", manifest["outputs"])
     return _TEXT.format(
         name=name,
         NAME=name.upper(),
-        sizes="\n".join(_size(name, tensor) for tensor in (*inputs, *outputs)),
-        shapes="".join(_shape(tensor) for tensor in (*inputs, *outputs)),
-        inputs=_table("ansor_deploy_tensor", "inputs", map(_described, inputs), static=True),
-        outputs=_table("ansor_deploy_tensor", "outputs", map(_described, outputs), static=True),
-        arguments=_arguments(name, inputs, outputs),
-        given=_table("ansor_deploy_input", "inputs", (_passed(name, one) for one in inputs)),
-        taken=_table("ansor_deploy_output", "outputs", (_passed(name, one) for one in outputs)),
+        sizes="\n".join(map(_SIZE.format_map, inputs + outputs)),
+        shapes="".join(map(_SHAPE.format_map, inputs + outputs)),
+        inputs=_table("ansor_deploy_tensor", "inputs", _DESCRIBED, inputs, "static "),
+        outputs=_table("ansor_deploy_tensor", "outputs", _DESCRIBED, outputs, "static "),
+        arguments="".join(map(_ARGUMENT.format_map, inputs + outputs)),
+        given=_table("ansor_deploy_input", "inputs", _PASSED, inputs),
+        taken=_table("ansor_deploy_output", "outputs", _PASSED, outputs),
         counts=f"inputs, {len(inputs)}, outputs, {len(outputs)}",
     )
 
@@ -84,17 +56,44 @@ def identifier(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_")
 
 
-def _tensors(kind: str, declared: Sequence[dict[str, Any]]) -> list[_Tensor]:
-    """The tensors, with identifiers that differ as capitals, too, as in their constants."""
-    taken: set[str] = set()
-    made = []
-    for at, one in enumerate(declared):
-        name = f"{kind}_{identifier(one['name']) or at}"
-        while name.upper() in taken:
+def _tensors(model: str, kind: str, declared: Sequence[dict[str, Any]]) -> list[Words]:
+    """The tensors, with identifiers that differ as capitals, too, as in their constants.
+
+    An identifier begins with `kind`, "in" or "out", so that no keyword and no digit spoils it.
+    """
+    made: dict[str, Words] = {}
+    for at, tensor in enumerate(declared):
+        name = f"{kind}_{identifier(tensor['name']) or at}"
+        while (constant := f"{model}_{name}_COUNT".upper()) in made:
             name = f"{name}_{at}"
-        taken.add(name.upper())
-        made.append(_Tensor(name, one["name"], one["dtype"], tuple(one["shape"])))
-    return made
+        const = "const " if kind == "in" else ""
+        made[constant] = {"name": name, "constant": constant, "const": const, **_words(tensor)}
+    return list(made.values())
+
+
+def _words(tensor: dict[str, Any]) -> Words:
+    shape, dtype = list(tensor["shape"]), tensor["dtype"]
+    return {
+        "c_type": _c_type(tensor),
+        "type": f"{dtype}{shape}",
+        "onnx_name": literal(tensor["name"]),
+        "dtype": literal(dtype),
+        "rank": len(shape),
+        "count": prod(shape),
+        "extents": ", ".join(map(str, shape)) or "0",
+    }
+
+
+def _c_type(tensor: dict[str, Any]) -> str:
+    dtype = tensor["dtype"]
+    if dtype.startswith("float8"):
+        return "uint8_t"
+    if dtype not in C_TYPES:
+        raise UsageError(
+            f"{tensor['name']}: C has no type for {dtype}",
+            "build without --header, and call the library through ansor_deploy.h",
+        )
+    return C_TYPES[dtype]
 
 
 def literal(text: str) -> str:
@@ -103,42 +102,19 @@ def literal(text: str) -> str:
     return f'"{"".join(escaped)}"'
 
 
-def _size(model: str, tensor: _Tensor) -> str:
-    constant = f"{model}_{tensor.name}_COUNT".upper()
-    what = f"{tensor.dtype}{list(tensor.shape)}, {literal(tensor.onnx_name)}"
-    return f"#define {constant} {tensor.count} /* elements of {what} */"
-
-
-def _shape(tensor: _Tensor) -> str:
-    extents = ", ".join(map(str, tensor.shape)) or "0"
-    return f"    static const int64_t {tensor.name}[] = {{{extents}}};\n"
-
-
-def _described(tensor: _Tensor) -> str:
-    size = f"{tensor.count} * sizeof({tensor.c_type})"
-    name, dtype = literal(tensor.onnx_name), literal(tensor.dtype)
-    return f"{{{name}, {dtype}, {len(tensor.shape)}, {tensor.name}, {size}}}"
-
-
-def _passed(model: str, tensor: _Tensor) -> str:
-    size = f"{model}_{tensor.name}_COUNT".upper() + f" * sizeof({tensor.c_type})"
-    return f"{{{literal(tensor.dtype)}, {tensor.name}, {size}}}"
-
-
-def _table(c_type: str, name: str, rows: Iterable[str], static: bool = False) -> str:
+def _table(c_type: str, name: str, row: str, tensors: Iterable[Words], storage: str = "") -> str:
     """An array; a null pointer where it would be empty, which C has none of."""
-    body = ",\n        ".join(rows)
+    body = ",\n        ".join(map(row.format_map, tensors))
     if not body:
         return f"    const {c_type} *{name} = NULL;"
-    return f"    {'static ' * static}const {c_type} {name}[] = {{\n        {body}}};"
+    return f"    {storage}const {c_type} {name}[] = {{\n        {body}}};"
 
 
-def _arguments(model: str, inputs: Sequence[_Tensor], outputs: Sequence[_Tensor]) -> str:
-    words = [f"const {one.c_type} *{one.name}" for one in inputs]
-    words += [f"{one.c_type} *{one.name}" for one in outputs]
-    return ",\n    ".join(["ansor_deploy_model *model", *words])
-
-
+_SIZE = "#define {constant} {count} /* elements of {type}, {onnx_name} */"
+_SHAPE = "    static const int64_t {name}[] = {{{extents}}};\n"
+_DESCRIBED = "{{{onnx_name}, {dtype}, {rank}, {name}, {count} * sizeof({c_type})}}"
+_PASSED = "{{{dtype}, {name}, {constant} * sizeof({c_type})}}"
+_ARGUMENT = ",\n    {const}{c_type} *{name}"
 _TEXT = """\
 /* Written by ansor-deploy with the library {name}: its inputs, outputs and a typed call. */
 #ifndef ANSOR_DEPLOY_MODEL_{NAME}_H
@@ -161,7 +137,7 @@ static inline ansor_deploy_model *{name}_load(const char *path) {{
 
 /* Run once; 0, or -1 if it fails: ansor_deploy_last_error() says why. */
 static inline int {name}_run(
-    {arguments}) {{
+    ansor_deploy_model *model{arguments}) {{
 {given}
 {taken}
     return ansor_deploy_run(model, {counts});

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import AnsorError
@@ -29,36 +30,29 @@ def needed_glibc(path: Path) -> tuple[int, int]:
     return max(((int(one[1]), int(one[2])) for one in found if one), default=(0, 0))
 
 
-def _needed_versions(content: bytes) -> list[bytes]:
+def _needed_versions(content: bytes) -> Iterator[bytes]:
     """The names of all versions that are asked of other libraries."""
     (start,) = struct.unpack_from("<Q", content, 40)
     size, count = struct.unpack_from("<HH", content, 58)
     sections = [struct.unpack_from(_SECTION, content, start + size * k) for k in range(count)]
-    names: list[bytes] = []
     for _, kind, _, _, offset, _, link, libraries, _, _ in sections:
         if kind == _VERNEED:
             strings = sections[link][4]
-            names += [_string(content, strings + at) for at in _names(content, offset, libraries)]
-    return names
+            for at in _names(content, offset, libraries):
+                yield content[strings + at : content.index(b"\0", strings + at)]
 
 
-def _names(content: bytes, offset: int, libraries: int) -> list[int]:
+def _names(content: bytes, offset: int, libraries: int) -> Iterator[int]:
     """Places of the versions' names in the table of strings."""
-    found = []
     for _ in range(libraries):
         _, versions, _, first, onwards = struct.unpack_from(_NEEDED, content, offset)
         at = offset + first
         for _ in range(versions):
             _, _, _, name, step = struct.unpack_from(_VERSION, content, at)
-            found.append(name)
+            yield name
             if not step:
                 break
             at += step
         if not onwards:
             break
         offset += onwards
-    return found
-
-
-def _string(content: bytes, at: int) -> bytes:
-    return content[at : content.index(b"\0", at)]

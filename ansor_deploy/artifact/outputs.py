@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import filecmp
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -21,8 +20,8 @@ from ..errors import AnsorError
 from ..system.atomic_file import held
 from ..system.digest import file_sha256
 from ..system.scratch import remove_unheld
+from . import files
 from .c_header import header as header_text
-from .files import header_path, json_bytes, manifest_path, provenance_path, read_manifest
 from .provenance import statement
 
 
@@ -31,7 +30,7 @@ def check_writable(output: Path) -> None:
     with _writing_to(output.parent):
         output.parent.mkdir(parents=True, exist_ok=True)
         tempfile.NamedTemporaryFile(dir=output.parent, prefix=_prefix(output)).close()
-    if output.is_dir() or output in (manifest_path(output), header_path(output)):
+    if output.is_dir() or output in (files.manifest_path(output), files.header_path(output)):
         what = "is a folder" if output.is_dir() else "is the name of what lies beside a library"
         raise AnsorError(f"{output} {what}", "give the library's file name: -o out/model.so")
 
@@ -44,14 +43,14 @@ def staged(output: Path, export: Callable[[Path], None]) -> Iterator[Path]:
     """
     _sweep(output)
     with _writing_to(output.parent):
-        folder = Path(tempfile.mkdtemp(dir=output.parent, prefix=_prefix(output)))
-    with held(folder):
-        try:
-            with _writing_to(output.parent):
-                export(folder / output.name)
-            yield folder / output.name
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        made = tempfile.TemporaryDirectory(
+            dir=output.parent, prefix=_prefix(output), ignore_cleanup_errors=True
+        )
+    with made as folder, held(Path(folder)):
+        library = Path(folder, output.name)
+        with _writing_to(output.parent):
+            export(library)
+        yield library
 
 
 def commit(
@@ -67,38 +66,32 @@ def commit(
     header: whether a C header does. before: is called before the manifest is moved, and where that
     fails it is not.
     """
-    header_file, stated, written = (library.with_name(f"{output.name}.{k}") for k in "123")
     with _writing_to(output.parent):
-        whole = {**manifest, "artifact": _describe(library, output), "header": None}
-        made = {output: library}
+        whole = {**manifest, "artifact": _describe(library), "header": None}
         if header:
-            header_file.write_bytes(header_text(whole).encode())
-            made[header_path(output)] = header_file
-            whole["header"] = _describe(header_file, header_path(output))
-        content = json_bytes(whole)
-        stated.write_bytes(statement(whole, content))
-        made[provenance_path(output)] = stated
-        written.write_bytes(content)
+            files.header_path(library).write_bytes(header_text(whole).encode())
+            whole["header"] = _describe(files.header_path(library))
+        content = files.json_bytes(whole)
+        files.provenance_path(library).write_bytes(statement(whole, content))
+        files.manifest_path(library).write_bytes(content)
         _make_executable(library)
+        *parts, last = files.output_paths(library, whole)
         with held(output.parent):  # by the outputs of one build, if two make them at once
-            for place, file in made.items():
-                _settle(file, place)
+            for file in parts:
+                _move(file, output.parent)
             before()
-            _settle(written, manifest_path(output))
+            _move(last, output.parent)
     return whole
 
 
 def previous(output: Path) -> dict[str, Any] | None:
     """The manifest of an output that is there and whole, bit for bit, as all that belongs to it."""
     with suppress(AnsorError, OSError, LookupError, TypeError):
-        manifest = read_manifest(output)
-        parts = {output: manifest["artifact"], header_path(output): manifest["header"]}
-        stated = provenance_path(output).read_bytes()
-        if stated == statement(manifest, manifest_path(output).read_bytes()) and all(
-            (path.name, file_sha256(path)) == (part["file"], part["sha256"])
-            for path, part in parts.items()
-            if part
-        ):
+        manifest = files.read_manifest(output)
+        header = manifest["header"] and _describe(files.header_path(output))
+        described = {**manifest, "artifact": _describe(output), "header": header}
+        stated = statement(manifest, files.manifest_path(output).read_bytes())
+        if described == manifest and stated == files.provenance_path(output).read_bytes():
             return manifest
     return None
 
@@ -108,12 +101,13 @@ def touch(output: Path) -> None:
 
     The header keeps its own: what includes it need not be compiled again for that.
     """
-    for path in (output, provenance_path(output), manifest_path(output)):
+    for path in files.output_paths(output, {"header": None}):
         os.utime(path)
 
 
-def _settle(file: Path, place: Path) -> None:
-    """Move a file in place, unless an equal one is there."""
+def _move(file: Path, folder: Path) -> None:
+    """Move a file into a folder, unless an equal one is there."""
+    place = folder / file.name
     if place.is_file() and filecmp.cmp(file, place, shallow=False):
         return
     with file.open("rb") as stream:
@@ -121,8 +115,8 @@ def _settle(file: Path, place: Path) -> None:
     file.replace(place)
 
 
-def _describe(file: Path, output: Path) -> dict[str, Any]:
-    return {"file": output.name, "bytes": file.stat().st_size, "sha256": file_sha256(file)}
+def _describe(file: Path) -> dict[str, Any]:
+    return {"file": file.name, "bytes": file.stat().st_size, "sha256": file_sha256(file)}
 
 
 def _prefix(output: Path) -> str:

@@ -21,12 +21,14 @@ def statement(manifest: dict[str, Any], content: bytes) -> bytes:
     parts = [part for part in (manifest["artifact"], manifest["header"]) if part]
     subjects = [_named(part["file"], part["sha256"]) for part in parts]
     name = manifest_path(Path(manifest["artifact"]["file"])).name
+    tool = manifest["tool"]
+    builder = {"id": f"pkg:pypi/ansor-deploy@{tool}", "version": {"ansor-deploy": tool}}
     subjects.append(_named(name, hashlib.sha256(content).hexdigest()))
     whole = {
         "_type": "https://in-toto.io/Statement/v1",
         "subject": sorted(subjects, key=lambda subject: str(subject["name"])),
         "predicateType": "https://slsa.dev/provenance/v1",
-        "predicate": {"buildDefinition": _definition(manifest), "runDetails": _details(manifest)},
+        "predicate": {"buildDefinition": _definition(manifest), "runDetails": {"builder": builder}},
     }
     return json_bytes(whole)
 
@@ -58,11 +60,6 @@ def _dependencies(manifest: dict[str, Any]) -> list[dict[str, Any]]:
         *(_named(f"record {name}", name) for name in used),
         {"name": "apache-tvm", "uri": f"pkg:pypi/apache-tvm@{manifest['tvm']}"},
     ]
-
-
-def _details(manifest: dict[str, Any]) -> dict[str, Any]:
-    uri = f"pkg:pypi/ansor-deploy@{manifest['tool']}"
-    return {"builder": {"id": uri, "version": {"ansor-deploy": manifest["tool"]}}}
 
 
 def _named(name: str, digest: str) -> dict[str, Any]:
