@@ -23,8 +23,7 @@ from pathlib import Path
 from ansor_deploy.project import shipped
 from ansor_deploy.registry.coverage import coverage
 from ansor_deploy.registry.history import history
-from ansor_deploy.registry.keys import TaskKey
-from ansor_deploy.registry.record import Measurement, Provenance, Record, Workload
+from ansor_deploy.registry.record import Measurement, Provenance, Record, TaskKey, Workload
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.search.experience import experiences
 from ansor_deploy.search.features import decode, encode

@@ -17,8 +17,7 @@ from ..codegen.linker import export, linker_name
 from ..codegen.model import check_space, compile_model
 from ..devices.machine import runs_here
 from ..errors import VerificationError
-from ..registry.keys import TaskKey
-from ..registry.record import Record
+from ..registry.record import Record, TaskKey
 from ..runtime.model import Model
 from ..space.rule import rule_set
 from ..system.digest import file_sha256

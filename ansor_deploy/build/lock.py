@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import MissingRecordError
-from ..registry.keys import TaskKey
+from ..registry.record import Record, TaskKey
 from ..registry.lock import Lock, read_lock, write_lock
 from ..system.atomic_file import held
 from ..system.digest import canonical_json, sha256
@@ -16,7 +16,6 @@ from .up_to_date import manifest_keys
 
 if TYPE_CHECKING:
     from ..model.prepare import Prepared
-    from ..registry.record import Record
     from ..report import Report
     from ..request import Request
     from ..target import Target

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ..errors import UsageError
-from ..registry.keys import TaskKey
+from ..registry.record import TaskKey
 from ..system.digest import canonical_json
 from ..system.atomic_file import write_whole
 

@@ -12,7 +12,7 @@ from ..artifact.files import read_manifest
 from ..artifact.outputs import previous
 from ..errors import AnsorError
 from ..model.digest import digest
-from ..registry.keys import TaskKey
+from ..registry.record import TaskKey
 from ..system.digest import canonical_json, file_sha256, sha256
 
 if TYPE_CHECKING:

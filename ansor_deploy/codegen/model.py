@@ -11,8 +11,7 @@ from .._tvm import collect, relax, tvm, tvm_target
 from ..errors import AnsorError, RegistryError
 from ..model.importer import Imported
 from ..model.tasks import Task
-from ..registry.keys import TaskKey
-from ..registry.record import Record
+from ..registry.record import Record, TaskKey
 from ..space.rule import Rule
 from ..space.sketch import default_schedule
 from ..space.trace import copies, replay

@@ -8,8 +8,7 @@ from collections import Counter
 from typing import Any
 
 from .._tvm import collect, relax, structural_equal, tirx, tvm
-from ..registry.keys import TaskKey
-from ..registry.record import Workload
+from ..registry.record import TaskKey, Workload
 from ..runtime.tensors import numpy_dtype
 from ..space.block_view import blocks
 from ..space.canonical_text import canonical_text, normalized, parse

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import blaming
-from ..registry.keys import TaskKey
+from ..registry.record import TaskKey
 from ..target import Target
 from .bind import bind_shapes
 from .canonicalize import canonicalize

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..registry.keys import TaskKey
-from ..registry.record import Workload, roofline
+from ..registry.record import TaskKey, Workload, roofline
 from ..target import Target
 
 

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 from . import schema
 from .database import Database
-from .record import Contest
+from .record import Build, Contest, Measurement, Record, SearchEnd, TaskKey, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ..target import Target
-    from .keys import TaskKey
-    from .record import Build, Measurement, Record, SearchEnd, Workload
 
 # Only an equal key is passed over; a row that breaks another rule is a bug and is refused.
 _UNLESS_KNOWN = " ON CONFLICT DO NOTHING"

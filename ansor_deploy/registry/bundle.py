@@ -30,8 +30,7 @@ from .firewall import (
     check_workload,
     target_fields,
 )
-from .keys import TaskKey
-from .record import Contest, Record, SearchEnd, Workload
+from .record import Contest, Record, SearchEnd, TaskKey, Workload
 from .schema import BEATEN, SEARCHES, WORKLOADS
 from .untrusted import Refused, exactly, quoted, refuse, strict_json
 

@@ -23,13 +23,12 @@ from ..system.digest import canonical_json, file_sha256, sha256
 from .connect import SCHEMA_VERSION
 from .database import Database
 from .faults import DamagedError
-from .keys import TaskKey
+from .record import Record, SearchEnd, TaskKey
 from .stale import FEW
 from .store import Registry
 
 if TYPE_CHECKING:
     from .exchange import Trusted
-    from .record import Record, SearchEnd
 
     Warn = Callable[[str], None]
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .database import Database
-from .keys import TaskKey
+from .record import TaskKey
 
 if TYPE_CHECKING:
     import sqlite3

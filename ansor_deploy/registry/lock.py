@@ -23,8 +23,7 @@ from ..target import Target
 from .bundle import MOST_BYTES, MOST_LINE, record_line
 from .firewall import check_record
 from .forms import DIGEST
-from .keys import TaskKey
-from .record import Record
+from .record import Record, TaskKey
 from .untrusted import Refused, exactly, quoted, refuse, strict_json
 
 VERSION = 1

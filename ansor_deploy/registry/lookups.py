@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 from ..system.digest import canonical_json
 from .database import Database
-from .keys import TaskKey
+from .record import Measurement, Record, SearchEnd, TaskKey, Workload
 from .schema import MEASUREMENTS, RECORDS, SEARCHES, WORKLOADS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from .record import Measurement, Record, SearchEnd, Workload
 
 # The index has all that the order needs, so that only the rows that are asked for are read.
 TOP = """

@@ -20,8 +20,7 @@ from ..project import shipped
 from ..system.digest import canonical_json, sha256
 from . import forms
 from .forms import Form, Forms
-from .keys import TaskKey
-from .record import Build, Contest, Measurement, Provenance, Record, SearchEnd, Workload
+from .record import Build, Contest, Measurement, Provenance, Record, SearchEnd, TaskKey, Workload
 
 Value = int | float | str | bytes | None
 Row = tuple[Value, ...]

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .keys import TaskKey
-    from .record import Record
+    from .record import Record, TaskKey
     from .store import Registry
 
 FEW = 3  # best records of each version: what is behind them will hardly be the best now

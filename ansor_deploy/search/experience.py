@@ -15,12 +15,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ..registry.keys import TaskKey
+from ..registry.record import TaskKey, Workload
 from .features import Choice, decode_choices
 from .neighbours import Block, anchor
 
 if TYPE_CHECKING:
-    from ..registry.record import Workload
     from ..registry.store import Registry
     from ..space.question import Decision
     from ..space.sketch import Sketch

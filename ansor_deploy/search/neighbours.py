@@ -16,10 +16,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from ..registry.keys import TaskKey
+from ..registry.record import TaskKey, Workload
 
 if TYPE_CHECKING:
-    from ..registry.record import Workload
     from ..registry.store import Registry
 
 NEAREST = 3  # neighbours that a task may have

@@ -11,7 +11,7 @@ from ..registry.lock import read_lock
 
 if TYPE_CHECKING:
     from ..model.prepare import Prepared
-    from ..registry.keys import TaskKey
+    from ..registry.record import TaskKey
     from ..report import Report
     from .ledger import Ledger
     from .workspace import Workspace

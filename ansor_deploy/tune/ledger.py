@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 
 from .. import __version__
 from ..measure.outcome import INFRASTRUCTURE, Outcome
-from ..registry.record import Measurement, Provenance, Record, SearchEnd
+from ..registry.record import Measurement, Provenance, Record, SearchEnd, TaskKey
 from ..request import EFFORTS, Request
 from ..space.rule import rules_digest
 
 if TYPE_CHECKING:
-    from ..registry.keys import TaskKey
     from ..registry.store import Registry
 
 # Ends that no search of this registry came to.

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..model.tasks import Task
-    from ..registry.keys import TaskKey
-    from ..registry.record import Record
+    from ..registry.record import Record, TaskKey
     from ..target import Target
     from .ledger import Ledger
 

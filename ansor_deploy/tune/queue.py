@@ -14,7 +14,7 @@ from .rounds import Rounds
 
 if TYPE_CHECKING:
     from ..measure.measurer import Measurer
-    from ..registry.keys import TaskKey
+    from ..registry.record import TaskKey
     from ..request import Budget, Request
     from .plan import Plan, PlanRow
     from .scheduler import Round

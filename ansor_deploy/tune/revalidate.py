@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..codegen.model import schedule
 from ..measure.outcome import Outcome
 from ..registry.leases import Holder
-from ..registry.record import Record
+from ..registry.record import Provenance, Record, TaskKey
 from ..registry.stale import stale
 from ..search.context import SearchContext
 from .final import begin_final, end_final
@@ -21,8 +21,6 @@ from .final import begin_final, end_final
 if TYPE_CHECKING:
     from ..measure.measurer import Measurer
     from ..model.tasks import Task
-    from ..registry.keys import TaskKey
-    from ..registry.record import Provenance
     from .workspace import Workspace
 
 MISFIT = "replay"  # error of a trace that its program does not take

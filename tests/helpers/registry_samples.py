@@ -11,9 +11,8 @@ from typing import Any
 import click
 
 from ansor_deploy.errors import RegistryError
-from ansor_deploy.registry.keys import TaskKey
 from ansor_deploy.registry.leases import Holder
-from ansor_deploy.registry.record import Build, Measurement, Provenance, Record, Workload
+from ansor_deploy.registry.record import Build, Measurement, Provenance, Record, TaskKey, Workload
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.system.digest import sha256
 from ansor_deploy.target import Target

@@ -9,7 +9,7 @@ from helpers.foreign import TVM, record
 from helpers.registry_samples import TARGET
 
 from ansor_deploy.build.task_list import NamedTask, TaskList
-from ansor_deploy.registry.keys import TaskKey
+from ansor_deploy.registry.record import TaskKey
 from ansor_deploy.registry.lock import read_lock, write_lock
 
 RECORDS = [record(size) for size in (1, 2, 3)]

@@ -17,8 +17,7 @@ from ansor_deploy.cli.options import make_budget
 from ansor_deploy.cli.values import parse_duration, parse_shape, parse_share
 from ansor_deploy.errors import VerificationError
 from ansor_deploy.project import Project
-from ansor_deploy.registry.keys import TaskKey
-from ansor_deploy.registry.record import Provenance, Record, Workload
+from ansor_deploy.registry.record import Provenance, Record, TaskKey, Workload
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.request import EFFORTS, Outputs
 from ansor_deploy.target import load_target

@@ -9,8 +9,8 @@ from helpers.foreign import TVM, identified, parts, record
 from helpers.registry_samples import TARGET
 
 from ansor_deploy.errors import RegistryError
-from ansor_deploy.registry.keys import TaskKey
 from ansor_deploy.registry.lock import Lock, read_lock, write_lock
+from ansor_deploy.registry.record import TaskKey
 from ansor_deploy.system.digest import canonical_json
 
 RECORDS = [record(size) for size in (1, 2, 3)]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ansor_deploy.registry.connect import SCHEMA_VERSION
-from ansor_deploy.registry.keys import TaskKey
+from ansor_deploy.registry.record import TaskKey
 from ansor_deploy.registry.schema import TABLES
 from ansor_deploy.registry.store import Registry
 

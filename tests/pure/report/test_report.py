@@ -11,8 +11,7 @@ from rich.console import Console
 
 from ansor_deploy.build.result import TuneResult
 from ansor_deploy.build.verify import Comparison, Verification
-from ansor_deploy.registry.keys import TaskKey
-from ansor_deploy.registry.record import Provenance, Record, Workload
+from ansor_deploy.registry.record import Provenance, Record, TaskKey, Workload
 from ansor_deploy.report import text
 from ansor_deploy.report.choose import redraws, report_on_stderr
 from ansor_deploy.report.live import LiveReport, panel

@@ -7,8 +7,7 @@ import pytest
 from helpers.registry_samples import TARGET, TVM, record
 
 from ansor_deploy.model.tasks import Task
-from ansor_deploy.registry.keys import TaskKey
-from ansor_deploy.registry.record import SearchEnd, Workload
+from ansor_deploy.registry.record import SearchEnd, TaskKey, Workload
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.report.text import near_lines, plan_summary
 from ansor_deploy.request import Budget, Request

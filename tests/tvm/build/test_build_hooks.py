@@ -17,7 +17,7 @@ from helpers.graphs import model, node, randn
 
 from ansor_deploy.artifact.depfile import escaped
 from ansor_deploy.project import shipped
-from ansor_deploy.registry.keys import TaskKey
+from ansor_deploy.registry.record import TaskKey
 from ansor_deploy.registry.lock import read_lock, write_lock
 from ansor_deploy.target import load_target
 

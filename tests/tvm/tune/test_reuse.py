@@ -7,7 +7,7 @@ import pytest
 from helpers.cli_inside import answer
 
 from ansor_deploy._tvm import VERSION
-from ansor_deploy.registry.keys import TaskKey
+from ansor_deploy.registry.record import TaskKey
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.search.features import decode_choices
 from benchmarks.onnx_net import Net
