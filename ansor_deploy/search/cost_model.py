@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +41,6 @@ _PARAMETERS = {
 }
 
 
-@dataclass(frozen=True)
-class _Sample:
-    task: str
-    latency: float  # seconds; infinite for a failure
-    features: np.ndarray
-
-
 class CostModel:
     """One model for all tasks of a target.
 
@@ -60,7 +52,7 @@ class CostModel:
         self, path: Path | None = None, warn: Callable[[str], None] = lambda message: None
     ) -> None:
         self._path, self._warn = path, warn
-        self._samples: dict[tuple[str, str], _Sample] = {}
+        self._samples: dict[tuple[str, str], tuple[float, np.ndarray]] = {}
         self._booster: Any = None
         self._learnt = 0
         self._load()
@@ -80,7 +72,7 @@ class CostModel:
 
         task: the workload's key. latency: seconds, infinite for a failure.
         """
-        self._samples[task, trace] = _Sample(task, latency, features)
+        self._samples[task, trace] = latency, features
 
     def update(self) -> bool:
         """Learn anew if enough was added since the last time; whether that was done."""
@@ -88,7 +80,7 @@ class CostModel:
         worth = min(MOST, max(1, int(self._learnt * SHARE)))
         if count < FIRST or (self.trained and abs(count - self._learnt) < worth):
             return False
-        self._train(list(self._samples.values())[-MEMORY:])
+        self._train(list(self._samples)[-MEMORY:])
         self._learnt = count
         return True
 
@@ -111,11 +103,12 @@ class CostModel:
         except OSError as error:
             self._warn(f"{self._path}: the cost model is not kept: {error.strerror}")
 
-    def _train(self, samples: Sequence[_Sample]) -> None:
+    def _train(self, programs: Sequence[tuple[str, str]]) -> None:
         import xgboost
 
-        features = [sample.features for sample in samples]
-        loss = _loss(_labels(samples), [len(rows) for rows in features])
+        latencies, features = zip(*(self._samples[program] for program in programs), strict=True)
+        labels = _labels([task for task, _ in programs], latencies)
+        loss = _loss(labels, [len(rows) for rows in features])
         self._booster = xgboost.train(_PARAMETERS, _matrix(features), ROUNDS, obj=loss)
 
     def _load(self) -> None:
@@ -148,12 +141,12 @@ def _matrix(features: Sequence[np.ndarray]) -> Any:
     return xgboost.DMatrix(np.concatenate(features), nthread=1)
 
 
-def _labels(samples: Sequence[_Sample]) -> np.ndarray:
-    """Best latency of the task over the program's own; 0 for failures."""
+def _labels(tasks: Sequence[str], latencies: Sequence[float]) -> np.ndarray:
+    """Best latency of each program's task over its own; 0 for failures."""
     best: dict[str, float] = {}
-    for sample in samples:
-        best[sample.task] = min(sample.latency, best.get(sample.task, np.inf))
-    found = [s.latency < np.inf and best[s.task] / s.latency for s in samples]
+    for task, latency in zip(tasks, latencies, strict=True):
+        best[task] = min(latency, best.get(task, np.inf))
+    found = [one < np.inf and best[task] / one for task, one in zip(tasks, latencies, strict=True)]
     return np.array(found, dtype=np.float64)
 
 

@@ -71,13 +71,10 @@ class Evolution:
 
     def fastest(self, sketch: int | None = None) -> list[Genome]:
         """The best that were measured, of one sketch or of all."""
-        ran = [
-            (genome, latency)
-            for genome, latency in self._measured
-            if latency < np.inf and sketch in (None, genome.sketch)
-        ]
-        ranked = sorted(ran, key=lambda measured: measured[1])
-        return [genome for genome, _ in ranked[: self._options.parents]]
+        ran = [one for one in self._measured if one[1] < np.inf]
+        ranked = [genome for genome, _ in sorted(ran, key=lambda one: one[1])]
+        wanted = [genome for genome in ranked if sketch in (None, genome.sketch)]
+        return wanted[: self._options.parents]
 
     def neglected(self) -> int | None:
         """The sketch of which fewest programs were measured; None once each had its look."""

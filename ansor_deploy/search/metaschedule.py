@@ -9,11 +9,12 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Sequence
+from traceback import walk_stack
 from typing import Any
 from unittest.mock import patch
 
 from .._tvm import meta_schedule as ms
-from .._tvm import tvm, tvm_target
+from .._tvm import tvm_target
 from ..measure.outcome import Outcome
 from ..model.tasks import Task
 from ..registry.record import Measurement
@@ -44,8 +45,7 @@ class MetaScheduleSearch:
         self._seen: set[str] = set()
         # Programs of other searches may be packed already: its own layout rewriting, applied to
         # them again, would fail.
-        own = [m for m in known if m.provenance.search == "metaschedule"]
-        self._learn([(m.trace, m.seconds) for m in own])
+        self._learn([m for m in known if m.provenance.search == "metaschedule"])
         self._strategy.pre_tuning(
             max_trials=1 << 20,
             num_trials_per_iter=ROUND,
@@ -81,18 +81,18 @@ class MetaScheduleSearch:
         if ours:
             candidates = [self._candidates[outcome.trace] for outcome in ours]
             self._strategy.notify_runner_results(candidates, [_result(o) for o in ours])
-        self._learn([(outcome.trace, outcome.seconds) for outcome in ours])
+        self._learn(ours)
         self._candidates = {}
 
-    def _learn(self, measured: Sequence[tuple[str, tuple[float, ...]]]) -> None:
+    def _learn(self, measured: Sequence[Measurement | Outcome]) -> None:
         candidates, results = [], []
-        for text, seconds in measured:
+        for one in measured:
             try:
-                sch = traces.replay(self._task.mod, text)
-            except (tvm.s_tir.ScheduleError, ValueError, RuntimeError):
+                sch = traces.replay(self._task.mod, one.trace)
+            except (RuntimeError, ValueError):
                 continue
-            self._seen.add(text)
-            run_secs = list(seconds) or [1e10]
+            self._seen.add(one.trace)
+            run_secs = list(one.seconds) or [1e10]
             self._database.commit_tuning_record(
                 ms.database.TuningRecord(sch.trace, self._workload, run_secs)
             )
@@ -105,17 +105,14 @@ class MetaScheduleSearch:
 
 def _frames() -> list[inspect.FrameInfo]:
     """What `inspect.stack` returns, without reading the source around every frame."""
-    found, frame = [], inspect.currentframe()
-    while frame is not None:
-        code = frame.f_code
-        found.append(
-            inspect.FrameInfo(frame, code.co_filename, frame.f_lineno, code.co_name, None, None)
-        )
-        frame = frame.f_back
-    return found[1:]
+    _, *frames = walk_stack(inspect.currentframe())
+    return [
+        inspect.FrameInfo(frame, frame.f_code.co_filename, line, frame.f_code.co_name, None, None)
+        for frame, line in frames
+    ]
 
 
-def _load_intrinsics() -> None:
+def load_intrinsics() -> None:
     """Import what every context imports: 497 programs, each parsed under a full `inspect.stack`.
 
     Reading the sources of all those frames costs 15 s; the parser only looks for their variables.
@@ -125,7 +122,7 @@ def _load_intrinsics() -> None:
 
 
 def _context(task: Task, target: Target, seed: int) -> Any:
-    _load_intrinsics()
+    load_intrinsics()
     return ms.TuneContext(
         mod=task.mod,
         target=tvm_target(target),
@@ -138,11 +135,9 @@ def _context(task: Task, target: Target, seed: int) -> Any:
         task_name=task.name,
         rand_state=seed + 1,
         num_threads=target.cores,
-        logger=None,
     )
 
 
 def _result(outcome: Outcome) -> Any:
-    if outcome.error:
-        return ms.runner.RunnerResult(None, f"{outcome.error}: {outcome.message}")
-    return ms.runner.RunnerResult(list(outcome.seconds), None)
+    message = f"{outcome.error}: {outcome.message}" if outcome.error else None
+    return ms.runner.RunnerResult(list(outcome.seconds) or None, message)

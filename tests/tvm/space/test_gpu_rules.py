@@ -12,7 +12,7 @@ from tvm.s_tir import meta_schedule as ms
 
 from ansor_deploy._tvm import tvm_target
 from ansor_deploy.project import shipped
-from ansor_deploy.search.metaschedule import _load_intrinsics
+from ansor_deploy.search.metaschedule import load_intrinsics
 from ansor_deploy.space.question import Guess, Random
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.space.sketch import derive
@@ -47,7 +47,7 @@ def programs(name, fresh):
 
 def is_legal(sch):
     """As TVM's own search decides it: threads, shared memory and vectors within the limits."""
-    _load_intrinsics()
+    load_intrinsics()
     verifier = ms.postproc.VerifyGPUCode()
     context = ms.TuneContext(mod=sch.mod, target=tvm_target(V100), num_threads=1)
     verifier._initialize_with_tune_context(context)
