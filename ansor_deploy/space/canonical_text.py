@@ -51,12 +51,11 @@ class _Rename(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         node.name = "main"
-        for arg in node.args.args:
-            arg.arg = self._name(arg.arg)
-            if arg.annotation is not None:
-                arg.annotation = self.visit(arg.annotation)
-        node.body = [self.visit(statement) for statement in node.body]
-        return node
+        return self.generic_visit(node)
+
+    def visit_arg(self, node: ast.arg) -> Any:
+        node.arg = self._name(node.arg)
+        return self.generic_visit(node)
 
     def visit_Name(self, node: ast.Name) -> Any:
         node.id = self._name(node.id)

@@ -57,11 +57,10 @@ def vectorized(sch: Any, loop: Any, target: Target) -> Any:
     return vectors
 
 
-def split_lanes(sch: Any, loop: Any, target: Target) -> tuple[Any, Any]:
+def split_lanes(sch: Any, loop: Any, target: Target) -> tuple[Any, ...]:
     """The loop as (vectors, lanes), lanes the widest power of two that divides it."""
     width = math.gcd(extent(sch, loop), lanes(target))
-    vectors, inner = sch.split(loop, [None, width])
-    return vectors, inner
+    return tuple(sch.split(loop, [None, width]))
 
 
 def written_out(sch: Any, block: Any, count: int, target: Target) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -56,18 +56,15 @@ class Rule:
     name: str
     kinds: tuple[str, ...]
     path: Path
-    digest: str
-    applies: Callable[[State, str, Target], Pass | Apply | ApplyAndSkipRest]
-    apply: Callable[[State, str, Target], Sequence[State]]
-    doc: str = ""
+    digest: str = field(repr=False)
+    applies: Callable[[State, str, Target], Pass | Apply | ApplyAndSkipRest] = field(repr=False)
+    apply: Callable[[State, str, Target], Sequence[State]] = field(repr=False)
+    doc: str = field(default="", repr=False)
 
     @property
     def summary(self) -> str:
         """The first paragraph of the docstring on one line."""
         return " ".join(self.doc.strip().split("\n\n")[0].split())
-
-    def __repr__(self) -> str:
-        return f"Rule({self.name} {self.path})"
 
 
 def rule_set(files: Sequence[Path], kind: str) -> list[Rule]:

@@ -154,7 +154,7 @@ class _Enumeration:
     def __init__(self, mod: tvm.IRModule, target: Target, rules: Sequence[Rule]) -> None:
         self.mod, self.target, self.rules = mod, target, rules
         self.sketches: list[Sketch] = []
-        self.answers: list[RuleAnswer] = []
+        self.answers: dict[RuleAnswer, None] = {}  # in order, each once
 
     def run(self) -> None:
         """Visit every block; `_RuleError` at the first rule that breaks its contract."""
@@ -196,14 +196,14 @@ class _Enumeration:
             text = f"answered {_short(answer)} instead of Pass(reason), Apply() or the like"
             raise _RuleError(rule, block, text)
         text = f"passes: {answer.reason}" if isinstance(answer, Pass) else "applies"
-        self._keep(RuleAnswer(block, rule.name, text))
+        self._note(block, rule.name, text)
         return answer
 
     def _apply(self, rule: Rule, state: State, block: str) -> list[State]:
         try:
             derived = rule.apply(state.copy(), block, self.target)
         except tvm.s_tir.ScheduleError as error:
-            self._keep(RuleAnswer(block, rule.name, f"does not fit: {_last_line(error)}"))
+            self._note(block, rule.name, f"does not fit: {_last_line(error)}")
             return []
         except Exception as error:
             raise _RuleError(rule, block, _raised(error)) from error
@@ -215,13 +215,12 @@ class _Enumeration:
         try:
             annotate(state.copy(), self.target)
         except (RuntimeError, ValueError) as error:
-            self._keep(RuleAnswer("", "annotate", f"does not fit: {_last_line(error)}"))
+            self._note("", "annotate", f"does not fit: {_last_line(error)}")
             return
         self.sketches.append(Sketch(self.mod, self.target, path))
 
-    def _keep(self, answer: RuleAnswer) -> None:
-        if answer not in self.answers:
-            self.answers.append(answer)
+    def _note(self, block: str, rule: str, text: str) -> None:
+        self.answers.setdefault(RuleAnswer(block, rule, text))
 
 
 def _follow(step: Step, state: State, target: Target) -> State:
