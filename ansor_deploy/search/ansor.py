@@ -1,8 +1,8 @@
 """Our own search: sketches from the rules, evolved under a learned cost model (Ansor, section 5).
 
-Thousands of genomes are bred cheaply (`evolution`); a few for each trial become programs, whose
-features the cost model ranks. The best of them are measured, and a few at random, so that the
-models learn of more than they already believe. A sketch whose first programs were unlucky has
+Thousands of genomes are bred cheaply (`evolution`); a few for each trial become programs, which
+the cost model ranks by their features. The best of them are measured, and a few at random, so that the
+models learn of more than they already believe. A sketch of which the first programs were slow has
 bred none of its own kind and would never be seen again; therefore each gets its share until it
 has had its look.
 """
@@ -180,7 +180,7 @@ class AnsorSearch:
         return list(islice((one for one in candidates if one.trace not in self._known), count))
 
     def _made(self, genomes: Sequence[Genome], wanted: int) -> list[Candidate]:
-        """Candidates of the first genomes whose programs can be built, and are new."""
+        """Candidates of the first genomes that can be built and give new programs."""
         return self._candidates(map(self._build, genomes[: 2 * wanted]), wanted)
 
     def _build(self, genome: Genome) -> tuple[Genome, Program] | None:

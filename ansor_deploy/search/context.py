@@ -88,7 +88,7 @@ def open_context(
     seed: int,
     warn: Callable[[str], None] = lambda message: None,
 ) -> SearchContext:
-    """A context whose cost model knows all that the registry has measured for the target.
+    """A context with a cost model of all that the registry has measured for the target.
 
     Neighbours are looked up when they are asked for, in the registry as it then is.
     """

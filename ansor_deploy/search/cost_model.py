@@ -17,7 +17,7 @@ import numpy as np
 from ..system.atomic_file import write_whole
 from .features import LENGTH
 
-# Weight of a failure, whose label is 0: enough to keep away from its like.
+# Weight of a failure, which has the label 0: enough to keep away from its like.
 LEAST_WEIGHT = 0.1
 # Programs before the first model, and the growth that is worth another.
 FIRST, SHARE, MOST = 16, 0.2, 64
@@ -169,5 +169,5 @@ def _loss(
 
 
 def _sums(scores: np.ndarray, lengths: Sequence[int]) -> np.ndarray:
-    """Of the statements' scores, a sum for each program."""
+    """The sum of each program's scores, which are its statements'."""
     return np.add.reduceat(scores.astype(np.float64), np.cumsum([0, *lengths[:-1]]))

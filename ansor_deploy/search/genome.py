@@ -22,7 +22,7 @@ class Genome:
     merged: bool = field(default=False, compare=False)
 
     def __hash__(self) -> int:
-        """Of the answers alone: the questions follow from them, and pools hash very often."""
+        """The answers alone count: the questions follow from them, and pools hash very often."""
         return hash((self.sketch, *[decision.index for decision in self.decisions]))
 
 

@@ -95,8 +95,6 @@ def _apart(one: Any, other: Any) -> float:
     """Doublings between two numbers, or two tuples of them; infinite for what is no number."""
     if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
         return sum(map(_apart, one, other))
-    if isinstance(one, bool) or isinstance(other, bool):
-        return math.inf
-    if isinstance(one, int) and isinstance(other, int) and min(one, other) >= 0:
+    if type(one) is type(other) is int and min(one, other) >= 0:
         return abs(math.log2(max(one, 0.5) / max(other, 0.5)))
     return math.inf

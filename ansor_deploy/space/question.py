@@ -101,7 +101,7 @@ class Decided(Chooser):
         self._otherwise = otherwise
 
     def answer(self, question: Question) -> int:
-        """As decided; once a question differs, the decisions that are left answer no more."""
+        """The next decision; once a question differs, those that are left answer no more."""
         decision, *self._left = self._left or [None]
         if decision is not None and decision.question == question:
             return decision.index

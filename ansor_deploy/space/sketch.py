@@ -8,6 +8,7 @@ walking the path again with other decisions gives other programs of the same str
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -193,7 +194,7 @@ class _Enumeration:
         except Exception as error:
             raise _RuleError(rule, block, _raised(error)) from error
         if not isinstance(answer, (Pass, Apply, ApplyAndSkipRest)):
-            text = f"answered {_short(answer)} instead of Pass(reason), Apply() or the like"
+            text = f"answered {reprlib.repr(answer)} instead of Pass(reason), Apply() or the like"
             raise _RuleError(rule, block, text)
         text = f"passes: {answer.reason}" if isinstance(answer, Pass) else "applies"
         self._note(block, rule.name, text)
@@ -208,7 +209,9 @@ class _Enumeration:
         except Exception as error:
             raise _RuleError(rule, block, _raised(error)) from error
         if not isinstance(derived, (list, tuple)) or not all(isinstance(s, State) for s in derived):
-            raise _RuleError(rule, block, f"derived {_short(derived)} instead of a list of states")
+            raise _RuleError(
+                rule, block, f"derived {reprlib.repr(derived)} instead of a list of states"
+            )
         return list(derived)
 
     def _finish(self, state: State, path: tuple[Step, ...]) -> None:
@@ -244,15 +247,6 @@ def _names(state: State) -> list[str]:
 
 def _raised(error: Exception) -> str:
     return f"raised {type(error).__name__}: {_last_line(error)}"
-
-
-def _short(value: object) -> str:
-    """A value of any kind in a sentence; a rule's own class may fail to print itself."""
-    try:
-        text = repr(value).splitlines()[0]
-    except Exception:  # noqa: BLE001 - as said
-        text = type(value).__name__
-    return text if len(text) <= 40 else f"{text[:38]}.."
 
 
 def _last_line(error: Exception) -> str:

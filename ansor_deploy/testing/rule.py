@@ -81,8 +81,7 @@ class RuleContract(ABC):
     def test_the_same_choices_lead_to_the_same_program(self) -> None:
         """No clock, no random numbers, no memory: a search derives a program again and again."""
         for seed in range(4):
-            once, again = self._trace(seed), self._trace(seed)
-            assert once == again
+            assert self._trace(seed) == self._trace(seed)
 
     def test_every_program_computes_what_the_plain_one_does(self) -> None:
         """With the rule's guesses and with other choices, unless these are refused."""

@@ -176,9 +176,9 @@ def test_the_list_fits_a_terminal(project):
     write(project / "rules", "own.py", "own", doc="Many words. " * 20)
     result = program(project, "rules", "list")
     assert result.returncode == 0, result.stderr
-    told = [line for line in result.stdout.splitlines() if "/" not in line]
-    assert told
-    assert max(map(len, told)) <= 80
+    found = [line for line in result.stdout.splitlines() if "/" not in line]
+    assert found
+    assert max(map(len, found)) <= 80
 
 
 def test_a_broken_rule_of_the_project_is_a_usage_error(project):

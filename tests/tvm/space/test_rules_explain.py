@@ -173,8 +173,8 @@ def test_a_rule_that_branches_without_end_is_cut_off(tmp_path):
 
 
 def test_explain_prints_sketches_and_answers(shop):
-    told = answer(shop, "rules", "explain", "m.onnx")
-    (conv,) = [task for task in told["tasks"] if task["op"] == "conv2d"]
+    found = answer(shop, "rules", "explain", "m.onnx")
+    (conv,) = [task for task in found["tasks"] if task["op"] == "conv2d"]
     assert conv["sketches"]
     assert conv["faults"] == []
     by_block = {block["block"]: block for block in conv["blocks"]}
@@ -200,8 +200,8 @@ def test_explain_one_task(shop):
 
 def test_explain_names_a_bad_rule(shop):
     (shop / "mine.py").write_text(HEAD + BAD["applies raises"][0])
-    told = answer(shop, "rules", "explain", "m.onnx", "--task", 1, "--rules", "mine.py")
-    (fault,) = told["tasks"][0]["faults"]
+    found = answer(shop, "rules", "explain", "m.onnx", "--task", 1, "--rules", "mine.py")
+    (fault,) = found["tasks"][0]["faults"]
     assert "mine raised ZeroDivisionError" in fault
 
 
@@ -216,9 +216,9 @@ def test_a_build_goes_on_without_a_bad_rule(shop):
 
 
 def test_explain_for_another_machine(shop):
-    told = answer(shop, "rules", "explain", "m.onnx", "--task", 1, "--target", "rpi3")
-    assert told["target"] == "rpi3"
-    assert told["tasks"][0]["sketches"]
+    found = answer(shop, "rules", "explain", "m.onnx", "--task", 1, "--target", "rpi3")
+    assert found["target"] == "rpi3"
+    assert found["tasks"][0]["sketches"]
 
 
 def test_the_example_is_a_project_s_rule(shop):
@@ -228,8 +228,8 @@ def test_the_example_is_a_project_s_rule(shop):
     onnx.save(SMALL, shop / "small.onnx")
     (task,) = answer(shop, "rules", "explain", "small.onnx")["tasks"]
     assert [step["rule"] for step in task["sketches"][0]["steps"]] == ["serial-small"]
-    told = answer(shop, "rules", "explain", "m.onnx")["tasks"]
-    conv = next(task for task in told if task["op"] == "conv2d")
+    found = answer(shop, "rules", "explain", "m.onnx")["tasks"]
+    conv = next(task for task in found if task["op"] == "conv2d")
     steps = [step["rule"] for sketch in conv["sketches"] for step in sketch["steps"]]
     assert "serial-small" not in steps
 
