@@ -1,10 +1,10 @@
 """Our own search: sketches from the rules, evolved under a learned cost model (Ansor, section 5).
 
 Thousands of genomes are bred cheaply (`evolution`); a few for each trial become programs, which
-the cost model ranks by their features. The best of them are measured, and a few at random, so that the
-models learn of more than they already believe. A sketch of which the first programs were slow has
-bred none of its own kind and would never be seen again; therefore each gets its share until it
-has had its look.
+the cost model ranks by their features. The best of them are measured, and a few at random, so that
+the models learn of more than they already believe. A sketch of which the first programs were slow
+has bred none of its own kind and would never be seen again; therefore each gets its share until
+it has had its look.
 """
 
 from __future__ import annotations

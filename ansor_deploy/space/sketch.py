@@ -209,9 +209,8 @@ class _Enumeration:
         except Exception as error:
             raise _RuleError(rule, block, _raised(error)) from error
         if not isinstance(derived, (list, tuple)) or not all(isinstance(s, State) for s in derived):
-            raise _RuleError(
-                rule, block, f"derived {reprlib.repr(derived)} instead of a list of states"
-            )
+            text = f"derived {reprlib.repr(derived)} instead of a list of states"
+            raise _RuleError(rule, block, text)
         return list(derived)
 
     def _finish(self, state: State, path: tuple[Step, ...]) -> None:
