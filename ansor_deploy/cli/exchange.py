@@ -9,9 +9,8 @@ import click
 
 from ..errors import RegistryError, UsageError
 from .helptext import with_examples
-from .options import existing_file
+from .options import existing_file, new_file, registry_path
 from .output import Answer, answering
-from .store import registry_path
 
 if TYPE_CHECKING:
     from ..registry.exchange import Given, Pulled, Trusted
@@ -35,7 +34,7 @@ trust_option = click.option(
 
 @with_examples("registry export team.jsonl", "registry export team.jsonl.zst --sign id")
 @click.command("export")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=new_file)
 @registry_path
 @sign_option
 @answering
@@ -127,9 +126,7 @@ def pull_command(url: str, registry: Path, trust: Path | None) -> Answer:
     return _taken(pulled.taken, bundles=pulled.bundles, torn=pulled.torn)
 
 
-EXCHANGE: tuple[click.Command, ...] = (
-    *(export_command, import_command, merge_command, push_command, pull_command),
-)
+EXCHANGE = (export_command, import_command, merge_command, push_command, pull_command)
 
 
 def _signer(key: Path | None) -> Signer | None:

@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import UsageError
-from ..report.text import count, latency, shape_text, share, shortened
+from ..report.text import TASK_HEADER, count, latency, shape_text, share, shortened, task_cells
 from .helptext import with_examples
+from .options import known_target_option, new_file, number_option, opened, registry_path
 from .output import Answer, answering, in_columns
-from .store import limit_option, opened, registry_path
 
 if TYPE_CHECKING:
     from ..registry.store import Registry
 
-known_target_option = click.option(
-    "--target", default="", help="Only this target, by name or start of its fingerprint."
-)
+    Cells = list[tuple[str, ...]]  # of a table, the names of its columns first
 
 _KEY = 12  # digits of a key that tables show
 
@@ -32,7 +30,7 @@ _KEY = 12  # digits of a key that tables show
 @click.argument("key")
 @opened
 @known_target_option
-@limit_option(20, "Most records, the best, and most measurements, the newest.")
+@number_option("--limit", 20, "Most records, the best, and most measurements, the newest.")
 @click.option("--script", is_flag=True, help="Print the best record's program as TVMScript.")
 @answering
 def show_command(store: Registry, key: str, target: str, limit: int, script: bool) -> Answer:
@@ -72,7 +70,7 @@ def best_command(store: Registry, model: str, target: str) -> Answer:
 @click.option(
     "--output",
     "-o",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=new_file,
     help="Write the metadata here, for this registry's file name.",
 )
 @answering
@@ -88,12 +86,13 @@ def datasette_command(registry: Path, output: Path | None) -> Answer:
     return Answer({"command": command, "metadata": command[-1]}, [shlex.join(command)])
 
 
-LOOKUPS: tuple[click.Command, ...] = (show_command, best_command, datasette_command)
+LOOKUPS = (show_command, best_command, datasette_command)
 
 
 def history_lines(found: dict[str, Any]) -> list[str]:
     """A task's history as tables of at most 80 columns or so."""
-    lines = [*_workload_lines(found["workload"]), *_model_lines(found["models"])]
+    lines = _workload_lines(found["workload"])
+    lines += [f"x{row['weight']} in {row['model']} on {row['target']}" for row in found["models"]]
     parts = (
         ("records, the best first", _record_cells(found)),
         (_measured(found), _measurement_cells(found["measurements"])),
@@ -108,25 +107,14 @@ def history_lines(found: dict[str, Any]) -> list[str]:
 
 def coverage_lines(found: dict[str, Any], part: dict[str, Any]) -> list[str]:
     """A model's tasks on one target, those that take longest first."""
-    table: list[tuple[str, ...]] = [("task", "op", "runs", "share", "latency", "record", "made")]
-    for task in part["tasks"]:
-        about = "" if task["record"] else "~"
-        table.append(
-            (
-                shortened(task["name"] or task["op"], 24),
-                shortened(task["op"], 12),
-                f"x{task['weight']}",
-                share(task["share"]),
-                about + latency(task["latency_ms"] / 1e3),
-                (task["record"] or "none")[:_KEY],
-                (task["created"] or "")[:10],
-            )
-        )
+    table: Cells = [(*TASK_HEADER, "record", "made")]
+    for row in part["tasks"]:
+        name, record, seconds = row["name"] or row["op"], row["record"], row["latency_ms"] / 1e3
+        task = task_cells(name, row["op"], row["weight"], row["share"], seconds, record)
+        table.append((*task, (record or "none")[:_KEY], (row["created"] or "")[:10]))
     tasks = f"{part['covered']} of {count(len(part['tasks']), 'task')} have a record"
-    time = (
-        f"with {share(part['share'])} of the time; about {latency(part['latency_ms'] / 1e3)} a run"
-    )
-    return [*in_columns(table), f"{found['model']} on {part['target']}: {tasks}, {time}"]
+    time = f"{share(part['share'])} of the time; about {latency(part['latency_ms'] / 1e3)} a run"
+    return [*in_columns(table), f"{found['model']} on {part['target']}: {tasks}, with {time}"]
 
 
 def _script(store: Registry, found: dict[str, Any]) -> Answer:
@@ -163,40 +151,29 @@ def _workload_lines(workload: dict[str, Any]) -> list[str]:
     ]
 
 
-def _model_lines(models: list[dict[str, Any]]) -> list[str]:
-    return [f"x{row['weight']} in {row['model']} on {row['target']}" for row in models]
-
-
 def _measured(found: dict[str, Any]) -> str:
     shown = len(found["measurements"])
     newest = f", the newest {shown}" if shown < found["trials"] else ""
     return f"{found['trials']} measurements, {found['failures']} failed{newest}"
 
 
-def _record_cells(found: dict[str, Any]) -> list[tuple[str, ...]]:
+def _record_cells(found: dict[str, Any]) -> Cells:
     beaten = {contest["loser"]: contest["winner"] for contest in found["contests"]}  # by the last
-
-    def standing(row: dict[str, Any]) -> str:
+    table: Cells = [("record", "target", "latency", "search", "device", "made", "standing")]
+    for row in found["records"]:
         first = "best" if row["place"] == 1 else ""
         said = f"beaten by {beaten[row['id']][:_KEY]}" if row["lost"] else first
-        asked = ", asked for" if row["id"] == found["record"] else ""
-        return (said + asked).lstrip(", ")
-
-    return [
-        ("record", "target", "latency", "search", "device", "made", "standing"),
-        *(
-            (
-                *(row["id"][:_KEY], shortened(row["target"], 10), latency(row["latency_ms"] / 1e3)),
-                *(shortened(row["provenance"][name], 10) for name in ("search", "device")),
-                *(row["created"][:10], standing(row)),
-            )
-            for row in found["records"]
-        ),
-    ]
+        asked = "asked for" if row["id"] == found["record"] else ""
+        standing = ", ".join(filter(None, (said, asked)))
+        names = (row["target"], row["provenance"]["search"], row["provenance"]["device"])
+        target, search, device = (shortened(name, 10) for name in names)
+        made, speed = row["created"][:10], latency(row["latency_ms"] / 1e3)
+        table.append((row["id"][:_KEY], target, speed, search, device, made, standing))
+    return table
 
 
-def _measurement_cells(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
-    table: list[tuple[str, ...]] = [("made", "target", "latency", "search", "device", "error")]
+def _measurement_cells(rows: list[dict[str, Any]]) -> Cells:
+    table: Cells = [("made", "target", "latency", "search", "device", "error")]
     for row in rows:
         error = f"{row['error']}: {row['message']}" if row["error"] else ""
         speed = "none" if row["latency_ms"] is None else latency(row["latency_ms"] / 1e3)
@@ -206,12 +183,12 @@ def _measurement_cells(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
     return table
 
 
-def _contest_cells(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+def _contest_cells(rows: list[dict[str, Any]]) -> Cells:
     table = [(_moment(row["created"]), row["winner"][:_KEY], row["loser"][:_KEY]) for row in rows]
     return [("made", "winner", "loser"), *table]
 
 
-def _search_cells(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+def _search_cells(rows: list[dict[str, Any]]) -> Cells:
     names = ("target", "search", "trials", "reason")
     table = [(_moment(row["created"]), *(str(row[name]) for name in names)) for row in rows]
     return [("made", "target", "search", "trials", "ended by"), *table]

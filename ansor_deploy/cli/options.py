@@ -32,10 +32,10 @@ def together(*options: Decorator) -> Decorator:
     return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
 
 
-def seed_option(what: str) -> Decorator:
-    """The option `--seed`. what: its help text."""
-    number = click.IntRange(min=0)
-    return click.option("--seed", type=number, default=0, metavar="N", help=f"{what}  [default: 0]")
+def number_option(name: str, default: int, what: str) -> Decorator:
+    """An option for a whole number, which may be its default or more than 0. what: its help."""
+    number, words = click.IntRange(min=min(default, 1)), f"{what}  [default: {default}]"
+    return click.option(name, type=number, default=default, metavar="N", help=words)
 
 
 def with_request(command: Command) -> Command:
@@ -57,6 +57,9 @@ registry_option = click.option(
     "--registry",
     type=new_file,
     help="The registry's file.  [default: the project's, else the user's]",
+)
+known_target_option = click.option(
+    "--target", default="", help="Only this target, by name or start of its fingerprint."
 )
 rules_option = click.option(
     "--rules",
@@ -83,6 +86,33 @@ reuse_option = click.option(
 )
 
 
+def registry_path(command: Command) -> Command:
+    """The command gets `registry`, a path: of the option, else the project's or the user's."""
+
+    @registry_option
+    @wraps(command)
+    def with_path(registry: Path | None, **rest: Any) -> Any:
+        from ..project import Project
+
+        return command(registry=Project.find().registry_path(registry), **rest)
+
+    return with_path
+
+
+def opened(command: Command, *, write: bool = False) -> Command:
+    """The command gets `store`, an open registry, which is closed when it returns."""
+
+    @registry_path
+    @wraps(command)
+    def with_store(registry: Path, **rest: Any) -> Any:
+        from ..registry.store import Registry
+
+        with Registry.open(registry, write=write) as store:
+            return command(store=store, **rest)
+
+    return with_store
+
+
 # Of the commands that take a request; each group holds the one before it.
 model_options = together(target_option, registry_option, input_shape_option, with_request)
 plan_options = together(
@@ -94,7 +124,7 @@ plan_options = together(
         default="ansor",
         help="How schedules are searched.  [default: ansor]",
     ),
-    seed_option("Seed of the search and of the verification's inputs."),
+    number_option("--seed", 0, "Seed of the search and of the verification's inputs."),
     click.option(
         "--effort",
         type=click.Choice(list(EFFORTS)),

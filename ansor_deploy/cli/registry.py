@@ -14,9 +14,9 @@ from ..report.text import duration, latency, shape_text, shortened
 from .exchange import EXCHANGE
 from .helptext import with_examples
 from .lookups import LOOKUPS
+from .options import known_target_option, number_option, opened, registry_path
 from .output import Answer, answering, in_columns
 from .revalidate import revalidate_command
-from .store import limit_option, opened, registry_path
 from .values import parse_tensor_shape
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ for each in (*LOOKUPS, revalidate_command, *EXCHANGE):
     metavar="1,56,56,64",
     help="Only tasks with a tensor of this shape. Repeatable.",
 )
-@click.option("--target", help="Only this target, by name or start of its fingerprint.")
+@known_target_option
 @click.option("--model", help="Only tasks of this model, by name or start of its digest.")
 @click.option(
     "--since",
@@ -59,20 +59,11 @@ for each in (*LOOKUPS, revalidate_command, *EXCHANGE):
     metavar="2026-01-31",
     help="Only records made since this day.",
 )
-@limit_option(100, "Most rows.")
+@number_option("--limit", 100, "Most rows.")
 @answering
-def query_command(
-    store: Registry,
-    op: str | None,
-    shapes: tuple[tuple[int, ...], ...],
-    target: str | None,
-    model: str | None,
-    since: datetime | None,
-    limit: int,
-) -> Answer:
+def query_command(store: Registry, since: datetime | None, **wanted: Any) -> Answer:
     """List the best record of each task, the newest first."""
-    day = since.date().isoformat() if since else None
-    rows = store.query(op, target, model, day, shapes, limit)
+    rows = store.query(since=since.date().isoformat() if since else None, **wanted)
     return Answer({"records": rows}, record_lines(rows) if rows else ["no records match"])
 
 
@@ -183,21 +174,16 @@ def stats_lines(stats: dict[str, Any]) -> list[str]:
 
 
 # What of the groups the tables show, within 80 columns; `--json` has the rest.
+_SAVED = ("trials_saved", "seconds_saved")
 _STATS = {
-    "per_target": (
-        *("target", "fingerprint", "tasks", "records", "measurements"),
-        *("trials_saved", "seconds_saved"),
-    ),
-    "per_model": (
-        *("model", "target", "layers", "tasks", "shared", "covered", "trials"),
-        *("trials_saved", "seconds_saved"),
-    ),
+    "per_target": ("target", "fingerprint", "tasks", "records", "measurements", *_SAVED),
+    "per_model": ("model", "target", "layers", "tasks", "shared", "covered", "trials", *_SAVED),
 }
 
 
 def _cell(row: dict[str, Any], name: str) -> str:
     value = row[name]
-    if name.endswith("_saved"):
+    if name in _SAVED:
         return "" if value is None else f"{value:.0f}"
     return str(value)[:8] if name == "fingerprint" else shortened(str(value), 14)
 

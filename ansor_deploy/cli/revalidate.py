@@ -11,7 +11,7 @@ from ..report import Report
 from ..report.text import count, latency, shortened
 from ..request import Request
 from .helptext import with_examples
-from .options import device_option, existing_file, model_options, seed_option
+from .options import device_option, existing_file, model_options, number_option
 from .output import Answer, answering, in_columns, report
 
 if TYPE_CHECKING:
@@ -25,15 +25,9 @@ if TYPE_CHECKING:
 )
 @click.command("revalidate")
 @click.argument("models", type=existing_file, nargs=-1, required=True)
-@click.option(
-    "--top",
-    type=click.IntRange(min=1),
-    default=3,
-    metavar="N",
-    help="Try so many of a task's records of each version.  [default: 3]",
-)
+@number_option("--top", 3, "Try so many of a task's records of each version.")
 @model_options
-@seed_option("Seed of the inputs that are compared.")
+@number_option("--seed", 0, "Seed of the inputs that are compared.")
 @device_option
 @answering
 def revalidate_command(models: tuple[Path, ...], top: int, request: Request) -> Answer:

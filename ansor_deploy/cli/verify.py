@@ -9,7 +9,7 @@ import click
 from ..errors import AnsorError, DeviceError, UsageError, VerificationError
 from .doctor import check_lines, checks_json, failed
 from .helptext import with_examples
-from .options import device_option, existing_file, new_file, rule_files, rules_option, seed_option
+from .options import device_option, existing_file, new_file, number_option, rule_files, rules_option
 from .output import Answer, answering, message_format_option, report
 
 
@@ -30,7 +30,7 @@ from .output import Answer, answering, message_format_option, report
     help="The lock that it was built from, for --rebuild.",
 )
 @rules_option
-@seed_option("Seed of the inputs that are compared.")
+@number_option("--seed", 0, "Seed of the inputs that are compared.")
 @device_option
 @answering
 @message_format_option

@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 class LiveReport(PlainReport):
     """Draws with rich on stderr; `close` gives the terminal back."""
 
+    _progress: Progress  # what the panel shows, since `_received`
+    _received: float
+
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True, highlight=False)
         self._live: Live | None = None
-        self._progress: Progress | None = None
-        self._received = 0.0
 
     def close(self) -> None:
         """Give the terminal back, whatever happened; the panel stays as it last stood."""
@@ -60,8 +61,6 @@ class LiveReport(PlainReport):
         self._console.print(Text(line, style), soft_wrap=unbroken)
 
     def _panel(self) -> RenderableType:
-        if self._progress is None:
-            return Text()
         return panel(self._progress, time.monotonic() - self._received)
 
 

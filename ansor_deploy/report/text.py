@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from ..tune.scheduler import Progress
 
 WIDTH = 80
-HEADER = ("task", "op", "runs", "share", "latency", "status", "trials")
+TASK_HEADER = ("task", "op", "runs", "share", "latency")
+HEADER = (*TASK_HEADER, "status", "trials")
 ROW = "{:24}  {:12}  {:>4}  {:>6}  {:>8}  {:6}  {:>6}"  # 78 wide: two are left for an indent
 
 
@@ -78,18 +79,19 @@ def wrapped(text: str, first: str, rest: str) -> list[str]:
     )
 
 
+def task_cells(
+    name: str, op: str, weight: int, part: float, seconds: float, record: object
+) -> tuple[str, ...]:
+    """A task as text, below `TASK_HEADER`; "~" marks an estimate, where it has no record."""
+    time = latency(seconds) if record else f"~{latency(seconds)}"
+    return (shortened(name, 24), shortened(op, 12), f"x{weight}", share(part), time)
+
+
 def plan_cells(row: PlanRow) -> tuple[str, ...]:
-    """A plan's row as text; "~" marks an estimate."""
-    about = "" if row.record else "~"
-    return (
-        shortened(row.task.name, 24),
-        shortened(row.task.workload.op, 12),
-        f"x{row.task.weight}",
-        share(row.impact),
-        about + latency(row.latency),
-        row.status,
-        str(row.trials),
-    )
+    """A plan's row as text."""
+    name, op, weight = row.task.name, row.task.workload.op, row.task.weight
+    task = task_cells(name, op, weight, row.impact, row.latency, row.record)
+    return (*task, row.status, str(row.trials))
 
 
 def plan_rows(plan: Plan) -> list[PlanRow]:
@@ -201,8 +203,6 @@ def comparison_text(comparison: Comparison) -> str:
     """Whether tuning was worth it, in one sentence."""
     tuned, untuned = comparison.latency_ms, comparison.untuned_ms
     times = f"{latency(tuned / 1e3)} a run beside {latency(untuned / 1e3)}"
-    if untuned >= tuned * 1.005:
-        return f"{untuned / tuned:.2f}x faster than untuned: {times}"
-    if tuned >= untuned * 1.005:
-        return f"{tuned / untuned:.2f}x slower than untuned: {times}"
-    return f"as fast as untuned: {times}"
+    ratio, word = (untuned / tuned, "faster") if tuned < untuned else (tuned / untuned, "slower")
+    gain = f"{ratio:.2f}x {word} than" if ratio >= 1.005 else "as fast as"
+    return f"{gain} untuned: {times}"
