@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
 from ..codegen import linker
@@ -57,9 +56,7 @@ class WarmThreads(ThreadPoolExecutor):
 
     def __init__(self, count: int) -> None:
         self.workers = [Worker(BUILDS, _ENV) for _ in range(count)]
-        self._unowned: SimpleQueue[Worker] = SimpleQueue()
-        for worker in self.workers:
-            self._unowned.put(worker)
+        self._unowned = iter(self.workers)
         super().__init__(count, "ansor-deploy-build", self._take_worker)
 
     def start(self) -> None:
@@ -81,7 +78,7 @@ class WarmThreads(ThreadPoolExecutor):
             worker.close()
 
     def _take_worker(self) -> None:
-        _this_thread.worker = self._unowned.get()
+        _this_thread.worker = next(self._unowned)
 
 
 def build_candidate(payload: dict[str, Any], timeout: float) -> dict[str, Any]:
@@ -187,13 +184,8 @@ def _called(payload: dict[str, Any], timeout: float) -> dict[str, Any]:
     if worker is None:  # a farm's thread
         worker = _this_thread.worker = Worker(BUILDS, _ENV)
     try:
-        made: dict[str, Any] = worker.call(f"{BUILDS}:build", payload, timeout)
+        return worker.call(f"{BUILDS}:build", payload, timeout)
     except WorkerFailure as failure:
-        return {"error": _kind(failure), "message": failure.message}
-    return made
-
-
-def _kind(failure: WorkerFailure) -> str:
-    if failure.kind != "raised":
-        return failure.kind
-    return "link" if failure.message.startswith(f"{LinkError.__name__}:") else "build"
+        raised = "link" if failure.message.startswith(f"{LinkError.__name__}:") else "build"
+        kind = raised if failure.kind == "raised" else failure.kind
+        return {"error": kind, "message": failure.message}

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from ..codegen.signature import signature
@@ -57,7 +58,6 @@ class SiteRunner:
         self._target, self._seed, self._oracle = target, seed, oracle
         self._references: dict[str, _Reference] = {}
         self._arbitrated: set[str] = set()
-        self._signatures: dict[str, Signature] = {}
         self._kernel = ""  # where it lies on the site
 
     def run(self, task: Task, built: Built | BuildFailure, trace: str, best: float) -> Outcome:
@@ -94,12 +94,8 @@ class SiteRunner:
         """Seconds that the reference kernel takes now. WorkerFailure where it does not run."""
         if not self._kernel:
             self._kernel = self.site.put(kernel.path)
-        payload = {
-            "path": self._kernel,
-            "steps": list(kernel.steps),
-            "signature": spec.to_json(),
-            "seed": self._seed,
-        }
+        payload = {"path": self._kernel, "steps": list(kernel.steps)}
+        payload |= {"signature": spec.to_json(), "seed": self._seed}
         return float(self.site.call(f"{_IN_TURNS}:pulse", payload, LEAST_SECONDS * 6))
 
     @contextmanager
@@ -194,19 +190,17 @@ class SiteRunner:
         return True
 
     def _payload(self, task: Task, expected: str) -> dict[str, Any]:
-        key = task.workload.key
-        if key not in self._signatures:
-            self._signatures[key] = signature(task.mod)
-        return {
-            "signature": self._signatures[key].to_json(),
-            "seed": self._seed,
-            "expected": expected,
-        }
+        return {"signature": _signature(task), "seed": self._seed, "expected": expected}
 
     def _deadline(self, task: Task, best: float) -> float:
         """Seconds until a run counts as hung: many times what is expected of it."""
         expected = best if math.isfinite(best) else _ASSUMED_SLOWER * task.roofline(self._target)
         return min(max(LEAST_SECONDS, _PATIENCE * expected), MOST_SECONDS)
+
+
+@lru_cache(maxsize=32)
+def _signature(task: Task) -> dict[str, Any]:
+    return signature(task.mod).to_json()
 
 
 def _kind(failure: WorkerFailure) -> str:

@@ -56,7 +56,7 @@ class Suspects:
     def __init__(self, measurer: Measurer, folder: Path) -> None:
         self.measurer, self._folder = measurer, folder
         self._names = itertools.count()
-        self._runner = measurer._runner(measurer.sites[0])
+        self._runner = measurer._lent._runner(measurer.sites[0])
         self._doubling = task(DOUBLING)
 
     def right(self, of: Task | None = None) -> Outcome:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import recordings
 from helpers.built import HOST
 from helpers.programs import PROGRAMS, conv2d, matmul, softmax
 
@@ -330,9 +331,9 @@ def test_the_context_has_features_of_programs_that_no_search_proposed(conv):
 
 def test_a_recording_is_read_back_from_its_file(conv, measurer, recording, tmp_path):
     path = tmp_path / "recorded.jsonl"
-    measurer.save(path)
+    recordings.save(path, ((conv.key.workload, outcome) for outcome in recording))
     traces = [outcome.trace for outcome in recording[:5]]
-    again = ReplayMeasurer.of_file(path)
+    again = recordings.of_file(path)
     with again:
         assert again.measure(conv, traces) == measurer.measure(conv, traces) == recording[:5]
         (unknown,) = again.measure(conv, ["[[],[]]"])  # a file holds no model of the time
@@ -343,7 +344,7 @@ def test_a_damaged_recording_names_its_line(tmp_path):
     path = tmp_path / "recorded.jsonl"
     path.write_text(json.dumps({"workload": "w", "trace": "t"}) + "\n")
     with pytest.raises(UsageError, match=r"recorded\.jsonl:1"):
-        ReplayMeasurer.of_file(path)
+        recordings.of_file(path)
 
 
 def test_a_registry_is_a_recording(conv, run, tmp_path):
@@ -351,7 +352,7 @@ def test_a_registry_is_a_recording(conv, run, tmp_path):
         registry.add_target(HOST)
         registry.add_workloads([conv.workload])
         registry.add_batch([measured(conv, outcome) for outcome in run[0]], [])
-        again = ReplayMeasurer.of_registry(registry, HOST)
+        again = recordings.of_registry(registry, HOST)
     answers = again.measure(conv, [outcome.trace for outcome in run[0]])
     assert [answer.latency for answer in answers] == [outcome.latency for outcome in run[0]]
 
