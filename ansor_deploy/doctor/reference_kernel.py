@@ -12,7 +12,7 @@ from ..codegen.signature import signature
 from ..devices.board import BoardSite
 from ..devices.install import look_at
 from ..errors import AnsorError, DeviceError
-from ..measure.build import Builder, BuildFailure, BuildJob, Built
+from ..measure.build import Builder, BuildJob, Built, Failure
 from ..measure.health import DRIFT, TEXT, drift
 from ..measure.site_runner import SiteRunner
 from ..space.canonical_text import parse
@@ -72,7 +72,7 @@ def _built(target: Target, folder: Path) -> Built:
         (kernel,) = builder.build([BuildJob(TEXT, "default")])
     finally:
         builder.close()
-    if isinstance(kernel, BuildFailure):
+    if isinstance(kernel, Failure):
         raise DeviceError(
             f"it cannot be built for {target.name}: {kernel.message}", "run: ansor-deploy doctor"
         )

@@ -41,8 +41,8 @@ class Built:
 
 
 @dataclass(frozen=True)
-class BuildFailure:
-    """Why there is no library. error: "build", "link", "timeout", "crash", "infrastructure"."""
+class Failure:
+    """Why there is no library, or no result of one. error: one of `outcome.KINDS`."""
 
     error: str
     message: str
@@ -101,24 +101,24 @@ class Building:
     def __init__(self, future: Future[dict[str, Any]], path: Path) -> None:
         self.future, self._path = future, path
         self._lock = threading.Lock()
-        self._result: Built | BuildFailure | None = None
+        self._result: Built | Failure | None = None
 
     @property
-    def result(self) -> Built | BuildFailure:
+    def result(self) -> Built | Failure:
         """The library or the failure, once it has ended. AnsorError where no worker can start."""
         with self._lock:
             self._result = self._result or self._ended()
             return self._result
 
-    def _ended(self) -> Built | BuildFailure:
+    def _ended(self) -> Built | Failure:
         try:
             made = self.future.result()
         except AnsorError:
             raise
         except Exception as error:  # noqa: BLE001 - an executor raises what it likes when it fails
-            return BuildFailure("infrastructure", f"{type(error).__name__}: {error}"[:600])
+            return Failure("infrastructure", f"{type(error).__name__}: {error}"[:600])
         if "error" in made:
-            return BuildFailure(made["error"], f"building: {made['message']}")
+            return Failure(made["error"], f"building: {made['message']}")
         if "library" in made:
             self._path.write_bytes(made["library"])
         return Built(self._path, tuple(made["steps"]))
@@ -163,7 +163,7 @@ class Builder:
             payload["path"] = str(path)
         return Building(self._executor.submit(build_candidate, payload, self._timeout), path)
 
-    def build(self, jobs: Sequence[BuildJob]) -> list[Built | BuildFailure]:
+    def build(self, jobs: Sequence[BuildJob]) -> list[Built | Failure]:
         """A result a job, in the order of the jobs."""
         begun = [self.submit(job) for job in jobs]
         return [building.result for building in begun]

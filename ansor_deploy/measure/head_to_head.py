@@ -26,16 +26,13 @@ def head_to_head(payload: dict[str, Any]) -> list[dict[str, Any]]:
     payload: "candidates" ({"path", "steps"} each), "signature", "seed" and "expected". The k-th
     times of all were taken in the same turn.
     """
-    found = [(one, *checked({**payload, **one})) for one in payload["candidates"]]
-    right = [bound for _, bound, answer in found if bound is not None and not answer["error"]]
-    times = iter(in_turns(right))
+    found = [checked({**payload, **one}) for one in payload["candidates"]]
+    times = iter(in_turns([bound for bound, _ in found if bound]))
     answers = []
-    for candidate, bound, answer in found:
-        if bound is not None and not answer["error"]:
-            seconds = next(times)
+    for bound, answer in found:
+        if bound:
             bound.times(1, 1)  # the tensors are everybody's: now they hold what this one makes
-            timed = {**answer, "seconds": seconds}
-            answers.append(recheck(bound, {**payload, **candidate}, timed))
+            answers.append(recheck(bound, {**answer, "seconds": next(times)}))
         else:
             answers.append(answer)
     return answers

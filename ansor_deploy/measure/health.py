@@ -11,7 +11,7 @@ from ..errors import DeviceError
 from ..space.canonical_text import parse
 from ..system.worker import WorkerFailure
 from ..target import Target
-from .build import Builder, BuildFailure, BuildJob
+from .build import Builder, BuildJob, Failure
 from .site_runner import SiteRunner
 
 # Another's work, or a falling clock, must change the kernel's time by this share to be noticed.
@@ -64,7 +64,7 @@ class Health:
         built.
         """
         kernel = self._kernel.result
-        if isinstance(kernel, BuildFailure):
+        if isinstance(kernel, Failure):
             raise DeviceError(
                 f"the reference kernel cannot be built for {self._target.name}: {kernel.message}",
                 "run `ansor-deploy doctor`",

@@ -207,7 +207,12 @@ class Measurer:
             outcomes = list(_each(runner, batch, chunk))
             after = self._health.pulse(runner)
             if (changed := drift(before, after)) > DRIFT:
-                self._note_drift(runner.site, changed)
+                self.repeated += 1
+                if self.repeated == 1:
+                    self._warn(
+                        f"{runner.site.name}: its speed changed by {changed:.0%} while measuring; "
+                        "what it meets is measured again (is other work running there?)"
+                    )
                 again = list(_each(runner, batch, chunk))
                 # What disturbs a run makes it slower: the faster is nearer to the truth.
                 pairs = zip(outcomes, again, strict=True)
@@ -219,14 +224,6 @@ class Measurer:
         while True:
             with self._lent.lend(batch.stopped) as runner, _turn(runner.site):
                 return runner.head_to_head(batch.task, built, batch.traces)
-
-    def _note_drift(self, site: Site, changed: float) -> None:
-        self.repeated += 1
-        if self.repeated == 1:
-            self._warn(
-                f"{site.name}: its speed changed by {changed:.0%} while measuring; what it meets "
-                "is measured again (is other work running there?)"
-            )
 
 
 def _each(runner: SiteRunner, batch: Batch, chunk: range) -> Iterator[Outcome]:

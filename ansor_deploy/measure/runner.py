@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -43,13 +44,14 @@ _CLOSE = 1.3  # slower than that, no repeat makes it the best
 class Bound:
     """A loaded library: its `compute`, the tensors that it is called with, weights packed.
 
-    reads: what it may not change.
+    reads: what it may not change. expected: of each output, where that is known.
     """
 
     library: Any
     arguments: list[Any]
     reads: list[Guarded]
     outputs: list[Guarded]
+    expected: Sequence[Expected] = ()
 
     def clock(self) -> float:
         """Seconds of one run."""
@@ -101,29 +103,29 @@ def run(payload: dict[str, Any]) -> dict[str, Any]:
     payload: "path", "steps", "signature", "seed", "expected" and "best" (seconds, or None).
     """
     bound, found = checked(payload)
-    if bound is None or found["error"]:
+    if bound is None:
         return found
-    found["seconds"] = _measure(bound, payload["best"])
-    return recheck(bound, payload, found)
+    return recheck(bound, {**found, "seconds": _measure(bound, payload["best"])})
 
 
 def checked(payload: dict[str, Any]) -> tuple[Bound | None, dict[str, Any]]:
-    """The payload's library bound to its tensors, and whether its first run was right."""
+    """Whether the first run of the payload's library was right; if so, the library as well."""
     positive, expected = _expected(payload["expected"], Signature.from_json(payload["signature"]))
     try:
         library = native.load_module(payload["path"])
     except Exception as error:  # noqa: BLE001 - what the loader raises differs by what is wrong
         return None, outcome("load", describe(error))
-    bound = bind(library, payload, positive)
+    bound = bind(library, payload, positive, expected)
     bound.clock()
-    fault, errors = _check(bound, expected)
-    return bound, outcome("wrong-output" if fault else "", fault, errors)
+    fault, errors = _check(bound)
+    if fault:
+        return None, outcome("wrong-output", fault, errors)
+    return bound, outcome("", "", errors)
 
 
-def recheck(bound: Bound, payload: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+def recheck(bound: Bound, found: dict[str, Any]) -> dict[str, Any]:
     """The outcome of what was timed: void, if it was not right any more at the end."""
-    _, expected = _expected(payload["expected"], Signature.from_json(payload["signature"]))
-    fault, errors = _check(bound, expected)
+    fault, errors = _check(bound)
     if fault:
         return outcome("wrong-output", f"right at first; repeated, it {fault}", errors)
     return {**found, "errors": errors}
@@ -151,7 +153,9 @@ def _spread(seconds: list[float]) -> float:
     return (middle[-1] - middle[0]) / median(seconds)
 
 
-def bind(library: Any, payload: dict[str, Any], positive: bool) -> Bound:
+def bind(
+    library: Any, payload: dict[str, Any], positive: bool, expected: Sequence[Expected] = ()
+) -> Bound:
     """Allocate tensors and pack weights; packed weights are poisoned before, as outputs are."""
     spec = Signature.from_json(payload["signature"])
     inputs = _inputs(spec, payload["seed"], positive)
@@ -169,7 +173,7 @@ def bind(library: Any, payload: dict[str, Any], positive: bool) -> Bound:
         tensor.keep()
     read = [tensor for at, tensor in enumerate(inputs) if at not in spec.outputs]
     outputs = [inputs[at] for at in spec.outputs]
-    return Bound(library, arguments, read + made, outputs)
+    return Bound(library, arguments, read + made, outputs, expected)
 
 
 @lru_cache(maxsize=1)
@@ -188,16 +192,15 @@ def _expected(path: str, signature: Signature) -> tuple[bool, list[Expected]]:
         return bool(file["positive"]), right
 
 
-def _check(bound: Bound, expected: list[Expected]) -> tuple[str, dict[str, float]]:
+def _check(bound: Bound) -> tuple[str, dict[str, float]]:
     """What is wrong with the outputs, or was written beside them; and the largest errors."""
-    pairs = zip(bound.outputs, expected, strict=True)
-    compared = [right.compare(output.array) for output, right in pairs]
-    worst = max(error for _, error, _ in compared)
-    relative = max(error for _, _, error in compared)
-    errors = {"max_abs_err": worst, "max_rel_err": relative}
-    if all(ok for ok, _, _ in compared):
+    pairs = zip(bound.outputs, bound.expected, strict=True)
+    compared = (right.compare(output.array) for output, right in pairs)
+    fit, absolute, relative = zip(*compared, strict=True)
+    errors = {"max_abs_err": max(absolute), "max_rel_err": max(relative)}
+    if all(fit):
         return bound.out_of_bounds(), errors
-    return f"differs by {worst:.3g}, {relative:.3g} of the largest magnitude", errors
+    return f"differs by {max(absolute):.3g}, {max(relative):.3g} of the largest magnitude", errors
 
 
 def _mostly_nan(output: np.ndarray) -> bool:

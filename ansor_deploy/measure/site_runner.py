@@ -15,10 +15,10 @@ from ..model.tasks import Task
 from ..runtime.tensors import Signature
 from ..system.worker import WorkerFailure
 from ..target import Target
-from .build import BuildFailure, Built
+from .build import Built, Failure
 from .outcome import Outcome
 
-Oracle = Callable[[Task, str], "Built | BuildFailure"]
+Oracle = Callable[[Task, str], "Built | Failure"]
 
 LEAST_SECONDS = 5.0
 PLAIN_SECONDS = 60.0
@@ -38,7 +38,7 @@ class _Reference:
 
     oracle: str
     path: str
-    failure: tuple[str, str] = ("", "")  # error and message, where there are no outputs
+    failure: Failure | None = None  # where there are no outputs
 
 
 class SiteRunner:
@@ -60,17 +60,17 @@ class SiteRunner:
         self._arbitrated: set[str] = set()
         self._kernel = ""  # where it lies on the site
 
-    def run(self, task: Task, built: Built | BuildFailure, trace: str, best: float) -> Outcome:
+    def run(self, task: Task, built: Built | Failure, trace: str, best: float) -> Outcome:
         """The outcome of a candidate. best: seconds; one that is clearly slower runs once."""
-        if isinstance(built, BuildFailure):
-            return self._unbuilt(trace, built)
+        if isinstance(built, Failure):
+            return self._outcome(trace, built)
         outcome = self._checked(task, built, trace, best)
         if outcome.error == "wrong-output" and self._arbitrate(task):
             outcome = self._checked(task, built, trace, best)
         return outcome
 
     def head_to_head(
-        self, task: Task, built: Sequence[Built | BuildFailure], traces: Sequence[str]
+        self, task: Task, built: Sequence[Built | Failure], traces: Sequence[str]
     ) -> list[Outcome]:
         """The libraries timed in turns: an outcome each, with times that can be compared."""
         reference = self._reference_of(task)
@@ -83,18 +83,15 @@ class SiteRunner:
             except WorkerFailure as failure:  # which of them it was is not known
                 found = [_failed(failure)] * len(fit)
         answers = iter(found)
-        return [
-            self._unbuilt(trace, one)
-            if isinstance(one, BuildFailure)
-            else self._outcome(trace, next(answers), reference.oracle)
-            for trace, one in zip(traces, built, strict=True)
-        ]
+        results = [one if isinstance(one, Failure) else next(answers) for one in built]
+        pairs = zip(traces, results, strict=True)
+        return [self._outcome(trace, result, reference.oracle) for trace, result in pairs]
 
     def pulse(self, kernel: Built, spec: Signature) -> float:
         """Seconds that the reference kernel takes now. WorkerFailure where it does not run."""
         if not self._kernel:
             self._kernel = self.site.put(kernel.path)
-        payload = {"path": self._kernel, "steps": list(kernel.steps)}
+        payload: dict[str, Any] = {"path": self._kernel, "steps": list(kernel.steps)}
         payload |= {"signature": spec.to_json(), "seed": self._seed}
         return float(self.site.call(f"{_IN_TURNS}:pulse", payload, LEAST_SECONDS * 6))
 
@@ -111,13 +108,13 @@ class SiteRunner:
 
     def _checked(self, task: Task, built: Built, trace: str, best: float) -> Outcome:
         reference = self._reference_of(task)
-        if reference.failure[0]:
-            kind, message = reference.failure
-            message = f"no reference to check against: {message}"
-            return Outcome(trace, error=kind, message=message, device=self.site.name)
+        if missing := reference.failure:
+            message = f"no reference to check against: {missing.message}"
+            return self._outcome(trace, Failure(missing.error, message))
         known = best if math.isfinite(best) else None
         with self._on_site(built) as (library,):
             payload = {**self._payload(task, reference.path), **library, "best": known}
+            found: dict[str, Any] | Failure
             try:
                 found = self._run(payload, self._deadline(task, best))
             except WorkerFailure as failure:
@@ -143,10 +140,9 @@ class SiteRunner:
             self.site.restart()
         return found
 
-    def _unbuilt(self, trace: str, failure: BuildFailure) -> Outcome:
-        return Outcome(trace, (), failure.error, failure.message, device=self.site.name)
-
-    def _outcome(self, trace: str, found: dict[str, Any], oracle: str) -> Outcome:
+    def _outcome(self, trace: str, found: dict[str, Any] | Failure, oracle: str = "") -> Outcome:
+        if isinstance(found, Failure):
+            return Outcome(trace, (), found.error, found.message, device=self.site.name)
         proof = None
         if found.get("errors") is not None:
             proof = {"oracle": oracle, "seed": self._seed, **found["errors"]}
@@ -158,7 +154,7 @@ class SiteRunner:
         key = task.workload.key
         if key not in self._references:
             reference = self._reference(task, "default", self._deadline(task, math.inf))
-            if reference.failure[0]:
+            if reference.failure:
                 reference = self._reference(task, "plain", PLAIN_SECONDS)
             self._references[key] = reference
         return self._references[key]
@@ -166,14 +162,14 @@ class SiteRunner:
     def _reference(self, task: Task, oracle: str, timeout: float) -> _Reference:
         expected = self.site.scratch("expected.npz")
         built = self._oracle(task, oracle)
-        if isinstance(built, BuildFailure):
-            return _Reference(oracle, expected, (built.error, built.message))
+        if isinstance(built, Failure):
+            return _Reference(oracle, expected, built)
         with self._on_site(built) as (library,):
             try:
                 payload = {**self._payload(task, expected), **library}
                 self.site.call(f"{_RUNNER}:reference", payload, timeout)
             except WorkerFailure as failure:
-                return _Reference(oracle, expected, (_kind(failure), failure.message))
+                return _Reference(oracle, expected, _failed(failure))
         return _Reference(oracle, expected)
 
     def _arbitrate(self, task: Task) -> bool:
@@ -183,7 +179,7 @@ class SiteRunner:
             return False
         self._arbitrated.add(key)
         plain = self._reference(task, "plain", PLAIN_SECONDS)
-        if plain.failure[0]:  # it takes too long, or fails: the default schedule is believed
+        if plain.failure:  # it takes too long, or fails: the default schedule is believed
             return False
         self.site.drop(self._references[key].path)
         self._references[key] = plain
@@ -203,9 +199,5 @@ def _signature(task: Task) -> dict[str, Any]:
     return signature(task.mod).to_json()
 
 
-def _kind(failure: WorkerFailure) -> str:
-    return "run" if failure.kind == "raised" else failure.kind
-
-
-def _failed(failure: WorkerFailure) -> dict[str, Any]:
-    return {"seconds": [], "error": _kind(failure), "message": failure.message}
+def _failed(failure: WorkerFailure) -> Failure:
+    return Failure("run" if failure.kind == "raised" else failure.kind, failure.message)

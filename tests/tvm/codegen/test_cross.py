@@ -17,7 +17,7 @@ from tvm import te
 from ansor_deploy.codegen import candidate as codegen
 from ansor_deploy.codegen import linker
 from ansor_deploy.errors import AnsorError, LinkError
-from ansor_deploy.measure.build import Builder, BuildFailure, BuildJob
+from ansor_deploy.measure.build import Builder, BuildJob, Failure
 from ansor_deploy.project import shipped
 from ansor_deploy.space.canonical_text import canonical_text
 from ansor_deploy.target import load_target
@@ -151,7 +151,7 @@ def test_a_linker_that_refuses_is_told_apart_from_a_build_that_fails(tools, tmp_
         (failed,) = builder.build([BuildJob(canonical_text(kernel()), "default")])
     finally:
         builder.close()
-    assert isinstance(failed, BuildFailure)
+    assert isinstance(failed, Failure)
     assert (failed.error, "LinkError" in failed.message) == ("link", True)
 
 
