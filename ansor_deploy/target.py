@@ -21,7 +21,6 @@ from .system.toml_file import Count, Flag, Size, TomlFile, must_be, read_toml
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_NOT_IDENTITY = ("name", "description", "peak_gflops", "memory_gbs")
 _WORD = r"[A-Za-z0-9][A-Za-z0-9._+-]*"
 
 
@@ -84,9 +83,8 @@ class Target:
 
         The name, the description and the two figures of the roofline are not in it.
         """
-        identity = {k: v for k, v in self.to_json().items() if k not in _NOT_IDENTITY}
-        identity["features"] = sorted(self.features)  # LLVM does not care about their order
-        return sha256(canonical_json(identity))
+        data = {**self.to_json(), "features": sorted(self.features)}  # LLVM minds no order
+        return sha256(canonical_json({name: data[name] for name in IDENTITY}))
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that `from_json` turns back into an equal target."""
@@ -218,3 +216,6 @@ FIELDS = {
     "gpu": Annotated[dict[str, Any], Meta(description="a table: [gpu]")],
 }
 del FIELDS["name"]  # the file's name is the target's
+# The fields of the fingerprint, which are all that is taken from others.
+_APART = ("name", "description", "peak_gflops", "memory_gbs")
+IDENTITY = tuple(field.name for field in fields(Target) if field.name not in _APART)

@@ -23,13 +23,7 @@ from typing import Any
 from ..errors import RegistryError
 from ..system.digest import canonical_json
 from ..target import Target
-from .firewall import (
-    check_contest,
-    check_record,
-    check_target,
-    check_workload,
-    target_fields,
-)
+from .firewall import check_contest, check_record, check_target, check_workload, target_fields
 from .record import Contest, Record, SearchEnd, TaskKey, Workload
 from .schema import BEATEN, SEARCHES, WORKLOADS
 from .untrusted import Refused, exactly, quoted, refuse, strict_json
@@ -40,6 +34,8 @@ MOST_LINE = 1 << 20
 NAMED = 20  # refused lines that a message names
 
 _HEADER = canonical_json({"ansor-deploy-bundle": VERSION})
+# What others refer to comes before them. Each is a method of `_Reading`.
+_ORDER = ("target", "workload", "record", "search", "contest")
 
 
 @dataclass(frozen=True)
@@ -53,8 +49,8 @@ class Bundle:
     targets: dict[str, Target] = field(default_factory=dict)
     workloads: dict[str, Workload] = field(default_factory=dict)
     records: dict[str, Record] = field(default_factory=dict)
-    searches: frozenset[SearchEnd] = frozenset()
-    contests: frozenset[Contest] = frozenset()
+    searches: set[SearchEnd] = field(default_factory=set)
+    contests: set[Contest] = field(default_factory=set)
 
     def to_bytes(self) -> bytes:
         """The one text of this content."""
@@ -84,20 +80,6 @@ class Bundle:
         }
         searches = self.searches.difference(*(other.searches for other in others))
         return closed(Bundle(self.targets, self.workloads, records, searches, contests))
-
-    def __repr__(self) -> str:
-        return f"Bundle({len(self.records)} records of {len(self.workloads)} workloads)"
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """Something that was not let in. where: "line 7". reason: safe to print."""
-
-    where: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.reason}"
 
 
 def closed(bundle: Bundle) -> Bundle:
@@ -138,9 +120,9 @@ class BundleRefused(RegistryError):  # noqa: N818 - what was done to it, not wha
     """A bundle is hostile, damaged, or not signed by who is trusted; nothing of it was taken."""
 
 
-def refused(name: str, refusals: list[Refusal]) -> BundleRefused:
+def refused(name: str, refusals: list[str]) -> BundleRefused:
     """The error that lists what was not let in, and why."""
-    lines = [str(refusal) for refusal in refusals[:NAMED]]
+    lines = refusals[:NAMED]
     if len(refusals) > NAMED:
         lines.append(f"and {len(refusals) - NAMED} more")
     return BundleRefused(
@@ -165,26 +147,22 @@ def numbered(content: bytes, name: str) -> list[tuple[str, str]]:
     elif any(before >= after for before, after in pairwise(lines[1:-1])):
         reason = "its lines are not sorted, or one stands there twice"
     if reason:
-        raise refused(name, [Refusal("line 1", reason)])
+        raise refused(name, [f"line 1: {reason}"])
     return [(f"line {number}", line) for number, line in enumerate(lines[1:-1], 2)]
 
 
-def read_lines(lines: Iterable[tuple[str, str]]) -> tuple[Bundle, list[Refusal]]:
-    """What of the lines may come in, and what may not. Each is (where, text)."""
+def read_lines(lines: Iterable[tuple[str, str]]) -> tuple[Bundle, list[str]]:
+    """What of the lines may come in, and why the others may not.
+
+    Each line is (where, text), and each reason begins with its place, as in "line 7: ".
+    """
     reading = _Reading()
     entries = [(where, reading.attempt(where, _entry, text)) for where, text in lines]
-    for kind, check in _ORDER.items():  # what others refer to comes before them
+    for kind in _ORDER:
         for where, entry in entries:
             if entry and entry[0] == kind:
-                reading.attempt(where, check, reading, entry[1])
-    found = Bundle(
-        reading.targets,
-        reading.workloads,
-        reading.records,
-        frozenset(reading.searches),
-        frozenset(reading.contests),
-    )
-    return closed(found), reading.refusals
+                reading.attempt(where, getattr(reading, kind), entry[1])
+    return closed(reading.found), reading.refusals
 
 
 def _entry(text: str) -> tuple[str, Any]:
@@ -201,50 +179,46 @@ class _Reading:
     """What has been let in so far, and what has not."""
 
     def __init__(self) -> None:
-        self.targets: dict[str, Target] = {}
-        self.workloads: dict[str, Workload] = {}
-        self.records: dict[str, Record] = {}
-        self.searches: set[SearchEnd] = set()
-        self.contests: set[Contest] = set()
+        self.found = Bundle()
         self.claimed: set[str] = set()  # ids of records, let in or not
-        self.refusals: list[Refusal] = []
+        self.refusals: list[str] = []  # each safe to print
 
     def attempt(self, where: str, check: Callable[..., Any], *given: Any) -> Any:
         """What the check gives; None, and a refusal, where it refuses."""
         try:
             return check(*given)
         except Refused as error:
-            self.refusals.append(Refusal(where, str(error)))
+            self.refusals.append(f"{where}: {error}")
             return None
 
     def target(self, data: Any) -> None:
         target = check_target(data)
-        self.targets[target.fingerprint] = target
+        self.found.targets[target.fingerprint] = target
 
     def workload(self, data: Any) -> None:
         workload = check_workload(data)
-        refuse(workload.key in self.workloads, "workload: it is there twice")
-        self.workloads[workload.key] = workload
+        refuse(workload.key in self.found.workloads, "workload: it is there twice")
+        self.found.workloads[workload.key] = workload
 
     def record(self, data: Any) -> None:
         self.claimed.add(str(data["id"]))
         target, workload = self._of(data["record"])
         record = check_record(data["id"], data["record"], target.kind, workload.flops)
-        self.records[record.id] = record
+        self.found.records[record.id] = record
 
     def search(self, data: Any) -> None:
         self._of(data)
-        self.searches.add(SEARCHES.admitted(data))
+        self.found.searches.add(SEARCHES.admitted(data))
 
     def contest(self, data: Any) -> None:
         contest = check_contest(data)
         names = (contest.loser, contest.winner)
-        keys = [self.records[name].key for name in names if name in self.records]
+        keys = [self.found.records[name].key for name in names if name in self.found.records]
         if len(keys) < 2 and self.claimed.issuperset(names):
             return  # it fell with its record, whose refusal says why
         refuse(len(keys) < 2, "contest: one of its records is not in the bundle")
         refuse(len(set(keys)) > 1, "contest: its records are of different tasks")
-        self.contests.add(contest)
+        self.found.contests.add(contest)
 
     def _of(self, data: Any) -> tuple[Target, Workload]:
         """The target and workload that a record or search is for, which must be here as well."""
@@ -253,17 +227,11 @@ class _Reading:
         for name in key.values():
             refuse(not isinstance(name, str), f"{quoted(name)} is no key")
         found = TaskKey(**key)
-        target, workload = self.targets.get(found.target), self.workloads.get(found.workload)
+        target, workload = (
+            self.found.targets.get(found.target),
+            self.found.workloads.get(found.workload),
+        )
         if target is None or workload is None:
             which = "target" if target is None else "workload"
             raise Refused(f"its {which} {quoted(key[which])} is not in the bundle")
         return target, workload
-
-
-_ORDER: dict[str, Callable[[_Reading, Any], None]] = {
-    "target": _Reading.target,
-    "workload": _Reading.workload,
-    "record": _Reading.record,
-    "search": _Reading.search,
-    "contest": _Reading.contest,
-}

@@ -70,20 +70,16 @@ def _begin(connection: sqlite3.Connection) -> None:
     deadline = time.monotonic() + patience / 1000
     connection.execute("PRAGMA busy_timeout = 0")
     try:
-        while not _began(connection, last=time.monotonic() > deadline):
-            time.sleep(random.uniform(0.001, 0.01))  # noqa: S311 - nothing is protected by it
+        while not connection.in_transaction:
+            last = time.monotonic() > deadline
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if last or "locked" not in str(error):
+                    raise
+                time.sleep(random.uniform(0.001, 0.01))  # noqa: S311 - nothing is protected by it
     finally:
         connection.execute(f"PRAGMA busy_timeout = {patience}")
-
-
-def _began(connection: sqlite3.Connection, *, last: bool) -> bool:
-    try:
-        connection.execute("BEGIN IMMEDIATE")
-    except sqlite3.OperationalError as error:
-        if last or "locked" not in str(error):
-            raise
-        return False
-    return True
 
 
 def _prepare(path: Path) -> None:
@@ -137,11 +133,7 @@ def _check(connection: sqlite3.Connection, path: Path, *, write: bool) -> None:
 
 def _header(connection: sqlite3.Connection) -> tuple[int, int, int]:
     """Application id, schema version and number of tables."""
-    queries = (
-        "PRAGMA application_id",
-        "PRAGMA user_version",
-        "SELECT count(*) FROM sqlite_master",
-    )
+    queries = ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
     identity, version, tables = (connection.execute(query).fetchone()[0] for query in queries)
     return identity, version, tables
 

@@ -48,9 +48,6 @@ class Database:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.path})"
-
     def rows(
         self, sql: str, values: Sequence[Any] | Mapping[str, Any] = ()
     ) -> list[dict[str, Any]]:

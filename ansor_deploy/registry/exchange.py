@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import RegistryError, UsageError
 from ..system.atomic_file import write_whole
-from .bundle import MOST_BYTES, Bundle, BundleRefused, Refusal, digest, read_bundle, refused
+from .bundle import MOST_BYTES, Bundle, BundleRefused, digest, read_bundle, refused
 from .signing import Signer, check_signature, signed_by
 from .storage import SIGNATURE, BundleStore, name_of
 from .transfer import Taken, contents, take_in
@@ -34,7 +34,7 @@ class Given:
 
     name: str
     records: int
-    left_out: list[Refusal]
+    left_out: list[str]
 
 
 @dataclass(frozen=True)
@@ -143,8 +143,7 @@ def _expanded(file: Path, content: bytes) -> bytes:
     zstandard = _zstandard()
     try:
         with zstandard.ZstdDecompressor().stream_reader(content) as stream:
-            found: bytes = stream.read(MOST_BYTES + 1)
-            return found
+            return bytes(stream.read(MOST_BYTES + 1))
     except zstandard.ZstdError as error:
         raise RegistryError(
             f"{file} is damaged: {error}", "Copy it again, or have it exported again."

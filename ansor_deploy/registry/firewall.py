@@ -9,12 +9,11 @@ be anything but a schedule.
 
 from __future__ import annotations
 
-from dataclasses import fields
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from ..system.digest import canonical_json, sha256
-from ..target import GpuLimits, Target, complaints
+from ..target import GPU_FIELDS, IDENTITY, Target, complaints
 from .forms import check_program
 from .instructions import check_trace
 from .record import Contest, Record, Workload
@@ -24,25 +23,19 @@ from .untrusted import exactly, quoted, refuse
 MOST_FLOPS = 1e16  # a second: more than any one device
 AHEAD = timedelta(days=1)  # by which another machine's clock may be before this one's
 
-# Fields that are no part of a target's fingerprint are not taken from others.
-_IDENTITY = (
-    *("kind", "triple", "cpu", "features", "cores", "vector_bytes", "vector_registers"),
-    *("l1_bytes", "l2_bytes", "l3_bytes", "cache_line_bytes", "gpu"),
-)
-
 
 def target_fields(target: dict[str, Any]) -> dict[str, Any]:
     """What of a target's JSON object travels: the fields that its fingerprint is made of."""
-    data = {name: target[name] for name in _IDENTITY}
+    data = {name: target[name] for name in IDENTITY}
     return {**data, "features": sorted(data["features"])}
 
 
 def check_target(data: Any) -> Target:
     """The target of `target_fields`, named after its cpu; Refused if it is none."""
-    gpu = exactly(data, *_IDENTITY)["gpu"]
+    gpu = exactly(data, *IDENTITY)["gpu"]
     if gpu is not None:
-        exactly(gpu, *(field.name for field in fields(GpuLimits)))
-    given = {name: data[name] for name in _IDENTITY if name != "gpu" or gpu is not None}
+        exactly(gpu, *GPU_FIELDS)
+    given = {name: data[name] for name in IDENTITY if name != "gpu" or gpu is not None}
     wrong = complaints(given)
     refuse(wrong, f"target: {'; '.join(wrong)}")
     refuse((data["kind"] == "cuda") != (gpu is not None), "target: kind and gpu differ")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .untrusted import exactly, is_int, is_number, quoted, refuse
+from .untrusted import Check, exactly, integer, list_of, number, quoted, refuse, text
 
 MOST_TEXT = 262_144  # characters of a workload's program
 MOST_REPEATS = 10_000  # times of one record
@@ -30,7 +30,7 @@ _DTYPE = r"(bool|handle|bfloat16|u?int|float)[0-9a-z_]{0,20}"
 class Form:
     """What a value from outside must be. wrong: what is said of one that is not."""
 
-    fits: Callable[[Any], object]
+    fits: Check
     wrong: str = "{name} {value} is not of the form that this tool writes"
 
 
@@ -48,29 +48,6 @@ def check(data: Any, forms: Forms) -> None:
             check(data[part], form)
 
 
-def _text(pattern: str) -> Form:
-    """Compiled when it is first asked: most commands read nothing of others."""
-    return Form(lambda value: isinstance(value, str) and re.fullmatch(pattern, value))
-
-
-def _shapes(value: Any) -> bool:
-    fits = isinstance(value, list) and len(value) <= MOST_TENSORS
-    return fits and all(
-        isinstance(shape, list) and len(shape) <= 64 and all(is_int(n, 0, 2**53) for n in shape)
-        for shape in value
-    )
-
-
-def _dtypes(value: Any) -> bool:
-    fits = isinstance(value, list) and len(value) <= MOST_TENSORS
-    return fits and all(isinstance(one, str) and re.fullmatch(_DTYPE, one) for one in value)
-
-
-def _times(value: Any) -> bool:
-    fits = isinstance(value, list) and 0 < len(value) <= MOST_REPEATS
-    return fits and all(type(one) is float and FASTEST <= one <= SLOWEST for one in value)
-
-
 def check_program(text: str) -> None:
     """Refused unless the text has nothing but what canonical program texts consist of."""
     begins = text.startswith(_TEXT_START) and len(text) <= MOST_TEXT
@@ -78,30 +55,32 @@ def check_program(text: str) -> None:
     refuse(left, f"workload: no canonical program text: {quoted(left[:20])}")
 
 
-DIGEST = _text(r"[0-9a-f]{64}")
-VERSION = _text(r"[0-9][0-9A-Za-z.+-]{0,39}")
-WORD = _text(r"[a-z][a-z0-9_-]{0,60}")
-REASON = _text(r"[a-z][a-z ]{0,40}")
-TIME = _text(r"20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9](\+00:00|Z)")
-COUNT = Form(lambda value: is_int(value, 0, 2**53))
-SEED = Form(lambda value: is_int(value, 0, 2**63))
-WORK = Form(lambda value: type(value) is float and is_number(value, 0, MOST_WORK))
-SHAPES, DTYPES = Form(_shapes), Form(_dtypes)
+DIGEST = Form(text(r"[0-9a-f]{64}"))
+VERSION = Form(text(r"[0-9][0-9A-Za-z.+-]{0,39}"))
+WORD = Form(text(r"[a-z][a-z0-9_-]{0,60}"))
+REASON = Form(text(r"[a-z][a-z ]{0,40}"))
+TIME = Form(text(r"20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9](\+00:00|Z)"))
+COUNT = Form(integer(0, 2**53))
+SEED = Form(integer(0, 2**63))
+WORK = Form(number(0, MOST_WORK, types=(float,)))
+SHAPES = Form(list_of(list_of(COUNT.fits, 0, 64), 0, MOST_TENSORS))
+DTYPES = Form(list_of(text(_DTYPE), 0, MOST_TENSORS))
 PROGRAM = TRACE = Form(lambda value: isinstance(value, str), "the {name} is no text")
-TIMES = Form(_times, "record: times {value} are not those of a run")
+_TIME = number(FASTEST, SLOWEST, types=(float,))
+TIMES = Form(list_of(_TIME, 1, MOST_REPEATS), "record: times {value} are not those of a run")
 _PROVES = "record: {name} {value} proves nothing"
 PROOF: Forms = {
     "oracle": Form(lambda value: value in ("default", "plain"), _PROVES),
     "seed": Form(SEED.fits, _PROVES),
-    "max_abs_err": Form(lambda value: is_number(value, 0, 1e300), _PROVES),
-    "max_rel_err": Form(lambda value: is_number(value, 0, WORST_ERROR), _PROVES),
+    "max_abs_err": Form(number(0, 1e300), _PROVES),
+    "max_rel_err": Form(number(0, WORST_ERROR), _PROVES),
 }
 PROVENANCE: Forms = {
     "tool": VERSION,
     "tvm": VERSION,
     "search": WORD,
-    "device": _text(r"(?!.*\.\.)[A-Za-z0-9._:@-]{0,100}"),  # no path
+    "device": Form(text(r"(?!.*\.\.)[A-Za-z0-9._:@-]{0,100}")),  # no path
     "seed": SEED,
     "created": TIME,
-    "rules": _text(r"|[0-9a-f]{64}"),
+    "rules": Form(text(r"|[0-9a-f]{64}")),
 }

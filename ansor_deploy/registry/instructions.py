@@ -15,23 +15,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from .index_map import check_index_map
-from .untrusted import INT32, Refused, is_int, is_number, quoted, refuse, strict_json
-
-Check = Callable[[Any], bool]
+from .untrusted import (
+    INT32,
+    Check,
+    Refused,
+    integer,
+    is_int,
+    list_of,
+    number,
+    quoted,
+    refuse,
+    strict_json,
+    text,
+)
 
 MOST_CHARACTERS = 262_144
 MOST_INSTRUCTIONS = 1000
 MOST_PARTS = 64  # inputs or outputs of an instruction: the loops of a deep nest
 MOST_COPIES = 1024  # of a loop's body that unrolling or a vector may make
 
-_VARIABLE = re.compile(r"([blv])[0-9]{1,6}")
-_BLOCK = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,100}")
-_THREADS = re.compile(r"(blockIdx|threadIdx|vthread)\.[xyz]")
-_TILING = re.compile(r"[SR]{1,16}")
-_INTRINSICS = {
-    *("", "dot_16x4_vnni", "dot_16x4_avx512", "dot_4x4_i8i8s32_neon", "dot_4x4_i8i8s32_sdot"),
-    *("dot_4x4_u8u8u32_udot", "dot_4x4_u8u8i32_hdot"),
-}
 _SCOPES = {"llvm": ("global", "local"), "cuda": ("global", "local", "shared")}
 
 
@@ -39,28 +41,21 @@ def _one_of(*values: object) -> Check:
     return lambda value: any(type(value) is type(v) and value == v for v in values)
 
 
-def _int(least: int, most: int) -> Check:
-    return lambda value: is_int(value, least, most)
-
-
-def _matches(pattern: re.Pattern[str]) -> Check:
-    return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
-
-
 _flag = _one_of(False, True, 0, 1)
-_position = _int(0, 64)
-_copies = _int(0, MOST_COPIES)
-_intrinsic = _one_of(*sorted(_INTRINSICS))
-
-
-def _candidates(value: Any) -> bool:
-    fits = isinstance(value, list) and 0 < len(value) <= MOST_COPIES
-    return fits and all(is_int(item, -INT32, INT32) for item in value)
+_position = integer(0, 64)
+_copies = integer(0, MOST_COPIES)
+_scope = _one_of("global", "local", "shared")
+_variable = text(r"[blv][0-9]{1,6}")
+_candidates = list_of(integer(-INT32, INT32), 1, MOST_COPIES)
+_chances = list_of(number(0, 1), 1, MOST_COPIES)
+_intrinsic = _one_of(
+    *("", "dot_16x4_vnni", "dot_16x4_avx512", "dot_4x4_i8i8s32_neon", "dot_4x4_i8i8s32_sdot"),
+    *("dot_4x4_u8u8u32_udot", "dot_4x4_u8u8i32_hdot"),
+)
 
 
 def _odds(value: Any) -> bool:
-    fits = isinstance(value, list) and all(is_number(item, 0, 1) for item in value)
-    return fits and abs(sum(value) - 1) < 0.01
+    return _chances(value) and abs(sum(value) - 1) < 0.01
 
 
 # Keys of annotations: what they stand on, and their values.
@@ -68,12 +63,12 @@ _KEYS: dict[str, tuple[str, Check]] = {
     "pragma_auto_unroll_max_step": ("l", _copies),
     "pragma_unroll_explicit": ("l", _flag),
     "meta_schedule.layout_rewrite_preproc": ("b", _flag),
-    "meta_schedule.parallel": ("b", _int(0, 1 << 20)),
+    "meta_schedule.parallel": ("b", integer(0, 1 << 20)),
     "meta_schedule.vectorize": ("b", _copies),
     "meta_schedule.unroll_explicit": ("b", _copies),
     "meta_schedule.unroll_implicit": ("b", _copies),
     "meta_schedule.random_compute_producer": ("b", _flag),
-    "meta_schedule.tiling_structure": ("b", _matches(_TILING)),
+    "meta_schedule.tiling_structure": ("b", text(r"[SR]{1,16}")),
     "meta_schedule.auto_tensorize": ("b", _intrinsic),
     "meta_schedule.auto_tensorize_init": ("b", _intrinsic),
     "meta_schedule.cooperative_fetch": ("b", _copies),
@@ -98,9 +93,9 @@ class _Form:
     further: Callable[[_Walk, Any, Any, Any, Any], None] | None = None
 
 
-def check_trace(text: str, kind: str) -> None:
+def check_trace(trace: str, kind: str) -> None:
     """Refused unless the text is a trace of allowed instructions for a target of this kind."""
-    steps = strict_json(text, MOST_CHARACTERS)
+    steps = strict_json(trace, MOST_CHARACTERS)
     shaped = isinstance(steps, list) and [type(part) for part in steps] == [list, list]
     refuse(not shaped, "a trace is a list of instructions and one of decisions")
     instructions, decisions = steps
@@ -178,7 +173,7 @@ class _Walk:
 
     def _make(self, name: str, form: _Form, outputs: list[Any]) -> None:
         for made in outputs:
-            fresh = isinstance(made, str) and _VARIABLE.fullmatch(made) and made not in self.made
+            fresh = _variable(made) and made not in self.made
             refuse(not fresh, f"{name} makes {quoted(made)}, which is no new variable")
             self.made.add(made)
         letters = "".join(made[0] for made in outputs)
@@ -238,11 +233,11 @@ class _Walk:
 _FORMS = {
     "AddUnitLoop": _Form("[bl]", (), "l"),
     "Annotate": _Form("[bl][ivts]", (_one_of(*_KEYS),), further=_Walk.annotate),
-    "Bind": _Form("l", (_matches(_THREADS),)),
+    "Bind": _Form("l", (text(r"(blockIdx|threadIdx|vthread)\.[xyz]"),)),
     "Blockize": _Form("[bl]", (_flag,), "b"),
-    "CacheRead": _Form("be", (_position, _one_of("global", "local", "shared")), "b"),
-    "CacheWrite": _Form("be", (_position, _one_of("global", "local", "shared")), "b"),
-    "ComputeAt": _Form("bl", (_flag, _int(-2, 64))),
+    "CacheRead": _Form("be", (_position, _scope), "b"),
+    "CacheWrite": _Form("be", (_position, _scope), "b"),
+    "ComputeAt": _Form("bl", (_flag, integer(-2, 64))),
     "ComputeInline": _Form("b"),
     "DecomposeReduction": _Form("bl", (), "b"),
     "EnterPostproc": _Form(""),
@@ -251,16 +246,16 @@ _FORMS = {
     "GetConsumers": _Form("b", (), "b*"),
     "GetLoops": _Form("b", (), "l*"),
     "GetProducers": _Form("b", (), "b*"),
-    "GetSBlock": _Form("", (_matches(_BLOCK), _one_of("main")), "b"),
+    "GetSBlock": _Form("", (text(r"[A-Za-z_][A-Za-z0-9_]{0,100}"), _one_of("main")), "b"),
     "Parallel": _Form("l"),
-    "RFactor": _Form("l", (_int(-64, 64),), "b"),
+    "RFactor": _Form("l", (integer(-64, 64),), "b"),
     "Reorder": _Form("l+"),
-    "ReverseComputeAt": _Form("bl", (_flag, _int(-2, 64))),
+    "ReverseComputeAt": _Form("bl", (_flag, integer(-2, 64))),
     "ReverseComputeInline": _Form("b"),
     "SampleCategorical": _Form("", (_candidates, _odds), "v", _Walk.categorical),
     "SampleComputeLocation": _Form("b", (), "l", _Walk.location),
-    "SamplePerfectTile": _Form("l", (_int(1, 16), _int(1, INT32)), "v+", _Walk.perfect_tile),
-    "SetScope": _Form("b", (_position, _one_of("global", "local", "shared"))),
+    "SamplePerfectTile": _Form("l", (integer(1, 16), integer(1, INT32)), "v+", _Walk.perfect_tile),
+    "SetScope": _Form("b", (_position, _scope)),
     # The second attribute would leave out the check that the last tile ends with the buffer.
     "Split": _Form("l[vin]+", (_flag, _one_of(False, 0)), "l+", _Walk.split),
     "Tensorize": _Form("[bl]", (_intrinsic, _flag)),

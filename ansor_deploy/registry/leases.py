@@ -17,7 +17,7 @@ import os
 import platform
 import secrets
 import time
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 SILENCE = 300.0  # seconds; renew a few times as often
 
 _JOIN = """
-    INSERT INTO holders VALUES (?, ?, ?, ?, ?, ?, 0)
+    INSERT INTO holders VALUES (?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET beat = beat + 1
 """
 _OWN = "SELECT 1 FROM leases WHERE workload = ? AND target = ? AND holder = ?"
 _END = "DELETE FROM leases WHERE workload = ? AND target = ? AND holder = ?"
 _HOLDER = """
-    SELECT h.token, h.host, h.boot, h.space, h.pid, h.started
-    FROM leases AS l JOIN holders AS h ON h.token = l.holder WHERE l.workload = ? AND l.target = ?
+    SELECT h.* FROM leases AS l JOIN holders AS h ON h.token = l.holder
+    WHERE l.workload = ? AND l.target = ?
 """
 
 
@@ -48,6 +48,7 @@ class Holder:
 
     token: random. host: for messages. boot: the kernel's boot id. space: the PID namespace.
     started: clock ticks from boot to its start. boot and space are "" where Linux is not asked.
+    beat: how often it has said that it is there, and no part of who it is.
     """
 
     token: str
@@ -56,6 +57,7 @@ class Holder:
     space: str
     pid: int
     started: int
+    beat: int = field(default=0, compare=False)
 
     @classmethod
     def here(cls) -> Holder:
@@ -83,9 +85,8 @@ class Leases(Database):
         """
         rows = [(key.workload, key.target, holder.token) for key in keys]
         with self.writing() as run:
-            dead = [
-                (other.token,) for other, beat in self._others(holder) if self._dead(other, beat)
-            ]
+            others = self.rows("SELECT * FROM holders WHERE token <> ?", (holder.token,))
+            dead = [(row["token"],) for row in others if self._dead(Holder(**row))]
             run.executemany("DELETE FROM holders WHERE token = ?", dead)  # and their leases
             run.execute(_JOIN, astuple(holder))
             run.executemany("INSERT INTO leases VALUES (?, ?, ?) ON CONFLICT DO NOTHING", rows)
@@ -113,20 +114,14 @@ class Leases(Database):
         found = self.rows(_HOLDER, (key.workload, key.target))
         return Holder(**found[0]) if found else None
 
-    def _others(self, holder: Holder) -> list[tuple[Holder, int]]:
-        rows = self.rows("SELECT * FROM holders WHERE token <> ?", (holder.token,))
-        return [
-            (Holder(**{k: v for k, v in row.items() if k != "beat"}), row["beat"]) for row in rows
-        ]
-
-    def _dead(self, other: Holder, beat: int) -> bool:
+    def _dead(self, other: Holder) -> bool:
         if other.space and (other.boot, other.space) == _boot_and_namespace():
             return not _runs(other.pid, other.started)
         now = time.monotonic()
         count, since = self._beats.get(other.token, (None, now))
-        if count != beat:
+        if count != other.beat:
             since = now
-        self._beats[other.token] = (beat, since)
+        self._beats[other.token] = (other.beat, since)
         return now - since > SILENCE
 
 

@@ -109,8 +109,7 @@ class Lookups(Database):
 
     def outdated(self, tvm: str) -> int:
         """How many keys have records, but none of this version of TVM."""
-        count: int = self.rows(_OUTDATED, (tvm,))[0]["n"]
-        return count
+        return int(self.rows(_OUTDATED, (tvm,))[0]["n"])
 
     def known(self, keys: Iterable[TaskKey]) -> set[TaskKey]:
         """Those of the keys whose workload is in the registry."""

@@ -43,7 +43,7 @@ class Workload:
     """
 
     key: str
-    text: str
+    text: str = field(repr=False)
     op: str
     name: str
     family: str
@@ -51,9 +51,6 @@ class Workload:
     dtypes: tuple[str, ...]
     flops: float
     bytes: float
-
-    def __repr__(self) -> str:
-        return f"Workload({self.key[:12]} {self.op} {self.name})"
 
 
 def roofline(flops: float, moved: float, target: Target) -> float:
@@ -80,9 +77,6 @@ class Provenance:
     created: str  # ISO 8601, UTC
     rules: str = ""
 
-    def __repr__(self) -> str:
-        return f"Provenance({self.search} on {self.device}, tvm {self.tvm}, {self.created})"
-
 
 @dataclass(frozen=True)
 class Measurement:
@@ -95,7 +89,7 @@ class Measurement:
     """
 
     key: TaskKey
-    trace: str
+    trace: str = field(repr=False)
     seconds: tuple[float, ...]
     error: str
     message: str
@@ -106,10 +100,6 @@ class Measurement:
     def latency(self) -> float:
         """Median run time in seconds; infinite for a failed candidate."""
         return median(self.seconds) if self.seconds and not self.error else float("inf")
-
-    def __repr__(self) -> str:
-        outcome = self.error or f"{self.latency * 1e3:.4g} ms"
-        return f"Measurement({self.key} {outcome})"
 
 
 @dataclass(frozen=True)
@@ -155,9 +145,6 @@ class Contest:
     winner: str
     created: str
 
-    def __repr__(self) -> str:
-        return f"Contest({self.winner[:12]} beat {self.loser[:12]}, {self.created})"
-
 
 @dataclass(frozen=True)
 class SearchEnd:
@@ -177,9 +164,6 @@ class SearchEnd:
     enough_for: int
     created: str  # ISO 8601, UTC
     rules: str = ""
-
-    def __repr__(self) -> str:
-        return f"SearchEnd({self.key} {self.trials} trials, {self.reason})"
 
 
 @dataclass(frozen=True)

@@ -58,14 +58,12 @@ class BundleStore:
     def exists(self) -> bool:
         """Whether anything was ever pushed there."""
         with self._reaching():
-            found: bool = self._files.exists(self._root)
-            return found
+            return bool(self._files.exists(self._root))
 
     def _read(self, name: str) -> bytes:
         """At most one byte more than a bundle may have: its digest is then another."""
         with self._reaching(), self._files.open(f"{self._root}/{name}", "rb") as stream:
-            found: bytes = stream.read(MOST_BYTES + 1)
-            return found
+            return bytes(stream.read(MOST_BYTES + 1))
 
     @contextmanager
     def _reaching(self) -> Iterator[None]:
@@ -82,9 +80,6 @@ class BundleStore:
             what = printable(str(error).strip() or type(error).__name__)
             hint = "Check the address, and that you may read and write there."
             raise RegistryError(f"{self.url} cannot be used: {what}", hint) from error
-
-    def __repr__(self) -> str:
-        return f"BundleStore({self.url})"
 
 
 def name_of(content: bytes) -> str:

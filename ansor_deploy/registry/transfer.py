@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import RegistryError
 from ..system.digest import canonical_json
-from .bundle import Bundle, Refusal, read_lines, record_line
+from .bundle import Bundle, read_lines, record_line
 from .firewall import target_fields
 from .schema import BEATEN, RECORDS, SEARCHES, TARGETS, UNREADABLE, WORKLOADS, Table
 from .store import Registry
@@ -55,7 +55,7 @@ class Taken:
         return Taken(*map(add, astuple(self), astuple(other)))
 
 
-def contents(path: Path) -> tuple[Bundle, list[Refusal]]:
+def contents(path: Path) -> tuple[Bundle, list[str]]:
     """What of a registry another one may take in, and what it would refuse.
 
     RegistryError if the file is damaged, or its tables are not those of a registry.

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from typing import Any
 
 from ..system.digest import canonical_json
 
 INT32 = 2**31 - 1
+Check = Callable[[Any], bool]
 
 
 class Refused(ValueError):  # noqa: N818 - what was done to the text, not what went wrong
@@ -36,9 +39,26 @@ def is_int(value: Any, least: int, most: int) -> bool:
     return type(value) is int and least <= value <= most
 
 
-def is_number(value: Any, least: float, most: float) -> bool:
-    """Whether the value is a number within bounds; NaN is within none."""
-    return type(value) in (int, float) and least <= value <= most
+def integer(least: int, most: int) -> Check:
+    """A check that a value is a whole number within bounds."""
+    return lambda value: is_int(value, least, most)
+
+
+def number(least: float, most: float, *, types: tuple[type, ...] = (int, float)) -> Check:
+    """A check that a value is a number within bounds; NaN is within none."""
+    return lambda value: type(value) in types and least <= value <= most
+
+
+def text(pattern: str) -> Check:
+    """A check of texts, compiled when it is first asked: most commands read nothing of others."""
+    return lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None
+
+
+def list_of(item: Check, least: int, most: int) -> Check:
+    """A check that a value is a list of so many such items."""
+    return lambda value: (
+        isinstance(value, list) and least <= len(value) <= most and all(map(item, value))
+    )
 
 
 def strict_json(text: str, most: int) -> Any:
@@ -63,5 +83,4 @@ def exactly(value: Any, *fields: str) -> dict[str, Any]:
     """The value, which must be an object with just these fields."""
     refuse(not isinstance(value, dict), f"{quoted(value)} stands where an object belongs")
     refuse(set(value) != set(fields), f"fields {quoted(sorted(value))} are not {', '.join(fields)}")
-    found: dict[str, Any] = value
-    return found
+    return dict(value)

@@ -151,5 +151,5 @@ def registry(path: Path, *sizes: int, seconds: float = 1e-3, ended: bool = False
         SearchEnd(one.key, TVM, "ansor", 64, "limit", 64, when)
         for one in (found.records.values() if ended else ())
     ]
-    take_in(path, Bundle(found.targets, found.workloads, found.records, frozenset(ends)))
+    take_in(path, Bundle(found.targets, found.workloads, found.records, set(ends)))
     return path
