@@ -14,20 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from .forms import Check, integer, list_of, number, text
 from .index_map import check_index_map
-from .untrusted import (
-    INT32,
-    Check,
-    Refused,
-    integer,
-    is_int,
-    list_of,
-    number,
-    quoted,
-    refuse,
-    strict_json,
-    text,
-)
+from .untrusted import INT32, is_int, quoted, refuse, strict_json
 
 MOST_CHARACTERS = 262_144
 MOST_INSTRUCTIONS = 1000
@@ -133,9 +122,8 @@ class _Walk:
         parts = isinstance(instruction, list) and [type(part) for part in instruction]
         refuse(parts != [str, list, list, list], f"{quoted(instruction)} is no instruction")
         name, inputs, attrs, outputs = instruction
-        form = _FORMS.get(name)
-        if form is None:
-            raise Refused(f"instruction {quoted(name)} is not allowed")
+        refuse(name not in _FORMS, f"instruction {quoted(name)} is not allowed")
+        form = _FORMS[name]
         refuse(max(len(inputs), len(outputs)) > MOST_PARTS, f"{name} has too many parts")
         letters = "".join(map(self._letter, inputs))
         refuse(not re.fullmatch(form.inputs, letters), f"{name} of {quoted(inputs)}")

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable
 from typing import Any
 
 from ..system.digest import canonical_json
 
 INT32 = 2**31 - 1
-Check = Callable[[Any], bool]
 
 
 class Refused(ValueError):  # noqa: N818 - what was done to the text, not what went wrong
@@ -37,28 +34,6 @@ def printable(text: str) -> str:
 def is_int(value: Any, least: int, most: int) -> bool:
     """Whether the value is a whole number within bounds; True and False are none."""
     return type(value) is int and least <= value <= most
-
-
-def integer(least: int, most: int) -> Check:
-    """A check that a value is a whole number within bounds."""
-    return lambda value: is_int(value, least, most)
-
-
-def number(least: float, most: float, *, types: tuple[type, ...] = (int, float)) -> Check:
-    """A check that a value is a number within bounds; NaN is within none."""
-    return lambda value: type(value) in types and least <= value <= most
-
-
-def text(pattern: str) -> Check:
-    """A check of texts, compiled when it is first asked: most commands read nothing of others."""
-    return lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None
-
-
-def list_of(item: Check, least: int, most: int) -> Check:
-    """A check that a value is a list of so many such items."""
-    return lambda value: (
-        isinstance(value, list) and least <= len(value) <= most and all(map(item, value))
-    )
 
 
 def strict_json(text: str, most: int) -> Any:
