@@ -89,10 +89,8 @@ def _c_type(tensor: dict[str, Any]) -> str:
     if dtype.startswith("float8"):
         return "uint8_t"
     if dtype not in C_TYPES:
-        raise UsageError(
-            f"{tensor['name']}: C has no type for {dtype}",
-            "build without --header, and call the library through ansor_deploy.h",
-        )
+        hint = "build without --header, and call the library through ansor_deploy.h"
+        raise UsageError(f"{tensor['name']}: C has no type for {dtype}", hint)
     return C_TYPES[dtype]
 
 

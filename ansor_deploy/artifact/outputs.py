@@ -142,7 +142,5 @@ def _writing_to(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise AnsorError(
-            f"cannot write to {folder}: {error.strerror or error}",
-            "free some space, or give another place with -o/--output",
-        ) from error
+        hint = "free some space, or give another place with -o/--output"
+        raise AnsorError(f"cannot write to {folder}: {error.strerror or error}", hint) from error

@@ -34,14 +34,12 @@ def read_word(word: str) -> Arrays:
         return load(word)
     name, equals, path = word.partition("=")
     if not equals or not path.endswith(".npy"):
-        raise UsageError(
-            f"--input {word!r} names no array", "write it like data=image.npy, or inputs.npz"
-        )
+        hint = "write it like data=image.npy, or inputs.npz"
+        raise UsageError(f"--input {word!r} names no array", hint)
     arrays = load(path)
     if set(arrays) != {""}:
-        raise UsageError(
-            f"{path}: holds several arrays", "rename it .npz and give it without NAME="
-        )
+        hint = "rename it .npz and give it without NAME="
+        raise UsageError(f"{path}: holds several arrays", hint)
     return {name: arrays[""]}
 
 

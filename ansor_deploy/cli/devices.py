@@ -88,10 +88,8 @@ def trust_command(name: str, replace: bool, fingerprint: str, yes: bool) -> None
     key = offered_key(device, inventory)
     click.echo(f"{name} ({device.url}) shows {key.fingerprint} ({key.kind})", err=True)
     if fingerprint and fingerprint != key.fingerprint:
-        raise DeviceError(
-            f"{name}: its host key is {key.fingerprint}, not {fingerprint}",
-            "Do not connect: whoever answers there is not the board that you mean.",
-        )
+        hint = "Do not connect: whoever answers there is not the board that you mean."
+        raise DeviceError(f"{name}: its host key is {key.fingerprint}, not {fingerprint}", hint)
     refuse_revoked(device, key)
     if key in inventory.keys(name):
         click.echo(f"{name} is trusted already", err=True)

@@ -13,7 +13,7 @@ from .options import existing_file, new_file, registry_path
 from .output import Answer, answering
 
 if TYPE_CHECKING:
-    from ..registry.exchange import Given, Pulled, Trusted
+    from ..registry.exchange import Given, Trusted
     from ..registry.signing import Signer
     from ..registry.transfer import Taken
 
@@ -76,10 +76,8 @@ def merge_command(other: Path, registry: Path) -> Answer:
     from ..registry.exchange import merge_file
 
     if _trusted(None) is not None:
-        raise UsageError(
-            "this project trusts signed records only, and a registry's file is not signed",
-            "Export there with --sign KEY, and import that file.",
-        )
+        text = "this project trusts signed records only, and a registry's file is not signed"
+        raise UsageError(text, "Export there with --sign KEY, and import that file.")
     return _taken(merge_file(registry, other))
 
 
@@ -122,7 +120,9 @@ def pull_command(url: str, registry: Path, trust: Path | None) -> Answer:
     for name in pulled.torn:
         click.echo(f"passed over, not whole: {name}", err=True)
     if pulled.refused:
-        raise _partly(url, pulled)
+        reasons = "\n".join(error.message for error in pulled.refused)
+        others = f"{pulled.bundles} other bundles were taken in, with {pulled.taken.records} new"
+        raise RegistryError(f"{url}: {others} records\n{reasons}", pulled.refused[0].hint)
     return _taken(pulled.taken, bundles=pulled.bundles, torn=pulled.torn)
 
 
@@ -144,25 +144,17 @@ def _trusted(option: Path | None) -> Trusted | None:
     return load_trusted(file) if file else None
 
 
-def _partly(url: str, pulled: Pulled) -> RegistryError:
-    reasons = "\n".join(error.message for error in pulled.refused)
-    others = f"{pulled.bundles} other bundles were taken in, with {pulled.taken.records} new"
-    return RegistryError(f"{url}: {others} records\n{reasons}", pulled.refused[0].hint)
-
-
 def _taken(taken: Taken, **more: Any) -> Answer:
     contests = f"; {taken.contests} new comparisons" if taken.contests else ""
-    return Answer(
-        {"new": taken.records, "known": taken.known, "contests": taken.contests, **more},
-        [f"{taken.records} new records, {taken.known} known already{contests}"],
-    )
+    figures = {"new": taken.records, "known": taken.known, "contests": taken.contests, **more}
+    line = f"{taken.records} new records, {taken.known} known already{contests}"
+    return Answer(figures, [line])
 
 
 def _given(given: Given, where: str) -> Answer:
     for refusal in given.left_out:
         click.echo(f"left out, as no one would take it in: {refusal}", err=True)
     sent = f"{given.records} records to {where} ({given.name[:12]})"
-    return Answer(
-        {"bundle": given.name, "records": given.records, "left_out": len(given.left_out)},
-        [sent if given.name else f"{where} has every record already"],
-    )
+    line = sent if given.name else f"{where} has every record already"
+    figures = {"bundle": given.name, "records": given.records, "left_out": len(given.left_out)}
+    return Answer(figures, [line])

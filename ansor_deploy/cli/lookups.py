@@ -93,9 +93,12 @@ def history_lines(found: dict[str, Any]) -> list[str]:
     """A task's history as tables of at most 80 columns or so."""
     lines = _workload_lines(found["workload"])
     lines += [f"x{row['weight']} in {row['model']} on {row['target']}" for row in found["models"]]
+    shown = len(found["measurements"])
+    newest = f", the newest {shown}" if shown < found["trials"] else ""
+    measured = f"{found['trials']} measurements, {found['failures']} failed{newest}"
     parts = (
         ("records, the best first", _record_cells(found)),
-        (_measured(found), _measurement_cells(found["measurements"])),
+        (measured, _measurement_cells(found["measurements"])),
         ("comparisons", _contest_cells(found["contests"])),
         ("searches that have ended", _search_cells(found["searches"])),
     )
@@ -149,12 +152,6 @@ def _workload_lines(workload: dict[str, Any]) -> list[str]:
         f"{shapes} ({', '.join(dict.fromkeys(workload['dtypes']))})",
         f"{workload['flops'] / 1e6:.4g} MFLOP, {workload['bytes'] / 1e6:.4g} MB",
     ]
-
-
-def _measured(found: dict[str, Any]) -> str:
-    shown = len(found["measurements"])
-    newest = f", the newest {shown}" if shown < found["trials"] else ""
-    return f"{found['trials']} measurements, {found['failures']} failed{newest}"
 
 
 def _record_cells(found: dict[str, Any]) -> Cells:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
 from functools import reduce, wraps
 from inspect import signature
@@ -30,6 +30,12 @@ new_file = click.Path(dir_okay=False, path_type=Path)
 def together(*options: Decorator) -> Decorator:
     """Several options as one decorator, in the order in which help lists them."""
     return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
+
+
+def choice_option(name: str, words: Iterable[str], default: str, what: str) -> Decorator:
+    """An option for one of several words. what: its help."""
+    choice, text = click.Choice(list(words)), f"{what}  [default: {default}]"
+    return click.option(name, type=choice, default=default, help=text)
 
 
 def number_option(name: str, default: int, what: str) -> Decorator:
@@ -78,11 +84,11 @@ input_shape_option = click.option(
 device_option = click.option(
     "--device", default="", metavar="NAME", help="Run it on this device.  [default: this machine]"
 )
-reuse_option = click.option(
+reuse_option = choice_option(
     "--reuse",
-    type=click.Choice(["exact", "near"]),
-    default="exact",
-    help="near: use records of a task's neighbours, made to fit, untuned.  [default: exact]",
+    ("exact", "near"),
+    "exact",
+    "near: use records of a task's neighbours, made to fit, untuned.",
 )
 
 
@@ -113,24 +119,16 @@ def opened(command: Command, *, write: bool = False) -> Command:
     return with_store
 
 
+rule_set_options = together(target_option, rules_option)  # a target, and what it may be tuned by
+
 # Of the commands that take a request; each group holds the one before it.
 model_options = together(target_option, registry_option, input_shape_option, with_request)
 plan_options = together(
     model_options,
     rules_option,
-    click.option(
-        "--search",
-        type=click.Choice(["ansor", "metaschedule"]),
-        default="ansor",
-        help="How schedules are searched.  [default: ansor]",
-    ),
+    choice_option("--search", ("ansor", "metaschedule"), "ansor", "How schedules are searched."),
     number_option("--seed", 0, "Seed of the search and of the verification's inputs."),
-    click.option(
-        "--effort",
-        type=click.Choice(list(EFFORTS)),
-        default="normal",
-        help="How far each task is searched.  [default: normal]",
-    ),
+    choice_option("--effort", EFFORTS, "normal", "How far each task is searched."),
     click.option(
         "--trials",
         type=click.IntRange(min=0),

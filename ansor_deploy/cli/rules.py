@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..report.plain import QuietReport
-from ..report.rules import explanation_lines
-from ..report.text import wrapped
+from ..report.text import shape_text, wrapped
 from .helptext import with_examples
-from .options import (
-    chosen_target,
-    existing_file,
-    input_shape_option,
-    rule_files,
-    rules_option,
-    target_option,
-)
+from .options import chosen_target, existing_file, input_shape_option, rule_files, rule_set_options
 from .output import Answer, answering
 from .values import InputShapes
 
 if TYPE_CHECKING:
+    from ..space.explain import Explanation, SketchSummary
     from ..space.rule import Rule
 
 
@@ -38,8 +32,7 @@ def command() -> None:
 
 @with_examples("rules list", "rules list --target v100", "rules list --rules mine.py --json")
 @command.command("list")
-@target_option
-@rules_option
+@rule_set_options
 @answering
 def list_command(target: str | None, rules: tuple[Path, ...]) -> Answer:
     """Print the rules for a target, in the order in which they are asked."""
@@ -61,8 +54,7 @@ def list_command(target: str | None, rules: tuple[Path, ...]) -> Answer:
 @click.option(
     "--task", type=click.IntRange(min=1), metavar="K", help="Only the model's task number K."
 )
-@target_option
-@rules_option
+@rule_set_options
 @input_shape_option
 @answering
 def explain_command(
@@ -108,3 +100,36 @@ def rule_lines(number: int, row: dict[str, Any]) -> list[str]:
     kinds = " ".join(row["kinds"])
     title = f"{number:>2}  {row['name']} ({kinds}), {row['origin']}: {row['path']}"
     return [title, *wrapped(row["summary"] or "(no docstring)", "    ", "    ")]
+
+
+def explanation_lines(found: Explanation, total: int) -> list[str]:
+    """One task: what it is, its sketches, and at each block what every rule answered."""
+    shapes = " ".join(map(shape_text, found.shapes))
+    title = f"task {found.index} of {total}: {found.name} ({found.op}), x{found.weight}"
+    lines = [*wrapped(title, "", "  "), *wrapped(shapes, "  ", "  ")]
+    lines += [line for fault in found.faults for line in wrapped(fault, "  warning: ", "    ")]
+    lines.append("  sketches, the default first:" if found.sketches else "  no sketch")
+    for number, sketch in enumerate(found.sketches, start=1):
+        lines += wrapped(_sketch(sketch), f"  {number:>4}  ", " " * 8)
+    lines += [line for misfit in found.misfits for line in wrapped(misfit, "     -  ", " " * 8)]
+    for block in found.blocks:
+        reduces = f", reduces {shape_text(block.reduced)}" if block.reduced else ""
+        lines.append(f"  block {block.block} ({shape_text(block.spatial)}{reduces}):")
+        lines += _answers(block.verdicts)
+    return lines
+
+
+def _sketch(sketch: SketchSummary) -> str:
+    steps = ", ".join(f"{step['rule']} at {step['block']}" for step in sketch.steps)
+    steps = steps or "as it stands"
+    if sketch.error:
+        return f"{steps}; its default program fails: {sketch.error}"
+    return f"{steps}; free choices: {len(sketch.choices)}"
+
+
+def _answers(answers: Sequence[dict[str, str]]) -> list[str]:
+    if not answers:
+        return ["    (not asked: it was finished or gone before its turn)"]
+    width = max(len(answer["rule"]) for answer in answers)
+    texts = [(answer["text"], f"    {answer['rule'].ljust(width)}  ") for answer in answers]
+    return [line for text, first in texts for line in wrapped(text, first, " " * len(first))]

@@ -86,10 +86,8 @@ def chosen_objective(
     UsageError where a goal is of no model or of two, or where the words contradict each other.
     """
     if goals and name not in {None, "goal"}:
-        raise UsageError(
-            f"--goal and --objective {name} contradict each other",
-            "leave --objective out: a goal implies --objective goal",
-        )
+        hint = "leave --objective out: a goal implies --objective goal"
+        raise UsageError(f"--goal and --objective {name} contradict each other", hint)
     if name == "goal" and not goals:
         raise UsageError("--objective goal needs a goal", "write it like --goal net.onnx=5ms")
     seconds = [0.0] * len(models)
@@ -115,7 +113,5 @@ def _index(name: str, models: Sequence[Path]) -> int:
     if len(found) == 1:
         return found[0]
     fault = "several of the models" if found else "no model given"
-    raise UsageError(
-        f"--goal {name}=... is of {fault}",
-        f"the models are: {', '.join(map(str, models))}",
-    )
+    hint = f"the models are: {', '.join(map(str, models))}"
+    raise UsageError(f"--goal {name}=... is of {fault}", hint)

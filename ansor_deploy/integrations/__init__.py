@@ -22,8 +22,8 @@ def runtime_folder() -> Path:
     runtime = library().resolve()
     folder = runtime.parents[2]
     if not (folder / "tvm_ffi" / "lib" / "libtvm_ffi.so").is_file():
+        hint = "install both in one environment: pip install 'apache-tvm==0.27.0.post1'"
         raise AnsorError(
-            f"{runtime}: the package tvm_ffi does not lie beside the package tvm",
-            "install both in one environment: pip install 'apache-tvm==0.27.0.post1'",
+            f"{runtime}: the package tvm_ffi does not lie beside the package tvm", hint
         )
     return folder
