@@ -152,6 +152,7 @@ class Board(LocalSite):
         self.name = "board"
 
 
+@pytest.mark.alone
 def test_they_are_tried_where_the_code_will_run(old, task, records):
     old.add_batch([], [aged(records[0])])
     request, board = Request(HOST, old.path), Board()
