@@ -36,7 +36,7 @@ UNROLL = [0, 64, 16]
 
 
 def applies(state, block, target):
-    stages = _stages(state, block)
+    stages = _stages(state, state.block(block))
     reductions = [stage for stage in stages if stage.is_reduction]
     if not reductions:
         return Pass("no row reduction leads to it")
@@ -59,7 +59,7 @@ def applies(state, block, target):
 def apply(state, block, target):
     sch = state.sch
     inline_producers(sch, state.block(block))
-    stages = _stages(state, block)
+    stages = _stages(state, state.block(block))
     depth = _depth(stages)
     vectors = state.choose("accumulators", [4, 2, 8])
     partials, rows = [], []
@@ -82,13 +82,19 @@ def apply(state, block, target):
 
 def _stages(state, block):
     """The stages that a block's rows need, itself last: not contractions, nothing finished."""
-    names, found = {block}, []
-    for stage in [BlockView(state.sch, rv) for rv in reversed(blocks(state.sch))]:
-        if stage.name in names:
-            found.append(stage)
-            left = [one for one in stage.producers if one.name not in state.done]
-            names |= {one.name for one in left if not one.is_contraction}
-    return found[::-1]
+    sch = state.sch
+    # What is looked up, and in which order, stands in the traces of records: keep it.
+    names, pending = set(), [BlockView(sch, block)]
+    while pending:
+        stage = pending.pop()
+        if stage.name not in names:
+            names.add(stage.name)
+            pending += [
+                producer
+                for producer in stage.producers
+                if producer.name not in state.done and not producer.is_contraction
+            ]
+    return [stage for rv in blocks(sch) if (stage := BlockView(sch, rv)).name in names]
 
 
 def _depth(stages):
