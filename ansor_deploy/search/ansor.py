@@ -25,13 +25,12 @@ from ..space.sketch import derive
 from ..space.trace import dump
 from .evolution import Evolution
 from .features import decode
-from .genome import Genome, build, recover
+from .genome import Genome, Made, build, recover
 from .refit import refit
 
 if TYPE_CHECKING:
     from ..model.tasks import Task
     from ..registry.record import Measurement
-    from ..space.sketch import Program
     from .context import SearchContext
 
 # Measurements of a task that nobody has searched: its default schedule, and one of a neighbour.
@@ -183,14 +182,12 @@ class AnsorSearch:
         """Candidates of the first genomes that can be built and give new programs."""
         return self._candidates(map(self._build, genomes[: 2 * wanted]), wanted)
 
-    def _build(self, genome: Genome) -> tuple[Genome, Program] | None:
-        """Its program, and what it decided in the end: rules may ask anew."""
+    def _build(self, genome: Genome) -> Made | None:
         self._evolution.exclude(genome)
-        program = build(self._sketches, genome, Random(self._rng))
-        return (Genome(genome.sketch, program.decisions), program) if program else None
+        return build(self._sketches, genome, Random(self._rng))
 
     def _candidates(
-        self, programs: Iterable[tuple[Genome, Program] | None], most: int | None = None
+        self, programs: Iterable[Made | None], most: int | None = None
     ) -> list[Candidate]:
         """Candidates of the first programs that are new."""
         new = list(islice(self._new(programs), most))
@@ -200,9 +197,7 @@ class AnsorSearch:
             for (genome, sch), rows in zip(new, features, strict=True)
         ]
 
-    def _new(
-        self, programs: Iterable[tuple[Genome, Program] | None]
-    ) -> Iterator[tuple[Genome, Any]]:
+    def _new(self, programs: Iterable[Made | None]) -> Iterator[tuple[Genome, Any]]:
         """Genomes and schedules of the programs that were none yet; from now on they are."""
         for genome, program in filter(None, programs):
             self._evolution.exclude(genome)

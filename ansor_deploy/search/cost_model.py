@@ -46,13 +46,14 @@ class CostModel:
 
     path: where it is kept between runs, in XGBoost's own format; None for nowhere.
     warn: called with a sentence where a kept model cannot be read, and is made anew, or written.
+    samples: what it learns from: by task and trace, the latency and the features.
     """
 
     def __init__(
         self, path: Path | None = None, warn: Callable[[str], None] = lambda message: None
     ) -> None:
         self._path, self._warn = path, warn
-        self._samples: dict[tuple[str, str], tuple[float, np.ndarray]] = {}
+        self.samples: dict[tuple[str, str], tuple[float, np.ndarray]] = {}
         self._booster: Any = None
         self._learnt = 0
         self._load()
@@ -62,25 +63,20 @@ class CostModel:
         """Whether there is anything to predict with."""
         return self._booster is not None
 
-    @property
-    def programs(self) -> int:
-        """How many programs it can learn from."""
-        return len(self._samples)
-
     def add(self, task: str, trace: str, latency: float, features: np.ndarray) -> None:
         """One measurement; an earlier one of the same program is replaced.
 
         task: the workload's key. latency: seconds, infinite for a failure.
         """
-        self._samples[task, trace] = latency, features
+        self.samples[task, trace] = latency, features
 
     def update(self) -> bool:
         """Learn anew if enough was added since the last time; whether that was done."""
-        count = len(self._samples)
+        count = len(self.samples)
         worth = min(MOST, max(1, int(self._learnt * SHARE)))
         if count < FIRST or (self.trained and abs(count - self._learnt) < worth):
             return False
-        self._train(list(self._samples)[-MEMORY:])
+        self._train(list(self.samples)[-MEMORY:])
         self._learnt = count
         return True
 
@@ -106,7 +102,7 @@ class CostModel:
     def _train(self, programs: Sequence[tuple[str, str]]) -> None:
         import xgboost
 
-        latencies, features = zip(*(self._samples[program] for program in programs), strict=True)
+        latencies, features = zip(*(self.samples[program] for program in programs), strict=True)
         labels = _labels([task for task, _ in programs], latencies)
         loss = _loss(labels, [len(rows) for rows in features])
         self._booster = xgboost.train(_PARAMETERS, _matrix(features), ROUNDS, obj=loss)

@@ -26,39 +26,41 @@ class Genome:
         return hash((self.sketch, *[decision.index for decision in self.decisions]))
 
 
+Made = tuple[Genome, Program]  # a program, and what was decided for it in the end
+
+
 def templates(sketches: Sequence[Sketch]) -> list[Genome]:
     """The questions of each sketch, answered by its rules' guesses; of those that can be built."""
-    found = [(at, program(sketch, Guess())) for at, sketch in enumerate(sketches)]
-    return [Genome(at, candidate.decisions) for at, candidate in found if candidate]
+    found = (program(sketches, at, Guess()) for at in range(len(sketches)))
+    return [genome for genome, _ in filter(None, found)]
 
 
-def build(sketches: Sequence[Sketch], genome: Genome, otherwise: Chooser) -> Program | None:
+def build(sketches: Sequence[Sketch], genome: Genome, otherwise: Chooser) -> Made | None:
     """The genome's program; None where its decisions do not fit, or a rule raises.
 
-    otherwise: answers the questions that the decisions do not.
+    otherwise: answers the questions that the decisions do not: rules may ask anew.
     """
-    candidate = program(sketches[genome.sketch], Decided(genome.decisions, otherwise))
-    if candidate is None or (genome.merged and candidate.decisions != genome.decisions):
-        return None
-    return candidate
+    made = program(sketches, genome.sketch, Decided(genome.decisions, otherwise))
+    return None if made and genome.merged and made[0] != genome else made
 
 
-def recover(sketches: Sequence[Sketch], trace: str) -> tuple[Genome, Program] | None:
+def recover(sketches: Sequence[Sketch], trace: str) -> Made | None:
     """The decisions that led to a recorded trace; None if no sketch leads there."""
     values = _sampled(trace)
-    for at, sketch in enumerate(sketches):
-        candidate = program(sketch, _Recorded(values))
-        if candidate is not None and dump(candidate.sch.trace) == trace:
-            return Genome(at, candidate.decisions), candidate
+    for at in range(len(sketches)):
+        made = program(sketches, at, _Recorded(values))
+        if made and dump(made[1].sch.trace) == trace:
+            return made
     return None
 
 
-def program(sketch: Sketch, chooser: Chooser) -> Program | None:
-    """The sketch's program under a chooser's answers; None where they do not fit."""
+def program(sketches: Sequence[Sketch], at: int, chooser: Chooser) -> Made | None:
+    """A sketch's program under a chooser's answers; None where they do not fit."""
     try:
-        return sketch.program(chooser)
+        made = sketches[at].program(chooser)
     except Exception:  # noqa: BLE001 - a rule may be a user's, and a candidate is data
         return None
+    return Genome(at, made.decisions), made
 
 
 class _Recorded(Chooser):

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..space.canonical_text import parse
 from ..space.question import Chooser, Decision, Question
-from ..space.sketch import Program, Sketch, derive
+from ..space.sketch import Sketch, derive
 from ..space.tiles import Tiles, divisors
-from .genome import Genome, program, recover
+from .genome import Made, program, recover
 
 if TYPE_CHECKING:
     from ..space.rule import Rule
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def refit(
     sketches: Sequence[Sketch], neighbour: Neighbour, target: Target, rules: Sequence[Rule]
-) -> Iterator[tuple[Genome, Program]]:
+) -> Iterator[Made]:
     """The neighbour's schedules as programs of a task's sketches, in their order.
 
     Left out are those that other rules led to, and those that do not fit. The neighbour's text
@@ -39,9 +39,8 @@ def refit(
         at = ours.get(_path(found[1].sketch)) if found else None
         if found is None or at is None:
             continue
-        candidate = program(sketches[at], Refitted(found[1].decisions))
-        if candidate is not None:
-            yield Genome(at, candidate.decisions), candidate
+        if made := program(sketches, at, Refitted(found[1].decisions)):
+            yield made
 
 
 def _path(sketch: Sketch) -> tuple[tuple[str, str, int], ...]:

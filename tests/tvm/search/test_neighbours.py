@@ -59,7 +59,7 @@ def drawn(made, count=4, seed=0):
         build(sketches, Genome(one.sketch, resample(one.decisions, rng)), Guess())
         for one in templates(sketches) * count
     ]
-    return [dump(candidate.sch.trace) for candidate in found if candidate]
+    return [dump(program.sch.trace) for _, program in filter(None, found)]
 
 
 def refitted(old, new, traces):

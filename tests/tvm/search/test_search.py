@@ -68,10 +68,10 @@ def recording(conv):
     rng, recorded = random.Random(0), {}
     for template in templates(sketches) * 200:
         decisions = resample(template.decisions, rng)
-        candidate = build(sketches, Genome(template.sketch, decisions), Guess())
-        if candidate:
-            trace = dump(candidate.sch.trace)
-            recorded[trace] = Outcome(trace, (seconds_of(candidate.decisions),))
+        made = build(sketches, Genome(template.sketch, decisions), Guess())
+        if made:
+            trace = dump(made[1].sch.trace)
+            recorded[trace] = Outcome(trace, (seconds_of(made[0].decisions),))
     return list(recorded.values())
 
 
@@ -151,7 +151,7 @@ def test_a_restart_proposes_nothing_that_the_registry_holds(conv, measurer, run,
         registry.add_batch(rows, [])
         context = open_context(registry, HOST, RULES, 0)
         assert context.model.trained
-        assert context.model.programs == len(rows)
+        assert len(context.model.samples) == len(rows)
         known = list(registry.measurements(HOST.fingerprint, conv.key))
         assert known == rows
         again = flat(searched(conv, measurer, batches=2, known=known, context=context))
@@ -184,20 +184,21 @@ def test_every_structure_of_a_rule_takes_the_decisions_that_it_is_given():
     # Which questions the register tile asks depends on the answers.
     rules = [rule for rule in RULES if rule.name != "register-tile"]
     sketches = derive(matmul(64, 64, 64), HOST, rules).sketches
-    rng, made = random.Random(0), 0
+    rng, built = random.Random(0), 0
     for template in templates(sketches) * 8:
         decisions = resample(template.decisions, rng)
-        candidate = build(sketches, Genome(template.sketch, decisions), Guess())
-        made += candidate is not None
-        assert candidate is None or candidate.decisions == decisions
-    assert made > 4 * len(sketches)
+        made = build(sketches, Genome(template.sketch, decisions), Guess())
+        built += made is not None
+        assert made is None or made[1].decisions == decisions
+    assert built > 4 * len(sketches)
 
 
 def test_a_child_whose_program_decided_otherwise_is_given_up():
     """A register tile of its own leads to other questions than those that it was merged with."""
     found = templates(derive(matmul(64, 64, 64), HOST, RULES).sketches)[0]
     sketches = derive(matmul(64, 64, 64), HOST, RULES).sketches
-    assert build(sketches, replace(found, merged=True), Guess()).decisions == found.decisions
+    genome, program = build(sketches, replace(found, merged=True), Guess())
+    assert genome.decisions == program.decisions == found.decisions
     short = Genome(found.sketch, found.decisions[1:], merged=True)
     assert build(sketches, short, Guess()) is None
     assert build(sketches, replace(short, merged=False), Guess()) is not None
@@ -224,7 +225,7 @@ def test_what_it_did_not_propose_or_was_not_measured_teaches_nothing(conv):
     traces = search.propose(BATCH)
     search.observe([Outcome("[[],[]]", (1.0,))])
     search.observe([Outcome(trace, error=UNMEASURED) for trace in traces])
-    assert context.model.programs == 0
+    assert len(context.model.samples) == 0
 
 
 def test_a_rule_that_raises_on_some_decisions_costs_only_those(conv):
@@ -307,7 +308,7 @@ def test_features_of_every_kind_of_program(mod):
     sketches = derive(mod, HOST, RULES).sketches
     chooser = Random(random.Random(0))
     found = [build(sketches, Genome(at, ()), chooser) for at in range(len(sketches))]
-    schedules = [candidate.sch for candidate in found if candidate]
+    schedules = [program.sch for _, program in filter(None, found)]
     together = extract(schedules)
     for features, schedule in zip(together, schedules, strict=True):
         assert features.shape[1] == LENGTH
