@@ -18,17 +18,6 @@ ELSEWHERE = Holder("elsewhere", "board", "another boot", "pid:[1]", os.getpid(),
 
 
 @pytest.fixture
-def path(tmp_path):
-    return tmp_path / "registry.db"
-
-
-@pytest.fixture
-def registry(path):
-    with Registry.open(path) as opened:
-        yield opened
-
-
-@pytest.fixture
 def child(registry, path):
     """Another process that was granted all three."""
     with holding(path) as process:

@@ -1,22 +1,19 @@
 """Which records of other versions of TVM are worth trying with this one."""
 
 import pytest
-from helpers.registry_samples import TARGET, TVM, key, measurement, record, workload
+from helpers.registry_samples import TVM, key, measurement, record, workload
 
 from ansor_deploy.registry.record import SearchEnd
 from ansor_deploy.registry.stale import stale
-from ansor_deploy.registry.store import Registry
 
 KEY = key(0)
 OLD, OLDER = "0.26.0", "0.25.0"
 
 
 @pytest.fixture
-def registry(tmp_path):
-    with Registry.open(tmp_path / "registry.db") as opened:
-        opened.add_target(TARGET)
-        opened.add_workloads([workload(0), workload(1)])
-        yield opened
+def registry(registry):
+    registry.add_workloads([workload(0), workload(1)])
+    return registry
 
 
 def old(seconds, trace, tvm=OLD):

@@ -31,16 +31,9 @@ NOON, LATER = "2026-01-31T12:00:00+00:00", "2026-02-01T12:00:00+00:00"
 
 
 @pytest.fixture
-def path(tmp_path):
-    return tmp_path / "data" / "registry.db"
-
-
-@pytest.fixture
-def registry(path):
-    with Registry.open(path) as opened:
-        opened.add_target(TARGET)
-        opened.add_workloads(WORKLOADS)
-        yield opened
+def registry(registry):
+    registry.add_workloads(WORKLOADS)
+    return registry
 
 
 def test_the_best_is_the_fastest_of_this_tvm(registry):

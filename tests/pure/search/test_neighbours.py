@@ -8,7 +8,6 @@ from helpers.registry_samples import TARGET, TVM, record
 
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.registry.record import SearchEnd, TaskKey, Workload
-from ansor_deploy.registry.store import Registry
 from ansor_deploy.report.text import near_lines, plan_summary
 from ansor_deploy.request import Budget, Request
 from ansor_deploy.search.neighbours import FARTHEST, NEAREST, OTHER_WINDOW, distance, nearest
@@ -45,11 +44,9 @@ def conv(side, cin, cout, kernel=3, stride=1, family="conv"):
 
 
 @pytest.fixture
-def registry(tmp_path):
-    with Registry.open(tmp_path / "registry.db") as opened:
-        opened.add_target(TARGET)
-        opened.add_target(ELSEWHERE)
-        yield opened
+def registry(registry):
+    registry.add_target(ELSEWHERE)
+    return registry
 
 
 def key(workload, target=TARGET):

@@ -8,7 +8,6 @@ from helpers.registry_samples import TARGET, TVM, key, measurement, record, work
 from ansor_deploy.errors import UsageError
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.registry.record import SearchEnd
-from ansor_deploy.registry.store import Registry
 from ansor_deploy.report.text import stale_lines
 from ansor_deploy.request import EFFORTS, Budget, Request
 from ansor_deploy.space.rule import rules_digest
@@ -19,11 +18,9 @@ WHEN = "2026-01-31T12:00:00Z"
 
 
 @pytest.fixture
-def registry(tmp_path):
-    with Registry.open(tmp_path / "registry.db") as opened:
-        opened.add_target(TARGET)
-        opened.add_workloads([workload(number) for number in range(4)])
-        yield opened
+def registry(registry):
+    registry.add_workloads([workload(number) for number in range(4)])
+    return registry
 
 
 def task(number, weight=1):
