@@ -23,7 +23,7 @@ from ..system.digest import file_sha256
 from ..system.environment import version
 from ..target import built_for
 from .device import check_architecture, check_features, check_word_size
-from .host import Check
+from .host import Check, judged
 
 _REBUILD = "build it again, or copy it again with all that lies beside it"
 
@@ -60,19 +60,16 @@ def check_glibc(artifact: Path, name: str, version: str) -> Check:
     needed = needed_glibc(artifact)
     asked = f"needs glibc {'.'.join(map(str, needed))}" if any(needed) else "needs no version"
     found = f"{asked}, found {name} {version}".rstrip()
-    if name == "glibc" and numbers(version) >= needed:
-        return Check("libc", "ok", found)
-    return Check("libc", "FAIL", found, "upgrade the system, or build on one that is as old")
+    good = name == "glibc" and numbers(version) >= needed
+    return judged("libc", good, found, "upgrade the system, or build on one that is as old")
 
 
 def check_runtime(built_with: str) -> Check:
     """Check that the runtime here, which devices get too, has the version it was built with."""
     found = version("apache-tvm") or "none"
     both = f"built with TVM {built_with}, found {found}"
-    if numbers(found) == numbers(built_with):
-        return Check("runtime", "ok", both)
     remedy = f"build it again, or install that version: pip install apache-tvm=={built_with}"
-    return Check("runtime", "FAIL", both, remedy)
+    return judged("runtime", numbers(found) == numbers(built_with), both, remedy)
 
 
 def _same(name: str, path: Path, part: dict[str, Any]) -> Check:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from ..devices.wheels import pinned
 from ..errors import DeviceError
 from ..system.host import architecture, kernel_flags, x86_level
 from ..target import Target
-from .host import GIB, Check, Level
+from .host import GIB, Check, Level, judged
 
 if TYPE_CHECKING:
     from ..devices.channel import SshConnection
@@ -42,18 +43,17 @@ def diagnose(
         yield Check("reachable", "FAIL", error.message, error.hint)
         return
     failed = False
-    try:
+    with closing(connection):
         yield Check("reachable", "ok", f"as {connection.name}")
         key = connection.host_key
         yield Check("host key", "ok", f"{key.fingerprint} ({key.kind})")
-        for check in examine(connection, target, connection.name):
-            failed = failed or check.level == "FAIL"
-            yield check
-    except DeviceError as error:
-        failed = True
-        yield Check("connection", "FAIL", error.message, error.hint)
-    finally:
-        connection.close()
+        try:
+            for check in examine(connection, target, connection.name):
+                failed = failed or check.level == "FAIL"
+                yield check
+        except DeviceError as error:
+            failed = True
+            yield Check("connection", "FAIL", error.message, error.hint)
     if not failed:
         yield from extra
 
@@ -110,19 +110,15 @@ def without_python(connection: Connection, target: Target, ran: Ran) -> Iterator
 def check_architecture(machine: str, target: Target) -> Check:
     """Check that its processor is of the target's kind."""
     wanted = architecture(target.triple)
-    if architecture(machine or "?") == wanted:
-        return Check("architecture", "ok", machine)
     remedy = f"add the device with a target for {machine}; {target.name} is for {wanted}"
-    return Check("architecture", "FAIL", machine, remedy)
+    return judged("architecture", architecture(machine or "?") == wanted, machine, remedy)
 
 
 def check_word_size(bits: str, target: Target) -> Check:
     """Check that programs are of 64 bits where the target's are: a kernel may run others, too."""
     wanted = "64" if "64" in architecture(target.triple) else "32"
-    if bits in (wanted, "?"):
-        return Check("word size", "ok", f"{bits} bits")
     remedy = f"install a {wanted}-bit system: its kernel alone does not suffice"
-    return Check("word size", "FAIL", f"{bits} bits", remedy)
+    return judged("word size", bits in (wanted, "?"), f"{bits} bits", remedy)
 
 
 def check_glibc(name: str, version: str) -> Check:
@@ -131,19 +127,16 @@ def check_glibc(name: str, version: str) -> Check:
     if name != "glibc":
         remedy = f"use a system with glibc {oldest} or later, such as Debian"
         return Check("libc", "FAIL", name or "not glibc", remedy)
-    if numbers(version) >= OLDEST_GLIBC:
-        return Check("libc", "ok", f"glibc {version}")
-    return Check("libc", "FAIL", f"glibc {version}", f"upgrade the system: glibc {oldest} or later")
+    remedy = f"upgrade the system: glibc {oldest} or later"
+    return judged("libc", numbers(version) >= OLDEST_GLIBC, f"glibc {version}", remedy)
 
 
 def check_python(version: str, machine: str) -> Check:
     """Check that there is a runtime for its Python: in wheels, or among this machine's packages."""
-    short = ".".join(version.split(".")[:2])
-    ours = short == ".".join(platform.python_version_tuple()[:2])
-    if ours and machine == platform.machine():
-        return Check("python", "ok", version)
+    short = version.split(".")[:2]
     try:
-        pinned(machine, short)
+        if (short, machine) != ([*platform.python_version_tuple()[:2]], platform.machine()):
+            pinned(machine, ".".join(short))
     except DeviceError as error:
         return Check("python", "FAIL", f"{version}: {error.message}", error.hint)
     return Check("python", "ok", version)
@@ -152,10 +145,8 @@ def check_python(version: str, machine: str) -> Check:
 def check_cores(cores: int, target: Target) -> Check:
     """Check that a run may have as many as the target says."""
     found = f"{cores} online, {target.cores} in {target.name}"
-    if cores >= target.cores:
-        return Check("cores", "ok", found)
     remedy = f"bring the others online, or use a target with cores = {cores}"
-    return Check("cores", "FAIL", found, remedy)
+    return judged("cores", cores >= target.cores, found, remedy)
 
 
 def check_features(flags: list[str], target: Target) -> Check:
@@ -167,21 +158,19 @@ def check_features(flags: list[str], target: Target) -> Check:
         least = tuple(sorted(level)) if level else _LEAST_FLAGS.get(target.vector_bytes, ())
     needed = [*least, *kernel_flags(target.features)]
     missing = [flag for flag in needed if flag not in flags]
-    if not missing:
-        return Check("cpu features", "ok", " ".join(needed) or "none needed")
+    found = f"lacks {' '.join(missing)}" if missing else " ".join(needed) or "none needed"
     remedy = f"use another target: code for {target.name} would die of an illegal instruction"
-    return Check("cpu features", "FAIL", f"lacks {' '.join(missing)}", remedy)
+    return judged("cpu features", not missing, found, remedy)
 
 
 def check_governor(governors: list[str]) -> Check:
     """Check that the clock does not follow the load."""
-    if governors in ([], ["performance"]):
-        return Check("clock governor", "ok", *governors or ["none: the clock is not adjustable"])
+    found = ", ".join(governors) or "none: the clock is not adjustable"
     remedy = (
         "for steady times, as root on the board: "
         "echo performance | tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"
     )
-    return Check("clock governor", "warn", ", ".join(governors), remedy)
+    return judged("clock governor", governors in ([], ["performance"]), found, remedy, "warn")
 
 
 def check_temperature(temperatures: dict[str, float]) -> Check:
@@ -189,9 +178,9 @@ def check_temperature(temperatures: dict[str, float]) -> Check:
     if not temperatures:
         return Check("temperature", "ok", "no sensor")
     name, degrees = max(temperatures.items(), key=lambda item: item[1])
-    level: Level = "ok" if degrees < _HOT else "warn" if degrees < _TOO_HOT else "FAIL"
-    remedy = "" if level == "ok" else "let it cool down; give it a heat sink or a fan"
-    return Check("temperature", level, f"{degrees:.0f} C ({name})", remedy)
+    level: Level = "warn" if degrees < _TOO_HOT else "FAIL"
+    remedy = "let it cool down; give it a heat sink or a fan"
+    return judged("temperature", degrees < _HOT, f"{degrees:.0f} C ({name})", remedy, level)
 
 
 def check_throttling(bits: int | None) -> Check:
@@ -199,45 +188,41 @@ def check_throttling(bits: int | None) -> Check:
     if not bits:
         return Check("throttling", "ok", "not reported" if bits is None else "none")
     now = [word for place, word in enumerate(_THROTTLES) if bits >> place & 1]
-    before = [word for place, word in enumerate(_THROTTLES) if bits >> (place + 16) & 1]
+    before = [word for place, word in enumerate(_THROTTLES, 16) if bits >> place & 1]
+    found = f"now: {', '.join(now)}" if now else f"since it started: {', '.join(before)}"
     remedy = "use a stronger power supply and a shorter cable; cool the board; restart it"
-    if now:
-        return Check("throttling", "FAIL", f"now: {', '.join(now)}", remedy)
-    return Check("throttling", "warn", f"since it started: {', '.join(before)}", remedy)
+    return Check("throttling", "FAIL" if now else "warn", found, remedy)
 
 
 def check_memory(free: int | None) -> Check:
     """Check that weights and inputs have room."""
     if free is None:
         return Check("memory", "ok", "not reported")
-    level: Level = "ok" if free >= 256 * MIB else "warn" if free >= 96 * MIB else "FAIL"
-    remedy = "" if level == "ok" else "end other programs, the desktop first"
-    return Check("memory", level, f"{free / MIB:.0f} MiB free", remedy)
+    level: Level = "warn" if free >= 96 * MIB else "FAIL"
+    remedy = "end other programs, the desktop first"
+    return judged("memory", free >= 256 * MIB, f"{free / MIB:.0f} MiB free", remedy, level)
 
 
 def check_disk(free: int) -> Check:
     """Check that the runtime and the candidates have room under the home folder."""
-    level: Level = "ok" if free >= GIB else "warn" if free >= 256 * MIB else "FAIL"
-    remedy = "" if level == "ok" else "free at least 1 GiB under the home folder"
-    return Check("disk", level, f"{free / GIB:.1f} GiB free at home", remedy)
+    level: Level = "warn" if free >= 256 * MIB else "FAIL"
+    remedy = "free at least 1 GiB under the home folder"
+    return judged("disk", free >= GIB, f"{free / GIB:.1f} GiB free at home", remedy, level)
 
 
 def check_clock(skew: float) -> Check:
     """Check that its clock is about ours. skew: seconds."""
-    if skew <= _SKEW_SECONDS:
-        return Check("clock", "ok", f"{skew:.0f} s off")
-    return Check("clock", "warn", f"{skew:.0f} s off", "on the board: timedatectl set-ntp true")
+    remedy = "on the board: timedatectl set-ntp true"
+    return judged("clock", skew <= _SKEW_SECONDS, f"{skew:.0f} s off", remedy, "warn")
 
 
 def check_load(load: float) -> Check:
     """Check that nobody else computes on it. load: of the last minute."""
-    if load < 1:
-        return Check("load", "ok", f"{load:.2f}")
-    return Check("load", "warn", f"{load:.2f}", "end other programs: times would not be steady")
+    remedy = "end other programs: times would not be steady"
+    return judged("load", load < 1, f"{load:.2f}", remedy, "warn")
 
 
 def check_runtime(runtimes: list[str], name: str) -> Check:
     """Check that something is installed; whether it is the right one is seen when it is used."""
-    if runtimes:
-        return Check("runtime", "ok", ", ".join(digest[:12] for digest in runtimes))
-    return Check("runtime", "warn", "not installed", f"ansor-deploy devices install {name}")
+    found = ", ".join(digest[:12] for digest in runtimes) or "not installed"
+    return judged("runtime", bool(runtimes), found, f"ansor-deploy devices install {name}", "warn")

@@ -36,6 +36,11 @@ class Check:
     remedy: str = ""
 
 
+def judged(name: str, good: bool, found: str, remedy: str, otherwise: Level = "FAIL") -> Check:
+    """A check by its outcome. otherwise: the level, with the remedy, where it is not good."""
+    return Check(name, "ok", found) if good else Check(name, otherwise, found, remedy)
+
+
 def diagnose(project: Project, registry: Path) -> Iterator[Check]:
     """Every check, in the order in which a build would meet the trouble."""
     yield check_python()
@@ -69,20 +74,18 @@ def check_packages() -> Check:
 
 def check_tvm() -> Check:
     """Check that TVM and its FFI fit together."""
-    if reason := tvm_pairing.why_it_fails():
-        return Check("tvm", "FAIL", f"{tvm_pairing.pair()}: {reason}", tvm_pairing.PIN)
-    return Check("tvm", "ok", f"{tvm_pairing.pair()} answers")
+    reason = tvm_pairing.why_it_fails()
+    found = f"{tvm_pairing.pair()}{f': {reason}' if reason else ' answers'}"
+    return judged("tvm", not reason, found, tvm_pairing.PIN)
 
 
 def check_compiler() -> Check:
     """Check that there is a C++ compiler, with which TVM links a library."""
     chosen = os.environ.get("CXX", "")
     found = next(filter(None, map(shutil.which, [chosen] if chosen else COMPILERS)), None)
-    if found:
-        return Check("linker", "ok", found)
-    if chosen:
+    if chosen and not found:
         return Check("linker", "FAIL", f"CXX={chosen} is not there", "correct or unset CXX")
-    return Check("linker", "FAIL", "no C++ compiler", "apt install g++")
+    return judged("linker", bool(found), found or "no C++ compiler", "apt install g++")
 
 
 def check_cross_linkers() -> list[Check]:
@@ -104,10 +107,9 @@ def check_cross_linker(machine: str) -> Check:
 
 def check_sqlite() -> Check:
     """Check that SQLite is 3.37 or later, which brought the STRICT tables of the registry."""
-    found = sqlite3.sqlite_version
-    if sqlite3.sqlite_version_info >= (3, 37):
-        return Check("sqlite", "ok", f"{found}, with a rollback journal")
-    return Check("sqlite", "FAIL", found, "use a Python with SQLite 3.37 or later")
+    good = sqlite3.sqlite_version_info >= (3, 37)
+    found = sqlite3.sqlite_version + (", with a rollback journal" if good else "")
+    return judged("sqlite", good, found, "use a Python with SQLite 3.37 or later")
 
 
 def check_host(project: Project) -> Check:
@@ -154,9 +156,8 @@ def check_space(name: str, path: Path) -> Check:
     place = nearest(path)
     free = shutil.disk_usage(place).free
     found = f"{free / GIB:.1f} GiB free at {place}"
-    if free >= GIB:
-        return Check(name, "ok", found)
-    return Check(name, "warn" if free >= GIB / 10 else "FAIL", found, "free at least 1 GiB")
+    level: Level = "warn" if free >= GIB / 10 else "FAIL"
+    return judged(name, free >= GIB, found, "free at least 1 GiB", level)
 
 
 def nearest(path: Path) -> Path:

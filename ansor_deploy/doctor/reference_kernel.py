@@ -17,7 +17,7 @@ from ..measure.health import DRIFT, TEXT, drift
 from ..measure.site_runner import SiteRunner
 from ..space.canonical_text import parse
 from ..system.worker import WorkerFailure
-from .host import Check
+from .host import Check, judged
 
 if TYPE_CHECKING:
     from ..devices.connection import Connection
@@ -60,18 +60,13 @@ def check_kernel(name: str, target: Target, connect: Callable[[], Connection]) -
 def check_times(times: Sequence[float]) -> Check:
     """Check that the device is always as fast. times: of the kernel, in seconds."""
     found = f"{min(times) * 1e3:.3g} to {max(times) * 1e3:.3g} ms"
-    if drift(min(times), max(times)) <= DRIFT:
-        return Check(_NAME, "ok", found)
     remedy = "times measured now are not steady: check its clock governor, load and cooling"
-    return Check(_NAME, "warn", found, remedy)
+    return judged(_NAME, drift(min(times), max(times)) <= DRIFT, found, remedy, "warn")
 
 
 def _built(target: Target, folder: Path) -> Built:
-    builder = Builder(target, folder)
-    try:
+    with closing(Builder(target, folder)) as builder:
         (kernel,) = builder.build([BuildJob(TEXT, "default")])
-    finally:
-        builder.close()
     if isinstance(kernel, Failure):
         raise DeviceError(
             f"it cannot be built for {target.name}: {kernel.message}", "run: ansor-deploy doctor"
