@@ -185,9 +185,7 @@ class _Agent:
 
     def _end(self) -> None:
         """Take everything along, from whichever thread; the worker may be in a call."""
-        if pid := self._worker.pid:
-            with contextlib.suppress(OSError):
-                os.killpg(pid, signal.SIGKILL)
+        self._worker.interrupt()
         if self._session is not None:
             shutil.rmtree(self._session, ignore_errors=True)
         os._exit(0)

@@ -30,7 +30,7 @@ _OWN = {
     "devices": "agent frames served site",
     "measure": "check guarded head_to_head runner workspace",
     "runtime": "cpu_pinning model native tensors",
-    "system": "child host limits scratch worker",
+    "system": "child host scratch worker",
 }
 _TOPS = ("ml_dtypes", "numpy", "numpy.libs", "tvm_ffi", "typing_extensions.py")
 _RUNTIME = "tvm/lib/libtvm_runtime.so"  # all of `tvm`: there is no package to import

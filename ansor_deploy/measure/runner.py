@@ -23,8 +23,7 @@ import numpy as np
 
 from ..runtime import cpu_pinning, native
 from ..runtime.tensors import Signature, numpy_dtype, poisoned, seeded_arguments
-from ..system.child import describe
-from ..system.limits import limit_memory
+from ..system.child import describe, limit_memory
 from .check import Expected
 from .guarded import Guarded
 from .workspace import poison_workspaces

@@ -38,14 +38,9 @@ def _sweep(parent: Path) -> None:
     """Remove this user's folders that no living process has locked."""
     for folder in parent.glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):  # locked, or gone, or another user's
-            _remove_if_left(folder)
-
-
-def _remove_if_left(folder: Path) -> None:
-    found = folder.lstat()
-    if found.st_uid != os.getuid() or time.time() - found.st_mtime < _GRACE_SECONDS:
-        return
-    remove_unheld(folder)
+            found = folder.lstat()
+            if found.st_uid == os.getuid() and time.time() - found.st_mtime >= _GRACE_SECONDS:
+                remove_unheld(folder)
 
 
 def remove_unheld(folder: Path) -> None:

@@ -55,18 +55,12 @@ class Worker:
     """
 
     def __init__(self, preload: str, env: Mapping[str, str] | None = None) -> None:
-        self._env = dict(env or {})
+        self._env = env or {}
         self._preload = preload
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         self._ready = False
-        self._deadline = self._limit = 0.0
         self._output = _append_only()
-
-    @property
-    def pid(self) -> int:
-        """Process id of the child; 0 where there is none."""
-        return self._process.pid if self._process else 0
 
     def start(self) -> None:
         """Start the child unless it lives; it imports its modules while the parent goes on."""
@@ -100,52 +94,24 @@ class Worker:
         or was killed at the deadline; AnsorError where the child cannot start at all.
         """
         try:
-            self.submit(function, payload, timeout)
-            return self.result()
+            self._begin(function, payload)
+            return self._answer(timeout)
         except WorkerFailure:
             raise
         except BaseException:  # interrupted: the answer that may still come is nobody's
             self.kill()
             raise
 
-    def submit(self, function: str, payload: dict[str, Any], timeout: float) -> None:
-        """Begin a call that `result` ends. AnsorError where the child cannot start."""
-        self.start()
-        self._await_ready()
-        os.ftruncate(self._output, 0)
-        with contextlib.suppress(OSError):  # a child that died meanwhile is seen by `result`
-            self._link.send_bytes(json.dumps([function, payload]).encode())
-        self._limit = timeout
-        self._deadline = time.monotonic() + timeout
-
-    def result(self) -> Any:
-        """The answer to the call under way; raises as `call` does."""
-        while not self._link.poll(self._patience()):
-            if self._process is not None and self._process.poll() is not None:
-                raise WorkerFailure("crash", self._bury())  # what it started holds its socket
-            if self._patience() == 0:
-                self.kill()
-                raise WorkerFailure("timeout", f"killed after {self._limit:.3g} s")
-        try:
-            status, value = json.loads(self._link.recv_bytes(_MAX_REPLY_BYTES))
-        except (EOFError, OSError, ValueError) as error:
-            raise WorkerFailure("crash", self._bury()) from error
-        if status != "ok":
-            raise WorkerFailure("raised", str(value))
-        return value
-
     def interrupt(self) -> None:
-        """Kill the child from another thread than the caller's, who sees a crash."""
-        process = self._process
-        if process is not None and process.poll() is None:
+        """Kill the child and whatever it started; a thread that waits for it sees a crash."""
+        if (process := self._process) is not None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
 
     def kill(self) -> None:
         """End the child and whatever it started, now. The next call starts a fresh one."""
+        self.interrupt()
         if self._process is not None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
         if self._connection is not None:
             self._connection.close()
@@ -165,9 +131,30 @@ class Worker:
             raise WorkerFailure("crash", "the worker process is gone")
         return self._connection
 
-    def _patience(self) -> float:
-        """Seconds until the child is looked at again; 0 at the deadline."""
-        return min(_GLANCE_SECONDS, max(0.0, self._deadline - time.monotonic()))
+    def _begin(self, function: str, payload: dict[str, Any]) -> None:
+        """Send a request to the child, once it is ready."""
+        self.start()
+        self._await_ready()
+        os.ftruncate(self._output, 0)
+        with contextlib.suppress(OSError):  # a child that died meanwhile is seen by `_answer`
+            self._link.send_bytes(json.dumps([function, payload]).encode())
+
+    def _answer(self, timeout: float) -> Any:
+        """The answer to the request that was sent; raises as `call` does."""
+        deadline = time.monotonic() + timeout
+        while not self._link.poll(min(_GLANCE_SECONDS, max(0.0, deadline - time.monotonic()))):
+            if self._process is not None and self._process.poll() is not None:
+                raise WorkerFailure("crash", self._bury())  # what it started holds its socket
+            if time.monotonic() >= deadline:
+                self.kill()
+                raise WorkerFailure("timeout", f"killed after {timeout:.3g} s")
+        try:
+            status, value = json.loads(self._link.recv_bytes(_MAX_REPLY_BYTES))
+        except (EOFError, OSError, ValueError) as error:
+            raise WorkerFailure("crash", self._bury()) from error
+        if status != "ok":
+            raise WorkerFailure("raised", str(value))
+        return value
 
     def _await_ready(self) -> None:
         if self._ready:

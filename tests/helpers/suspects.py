@@ -82,7 +82,7 @@ class Suspects:
     def processes(self) -> list[int]:
         """Process ids of the workers."""
         workers = [self.measurer.sites[0]._worker, *self.measurer.builder._here.workers]
-        return [worker.pid for worker in workers]
+        return [worker._process.pid for worker in workers]
 
 
 @contextmanager

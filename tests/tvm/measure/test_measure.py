@@ -335,7 +335,8 @@ def measure_and_be_interrupted(task, seen):
     with Measurer(TARGET) as measurer:
         assert measurer.measure(task, [default_trace(task)])[0].error == ""
         seen += [
-            worker.pid for worker in [measurer.sites[0]._worker, *measurer.builder._here.workers]
+            worker._process.pid
+            for worker in [measurer.sites[0]._worker, *measurer.builder._here.workers]
         ]
         assert all(psutil.pid_exists(pid) for pid in seen)
         raise KeyboardInterrupt
@@ -349,9 +350,9 @@ from ansor_deploy.target import load_target
 measurer = Measurer(load_target("host", [shipped("targets")])).__enter__()
 measurer._health._kernel.result  # its builder is in nobody's way now
 workers = [measurer.sites[0]._worker, *measurer.builder._here.workers]
-print(*(worker.pid for worker in workers), flush=True)
+print(*(worker._process.pid for worker in workers), flush=True)
 for worker in workers:
-    worker.submit("time:sleep", 600, 600)
+    worker._begin("time:sleep", 600)
 print("busy", flush=True)
 time.sleep(600)
 """

@@ -31,7 +31,7 @@ def test_a_worker_answers(worker):
 
 def test_a_raised_error_leaves_the_worker_alive(worker):
     worker.call("helpers.measure_child:echo", {}, 5)
-    before = worker.pid
+    before = worker._process.pid
     with pytest.raises(WorkerFailure) as caught:
         worker.call("helpers.measure_child:complain", {}, 5)
     assert (caught.value.kind, caught.value.message) == (
@@ -39,7 +39,7 @@ def test_a_raised_error_leaves_the_worker_alive(worker):
         "ValueError: first line | second line",
     )
     assert worker.call("helpers.measure_child:interrupt_itself", {}, 5) == "still here"
-    assert worker.pid == before
+    assert worker._process.pid == before
 
 
 def test_a_crash_names_the_signal_and_the_last_words(worker, capfd):
@@ -64,8 +64,8 @@ def test_the_deadline_kills_the_whole_group(worker, tmp_path):
 
 def test_a_worker_that_died_between_calls_is_replaced(worker):
     worker.call("helpers.measure_child:echo", {}, 5)
-    os.kill(worker.pid, signal.SIGKILL)
-    psutil.Process(worker.pid).wait(5)
+    os.kill(worker._process.pid, signal.SIGKILL)
+    psutil.Process(worker._process.pid).wait(5)
     assert worker.call("helpers.measure_child:echo", {"b": 1}, 5) == {"b": 1}
 
 
