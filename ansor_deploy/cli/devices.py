@@ -149,7 +149,7 @@ def install_command(name: str) -> None:
     """
     from ..devices.board import BoardSite
     from ..devices.bundle import is_like_here
-    from ..devices.install import look_at
+    from ..devices.facts import look_at
     from ..devices.wheels import fetch_wheels, wheels_folder
 
     target, connecting = _board(name)

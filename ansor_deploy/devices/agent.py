@@ -122,12 +122,9 @@ class _Agent:
             shutil.rmtree(left, ignore_errors=True)
         self._session = Path(tempfile.mkdtemp(prefix=_SESSION, dir=self._folder)).resolve()
         self._worker.start()
-        facts = {
-            "pid": os.getpid(),
-            "arch": platform.machine(),
-            "python": platform.python_version(),
-        }
-        self._send(pack({"hello": {"session": str(self._session), **facts}}))
+        hello = {"session": str(self._session), "pid": os.getpid()}
+        hello |= {"arch": platform.machine(), "python": platform.python_version()}
+        self._send(pack({"hello": hello}))
 
     def _answer(self, message: dict[str, Any], blob: bytes) -> None:
         data = b""
@@ -136,9 +133,7 @@ class _Agent:
             answer = {"ok": value}
         except WorkerFailure as failure:
             answer = {"error": failure.kind, "message": failure.message}
-        except AnsorError as error:  # the worker cannot start
-            answer = {"error": "board", "message": error.message}
-        except (OSError, KeyError, TypeError, ValueError) as error:
+        except (AnsorError, OSError, KeyError, TypeError, ValueError) as error:
             answer = {"error": "board", "message": str(error)}
         self._send(pack({"id": message["id"], **answer}, data))
 
@@ -150,22 +145,21 @@ class _Agent:
                 return self._worker.call(*words), b""
             finally:
                 self._worker.start()  # in the background, where it had to be killed
-        if do == "append":
-            with self._inside(message["name"]).open("ab") as file:
-                file.write(blob)
-            return None, b""
         if do == "read":
             with self._inside(message["place"]).open("rb") as file:
                 file.seek(message["offset"])
                 return None, file.read(CHUNK)
-        if do == "drop":
+        if do == "append":
+            with self._inside(message["name"]).open("ab") as file:
+                file.write(blob)
+        elif do == "drop":
             self._inside(message["place"]).unlink(missing_ok=True)
-            return None, b""
-        if do == "restart":
+        elif do == "restart":
             self._worker.kill()
             self._worker.start()
-            return None, b""
-        raise ValueError(f"no such request: {do}")
+        else:
+            raise ValueError(f"no such request: {do}")
+        return None, b""
 
     def _inside(self, name: str) -> Path:
         """A file of the session's folder, by its name or its path; ValueError for any other."""

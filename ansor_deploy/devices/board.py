@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DeviceError, DeviceLost, UsageError
 from ..system.worker import WorkerFailure
+from .bundle import install
 from .connection import Connection
-from .facts import PYTHON
+from .facts import PYTHON, look_at
 from .frames import CHUNK
-from .install import install, look_at
 from .inventory import Inventory, target_of
 from .link import PING_SECONDS, SILENCE_SECONDS, Link
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 WAIT_SECONDS = 600.0  # for another host to be done with the board
 _ANSWER_SECONDS = 60.0
 _START_SECONDS = 180.0  # of a worker, before a call: slow cards, slow processors
+_CHECK = "ansor_deploy.devices.served:threads"
 _BOOT = (
     "import sys; sys.path.insert(0, {root!r}); "
     "from ansor_deploy.devices.agent import main; main({cache!r}, {cores}, {silence})"
@@ -97,8 +98,9 @@ class BoardSite:
         self._session = session
 
     def call(self, function: str, payload: dict[str, Any], timeout: float) -> Any:
-        """As `Worker.call`; DeviceLost where the board or the connection is at fault."""
-        return self._call(self._connected(), function, payload, timeout)
+        """What `Worker.call` does; DeviceLost where the board or the connection is at fault."""
+        words: dict[str, Any] = {"function": function, "payload": payload, "timeout": timeout}
+        return self._ask(self._connected(), "call", timeout + _START_SECONDS, **words)[0]
 
     def put(self, path: Path) -> str:
         """Send a file, in parts."""
@@ -155,20 +157,15 @@ class BoardSite:
 
     def _check(self, session: _Session) -> None:
         """DeviceError where the board's worker does not start."""
+        words: dict[str, Any] = {"function": _CHECK, "payload": {}, "timeout": _ANSWER_SECONDS}
         try:
-            self._call(session, "ansor_deploy.devices.served:threads", {}, _ANSWER_SECONDS)
+            self._ask(session, "call", _ANSWER_SECONDS + _START_SECONDS, **words)
         except (WorkerFailure, _BoardFault) as failure:
             reason = failure.message.removeprefix(f"{self.name}: ")
             raise DeviceError(
                 f"{self.name} cannot run TVM's runtime: {reason}",
                 "install what is missing there (Debian: apt-get install libstdc++6)",
             ) from failure
-
-    def _call(
-        self, session: _Session, function: str, payload: dict[str, Any], timeout: float
-    ) -> Any:
-        words: dict[str, Any] = {"function": function, "payload": payload, "timeout": timeout}
-        return self._ask(session, "call", timeout + _START_SECONDS, **words)[0]
 
     def _ask(
         self,

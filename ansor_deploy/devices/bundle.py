@@ -11,6 +11,7 @@ import hashlib
 import io
 import platform
 import re
+import shlex
 import sys
 import tarfile
 import zipfile
@@ -20,8 +21,12 @@ from functools import lru_cache
 from importlib import metadata
 from pathlib import Path, PurePosixPath
 
+from ..errors import DeviceError, DeviceLost
+from .connection import Connection
+from .facts import PYTHON, Facts, last_line
 from .wheels import ARCHES, present, wheels_folder
 
+UPLOAD_SECONDS = 1800.0
 _PACKAGES = ("apache-tvm", "apache-tvm-ffi", "ml_dtypes", "numpy", "typing_extensions")
 # Our modules, by room: what a test finds that they import is among them.
 _OWN = {
@@ -69,6 +74,34 @@ def make_bundle(name: str, arch: str, python: str, wheels: Path | None = None) -
             files |= _of_wheel(wheel)
     archive = _tar(files)
     return Bundle(archive, hashlib.sha256(archive).hexdigest())
+
+
+def install(name: str, connection: Connection, board: Facts, wheels: Path | None) -> str:
+    """Put the runtime on a board that lacks it; return its folder there.
+
+    wheels: the folder of this machine that `fetch_wheels` filled. DeviceError where a wheel is
+    missing, or the board has no room; DeviceLost where the upload was torn.
+    """
+    bundle = make_bundle(name, board.machine, board.short_python, wheels)
+    if bundle.digest not in board.runtimes:
+        _upload(name, connection, board, bundle)
+    return f"{board.cache}/{bundle.digest}"
+
+
+def _upload(name: str, connection: Connection, board: Facts, bundle: Bundle) -> None:
+    script = Path(__file__).with_name("unpack.py").read_text(encoding="utf-8")
+    command = f"exec {PYTHON} -c {shlex.join([script, board.cache, bundle.digest])}"
+    ran = connection.run(command, bundle.packed(), UPLOAD_SECONDS)
+    if ran.status == 0:
+        return
+    reason = last_line(ran)
+    if ran.status < 0 or "damaged" in reason or "end-of-stream" in reason:
+        raise DeviceLost(f"{name}: the upload was torn: {reason}", "repeat the command")
+    raise DeviceError(
+        f"{name}: the runtime ({len(bundle.archive) / 1e6:.0f} MB) cannot be unpacked into "
+        f"{board.cache}: {reason}",
+        "make room on the board, or give its user a home folder that can be written",
+    )
 
 
 def is_like_here(arch: str, python: str) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import paramiko
@@ -19,8 +19,6 @@ from ..errors import DeviceError, DeviceLost
 from .connection import Ran, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from .known_hosts import HostKey
 
 ASK_SECONDS = 5.0
@@ -175,8 +173,13 @@ class SshConnection:
         """Start a shell command and talk to it."""
         try:
             channel = self._transport.open_session(timeout=_OPEN_SECONDS)
-            with _closing_late(channel, _OPEN_SECONDS):
+            late = threading.Timer(_OPEN_SECONDS, channel.close)  # or paramiko waits for ever
+            late.daemon = True
+            late.start()
+            try:
                 channel.exec_command(command)
+            finally:
+                late.cancel()
         except paramiko.ChannelException as error:
             hint = "Its SSH server must allow sessions, several at once: look at its log."
             what = f"{self.name}: allows no session: {plain(error.text)}"
@@ -228,15 +231,3 @@ def lost(name: str, what: str = "the connection was lost") -> DeviceLost:
     """The error of a device that is no longer there."""
     hint = f"Look at its power and network, then: ansor-deploy devices doctor {name}"
     return DeviceLost(f"{name}: {plain(what)}", hint)
-
-
-@contextmanager
-def _closing_late(channel: paramiko.Channel, seconds: float) -> Iterator[None]:
-    """Close a channel whose request stays unanswered; paramiko itself would wait for ever."""
-    timer = threading.Timer(seconds, channel.close)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from ..errors import DeviceError
 from .connection import Connection, Ran
 
 PYTHON = "python3 -I -S"  # its standard library, and nothing that was installed beside it
@@ -66,6 +67,24 @@ def facts_of(ran: Ran) -> Facts:
     return msgspec.json.decode(lines[-1], type=Facts)
 
 
+def look_at(name: str, connection: Connection) -> Facts:
+    """The board's facts; DeviceError where it cannot run TVM's runtime."""
+    ran = run_probe(connection)
+    if ran.status == 127:
+        raise DeviceError(
+            f"{name} has no python3", "install it there (Debian: apt-get install python3)"
+        )
+    try:
+        facts = facts_of(ran)
+    except msgspec.DecodeError as error:
+        raise DeviceError(
+            f"{name}: its python3 does not report what machine it is: {last_line(ran)}",
+            "log in by ssh and see what `python3 -I -S -c 'import json'` says",
+        ) from error
+    _check(name, facts)
+    return facts
+
+
 def last_line(ran: Ran) -> str:
     """The reason why a command failed: the last line of its stderr, or its exit status."""
     return (ran.stderr.strip().splitlines() or [f"status {ran.status}"])[-1]
@@ -77,3 +96,25 @@ def numbers(version: str) -> tuple[int, ...]:
         return tuple(int(word) for word in version.split(".")[:2])
     except ValueError:
         return ()
+
+
+def _check(name: str, facts: Facts) -> None:
+    """DeviceError where no wheel can fit; it says what the user can change."""
+    kind, version = facts.libc
+    if facts.bits != 64:
+        raise DeviceError(
+            f"{name} ({facts.machine}) runs a {facts.bits}-bit system, for which TVM's "
+            "runtime is not published",
+            "run a 64-bit system on the board, if its processor has 64 bits",
+        )
+    if facts.implementation not in ("cpython", "cpythonm"):  # m: before 3.8, refused by version
+        raise DeviceError(
+            f"{name}: its python3 is {facts.implementation}, and not plain CPython",
+            "install CPython as `python3` on the board",
+        )
+    if kind != "glibc" or numbers(version) < OLDEST_GLIBC:
+        have = f"glibc {version}" if kind == "glibc" else "another C library than glibc"
+        raise DeviceError(
+            f"{name} has {have}, and TVM's runtime needs glibc 2.28 or newer",
+            "run a newer system on the board (Debian 10, Ubuntu 18.10 or later)",
+        )

@@ -68,6 +68,14 @@ class Quarantine:
     since: str
 
 
+@dataclass(frozen=True)
+class _Contents:
+    """What `devices.json` holds, by the names of devices."""
+
+    devices: dict[str, Device]
+    quarantine: dict[str, Quarantine]
+
+
 class Inventory:
     """The devices of one configuration folder. path: its `devices.json`, which may not exist yet.
 
@@ -88,11 +96,11 @@ class Inventory:
 
     def list(self) -> list[Device]:
         """Every device, by name."""
-        return [device for _, device in sorted(self._read()[0].items())]
+        return [device for _, device in sorted(self._read().devices.items())]
 
     def get(self, name: str) -> Device:
         """The device of that name."""
-        devices = self._read()[0]
+        devices = self._read().devices
         if name in devices:
             return devices[name]
         hint = f"ansor-deploy devices add {name} ssh://USER@HOST --target TARGET"
@@ -101,24 +109,24 @@ class Inventory:
 
     def has(self, name: str) -> bool:
         """Whether there is a device of that name."""
-        return name in self._read()[0]
+        return name in self._read().devices
 
     def add(self, device: Device) -> None:
         """Keep a new device. UsageError where its name is taken or no name."""
         check_name(device.name)
-        with self._changing() as (devices, _):
-            if device.name in devices:
+        with self._changing() as contents:
+            if device.name in contents.devices:
                 hint = f"Choose another name, or: ansor-deploy devices remove {device.name}"
                 raise UsageError(f"there is a device {device.name!r} already", hint)
-            devices[device.name] = device
+            contents.devices[device.name] = device
 
     def remove(self, name: str) -> None:
         """Forget a device, its host key and its quarantine."""
         self.get(name)
         self._pin(name, [])  # first: a device without a pin is refused, a pin without one waits
-        with self._changing() as (devices, quarantines):
-            devices.pop(name, None)
-            quarantines.pop(name, None)
+        with self._changing() as contents:
+            contents.devices.pop(name, None)
+            contents.quarantine.pop(name, None)
 
     def keys(self, name: str) -> Sequence[HostKey]:
         """The host keys that `trust` pinned for a device."""
@@ -132,30 +140,29 @@ class Inventory:
         """Give a device no more work until `release`."""
         self.get(name)
         since = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        with self._changing() as (_, quarantines):
-            quarantines[name] = Quarantine(reason, since)
+        with self._changing() as contents:
+            contents.quarantine[name] = Quarantine(reason, since)
 
     def release(self, name: str) -> None:
         """End a quarantine, if there is one."""
         if self.reason(name):
-            with self._changing() as (_, quarantines):
-                quarantines.pop(name, None)
+            with self._changing() as contents:
+                contents.quarantine.pop(name, None)
 
     def reason(self, name: str) -> Quarantine | None:
         """The reason why the device is in quarantine; None where it is not."""
-        return self._read()[1].get(name)
+        return self._read().quarantine.get(name)
 
-    def _read(self) -> tuple[dict[str, Device], dict[str, Quarantine]]:
+    def _read(self) -> _Contents:
         try:
-            text = self.path.read_text(encoding="utf-8")
-            data = json.loads(text)
-            named = {name: {**value, "name": name} for name, value in data["devices"].items()}
-            devices = msgspec.convert(named, dict[str, Device])
-            quarantines = msgspec.convert(data["quarantine"], dict[str, Quarantine])
-            for device in devices.values():
+            data = json.loads(self.path.read_text(encoding="utf-8"))
+            for name in data["devices"]:
+                data["devices"][name]["name"] = name
+            contents = msgspec.convert(data, _Contents)
+            for device in contents.devices.values():
                 _check(device)
         except FileNotFoundError:
-            return {}, {}
+            return _Contents({}, {})
         except OSError as error:
             raise _unusable(self.path, error) from error
         except _DAMAGES as error:
@@ -163,18 +170,15 @@ class Inventory:
                 f"{self.path} is damaged: {error}",
                 "restore a copy of it, or move it away and add the devices again",
             ) from error
-        return devices, quarantines
+        return contents
 
     @contextmanager
-    def _changing(self) -> Iterator[tuple[dict[str, Device], dict[str, Quarantine]]]:
-        """The devices and the quarantines, which are written when the block ends well."""
+    def _changing(self) -> Iterator[_Contents]:
+        """The contents of the file, which are written when the block ends well."""
         with self._locked():
-            devices, quarantines = self._read()
-            yield devices, quarantines
-            data = {
-                "devices": {name: asdict(device) for name, device in devices.items()},
-                "quarantine": {name: asdict(value) for name, value in quarantines.items()},
-            }
+            contents = self._read()
+            yield contents
+            data = asdict(contents)
             for device in data["devices"].values():
                 del device["name"]
             text = json.dumps(data, indent=1, sort_keys=True) + "\n"

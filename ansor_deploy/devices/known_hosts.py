@@ -30,9 +30,6 @@ class HostKey:
         digest = hashlib.sha256(self.blob).digest()
         return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
 
-    def __repr__(self) -> str:
-        return f"HostKey({self.kind} {self.fingerprint})"
-
 
 @dataclass(frozen=True)
 class Entry:

@@ -99,7 +99,7 @@ class Link:
             with self._writing:
                 self._stream.write(data, SILENCE_SECONDS)
         except (OSError, DeviceLost) as error:
-            raise self._lose(_words(error)) from error
+            raise self._lose(str(error)) from error
 
     def _listen(self) -> None:
         try:
@@ -112,7 +112,7 @@ class Link:
         except TimeoutError:
             self._lose(f"not a byte in {SILENCE_SECONDS:.0f} s")
         except (OSError, ValueError, DeviceLost) as error:
-            self._lose(_words(error))
+            self._lose(str(error))
 
     def _last_words(self) -> str:
         said = (self._stream.complaint().strip() or self._unpacker.noise).splitlines()
@@ -134,7 +134,3 @@ class Link:
 
     def _error(self) -> DeviceLost:
         return DeviceLost(f"{self._name} is lost: {self._lost}", _HINT)
-
-
-def _words(error: Exception) -> str:
-    return error.message if isinstance(error, DeviceLost) else str(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ import numpy as np
 from ..artifact.files import read_manifest
 from ..errors import AnsorError
 from ..runtime.model import check_inputs, interface
-from ..runtime.tensors import from_bytes, to_bytes
+from ..runtime.tensors import to_bytes
 from ..system.worker import WorkerFailure
+from .served import by_name
 from .site import Site
 
 RUN_SECONDS = 600.0  # for the runs of one call
@@ -32,7 +34,7 @@ class RemoteModel:
         self.manifest = manifest
         self.inputs, self.outputs = interface(manifest)
         self._site = site
-        self._interface = {key: manifest[key] for key in _SENT}
+        self._interface = json.dumps({key: manifest[key] for key in _SENT})
         self._place = site.put(path)
         self._sent = ("", "")  # digest of the inputs, and where they lie
 
@@ -42,9 +44,7 @@ class RemoteModel:
         self._call("run", inputs, outputs=place)
         data = self._site.get(place)
         self._site.drop(place)
-        kinds = [(info.shape, info.dtype) for info in self.outputs]
-        arrays = from_bytes(data, kinds)
-        return {info.name: one for info, one in zip(self.outputs, arrays, strict=True)}
+        return by_name(self.outputs, data)
 
     def times(self, inputs: dict[str, np.ndarray], runs: int) -> list[float]:
         """Seconds of each of so many runs, one after the other, by the site's clock."""

@@ -70,23 +70,20 @@ def temperatures() -> dict[str, float]:
 
 def throttled() -> int | None:
     """The Raspberry Pi's bits of what held it back; None on other boards."""
-    words = text(FIRMWARE)
-    if not words and shutil.which("vcgencmd"):
-        words = vcgencmd("get_throttled").partition("=")[2]
     try:
-        return int(words, 16)
+        return int(text(FIRMWARE) or vcgencmd(), 16)
     except ValueError:
         return None
 
 
-def vcgencmd(question: str) -> str:
-    """What the Raspberry Pi's own tool answers, or ""."""
-    command = ["vcgencmd", question]
+def vcgencmd() -> str:
+    """The same bits as the Raspberry Pi's own tool prints them; "" where there is no such tool."""
+    command = ["vcgencmd", "get_throttled"]
     try:
         process = subprocess.run(command, stdout=subprocess.PIPE, timeout=5, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return process.stdout.decode(errors="replace").strip()
+    return process.stdout.decode(errors="replace").partition("=")[2]
 
 
 def memory_free() -> int | None:

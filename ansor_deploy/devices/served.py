@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..runtime import cpu_pinning, native
-from ..runtime.model import Model
+from ..runtime.model import Model, TensorInfo, interface
 from ..runtime.tensors import from_bytes, to_bytes
 
 
@@ -20,37 +23,33 @@ def threads(payload: dict[str, Any]) -> int:
 def run(payload: dict[str, Any]) -> None:
     """Run a library once.
 
-    payload: its "path", the parts of its "manifest" that say its tensors and cores, "inputs", a
-    file of `to_bytes`, and "outputs", a file to write likewise.
+    payload: its "path", "manifest", the JSON text of the parts of its manifest that say its
+    tensors and cores, "inputs", a file of `to_bytes`, and "outputs", a file to write likewise.
     """
-    model, inputs = _model(payload), _inputs(payload)
-    outputs = model(**inputs)
+    model = _model(payload["path"], payload["manifest"])
+    outputs = model(**_inputs(payload["inputs"], payload["manifest"]))
     data = to_bytes([outputs[info.name] for info in model.outputs])
     Path(payload["outputs"]).write_bytes(data)
 
 
 def times(payload: dict[str, Any]) -> list[float]:
     """Seconds of each of "runs" runs; the rest of the payload is that of `run`."""
-    return _model(payload).times(_inputs(payload), payload["runs"])
+    inputs = _inputs(payload["inputs"], payload["manifest"])
+    return _model(payload["path"], payload["manifest"]).times(inputs, payload["runs"])
 
 
-def _model(payload: dict[str, Any]) -> Model:
-    return _loaded(payload["path"], json.dumps(payload["manifest"]))
+def by_name(tensors: Sequence[TensorInfo], data: bytes) -> dict[str, np.ndarray]:
+    """The arrays that `to_bytes` wrote of these tensors, by their names."""
+    arrays = from_bytes(data, [(info.shape, info.dtype) for info in tensors])
+    return {info.name: one for info, one in zip(tensors, arrays, strict=True)}
 
 
 @lru_cache(maxsize=2)  # two, to be timed in turns
-def _loaded(path: str, manifest: str) -> Model:
+def _model(path: str, manifest: str) -> Model:
     cpu_pinning.release()
     return Model(Path(path), json.loads(manifest))
 
 
-def _inputs(payload: dict[str, Any]) -> dict[str, Any]:
-    return _read(payload["inputs"], json.dumps(payload["manifest"]["inputs"]))
-
-
 @lru_cache(maxsize=2)
-def _read(path: str, kinds: str) -> dict[str, Any]:
-    entries = json.loads(kinds)
-    shapes = [(tuple(entry["shape"]), entry["dtype"]) for entry in entries]
-    arrays = from_bytes(Path(path).read_bytes(), shapes)
-    return {entry["name"]: one for entry, one in zip(entries, arrays, strict=True)}
+def _inputs(path: str, manifest: str) -> dict[str, np.ndarray]:
+    return by_name(interface(json.loads(manifest))[0], Path(path).read_bytes())

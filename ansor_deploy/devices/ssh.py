@@ -133,7 +133,7 @@ def _under(
             f"{device.name}: its jump hosts lead in a circle: {' -> '.join((*seen, last))}",
             "Correct ProxyJump in ~/.ssh/config, or --jump.",
         )
-    host = _jump_host(last, inventory)
+    host = inventory.get(last) if inventory.has(last) else parse_jump(last)
     peer = _reach(host, inventory, tuple(before) or resolve(host).jumps, (*seen, last))
     return _logged_in(peer, host, lambda: _verify_jump(host, peer.key, inventory))
 
@@ -149,13 +149,8 @@ def _logged_in(peer: Peer, device: Device, check: Callable[[], None]) -> SshConn
     return SshConnection(peer.transport, peer.line, device.name, peer.key, peer.under)
 
 
-def _jump_host(name: str, inventory: Inventory) -> Device:
-    """The device of that name, else the host itself."""
-    return inventory.get(name) if inventory.has(name) else parse_jump(name)
-
-
 def _verify_jump(host: Device, key: HostKey, inventory: Inventory) -> None:
-    """As `verify`; a jump host that is no device is trusted where the user's ssh trusts it."""
+    """Verify a jump host; one that is no device is trusted where the user's ssh trusts it."""
     try:
         verify(host, key, inventory)
     except DeviceError as error:

@@ -30,12 +30,6 @@ class Wheel:
     sha256: str
 
     @property
-    def requirement(self) -> str:
-        """A line of a requirements file, with the digest."""
-        name, version, *_ = self.file.split("-")
-        return f"{name}=={version} --hash=sha256:{self.sha256}"
-
-    @property
     def platforms(self) -> list[str]:
         """Tags of the systems that it is for."""
         return self.file.removesuffix(".whl").split("-")[-1].split(".")
@@ -103,7 +97,9 @@ def _download(wheels: Sequence[Wheel], python: str, folder: Path) -> None:
     """Let pip check the digests; nothing that a package contains is run."""
     platforms = sorted({tag for wheel in wheels for tag in wheel.platforms} - {"any"})
     with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as file:
-        file.write("".join(f"{wheel.requirement}\n" for wheel in wheels))
+        for wheel in wheels:
+            name, version, *_ = wheel.file.split("-")
+            file.write(f"{name}=={version} --hash=sha256:{wheel.sha256}\n")
         file.flush()
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
         command += ["--disable-pip-version-check", "--no-input", "--require-hashes"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..codegen.signature import signature
 from ..devices.board import BoardSite
-from ..devices.install import look_at
+from ..devices.facts import look_at
 from ..errors import AnsorError, DeviceError
 from ..measure.build import Builder, BuildJob, Built, Failure
 from ..measure.health import DRIFT, TEXT, drift

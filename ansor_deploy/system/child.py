@@ -18,8 +18,6 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from ..errors import AnsorError
-
 _PR_SET_PDEATHSIG = 1
 _MESSAGE_CHARS = 600
 _FILE_BYTES = 1 << 30  # beyond what any call writes; less than what printing fills in seconds
@@ -62,8 +60,7 @@ def _answer(function: str, payload: dict[str, Any]) -> tuple[str, Any]:
 
 def describe(error: BaseException) -> str:
     """Type and first words of an error: TVM's messages go on with programs and C++ frames."""
-    text = error.message if isinstance(error, AnsorError) else str(error)
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {' | '.join(lines)}"[:_MESSAGE_CHARS]
 
 

@@ -12,8 +12,9 @@ import pytest
 from helpers.local_board import LocalBoard
 
 import ansor_deploy
-from ansor_deploy.devices import bundle, install, probe, wheels
+from ansor_deploy.devices import bundle, probe, wheels
 from ansor_deploy.devices.bundle import make_bundle
+from ansor_deploy.devices.facts import look_at
 from ansor_deploy.devices.frames import CHUNK, MARK, FrameError, Unpacker, pack
 from ansor_deploy.errors import DeviceError
 
@@ -143,24 +144,24 @@ def test_a_board_that_cannot_run_the_runtime_is_told_so(board, arch, bits, kind,
     said = {"machine": arch, "bits": bits, "implementation": kind, "libc": libc}
     facts = json.dumps({**probe.facts(), **said})
     with pytest.raises(DeviceError, match=reason):
-        install.look_at("testboard", answering(board, facts))
+        look_at("testboard", answering(board, facts))
 
 
 def test_a_board_without_python_is_told_so(board):
     Path(board.env["PATH"].partition(":")[0], "python3").unlink()
     board.env["PATH"] = board.env["PATH"].partition(":")[0]
     with pytest.raises(DeviceError, match="testboard has no python3") as caught:
-        install.look_at("testboard", board.connect())
+        look_at("testboard", board.connect())
     assert "apt-get install python3" in caught.value.hint
 
 
 def test_a_python_that_fails_is_told_so(board):
     with pytest.raises(DeviceError, match="does not report what machine it is: status 0"):
-        install.look_at("testboard", answering(board, "garbage"))
+        look_at("testboard", answering(board, "garbage"))
 
 
 def test_a_board_tells_what_it_is(board):
-    found = install.look_at("testboard", board.connect())
+    found = look_at("testboard", board.connect())
     assert found.machine == os.uname().machine
     assert (found.cache, found.runtimes) == (str(board.cache), [])
 
