@@ -69,11 +69,10 @@ class _Agent:
             threading.Thread(target=loop, daemon=True).start()
         try:
             self._send(MARK)
-            with _board_lock() as lock:
-                self._take(lock)
-                self._open_session()
-                while True:
-                    self._answer(*self._requests.get())
+            self._take(_board_lock())
+            self._open_session()
+            while True:
+                self._answer(*self._requests.get())
         except OSError as error:  # of the lock, or of a home folder that cannot be written
             os.write(2, f"{error}\n".encode())
         finally:
@@ -98,7 +97,7 @@ class _Agent:
         self._end()
 
     def _take(self, lock: int) -> None:
-        """Wait for the agent that has the board; the host hears of it again and again."""
+        """Wait for the agent that has the board, and name it to the host again and again."""
         said = -_REPEAT_SECONDS
         while True:
             try:
@@ -185,17 +184,13 @@ class _Agent:
         os._exit(0)
 
 
-@contextlib.contextmanager
-def _board_lock() -> Any:
+def _board_lock() -> int:
     """A descriptor of the file that stands for the board; any of its users may have made it."""
     path = Path(tempfile.gettempdir(), "ansor-deploy.lock")
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        descriptor = os.open(path, flags)
+        return os.open(path, flags)
     except FileNotFoundError:
         descriptor = os.open(path, flags | os.O_CREAT, 0o666)
         os.fchmod(descriptor, 0o666)  # whatever the umask: other users must be able to wait
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+        return descriptor

@@ -6,7 +6,6 @@ import itertools
 import shlex
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,19 +33,6 @@ _BOOT = (
 )
 
 
-@dataclass(frozen=True)
-class _Session:
-    """What lasts from one connection to its end. folder: of this session's files on the board."""
-
-    connection: Connection
-    link: Link
-    folder: str
-
-    def close(self) -> None:
-        self.link.close()
-        self.connection.close()
-
-
 class BoardSite:
     """A `Site` on a board, which `start` connects to again after it was lost.
 
@@ -72,7 +58,7 @@ class BoardSite:
         self._connect, self._cores, self._wheels = connect, cores, wheels
         self._waiting, self._patience = waiting, patience
         self._connection: Connection | None = None
-        self._session: _Session | None = None
+        self._link: Link | None = None
         self._names = itertools.count()
 
     def start(self) -> None:
@@ -80,7 +66,7 @@ class BoardSite:
 
         DeviceError where the board cannot be used.
         """
-        if self._session is not None:
+        if self._link is not None:
             return
         self._connection = connection = self._connect()
         with ExitStack() as undo:
@@ -92,10 +78,9 @@ class BoardSite:
             link = Link(self.name, connection.open(f"exec {PYTHON} -c {boot}"), PING_SECONDS)
             undo.callback(link.close)
             self.info = link.greeting(self._patience, self._waiting)
-            session = _Session(connection, link, self.info["session"])
-            self._check(session)
+            self._check(link)
             undo.pop_all()
-        self._session = session
+        self._link = link
 
     def call(self, function: str, payload: dict[str, Any], timeout: float) -> Any:
         """What `Worker.call` does; DeviceLost where the board or the connection is at fault."""
@@ -104,18 +89,18 @@ class BoardSite:
 
     def put(self, path: Path) -> str:
         """Send a file, in parts."""
-        session, place = self._connected(), self.scratch(path.name)
+        link, place = self._connected(), self.scratch(path.name)
         with path.open("rb") as file:
             data = file.read(CHUNK)
             while True:
-                self._ask(session, "append", data=data, name=place)
+                self._ask(link, "append", data=data, name=place)
                 if not (data := file.read(CHUNK)):
                     return place
 
     def get(self, place: str) -> bytes:
         """Fetch a file, in parts."""
-        session, whole = self._connected(), bytearray()
-        while data := self._ask(session, "read", place=place, offset=len(whole))[1]:
+        link, whole = self._connected(), bytearray()
+        while data := self._ask(link, "read", place=place, offset=len(whole))[1]:
             whole += data
         return bytes(whole)
 
@@ -125,9 +110,9 @@ class BoardSite:
         One of an earlier session is gone already: the thread that drops it may not have heard
         yet that another thread has found the board again.
         """
-        session = self._session
-        if session is not None and place.startswith(f"{session.folder}/"):
-            self._ask(session, "drop", place=place)
+        link = self._link
+        if link is not None and place.startswith(f"{link.folder}/"):
+            self._ask(link, "drop", place=place)
 
     def scratch(self, name: str) -> str:
         """A path in the session's folder."""
@@ -143,33 +128,31 @@ class BoardSite:
 
     def close(self) -> None:
         """Hang up: the agent kills its process, removes its folder and ends. Never blocks long."""
-        session, self._session = self._session, None
+        link, self._link = self._link, None
         connection, self._connection = self._connection, None
-        if session is not None:
-            session.close()
-        elif connection is not None:
+        if link is not None:
+            link.close()
+        if connection is not None:
             connection.close()
 
-    def _connected(self) -> _Session:
-        if (session := self._session) is None:
+    def _connected(self) -> Link:
+        if (link := self._link) is None:
             raise DeviceLost(f"{self.name} is lost: not connected", "repeat the command")
-        return session
+        return link
 
-    def _check(self, session: _Session) -> None:
+    def _check(self, link: Link) -> None:
         """DeviceError where the board's worker does not start."""
         words: dict[str, Any] = {"function": _CHECK, "payload": {}, "timeout": _ANSWER_SECONDS}
         try:
-            self._ask(session, "call", _ANSWER_SECONDS + _START_SECONDS, **words)
+            self._ask(link, "call", _ANSWER_SECONDS + _START_SECONDS, **words)
         except (WorkerFailure, _BoardFault) as failure:
             reason = failure.message.removeprefix(f"{self.name}: ")
-            raise DeviceError(
-                f"{self.name} cannot run TVM's runtime: {reason}",
-                "install what is missing there (Debian: apt-get install libstdc++6)",
-            ) from failure
+            hint = "install what is missing there (Debian: apt-get install libstdc++6)"
+            raise DeviceError(f"{self.name} cannot run TVM's runtime: {reason}", hint) from failure
 
     def _ask(
         self,
-        session: _Session,
+        link: Link,
         do: str,
         limit: float = _ANSWER_SECONDS,
         data: bytes = b"",
@@ -177,12 +160,12 @@ class BoardSite:
     ) -> tuple[Any, bytes]:
         """The agent's answer; a session that is lost, or whose board is at fault, is closed."""
         try:
-            answer, blob = session.link.ask(do, limit, data, **words)
+            answer, blob = link.ask(do, limit, data, **words)
             if answer.get("error") == "board":
                 hint = "look at the board's memory and disk, then try again"
                 raise _BoardFault(f"{self.name}: {answer['message']}", hint)
         except DeviceLost:
-            if session is self._session:
+            if link is self._link:
                 self.close()
             raise
         if "error" in answer:
@@ -206,15 +189,13 @@ def open_device(name: str, target: Target, report: Report) -> BoardSite:
     device = inventory.get(name)
     known = target_of(device)
     if known.fingerprint != target.fingerprint:
-        raise UsageError(
-            f"device {name} is a {known.name}, and the build is for {target.name}",
-            f"build with --target {known.name}, or name another device",
-        )
+        what = f"device {name} is a {known.name}, and the build is for {target.name}"
+        hint = f"build with --target {known.name}, or name another device"
+        raise UsageError(what, hint)
     if quarantine := inventory.reason(name):
-        raise DeviceError(
-            f"device {name} is in quarantine since {quarantine.since}: {quarantine.reason}",
-            f"run `ansor-deploy devices doctor {name}`, which lets it out if all is well",
-        )
+        what = f"device {name} is in quarantine since {quarantine.since}: {quarantine.reason}"
+        hint = f"run `ansor-deploy devices doctor {name}`, which lets it out if all is well"
+        raise DeviceError(what, hint)
 
     def waiting(holder: str) -> None:
         report.stage("wait", f"for {name}, which serves {holder}")

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import paramiko
@@ -20,6 +21,7 @@ from .connection import Ran, plain
 
 if TYPE_CHECKING:
     from .known_hosts import HostKey
+    from .ssh_config import Route
 
 ASK_SECONDS = 5.0
 SILENT_SECONDS = 15
@@ -143,27 +145,41 @@ class SshStream:
         return bool(self._channel.eof_received or self._channel.exit_status != -1)
 
 
-class SshConnection:
-    """An SSH connection that has proved who it is: see `connection.Connection`.
+@dataclass(frozen=True)
+class Peer:
+    """A machine that answered at a device's address, and is not yet known to be the device.
 
-    name: the device, for messages. under: the connection to the jump host that carries this one.
+    under: the connection to the jump host that carries this one.
     """
 
-    def __init__(
-        self,
-        transport: paramiko.Transport,
-        line: Line,
-        name: str,
-        host_key: HostKey,
-        under: SshConnection | None,
-    ) -> None:
+    transport: paramiko.Transport
+    line: Line
+    key: HostKey
+    route: Route
+    under: SshConnection | None
+
+    def close(self) -> None:
+        """Hang up, here and at the jump host."""
+        with suppress(*_GONE):
+            self.transport.close()
+        if self.under is not None:
+            self.under.close()
+
+
+class SshConnection:
+    """An SSH connection to a peer that has proved to be the device: a `connection.Connection`.
+
+    name: the device, for messages.
+    """
+
+    def __init__(self, peer: Peer, name: str) -> None:
         self.name = name
-        self.host_key = host_key
-        self._transport = transport
-        self._under = under
+        self.host_key = peer.key
+        self._peer = peer
+        self._transport = peer.transport
         self._closed = threading.Event()
         for watch in (self._ask, self._heed):
-            threading.Thread(target=watch, args=(line,), daemon=True).start()
+            threading.Thread(target=watch, daemon=True).start()
 
     def run(self, command: str, stdin: bytes = b"", timeout: float = 30.0) -> Ran:
         """Run a shell command to its end, within `timeout` seconds."""
@@ -203,22 +219,20 @@ class SshConnection:
     def close(self) -> None:
         """Hang up, here and at the jump host."""
         self._closed.set()
-        with suppress(*_GONE):
-            self._transport.close()
-        if self._under is not None:
-            self._under.close()
+        self._peer.close()
 
-    def _ask(self, line: Line) -> None:
+    def _ask(self) -> None:
         """Ask for a sign of life again and again; an answer of any kind is one."""
         with suppress(*_GONE):
             while self._transport.is_active() and not self._closed.wait(ASK_SECONDS):
                 self._transport.global_request("keepalive@openssh.com", wait=True)
 
-    def _heed(self, line: Line) -> None:
+    def _heed(self) -> None:
         """Close the transport after too many silent seconds.
 
         Seconds are counted, not measured: while this process is stopped, none passes.
         """
+        line = self._peer.line
         silent, heard = 0, line.heard
         while self._transport.is_active() and not self._closed.wait(1):
             silent = silent + 1 if line.heard == heard else 0

@@ -71,16 +71,14 @@ def look_at(name: str, connection: Connection) -> Facts:
     """The board's facts; DeviceError where it cannot run TVM's runtime."""
     ran = run_probe(connection)
     if ran.status == 127:
-        raise DeviceError(
-            f"{name} has no python3", "install it there (Debian: apt-get install python3)"
-        )
+        hint = "install it there (Debian: apt-get install python3)"
+        raise DeviceError(f"{name} has no python3", hint)
     try:
         facts = facts_of(ran)
     except msgspec.DecodeError as error:
-        raise DeviceError(
-            f"{name}: its python3 does not report what machine it is: {last_line(ran)}",
-            "log in by ssh and see what `python3 -I -S -c 'import json'` says",
-        ) from error
+        what = f"{name}: its python3 does not report what machine it is: {last_line(ran)}"
+        hint = "log in by ssh and see what `python3 -I -S -c 'import json'` says"
+        raise DeviceError(what, hint) from error
     _check(name, facts)
     return facts
 
@@ -108,13 +106,10 @@ def _check(name: str, facts: Facts) -> None:
             "run a 64-bit system on the board, if its processor has 64 bits",
         )
     if facts.implementation not in ("cpython", "cpythonm"):  # m: before 3.8, refused by version
-        raise DeviceError(
-            f"{name}: its python3 is {facts.implementation}, and not plain CPython",
-            "install CPython as `python3` on the board",
-        )
+        what = f"{name}: its python3 is {facts.implementation}, and not plain CPython"
+        hint = "install CPython as `python3` on the board"
+        raise DeviceError(what, hint)
     if kind != "glibc" or numbers(version) < OLDEST_GLIBC:
         have = f"glibc {version}" if kind == "glibc" else "another C library than glibc"
-        raise DeviceError(
-            f"{name} has {have}, and TVM's runtime needs glibc 2.28 or newer",
-            "run a newer system on the board (Debian 10, Ubuntu 18.10 or later)",
-        )
+        hint = "run a newer system on the board (Debian 10, Ubuntu 18.10 or later)"
+        raise DeviceError(f"{name} has {have}, and TVM's runtime needs glibc 2.28 or newer", hint)

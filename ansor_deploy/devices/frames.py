@@ -52,10 +52,7 @@ class Unpacker:
                 return []
             del self._buffer[: at + len(MARK)]
             self._awaits_mark = False
-        frames = []
-        while (frame := self._next()) is not None:
-            frames.append(frame)
-        return frames
+        return [*iter(self._next, None)]
 
     def _next(self) -> tuple[dict[str, Any], bytes] | None:
         if len(self._buffer) < _HEAD.size:

@@ -109,10 +109,8 @@ def _refused(keys: Keys, route: Route, name: str, active: bool) -> DeviceError:
     tried = f"{who}: {', '.join(keys.offered) or 'there are none'}"
     if keys.locked:
         files = ", ".join(map(str, keys.locked))
-        return DeviceError(
-            f"{tried}; encrypted, and not in ssh-agent: {files}",
-            f"Unlock it first: ssh-add {keys.locked[0]}",
-        )
+        hint = f"Unlock it first: ssh-add {keys.locked[0]}"
+        return DeviceError(f"{tried}; encrypted, and not in ssh-agent: {files}", hint)
     hint = "Copy a public key there (ssh-copy-id), or name the right one with --identity."
     return DeviceError(tried if active else f"{tried}; then it hung up", hint)
 

@@ -166,10 +166,8 @@ class Inventory:
         except OSError as error:
             raise _unusable(self.path, error) from error
         except _DAMAGES as error:
-            raise AnsorError(
-                f"{self.path} is damaged: {error}",
-                "restore a copy of it, or move it away and add the devices again",
-            ) from error
+            hint = "restore a copy of it, or move it away and add the devices again"
+            raise AnsorError(f"{self.path} is damaged: {error}", hint) from error
         return contents
 
     @contextmanager

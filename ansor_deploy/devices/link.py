@@ -23,10 +23,12 @@ _HINT = "check the board's power and network, then repeat the command"
 class Link:
     """Sends requests to an agent, one at a time, from any thread. name: of the board.
 
-    Every failure is a DeviceLost, after which the link is of no more use.
+    folder: of this session's files on the board, once the agent has greeted. Every failure is a
+    DeviceLost, after which the link is of no more use.
     """
 
     def __init__(self, name: str, stream: Stream, ping: float = PING_SECONDS) -> None:
+        self.folder = ""
         self._name = name
         self._stream = stream
         self._ping = ping
@@ -53,11 +55,11 @@ class Link:
                 if not holder:
                     raise self._lose(f"no agent in {START_SECONDS:.0f} s") from None
                 self.close()
-                raise DeviceError(
-                    f"{self._name} is in use by {holder}, {patience:.0f} s after the first try",
-                    "wait for that to end, or stop it on the board",
-                ) from None
+                what = f"{self._name} is in use by {holder}, {patience:.0f} s after the first try"
+                hint = "wait for that to end, or stop it on the board"
+                raise DeviceError(what, hint) from None
             if "hello" in message:
+                self.folder = message["hello"]["session"]
                 return dict(message["hello"])
             if not holder:
                 deadline = time.monotonic() + patience

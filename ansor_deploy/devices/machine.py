@@ -75,10 +75,8 @@ def runs_here(target: Target) -> bool:
 def check_buildable(target: Target) -> None:
     """DeviceError where code of the target can be compiled but not put into a library."""
     if target.kind != "llvm":
-        raise DeviceError(
-            cannot_run(target),
-            "build for a CPU, such as --target host; `ansor-deploy plan` works for every target",
-        )
+        hint = "build for a CPU, such as --target host; `ansor-deploy plan` works for every target"
+        raise DeviceError(cannot_run(target), hint)
 
 
 def cannot_run(target: Target) -> str:

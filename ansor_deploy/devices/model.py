@@ -66,10 +66,9 @@ class RemoteModel:
         try:
             return self._site.call(f"{_SERVED}:{function}", {**payload, **words}, RUN_SECONDS)
         except WorkerFailure as failure:
-            raise AnsorError(
-                f"{self.path} does not run on {self._site.name}: {failure.message}",
-                "was it built for that device's target? see `target` in its manifest",
-            ) from failure
+            what = f"{self.path} does not run on {self._site.name}: {failure.message}"
+            hint = "was it built for that device's target? see `target` in its manifest"
+            raise AnsorError(what, hint) from failure
 
     def _send(self, data: bytes) -> str:
         digest = hashlib.sha256(data).hexdigest()

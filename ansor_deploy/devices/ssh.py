@@ -10,13 +10,12 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Callable, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from contextlib import ExitStack, closing
 
 import paramiko
 
 from ..errors import DeviceError
-from .channel import SILENT_SECONDS, Line, SshConnection, lost
+from .channel import SILENT_SECONDS, Line, Peer, SshConnection, lost
 from .identity import AUTH_SECONDS, authenticate
 from .inventory import Device, Inventory, parse_jump
 from .known_hosts import HostKey, is_revoked, keys_of, parse
@@ -31,23 +30,6 @@ _CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")
 
 # Errors are raised; paramiko's log of them, tracebacks and all, would go to the user's terminal.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
-
-
-@dataclass(frozen=True)
-class Peer:
-    """Whoever answered at a device's address, not yet known to be the device."""
-
-    transport: paramiko.Transport
-    line: Line
-    key: HostKey
-    route: Route
-    under: SshConnection | None
-
-    def close(self) -> None:
-        """Hang up."""
-        self.transport.close()
-        if self.under is not None:
-            self.under.close()
 
 
 def connect(device: Device, inventory: Inventory | None = None) -> SshConnection:
@@ -77,10 +59,9 @@ def verify(device: Device, key: HostKey, inventory: Inventory) -> None:
     refuse_revoked(device, key)
     known = known_keys(device, inventory)
     if not known:
-        raise DeviceError(
-            f"{device.name}: its host key is not known: {key.fingerprint} ({key.kind})",
-            f"Compare it with the board's own, then: ansor-deploy devices trust {device.name}",
-        )
+        what = f"{device.name}: its host key is not known: {key.fingerprint} ({key.kind})"
+        hint = f"Compare it with the board's own, then: ansor-deploy devices trust {device.name}"
+        raise DeviceError(what, hint)
     if key not in known:
         before = ", ".join(f"{k.fingerprint} ({k.kind})" for k in known)
         raise DeviceError(
@@ -94,10 +75,9 @@ def verify(device: Device, key: HostKey, inventory: Inventory) -> None:
 def refuse_revoked(device: Device, key: HostKey) -> None:
     """DeviceError if ~/.ssh/known_hosts says that this key of the device is not to be accepted."""
     if is_revoked(parse(_user_file()), resolve(device).known_as, key):
-        raise DeviceError(
-            f"{device.name}: its host key {key.fingerprint} is revoked in ~/.ssh/known_hosts",
-            "Do not connect. Ask whoever revoked it; give the board a new key.",
-        )
+        what = f"{device.name}: its host key {key.fingerprint} is revoked in ~/.ssh/known_hosts"
+        hint = "Do not connect. Ask whoever revoked it; give the board a new key."
+        raise DeviceError(what, hint)
 
 
 def _reach(
@@ -106,17 +86,15 @@ def _reach(
     """Connect, through the jump hosts if any, as far as the exchange of keys."""
     route = resolve(device)
     under = _under(device, inventory, jumps, seen)
-    try:
+    with ExitStack() as undo:
         if under is not None:
+            undo.callback(under.close)
             line = Line(under.tunnel(route.host, route.port, CONNECT_SECONDS))
         else:
             line = Line(_dial(device.name, route))
         preferred = [key.kind for key in known_keys(device, inventory)]
         transport = _shake_hands(device.name, line, preferred)
-    except BaseException:
-        if under is not None:
-            under.close()
-        raise
+        undo.pop_all()
     key = transport.get_remote_server_key()
     return Peer(transport, line, HostKey(key.get_name(), key.asbytes()), route, under)
 
@@ -129,10 +107,9 @@ def _under(
         return None
     *before, last = jumps
     if last in seen or len(seen) == _MOST_JUMPS:
-        raise DeviceError(
-            f"{device.name}: its jump hosts lead in a circle: {' -> '.join((*seen, last))}",
-            "Correct ProxyJump in ~/.ssh/config, or --jump.",
-        )
+        what = f"{device.name}: its jump hosts lead in a circle: {' -> '.join((*seen, last))}"
+        hint = "Correct ProxyJump in ~/.ssh/config, or --jump."
+        raise DeviceError(what, hint)
     host = inventory.get(last) if inventory.has(last) else parse_jump(last)
     peer = _reach(host, inventory, tuple(before) or resolve(host).jumps, (*seen, last))
     return _logged_in(peer, host, lambda: _verify_jump(host, peer.key, inventory))
@@ -140,13 +117,12 @@ def _under(
 
 def _logged_in(peer: Peer, device: Device, check: Callable[[], None]) -> SshConnection:
     """Check the peer first, and log in then: the user is not named to anybody else."""
-    try:
+    with ExitStack() as undo:
+        undo.callback(peer.close)
         check()
         authenticate(peer.transport, peer.route, device.name)
-    except BaseException:
-        peer.close()
-        raise
-    return SshConnection(peer.transport, peer.line, device.name, peer.key, peer.under)
+        undo.pop_all()
+    return SshConnection(peer, device.name)
 
 
 def _verify_jump(host: Device, key: HostKey, inventory: Inventory) -> None:

@@ -41,10 +41,8 @@ def resolve(device: Device) -> Route:
     """The route to a device. UsageError where ~/.ssh/config cannot be followed."""
     options = _options(device.host)
     if options.get("proxycommand") and not device.jump:
-        raise UsageError(
-            f"{device.name}: ~/.ssh/config has a ProxyCommand for {device.host}",
-            "Use ProxyJump there, or add the device with --jump HOST.",
-        )
+        hint = "Use ProxyJump there, or add the device with --jump HOST."
+        raise UsageError(f"{device.name}: ~/.ssh/config has a ProxyCommand for {device.host}", hint)
     host = options.get("hostname", device.host)
     port = str(device.port or options.get("port", 22))
     if not port.isdecimal():
@@ -88,9 +86,8 @@ def _options(host: str) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, RuntimeError, ValueError, KeyError, paramiko.SSHException) as error:
-        raise UsageError(
-            f"{path}: {error}", "Correct the file; ssh -G HOST reads it too."
-        ) from error
+        hint = "Correct the file; ssh -G HOST reads it too."
+        raise UsageError(f"{path}: {error}", hint) from error
     return options
 
 

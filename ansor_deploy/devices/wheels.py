@@ -51,18 +51,16 @@ def pinned(arch: str, python: str) -> list[Wheel]:
     pairs = (line.split() for line in _PINS.read_text(encoding="utf-8").splitlines())
     every = [Wheel(file, digest) for digest, file in pairs]
     if arch not in ARCHES:
-        raise DeviceError(
-            f"TVM's runtime is not published for {arch}, but for {' and '.join(ARCHES)} only",
-            "run a 64-bit system on the board, if its processor has 64 bits",
-        )
+        what = f"TVM's runtime is not published for {arch}, but for {' and '.join(ARCHES)} only"
+        hint = "run a 64-bit system on the board, if its processor has 64 bits"
+        raise DeviceError(what, hint)
     wheels = [wheel for wheel in every if wheel.fits(arch, python)]
     pythons = sorted({w.file.split("-")[2] for w in every} - {"py3"}, key=lambda tag: int(tag[2:]))
     if f"cp{python.replace('.', '')}" not in pythons:
         known = ", ".join(f"3.{tag[3:]}" for tag in pythons)
-        raise DeviceError(
-            f"the board's Python is {python}, and the runtime is pinned for {known}",
-            "install one of these as `python3` on the board",
-        )
+        what = f"the board's Python is {python}, and the runtime is pinned for {known}"
+        hint = "install one of these as `python3` on the board"
+        raise DeviceError(what, hint)
     return wheels
 
 
@@ -82,10 +80,9 @@ def present(arch: str, python: str, folder: Path, name: str) -> list[Path]:
     for wheel in wheels:
         if not _is_whole(folder / wheel.file, wheel):
             what = "damaged" if (folder / wheel.file).exists() else "missing"
-            raise DeviceError(
-                f"{folder / wheel.file} is {what}: {name} ({arch}, Python {python}) needs it",
-                f"run: ansor-deploy devices install {name}",
-            )
+            what = f"{folder / wheel.file} is {what}: {name} ({arch}, Python {python}) needs it"
+            hint = f"run: ansor-deploy devices install {name}"
+            raise DeviceError(what, hint)
     return [folder / wheel.file for wheel in wheels]
 
 
@@ -107,17 +104,14 @@ def _download(wheels: Sequence[Wheel], python: str, folder: Path) -> None:
         command += [word for tag in platforms for word in ("--platform", tag)]
         command += ["--dest", str(folder), "--requirement", file.name]
         try:
-            ran = subprocess.run(
-                command, capture_output=True, text=True, timeout=_SECONDS, check=False
-            )
-        except subprocess.TimeoutExpired as error:
-            raise _not_fetched(f"no end after {_SECONDS:.0f} s") from error
-    if ran.returncode != 0:
-        raise _not_fetched((ran.stderr.strip().splitlines() or ["no reason given"])[-1])
+            subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=True)
+        except subprocess.SubprocessError as error:
+            raise _not_fetched(error) from error
 
 
-def _not_fetched(reason: str) -> DeviceError:
-    return DeviceError(
-        f"the board's packages could not be downloaded: {reason}",
-        "pip must reach a package index: look at `pip config list`, then repeat the command",
-    )
+def _not_fetched(error: subprocess.SubprocessError) -> DeviceError:
+    reason = f"no end after {_SECONDS:.0f} s"
+    if isinstance(error, subprocess.CalledProcessError):
+        reason = (error.stderr.strip().splitlines() or ["no reason given"])[-1]
+    hint = "pip must reach a package index: look at `pip config list`, then repeat the command"
+    return DeviceError(f"the board's packages could not be downloaded: {reason}", hint)

@@ -68,7 +68,6 @@ def _built(target: Target, folder: Path) -> Built:
     with closing(Builder(target, folder)) as builder:
         (kernel,) = builder.build([BuildJob(TEXT, "default")])
     if isinstance(kernel, Failure):
-        raise DeviceError(
-            f"it cannot be built for {target.name}: {kernel.message}", "run: ansor-deploy doctor"
-        )
+        hint = "run: ansor-deploy doctor"
+        raise DeviceError(f"it cannot be built for {target.name}: {kernel.message}", hint)
     return kernel

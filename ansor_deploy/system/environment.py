@@ -49,8 +49,6 @@ def user_folder(kind: Kind, content: str, hint: str = "") -> Path:
     try:
         base = named if named.is_absolute() else Path.home() / _BELOW_HOME[kind]
     except RuntimeError as error:
-        raise UsageError(
-            f"there is no home directory to keep {content} in",
-            hint or f"Say where to keep them: {variable}=/an/absolute/path.",
-        ) from error
+        hint = hint or f"Say where to keep them: {variable}=/an/absolute/path."
+        raise UsageError(f"there is no home directory to keep {content} in", hint) from error
     return base / "ansor-deploy"

@@ -102,10 +102,9 @@ def _cpuinfo(path: Path) -> dict[str, str]:
 def _isa(machine: str, cpuinfo: dict[str, str]) -> dict[str, Any]:
     kind = architecture(machine)
     if kind not in _TRIPLES:
-        raise UsageError(
-            f"the instruction set of this machine ({machine}) cannot be detected",
-            "Describe it in targets/NAME.toml and give its name with --target.",
-        )
+        what = f"the instruction set of this machine ({machine}) cannot be detected"
+        hint = "Describe it in targets/NAME.toml and give its name with --target."
+        raise UsageError(what, hint)
     flags = set(cpuinfo.get("flags" if kind == "x86_64" else "Features", "").split())
     cpu, size, registers, features = "generic", 16, 32, ["+neon"]
     if kind == "x86_64":

@@ -163,10 +163,8 @@ class Worker:
             if self._link.poll(_START_SECONDS) and self._link.recv_bytes(64):
                 self._ready = True
                 return
-        raise AnsorError(
-            f"a worker process could not start: {self._bury()}",
-            "run `ansor-deploy doctor`: it imports TVM as the worker does",
-        )
+        hint = "run `ansor-deploy doctor`: it imports TVM as the worker does"
+        raise AnsorError(f"a worker process could not start: {self._bury()}", hint)
 
     def _bury(self) -> str:
         """The cause of the child's death, with the end of what it printed."""
@@ -194,7 +192,5 @@ def _cause(status: int | None) -> str:
         return "its connection broke"
     if status >= 0:
         return f"exit status {status}"
-    try:
-        return signal.Signals(-status).name
-    except ValueError:
-        return f"signal {-status}"
+    names = {one.value: one.name for one in signal.Signals}
+    return names.get(-status, f"signal {-status}")

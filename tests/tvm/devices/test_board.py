@@ -238,7 +238,7 @@ def test_an_agent_that_hears_nothing_ends(opened, monkeypatch):
     site = opened()
     time.sleep(3)
     site.drop(site.scratch("nothing"))  # the pings kept it
-    site._session.link._ended.set()  # and now they stop, and nothing else does
+    site._link._ended.set()  # and now they stop, and nothing else does
     wait_until_gone([site.info["pid"]])
 
 
@@ -256,7 +256,7 @@ def test_an_agent_that_is_asked_to_end_takes_all_along(opened, board, number):
 @pytest.mark.parametrize("data", [b"\xff" * 64, b"\0\0\0\1\0\0\0\0{", b"\0\0\0\2\0\0\0\0{}"])
 def test_an_agent_that_hears_nonsense_ends(opened, data):
     site = opened()
-    site._session.link._stream.write(data, 5)
+    site._link._stream.write(data, 5)
     wait_until_gone([site.info["pid"]])
 
 
