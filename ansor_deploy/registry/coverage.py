@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..target import Target
-from .listing import BEST_OF, OF_MODEL, OF_TARGET
+from .listing import OF_MODEL, OF_TARGET, best_of
 from .record import roofline
 from .schema import WORKLOADS
 
@@ -29,7 +29,7 @@ _TASKS = f"""
         r.id AS record, r.latency * 1e3 AS latency_ms, r.created, r.provenance
     FROM model_tasks AS k
     JOIN workloads AS w ON w.key = k.workload
-    LEFT JOIN records AS r ON r.id = {BEST_OF.format(tvm=":tvm")}
+    LEFT JOIN records AS r ON r.id = {best_of(":tvm")}
     WHERE k.model = :digest AND k.target = :fingerprint
 """
 

@@ -8,6 +8,7 @@ repetition matters, and nobody has to serve anything.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -128,10 +129,8 @@ def _known(store: BundleStore, signer: Signer | None) -> Iterator[Bundle]:
             continue
         if signer and not signed_by(content, store.signature(name), signer.public):
             continue
-        try:
+        with suppress(BundleRefused):
             yield read_bundle(content, name)
-        except BundleRefused:
-            continue
 
 
 def _read(file: Path) -> bytes:

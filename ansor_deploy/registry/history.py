@@ -57,18 +57,16 @@ _SEARCHES = f"""
     FROM searches AS s JOIN targets AS t ON t.fingerprint = s.target
     WHERE s.workload = :workload AND {OF_TARGET} ORDER BY s.created, s.id
 """
-_MEASUREMENTS = f"""
-    SELECT m.id, t.name AS target, m.seconds, m.error, m.message, m.provenance
-    FROM targets AS t
-    CROSS JOIN measurements AS m ON m.target = t.fingerprint AND m.workload = :workload
-    WHERE {OF_TARGET} ORDER BY m.id DESC LIMIT :limit
-"""
-_TRIALS = f"""
-    SELECT count(*) AS trials, coalesce(sum(m.error <> ''), 0) AS failures
+_MEASURED = f"""
     FROM targets AS t
     CROSS JOIN measurements AS m ON m.target = t.fingerprint AND m.workload = :workload
     WHERE {OF_TARGET}
 """
+_MEASUREMENTS = f"""
+    SELECT m.id, t.name AS target, m.seconds, m.error, m.message, m.provenance
+    {_MEASURED} ORDER BY m.id DESC LIMIT :limit
+"""
+_TRIALS = f"SELECT count(*) AS trials, coalesce(sum(m.error <> ''), 0) AS failures {_MEASURED}"
 _PROGRAM = """
     SELECT r.*, w.text, EXISTS (
         SELECT 1 FROM model_tasks AS k WHERE k.workload = w.key
@@ -88,11 +86,8 @@ def history(registry: Database, key: str, target: str, limit: int) -> dict[str, 
         UsageError: the key is of no task, or of several.
     """
     meant = _meant(registry, key)
-    values = {
-        "workload": meant["workload"],
-        "target": meant["fingerprint"] or target,
-        "limit": limit,
-    }
+    of_target = meant["fingerprint"] or target
+    values = {"workload": meant["workload"], "target": of_target, "limit": limit}
 
     def found(sql: str, read: Callable[[Any], Any], name: str = "id") -> list[Any]:
         return [registry.decoded(read, row, name) for row in registry.rows(sql, values)]

@@ -20,27 +20,26 @@ MOST_INDICES = 32
 MOST_TERMS = 4096
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,40}")
-_EXPRESSION = ("var", "number", "term")
-_PAIR = {"span": ("none",), "ty": ("type",), "a": _EXPRESSION, "b": _EXPRESSION}
-_DIVISION = {**_PAIR, "b": ("number",)}
+_EXPRESSION = "var number term"
+_TYPED = {"span": "none", "ty": "type"}
+_PAIR = {**_TYPED, "a": _EXPRESSION, "b": _EXPRESSION}
+_DIVISION = {**_PAIR, "b": "number"}
+_MAP = {
+    "initial_indices": "variables",
+    "final_indices": "variables expressions",
+    "inverse_index_map": "none map",
+}
 
 # Of each type of node: what it counts as, and what each of its fields may refer to.
-_FORMS: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
-    "ir.Var": ("var", {"span": ("none",), "ty": ("type",), "name": ("name",)}),
-    "ir.IntImm": ("number", {"span": ("none",), "ty": ("type",), "value": ("int",)}),
-    "prim.Cast": ("term", {"span": ("none",), "ty": ("type",), "value": _EXPRESSION}),
+_FORMS = {
+    "ir.Var": ("var", {**_TYPED, "name": "name"}),
+    "ir.IntImm": ("number", {**_TYPED, "value": "int"}),
+    "prim.Cast": ("term", {**_TYPED, "value": _EXPRESSION}),
     "prim.Add": ("term", _PAIR),
     "prim.Mul": ("term", _PAIR),
     "prim.FloorDiv": ("term", _DIVISION),
     "prim.FloorMod": ("term", _DIVISION),
-    "tirx.IndexMap": (
-        "map",
-        {
-            "initial_indices": ("variables",),
-            "final_indices": ("variables", "expressions"),
-            "inverse_index_map": ("none", "map"),
-        },
-    ),
+    "tirx.IndexMap": ("map", _MAP),
 }
 
 
@@ -95,7 +94,7 @@ def _node(position: int, node: Any, known: list[_Node]) -> _Node:
     if name == "ir.PrimType":
         exactly(data, "span", "dtype")
         refuse(data["dtype"] not in ("int32", "int64"), f"an index is a {quoted(data['dtype'])}")
-        _refer(data["span"], known, ("none",))
+        _refer(data["span"], known, "none")
         return _Node("type")
     if name == "ffi.String":
         refuse(not isinstance(data, str) or not _NAME.fullmatch(data), f"name {quoted(data)}")
@@ -129,21 +128,20 @@ def _object(position: int, name: Any, data: Any, known: list[_Node]) -> _Node:
     if kind == "map":
         own = parts["initial_indices"].variables
         refuse(not parts["final_indices"].variables <= own, "an index map uses a foreign variable")
-        return _joined(kind, [parts["final_indices"], parts["inverse_index_map"]], frozenset())
+        return _joined(kind, [parts["final_indices"], parts["inverse_index_map"]])
     return _joined(kind, list(parts.values()))
 
 
-def _joined(kind: str, parts: list[_Node], variables: frozenset[int] | None = None) -> _Node:
+def _joined(kind: str, parts: list[_Node]) -> _Node:
     terms = 1 + sum(part.terms for part in parts)
     refuse(terms > MOST_TERMS, "an index map spells an expression without end")
-    if variables is None:
-        variables = frozenset().union(*(part.variables for part in parts))
-    return _Node(kind, terms, variables)
+    return _Node(kind, terms, frozenset().union(*(part.variables for part in parts)))
 
 
-def _refer(position: Any, known: list[_Node], kinds: tuple[str, ...]) -> _Node:
+def _refer(position: Any, known: list[_Node], kinds: str) -> _Node:
     """The node that is referred to: an earlier one, so that there is no circle."""
     refuse(not is_int(position, 0, len(known) - 1), f"node {quoted(position)} comes later or never")
     node = known[position]
-    refuse(node.kind not in kinds, f"an index map has a {node.kind} for a {kinds[0]}")
+    first, *others = kinds.split()
+    refuse(node.kind not in (first, *others), f"an index map has a {node.kind} for a {first}")
     return node

@@ -23,8 +23,8 @@ from ..system.digest import canonical_json, file_sha256, sha256
 from .connect import SCHEMA_VERSION
 from .database import Database
 from .faults import DamagedError
+from .lookups import FEW
 from .record import Record, SearchEnd, TaskKey
-from .stale import FEW
 from .store import Registry
 
 if TYPE_CHECKING:
@@ -100,13 +100,12 @@ def _offered(
     for tvm, name, lost in index.ranking(key):
         if not lost:
             unbeaten.setdefault(tvm, []).append(name)
-    lacking = {tvm: set(names[:FEW]) - ids for tvm, names in unbeaten.items()}
     records = [
         record
-        for tvm, names in lacking.items()
-        if names
+        for tvm, names in unbeaten.items()
+        if (lacking := set(names[:FEW]) - ids)
         for record in index.top(key, tvm, FEW)
-        if record.id in names
+        if record.id in lacking
     ]
     return records, [end for end in index.ends(key) if replace(end, rules="") not in ends]
 
@@ -165,22 +164,19 @@ def _update(path: Path, bundles: dict[str, Path], trusted: Trusted | None, warn:
                 for table in _FORGOTTEN:
                     run.execute(f"DELETE FROM {table}")  # noqa: S608 - names of ours
         for digest in [name for name in bundles if name not in taken]:
-            if _take(path, digest, bundles[digest], trusted, warn):
-                index.write(_NOTE, [(digest,)])
+            if file_sha256(bundles[digest]) == digest:  # else it is not yet there as a whole
+                _take(index, digest, bundles[digest], trusted, warn)
 
 
-def _take(index: Path, digest: str, path: Path, trusted: Trusted | None, warn: Warn) -> bool:
-    """Whether a bundle is in the index now: not if it is refused, or not yet there as a whole."""
+def _take(index: Database, digest: str, path: Path, trusted: Trusted | None, warn: Warn) -> None:
+    """Take a bundle into the index; if it is refused, warn."""
     from .exchange import BundleRefused, import_file
 
-    if file_sha256(path) != digest:
-        return False
     try:
-        import_file(index, path, trusted)
+        import_file(index.path, path, trusted)
+        index.write(_NOTE, [(digest,)])
     except BundleRefused as refused:
         warn(refused.message)
-        return False
-    return True
 
 
 def _mirrored(layer: Layer, folder: Path, warn: Warn) -> Path:
@@ -210,6 +206,6 @@ def _mirrored(layer: Layer, folder: Path, warn: Warn) -> Path:
 
 
 def _drop(index: Path) -> None:
-    """With its journal, which would be rolled back into the next file of that name."""
+    """Remove it with its journal, which would be rolled back into the next file of that name."""
     for path in (index, index.with_name(f"{index.name}-journal")):
         path.unlink(missing_ok=True)

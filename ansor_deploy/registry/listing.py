@@ -84,21 +84,20 @@ _GROUPS = {
     """,
 }
 
-# The best record of a key `k`; as the view `best_records` has it, which would look at every key.
-BEST_OF = """
-    coalesce(
-        (
-            SELECT id FROM standings
-            WHERE workload = k.workload AND target = k.target AND tvm = {tvm} AND NOT lost
-            ORDER BY latency, id LIMIT 1
-        ),
-        (
-            SELECT id FROM records
-            WHERE workload = k.workload AND target = k.target AND tvm = {tvm}
-            ORDER BY latency, id LIMIT 1
-        )
-    )
+_FASTEST = """
+    SELECT id FROM {} WHERE workload = k.workload AND target = k.target AND tvm = {} {}
+    ORDER BY latency, id LIMIT 1
 """
+
+
+def best_of(tvm: str) -> str:
+    """SQL of the best record of a key `k` and a version of TVM.
+
+    It is as the view `best_records` has it, which would look at every key.
+    """
+    unbeaten = _FASTEST.format("standings", tvm, "AND NOT lost")
+    return f"coalesce(({unbeaten}), ({_FASTEST.format('records', tvm, '')}))"
+
 
 _LISTED = """
     SELECT r.id, w.op, w.name, w.shapes, w.dtypes, r.latency * 1e3 AS latency_ms,
@@ -162,7 +161,7 @@ class Listing(Database):
         # Canonical JSON: a shape's text with its brackets is in the list's text or not.
         wanted = {f"shape{number}": canonical_json(shape) for number, shape in enumerate(shapes)}
         where += [_HAS_SHAPE.format(name) for name in wanted]
-        found = _FOUND.format(where=" AND ".join(where), best=BEST_OF.format(tvm="k.tvm"))
+        found = _FOUND.format(where=" AND ".join(where), best=best_of("k.tvm"))
         values |= {**wanted, "since": since or "", "limit": limit}
         rows = self.rows(_LISTED.format(found=found), values)
         return [self.decoded(WORKLOADS.parsed, row, "id") for row in rows]

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 
+FEW = 3  # best records of each version: what is behind them will hardly be the best now
+_KNOWN = 256  # records of this version that are looked at
+
 # The index has all that the order needs, so that only the rows that are asked for are read.
 TOP = """
     SELECT r.* FROM (
@@ -110,6 +113,31 @@ class Lookups(Database):
     def outdated(self, tvm: str) -> int:
         """How many keys have records, but none of this version of TVM."""
         return int(self.rows(_OUTDATED, (tvm,))[0]["n"])
+
+    def stale(self, key: TaskKey, tvm: str, most: int = FEW) -> list[Record]:
+        """A key's records of other versions of TVM that this one has not tried.
+
+        From release to release TVM changes what its instructions do. Such a record is never used
+        as it is, but it is a good guess, and `ansor_deploy.tune.revalidate` tries it. The best of
+        each version come first. most: of each version; of these, what was measured with this
+        version already, well or not, is left out.
+        """
+        others = {version for version, _, _ in self.ranking(key)} - {tvm}
+        if not others:
+            return []
+        measured = self.measurements(key.target, key)
+        tried = {one.trace for one in measured if one.provenance.tvm == tvm}
+        tried |= {record.trace for record in self.top(key, tvm, _KNOWN)}
+        ranked = [
+            (rank, record.latency, record.id, record)
+            for version in others
+            for rank, record in enumerate(self.top(key, version, most))
+            if record.trace not in tried
+        ]
+        found: dict[str, Record] = {}
+        for *_, record in sorted(ranked):
+            found.setdefault(record.trace, record)
+        return list(found.values())
 
     def known(self, keys: Iterable[TaskKey]) -> set[TaskKey]:
         """Those of the keys whose workload is in the registry."""

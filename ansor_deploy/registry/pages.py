@@ -9,7 +9,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from mmap import mmap
 
 MAGIC = b"SQLite format 3\0"
@@ -20,14 +19,7 @@ _INTEGER_BYTES = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
 
 Value = int | float | str | bytes | None
 Bytes = bytes | mmap
-
-
-@dataclass(frozen=True)
-class Row:
-    """A row of an unknown table. number: its rowid; None in an index or a table without rowids."""
-
-    number: int | None
-    values: tuple[Value, ...]
+Row = tuple[int | None, tuple[Value, ...]]  # rowid, None in an index or a table without; values
 
 
 class Pages:
@@ -66,7 +58,7 @@ class Pages:
         number = None
         if not index:
             number, at = _varint(page, at)
-        return Row(number, _values(self._payload(page, at, length, index=index)))
+        return number, _values(self._payload(page, at, length, index=index))
 
     def _payload(self, page: bytes, at: int, length: int, *, index: bool) -> bytes:
         """A cell's bytes, with those that did not fit on its page."""

@@ -88,8 +88,8 @@ def _copy(pages: Pages, fresh: Path, contests: list[Row]) -> Counter[str]:
         database.rows("PRAGMA foreign_keys = OFF")
         with database.writing() as run:
             for row in pages.rows():
-                looks = ((table, table.whole(row.number, row.values)) for table in _KNOWN_BY_LOOKS)
-                name, values = next(((t.name, found) for t, found in looks if found), ("", ()))
+                wholes = ((table.name, table.whole(*row)) for table in _KNOWN_BY_LOOKS)
+                name, values = next((found for found in wholes if found[1]), ("", ()))
                 if values:
                     kept[name] += _add(run, name, values)
             for contest in contests:

@@ -10,9 +10,8 @@ import base64
 import binascii
 import hashlib
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from ..errors import UsageError
 from .bundle import BundleRefused
@@ -26,20 +25,12 @@ _BEGIN, _END = "-----BEGIN SSH SIGNATURE-----", "-----END SSH SIGNATURE-----"
 _HASHES = {b"sha512": hashlib.sha512, b"sha256": hashlib.sha256}
 
 
-class Signature(NamedTuple):
-    """A parsed signature. key: 32 bytes, public. signed: what was signed, but for the message."""
-
-    key: bytes
-    hash: bytes
-    value: bytes
-
-
 @dataclass(frozen=True)
 class Signer:
     """A private key. public: its 32 public bytes."""
 
     public: bytes
-    private: object
+    private: object = field(repr=False)
 
     def sign(self, content: bytes) -> str:
         """A detached signature of the content, as `ssh-keygen -Y sign` writes it."""
@@ -50,9 +41,6 @@ class Signer:
         text = base64.b64encode(body).decode()
         lines = [text[at : at + 70] for at in range(0, len(text), 70)]
         return "\n".join([_BEGIN, *lines, _END, ""])
-
-    def __repr__(self) -> str:
-        return f"Signer({fingerprint(self.public)})"
 
 
 def load_signer(path: Path) -> Signer:
@@ -70,8 +58,7 @@ def load_signer(path: Path) -> Signer:
         raise UsageError(f"{path} is no private OpenSSH key", hint) from error
     if not isinstance(private, Ed25519PrivateKey):
         raise UsageError(f"{path} is no Ed25519 key", hint)
-    public = private.public_key().public_bytes(s.Encoding.Raw, s.PublicFormat.Raw)
-    return Signer(public, private)
+    return Signer(private.public_key().public_bytes_raw(), private)
 
 
 def load_trusted(path: Path) -> frozenset[bytes]:
@@ -126,21 +113,20 @@ def _problem(content: bytes, signature: bytes | None, trusted: frozenset[bytes])
     if signature is None:
         return "it is not signed"
     try:
-        found = _parse(signature)
+        key, name, value = _parse(signature)
     except (ValueError, IndexError, struct.error):
         return "its signature is none of OpenSSH's by an Ed25519 key for ansor-deploy"
-    if found.key not in trusted:
-        return f"it is signed by a key that is not trusted: {fingerprint(found.key)}"
+    if key not in trusted:
+        return f"it is signed by a key that is not trusted: {fingerprint(key)}"
     try:
-        Ed25519PublicKey.from_public_bytes(found.key).verify(
-            found.value, _to_sign(content, found.hash)
-        )
+        Ed25519PublicKey.from_public_bytes(key).verify(value, _to_sign(content, name))
     except InvalidSignature:
         return "its signature is not of this content"
     return ""
 
 
-def _parse(text: bytes) -> Signature:
+def _parse(text: bytes) -> tuple[bytes, bytes, bytes]:
+    """The 32 bytes of the public key, the name of the hash, and the 64 of the signature."""
     lines = text[:MOST_BYTES].decode("ascii").split()
     begin, end = _BEGIN.split(), _END.split()
     if lines[: len(begin)] != begin or lines[-len(end) :] != end:
@@ -153,7 +139,7 @@ def _parse(text: bytes) -> Signature:
     fit = kind == kind_again == _KIND and namespace == NAMESPACE and name in _HASHES
     if not fit or len(public) != 32 or len(signed) != 64:
         raise ValueError("another kind of key, or made for another purpose")
-    return Signature(public, name, signed)
+    return public, name, signed
 
 
 def _public(text: str) -> bytes | None:

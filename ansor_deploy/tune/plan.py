@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import UsageError
-from ..registry.stale import stale
 from ..search.neighbours import Neighbour, nearest
 
 if TYPE_CHECKING:
@@ -129,7 +128,7 @@ def make_plan(models: Sequence[str], tasks: Sequence[Task], ledger: Ledger) -> P
     each = registry.seconds_per_trial(target.fingerprint) or SECONDS_PER_TRIAL
     seconds = min(trials * each, budget.seconds if budget.seconds is not None else float("inf"))
     missed = [row.task.key for row in rows if row.status not in ("hit", "skip")]
-    outdated = sum(bool(stale(registry, key, ledger.tvm)) for key in missed)
+    outdated = sum(bool(registry.stale(key, ledger.tvm)) for key in missed)
     return Plan(tuple(models), target.name, tuple(rows), trials, seconds, outdated)
 
 

@@ -14,7 +14,6 @@ from ..codegen.model import schedule
 from ..measure.outcome import Outcome
 from ..registry.leases import Holder
 from ..registry.record import Provenance, Record, TaskKey
-from ..registry.stale import stale
 from ..search.context import SearchContext
 from .final import begin_final, end_final
 
@@ -69,7 +68,7 @@ class Retrial:
 def outdated(tasks: Sequence[Task], work: Workspace, most: int) -> dict[TaskKey, list[Record]]:
     """The best `most` records of each other version of TVM, of the tasks that have any to try."""
     tvm = work.ledger.tvm
-    found = {task.key: stale(work.registry, task.key, tvm, most) for task in tasks}
+    found = {task.key: work.registry.stale(task.key, tvm, most) for task in tasks}
     return {key: records for key, records in found.items() if records}
 
 

@@ -4,7 +4,6 @@ import pytest
 from helpers.registry_samples import TVM, key, measurement, record, workload
 
 from ansor_deploy.registry.record import SearchEnd
-from ansor_deploy.registry.stale import stale
 
 KEY = key(0)
 OLD, OLDER = "0.26.0", "0.25.0"
@@ -24,34 +23,34 @@ def test_the_best_few_of_each_version_the_best_first(registry):
     slow = [old(n * 1e-3, f"slow {n}") for n in range(1, 5)]
     fast = [old(n * 1e-4, f"fast {n}", OLDER) for n in range(1, 5)]
     registry.add_batch([], [*slow, *fast])
-    assert stale(registry, KEY, TVM, 2) == [fast[0], slow[0], fast[1], slow[1]]
-    assert stale(registry, key(1), TVM) == []
+    assert registry.stale(KEY, TVM, 2) == [fast[0], slow[0], fast[1], slow[1]]
+    assert registry.stale(key(1), TVM) == []
 
 
 def test_those_that_were_beaten_come_last(registry):
     lucky, good = old(1e-3, "lucky"), old(2e-3, "good")
     registry.add_batch([], [lucky])
     registry.add_contest(good, [lucky.id], "2026-11-20T12:00:00Z")
-    assert stale(registry, KEY, TVM) == [good, lucky]
-    assert stale(registry, KEY, TVM, 1) == [good]
+    assert registry.stale(KEY, TVM) == [good, lucky]
+    assert registry.stale(KEY, TVM, 1) == [good]
 
 
 def test_what_this_version_has_tried_is_left_out(registry):
     registry.add_batch([], [old(1e-3, "[]"), old(2e-3, "known"), old(3e-3, "new")])
     registry.add_batch([measurement(KEY, error="replay")], [record(KEY, 1e-3, "known")])
-    assert [one.trace for one in stale(registry, KEY, TVM)] == ["new"]
-    assert stale(registry, KEY, TVM, 2) == []
+    assert [one.trace for one in registry.stale(KEY, TVM)] == ["new"]
+    assert registry.stale(KEY, TVM, 2) == []
 
 
 def test_what_another_version_has_tried_is_not(registry):
     registry.add_batch([measurement(KEY)], [old(1e-3, "[]")])
-    assert stale(registry, KEY, "0.28.0")
-    assert stale(registry, KEY, TVM) == []
+    assert registry.stale(KEY, "0.28.0")
+    assert registry.stale(KEY, TVM) == []
 
 
 def test_the_same_trace_is_tried_once(registry):
     registry.add_batch([], [old(1e-3, "same"), old(2e-3, "same", OLDER)])
-    assert stale(registry, KEY, TVM) == [old(1e-3, "same")]
+    assert registry.stale(KEY, TVM) == [old(1e-3, "same")]
 
 
 def test_the_registry_counts_them(registry):
