@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..project import Project
 from .helptext import with_examples
 from .options import registry_option
 from .output import json_option, print_json
@@ -27,7 +28,6 @@ def command(registry: Path | None, as_json: bool) -> int:
     Each line is ok, warn or FAIL, with a remedy; exits 1 on a FAIL.
     """
     from ..doctor.host import diagnose
-    from ..project import Project
 
     project = Project.find()
     return int(failed(print_checks(diagnose(project, project.registry_path(registry)), as_json)))

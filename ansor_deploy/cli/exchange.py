@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import RegistryError, UsageError
+from ..project import Project
 from .helptext import with_examples
 from .options import existing_file, new_file, registry_path
 from .output import Answer, answering
@@ -137,7 +138,6 @@ def _signer(key: Path | None) -> Signer | None:
 
 def _trusted(option: Path | None) -> Trusted | None:
     """The keys of the option, else of the project; None where no signature is demanded."""
-    from ..project import Project
     from ..registry.signing import load_trusted
 
     file = option or Project.find().trust

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from ..build.task_list import TaskList
 from .helptext import with_examples
 from .options import chosen_target, existing_file, input_shape_option, new_file, target_option
 from .output import stdout_kept_clean
@@ -39,7 +40,6 @@ def tasks_command(model: Path, output: Path, target: str | None, input_shapes: I
 
     The model and the target decide that alone.
     """
-    from ..build.task_list import TaskList
     from ..model.prepare import prepare
 
     with stdout_kept_clean():
@@ -59,6 +59,5 @@ def select_command(lock: Path, tasks: Path, output: Path, target: str | None) ->
     Exits 5 if that lacks one of them.
     """
     from ..build.lock import select
-    from ..build.task_list import TaskList
 
     select(TaskList.read(tasks), lock, chosen_target(target), output)

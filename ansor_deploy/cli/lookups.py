@@ -5,20 +5,21 @@ from __future__ import annotations
 import shlex
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ..errors import UsageError
+from ..registry.coverage import coverage
+from ..registry.datasette import metadata_for
+from ..registry.history import history, program_of
+from ..registry.store import Registry
 from ..report.text import TASK_HEADER, count, latency, shape_text, share, shortened, task_cells
 from .helptext import with_examples
 from .options import known_target_option, new_file, number_option, opened, registry_path
 from .output import Answer, answering, in_columns
 
-if TYPE_CHECKING:
-    from ..registry.store import Registry
-
-    Cells = list[tuple[str, ...]]  # of a table, the names of its columns first
+Cells = list[tuple[str, ...]]  # of a table, the names of its columns first
 
 _KEY = 12  # digits of a key that tables show
 
@@ -39,8 +40,6 @@ def show_command(store: Registry, key: str, target: str, limit: int, script: boo
     KEY is the beginning of the task's key or of the record's id. Measurements come in the order of
     time, with their errors.
     """
-    from ..registry.history import history
-
     found = history(store, key, target, limit)
     return _script(store, found) if script else Answer(found, history_lines(found))
 
@@ -57,8 +56,6 @@ def best_command(store: Registry, model: str, target: str) -> Answer:
     MODEL is a file, or the name or the beginning of the digest of one that was planned before. A
     latency with ~ is an estimate: the task has no record.
     """
-    from ..registry.coverage import coverage
-
     found = coverage(store, _digest(model), target)
     parts = ("\n".join(coverage_lines(found, part)) for part in found["targets"])
     return Answer(found, ["\n\n".join(parts)])
@@ -80,8 +77,6 @@ def datasette_command(registry: Path, output: Path | None) -> Answer:
     Datasette is a program of its own (pip install datasette). The metadata says what tables and
     columns mean, and has queries to begin with.
     """
-    from ..registry.datasette import metadata_for
-
     command = ["datasette", str(registry), "--metadata", str(metadata_for(registry, output))]
     return Answer({"command": command, "metadata": command[-1]}, [shlex.join(command)])
 
@@ -121,7 +116,6 @@ def coverage_lines(found: dict[str, Any], part: dict[str, Any]) -> list[str]:
 
 
 def _script(store: Registry, found: dict[str, Any]) -> Answer:
-    from ..registry.history import program_of
     from ..space.canonical_text import parse
     from ..space.trace import replay
 

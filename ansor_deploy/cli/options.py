@@ -8,17 +8,16 @@ from dataclasses import fields, replace
 from functools import reduce, wraps
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ..errors import UsageError
+from ..project import Project, shipped
 from ..request import EFFORTS, Budget, Request
 from ..system.environment import in_ci
+from ..target import Target, load_target, target_files
 from .values import InputShapes, parse_duration, parse_shape, parse_share
-
-if TYPE_CHECKING:
-    from ..target import Target
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
@@ -98,8 +97,6 @@ def registry_path(command: Command) -> Command:
     @registry_option
     @wraps(command)
     def with_path(registry: Path | None, **rest: Any) -> Any:
-        from ..project import Project
-
         return command(registry=Project.find().registry_path(registry), **rest)
 
     return with_path
@@ -201,9 +198,7 @@ def make_request(
     frozen request has no registry, so that it needs no home directory either. others: what a
     request takes as it is.
     """
-    from ..project import Project, shipped
     from ..registry.layers import layers_of
-    from ..target import target_files
 
     if frozen and lock is None:
         raise UsageError("--frozen needs a lock to build from", "name it: --lock FILE")
@@ -239,9 +234,6 @@ def chosen_target(name: str | None, *devices: str) -> Target:
 
     UsageError where there is no such target or device.
     """
-    from ..project import Project
-    from ..target import load_target
-
     if devices and not name:
         from ..devices.inventory import Inventory, target_of  # loads more than all the rest here
 
@@ -252,6 +244,4 @@ def chosen_target(name: str | None, *devices: str) -> Target:
 
 def rule_files(given: Sequence[Path]) -> list[Path]:
     """The files of `--rules`, then those of the project."""
-    from ..project import Project
-
     return [*given, *Project.find().rule_files()]

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..registry.faults import DamagedError, damaged
+from ..registry.store import Registry
 from ..report.text import duration, latency, shape_text, shortened
 from .exchange import EXCHANGE
 from .helptext import with_examples
@@ -21,7 +23,6 @@ from .values import parse_tensor_shape
 
 if TYPE_CHECKING:
     from ..registry.salvage import Salvage
-    from ..registry.store import Registry
 
 
 @with_examples("registry query --op conv2d --target rpi3", "registry stats", "registry verify")
@@ -88,7 +89,6 @@ def stats_command(store: Registry) -> Answer:
 @answering
 def verify_command(registry: Path, repair: bool) -> Answer:
     """Read every page and every row, and say what is damaged (exit 8)."""
-    from ..registry.faults import damaged
     from ..registry.salvage import salvage
 
     found = complaints(registry)
@@ -132,9 +132,6 @@ def vacuum_command(store: Registry) -> Answer:
 
 def complaints(path: Path) -> list[str]:
     """What is wrong with a registry's file; nothing where it is whole."""
-    from ..registry.faults import DamagedError
-    from ..registry.store import Registry
-
     try:
         with Registry.open(path, write=False) as store:
             return store.verify()

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..project import shipped
 from ..report.plain import QuietReport
 from ..report.text import shape_text, wrapped
+from ..space.rule import Rule, rule_set, rules_digest
 from .helptext import with_examples
 from .options import chosen_target, existing_file, input_shape_option, rule_files, rule_set_options
 from .output import Answer, answering
@@ -17,7 +19,6 @@ from .values import InputShapes
 
 if TYPE_CHECKING:
     from ..space.explain import Explanation, SketchSummary
-    from ..space.rule import Rule
 
 
 @with_examples("rules list", "rules explain resnet18.onnx --task 3 --target rpi3")
@@ -36,8 +37,6 @@ def command() -> None:
 @answering
 def list_command(target: str | None, rules: tuple[Path, ...]) -> Answer:
     """Print the rules for a target, in the order in which they are asked."""
-    from ..space.rule import rule_set, rules_digest
-
     kind, files = chosen_target(target).kind, rule_files(rules)
     rows = [described(rule, rules) for rule in rule_set(files, kind)]
     lines = [line for number, row in enumerate(rows, start=1) for line in rule_lines(number, row)]
@@ -70,7 +69,6 @@ def explain_command(
     the output backwards, which rules applied and why the others did not. Nothing is measured.
     """
     from ..pipeline import explain
-    from ..space.rule import rule_set
 
     where = chosen_target(target)
     asked = rule_set(rule_files(rules), where.kind)
@@ -82,8 +80,6 @@ def explain_command(
 
 def described(rule: Rule, given: tuple[Path, ...]) -> dict[str, Any]:
     """A rule, as a row of `rules list --json`. given: the files of --rules."""
-    from ..project import shipped
-
     own = "flag" if rule.path in given else "project"
     return {
         "name": rule.name,

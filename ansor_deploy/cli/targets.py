@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from ..project import Project
+from ..target import list_targets
 from .helptext import with_examples
 from .options import chosen_target
 from .output import Answer, answering, in_columns
@@ -25,9 +27,6 @@ def command() -> None:
 @answering
 def list_command() -> Answer:
     """Print the name and the file of every target."""
-    from ..project import Project
-    from ..target import list_targets
-
     rows = [(name, str(path)) for name, path in list_targets(Project.find().target_path()).items()]
     found = [{"name": name, "path": path} for name, path in rows]
     return Answer({"targets": found}, in_columns(rows))
