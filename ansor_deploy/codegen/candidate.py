@@ -92,11 +92,11 @@ def _target(text: str) -> Target:
 
 
 def _scheduled(mod: Any, target: Target, payload: dict[str, Any]) -> Any:
-    if payload["how"] == "trace":
-        return replay(mod, payload["trace"]).mod["main"]
-    if payload["how"] == "default":
-        return default_schedule(mod, target).mod["main"]
-    return mod["main"]
+    if payload["how"] == "plain":
+        return mod["main"]
+    traced = payload["how"] == "trace"
+    sch = replay(mod, payload["trace"]) if traced else default_schedule(mod, target)
+    return sch.mod["main"]
 
 
 def _split(func: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -130,7 +130,7 @@ def _wrapped(func: Any) -> Any:
 
 def _route(mod: Any, bindings: list[Any], func: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Follow the buffers of the split `main` from call to call."""
-    where: list[tuple[Any, Any]] = [(p, ["task", at]) for at, p in enumerate(mod["main"].params)]
+    where: dict[Any, Any] = {p: ["task", at] for at, p in enumerate(mod["main"].params)}
     functions: dict[str, Any] = {}
     steps: list[dict[str, Any]] = []
     outputs = [["task", at] for at in written(func)]
@@ -138,25 +138,21 @@ def _route(mod: Any, bindings: list[Any], func: Any) -> tuple[dict[str, Any], li
     for binding in bindings:
         value = binding.value
         if isinstance(value, relax.TupleGetItem):
-            where.append((binding.var, _find(where, value.tuple_value)[value.index]))
+            where[binding.var] = where[value.tuple_value][value.index]
         elif isinstance(value, relax.Var):
-            where.append((binding.var, _find(where, value)))
+            where[binding.var] = where[value]
         elif isinstance(value, relax.Call):
             last = binding is calls[-1]
             name = COMPUTE if last else f"pack_{len(steps)}"
             callee = mod[value.args[0]]
             functions[name] = _named(callee, name)
-            given = [_find(where, argument) for argument in value.args[1].fields]
+            given = [where[argument] for argument in value.args[1].fields]
             buffers = [] if last else _buffers(callee.params[len(given) :])
             first = sum(len(step["makes"]) for step in steps)
             made = outputs if last else [["made", first + k] for k in range(len(buffers))]
             steps.append(_step(name, given + made, buffers))
-            where.append((binding.var, made if len(made) > 1 else made[0]))
+            where[binding.var] = made if len(made) > 1 else made[0]
     return functions, steps
-
-
-def _find(where: list[tuple[Any, Any]], var: Any) -> Any:
-    return next(place for known, place in reversed(where) if known.same_as(var))
 
 
 def _buffers(params: Any) -> list[dict[str, Any]]:

@@ -76,14 +76,11 @@ def link_candidate(objects: Sequence[bytes], path: Path, target: Target) -> None
 
     LinkError where the linker refuses; AnsorError where there is none.
     """
-    files = [path.with_suffix(f".{at}.o") for at in range(len(objects))]
-    try:
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        files = [Path(folder, f"{at}.o") for at in range(len(objects))]
         for file, code in zip(files, objects, strict=True):
             file.write_bytes(code)
         _link_objects(path, files, target)
-    finally:
-        for file in files:
-            file.unlink(missing_ok=True)
 
 
 def linker_name(target: Target) -> str:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 
 from ..model.tasks import Task
 from .outcome import UNMEASURED, Outcome
 
 
-class ReplayMeasurer:
+class ReplayMeasurer(AbstractContextManager["ReplayMeasurer"]):
     """Answers from recorded measurements. A context manager, as `Measurer` is.
 
     recorded: a workload's key and an outcome, for each measurement; of several of one trace
@@ -28,9 +29,6 @@ class ReplayMeasurer:
     ) -> None:
         self._recorded = {(workload, outcome.trace): outcome for workload, outcome in recorded}
         self._otherwise = otherwise
-
-    def __enter__(self) -> ReplayMeasurer:  # noqa: PYI034 - Self is newer than Python 3.10
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

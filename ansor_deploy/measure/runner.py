@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from ..runtime import cpu_pinning, native
-from ..runtime.tensors import Signature, numpy_dtype, poisoned, seeded_arguments
+from ..runtime import cpu_pinning, native, tensors
+from ..runtime.tensors import Signature
 from ..system.child import describe, limit_memory
 from .check import Expected
 from .guarded import Guarded
@@ -90,9 +90,7 @@ def reference(payload: dict[str, Any]) -> dict[str, Any]:
         outputs = [output.array for output in bound.outputs]
         if not any(_mostly_nan(output) for output in outputs):
             break
-    raw = {f"o{at}": np.frombuffer(o.tobytes(), np.uint8) for at, o in enumerate(outputs)}
-    with Path(payload["expected"]).open("wb") as file:
-        np.savez(file, positive=np.array(positive), **raw)
+    Path(payload["expected"]).write_bytes(tensors.to_bytes([np.array(positive), *outputs]))
     return {"positive": positive}
 
 
@@ -163,7 +161,10 @@ def bind(
         tensor.restore()
     made: list[Guarded] = []
     for step in payload["steps"]:
-        made += [Guarded(poisoned(b["shape"], numpy_dtype(b["dtype"]))) for b in step["makes"]]
+        made += [
+            Guarded(tensors.poisoned(b["shape"], tensors.numpy_dtype(b["dtype"])))
+            for b in step["makes"]
+        ]
         known = {"task": inputs, "made": made}
         arguments = [known[kind][at].tensor for kind, at in step["arguments"]]
         if step is not payload["steps"][-1]:
@@ -177,18 +178,14 @@ def bind(
 
 @lru_cache(maxsize=1)
 def _inputs(spec: Signature, seed: int, positive: bool) -> list[Guarded]:
-    return [Guarded(array) for array in seeded_arguments(spec, seed, positive)]
+    return [Guarded(array) for array in tensors.seeded_arguments(spec, seed, positive)]
 
 
 @lru_cache(maxsize=1)
 def _expected(path: str, signature: Signature) -> tuple[bool, list[Expected]]:
-    with np.load(path, allow_pickle=False) as file:
-        outputs = [
-            file[f"o{k}"].view(numpy_dtype(signature.dtypes[at])).reshape(signature.shapes[at])
-            for k, at in enumerate(signature.outputs)
-        ]
-        right = [Expected(output, signature.reduction) for output in outputs]
-        return bool(file["positive"]), right
+    kinds = [(signature.shapes[at], signature.dtypes[at]) for at in signature.outputs]
+    positive, *outputs = tensors.from_bytes(Path(path).read_bytes(), [((), "bool"), *kinds])
+    return bool(positive), [Expected(output, signature.reduction) for output in outputs]
 
 
 def _check(bound: Bound) -> tuple[str, dict[str, float]]:

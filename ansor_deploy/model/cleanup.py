@@ -60,10 +60,8 @@ def drop_dropout(graph: Graph) -> None:
 
 def _is_inference(graph: Graph, node: NodeProto) -> bool:
     training = optional_input(node, 2)
-    if not training:
-        return True
     value = graph.value(training)
-    return value is not None and not value.any()
+    return not training or (value is not None and not value.any())
 
 
 def drop_identity(graph: Graph) -> None:
@@ -108,10 +106,9 @@ def split_variadic(graph: Graph) -> None:
     TVM imports the variadic form as a stack of all inputs and a reduction over it.
     """
     for node in list(graph.nodes):
-        if is_op(node, *_CHAINED) and len(node.input) > 1:
-            op = _CHAINED[node.op_type]
-            if node.op_type != op or len(node.input) > 2:
-                graph.replace(node, _chain(graph, node, op))
+        fewest = 2 if node.op_type == "Sum" else 3
+        if is_op(node, *_CHAINED) and len(node.input) >= fewest:
+            graph.replace(node, _chain(graph, node, _CHAINED[node.op_type]))
 
 
 def _chain(graph: Graph, node: NodeProto, op: str) -> list[NodeProto]:

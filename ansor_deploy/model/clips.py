@@ -73,12 +73,9 @@ def _of_extremum(graph: Graph, node: NodeProto) -> Clip | None:
 
 def _bound(graph: Graph, node: NodeProto, index: int, name: str, absent: float) -> float | None:
     """A bound of a Clip node, None if it is computed; NaN is none, as in ONNX Runtime."""
-    if graph.opset < 11:
-        bound = attribute(node, name, absent)
-    elif not optional_input(node, index):
-        bound = absent
-    else:
-        value = graph.value(node.input[index])
+    bound = attribute(node, name, absent)  # before opset 11
+    if given := optional_input(node, index):
+        value = graph.value(given)
         if value is None or value.size != 1:
             return None
         bound = value.item()

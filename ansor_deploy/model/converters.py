@@ -31,16 +31,14 @@ class _Clip(onnx_frontend.Clip):
         return relax.op.clip(inputs[0], float(low), float(high))
 
     @classmethod
-    def _impl_v11(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-        return cls._impl_v13(bb, inputs, attr, params)
-
-    @classmethod
     def _impl_v13(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
         low, high = _bound(inputs[1], -np.inf), _bound(inputs[2], np.inf)
         floating = str(inputs[0].ty.dtype).startswith("float")
         if np.isnan(low) or np.isnan(high) or not floating:
             return super()._impl_v13(bb, inputs, attr, params)
         return relax.op.clip(inputs[0], low, high)
+
+    _impl_v11 = _impl_v13
 
 
 class _Gather(onnx_frontend.Gather):

@@ -19,6 +19,7 @@ from ..runtime.model import TensorInfo
 from ..target import Target
 from .bind import model_inputs
 from .converters import converters, own_converters
+from .graph import is_op
 from .layout import channels_last
 from .skeleton import nodes, with_initializers
 from .widen import widen
@@ -116,11 +117,7 @@ def _refuse_unsupported(proto: onnx.ModelProto) -> None:
     """ModelError that lists every node without a converter, subgraphs included."""
     known = {*converters(), "If", "Constant"}
     # The front end ignores the domain and would import a namesake as the standard operator.
-    missing = [
-        node
-        for node in nodes(proto.graph)
-        if node.op_type not in known or node.domain not in ("", "ai.onnx")
-    ]
+    missing = [node for node in nodes(proto.graph) if not is_op(node, *known)]
     if not missing:
         return
     opsets = {entry.domain or "ai.onnx": entry.version for entry in proto.opset_import}

@@ -113,10 +113,9 @@ class _Walk(Walk):
         (data,) = call.args
         if data not in self._wide:
             return None
-        if call.op.name in POOLS and call.attrs.layout.endswith("C"):
-            return relax.Call(call.op, [self._wide[data]], call.attrs, call.ty_args)
+        pool = call.op.name in POOLS and call.attrs.layout.endswith("C")
         rank, axes = len(data.ty.shape), getattr(call.attrs, "axis", None)
-        if axes is None or rank - 1 in {int(axis) % rank for axis in axes}:
+        if not pool and (axes is None or rank - 1 in {int(axis) % rank for axis in axes}):
             return None
         return relax.Call(call.op, [self._wide[data]], call.attrs, call.ty_args)
 
