@@ -24,7 +24,7 @@ from ..errors import RegistryError
 from ..system.digest import canonical_json
 from ..target import Target
 from .firewall import check_contest, check_record, check_target, check_workload, target_fields
-from .record import Contest, Record, SearchEnd, TaskKey, Workload
+from .record import Contest, Record, SearchEnd, Workload
 from .schema import BEATEN, SEARCHES, WORKLOADS
 from .untrusted import Refused, exactly, quoted, refuse, strict_json
 
@@ -222,16 +222,9 @@ class _Reading:
 
     def _of(self, data: Any) -> tuple[Target, Workload]:
         """The target and workload that a record or search is for, which must be here as well."""
-        key = data.get("key") if isinstance(data, dict) else None
-        key = exactly(key, "workload", "target")
-        for name in key.values():
-            refuse(not isinstance(name, str), f"{quoted(name)} is no key")
-        found = TaskKey(**key)
-        target, workload = (
-            self.found.targets.get(found.target),
-            self.found.workloads.get(found.workload),
-        )
-        if target is None or workload is None:
-            which = "target" if target is None else "workload"
-            raise Refused(f"its {which} {quoted(key[which])} is not in the bundle")
-        return target, workload
+        key = exactly(data.get("key") if isinstance(data, dict) else None, "workload", "target")
+        for which, there in (("target", self.found.targets), ("workload", self.found.workloads)):
+            name = quoted(key[which])
+            refuse(not isinstance(key[which], str), f"{name} is no key")
+            refuse(key[which] not in there, f"its {which} {name} is not in the bundle")
+        return self.found.targets[key["target"]], self.found.workloads[key["workload"]]

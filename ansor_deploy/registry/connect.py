@@ -51,13 +51,8 @@ def connect(path: Path, *, write: bool, busy_seconds: float = BUSY_SECONDS) -> s
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     """All or nothing; takes the write lock at once, so that two writers queue up."""
     _begin(connection)
-    try:
+    with connection:
         yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:  # SQLite itself rolls back when the disk is full
-            connection.execute("ROLLBACK")
-        raise
 
 
 def _begin(connection: sqlite3.Connection) -> None:

@@ -88,10 +88,8 @@ def check_trace(trace: str, kind: str) -> None:
     shaped = isinstance(steps, list) and [type(part) for part in steps] == [list, list]
     refuse(not shaped, "a trace is a list of instructions and one of decisions")
     instructions, decisions = steps
-    refuse(
-        len(instructions) > MOST_INSTRUCTIONS,
-        f"{len(instructions)} instructions; a trace may have {MOST_INSTRUCTIONS}",
-    )
+    many = len(instructions)
+    refuse(many > MOST_INSTRUCTIONS, f"{many} instructions; a trace may have {MOST_INSTRUCTIONS}")
     chosen = _chosen(decisions)
     walk = _Walk(kind)
     for position, instruction in enumerate(instructions):
@@ -132,10 +130,8 @@ class _Walk:
         refuse(not fit, f"{name} with {quoted(attrs)} is not allowed")
         self._machine(name, attrs)
         self._make(name, form, outputs)
-        refuse(
-            (decision is not None) != name.startswith("Sample"),
-            f"{name} {'lacks its' if decision is None else 'has a'} decision",
-        )
+        has = "lacks its" if decision is None else "has a"
+        refuse((decision is None) == name.startswith("Sample"), f"{name} {has} decision")
         if form.further is not None:
             form.further(self, inputs, attrs, outputs, decision)
 

@@ -76,7 +76,7 @@ class Leases(Database):
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         super().__init__(connection, path)
-        self._beats: dict[str, tuple[int, float]] = {}  # of a token: count, when it was first seen
+        self._seen: dict[tuple[str, int], float] = {}  # when a holder's count was first seen
 
     def lease(self, keys: Sequence[TaskKey], holder: Holder) -> list[TaskKey]:
         """Those of the keys that nobody else is tuning; nobody else gets them until released.
@@ -118,11 +118,7 @@ class Leases(Database):
         if other.space and (other.boot, other.space) == _boot_and_namespace():
             return not _runs(other.pid, other.started)
         now = time.monotonic()
-        count, since = self._beats.get(other.token, (None, now))
-        if count != other.beat:
-            since = now
-        self._beats[other.token] = (other.beat, since)
-        return now - since > SILENCE
+        return now - self._seen.setdefault((other.token, other.beat), now) > SILENCE
 
 
 def _boot_and_namespace() -> tuple[str, str]:

@@ -140,8 +140,7 @@ class Table:
         # The columns that a noun is made of, and how the others follow from it.
         self._parts = [c for c in columns if c.name in own or (self._keyed and c.name in _KEY)]
         of_key = {name: attrgetter(f"key.{name}") for name in _KEY if self._keyed}
-        ways: dict[str, Callable[[Any], Any]]
-        ways = {**self._derived, **{name: attrgetter(name) for name in own}, **of_key}
+        ways: dict[str, Any] = {**self._derived, **{n: attrgetter(n) for n in own}, **of_key}
         stored = [column for column in columns if column.kind is not NUMBER]
         self._ways = [(ways.get(c.name, attrgetter(c.name)), c.kind.store) for c in stored]
         names, places = ", ".join(c.name for c in stored), ", ".join("?" * len(stored))
