@@ -12,8 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from .._tvm import structural_equal, tvm, tvm_target
+from ..build.verify import seeded_inputs
 from ..codegen.lowering import PIPELINE
 from ..project import shipped
+from ..runtime.model import TensorInfo
 from ..space.block_view import BlockView, blocks
 from ..space.question import Chooser, Guess, Random
 from ..space.rule import Pass, Rule, load_rule, rule_set
@@ -145,11 +147,8 @@ def kernel_outputs(mod: tvm.IRModule) -> list[np.ndarray]:
     """What `main` leaves in its arguments, given seeded ones, compiled for this machine and run."""
     here = tvm_target(load_target("host", [shipped("targets")]))
     library = tvm.compile(mod, target=here, tir_pipeline=PIPELINE)
-    rng, tensors = np.random.default_rng(0), []
-    for buffer in mod["main"].params:
-        shape, dtype = [int(extent) for extent in buffer.shape], str(buffer.dtype)
-        integers = rng.integers(0, 2 if dtype == "bool" else 5, shape)
-        values = integers if "int" in dtype or dtype == "bool" else rng.standard_normal(shape)
-        tensors.append(tvm.runtime.tensor(np.asarray(values).astype(dtype)))
+    params = enumerate(mod["main"].params)
+    infos = [TensorInfo(str(at), tuple(map(int, p.shape)), str(p.dtype)) for at, p in params]
+    tensors = [tvm.runtime.tensor(one) for one in seeded_inputs(infos, 0, upper=5).values()]
     library["main"](*tensors)
     return [tensor.numpy() for tensor in tensors]
