@@ -15,7 +15,7 @@ fill the registers, and of the tiles that do, those with the most multiply-adds 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ..target import Target
@@ -153,19 +153,15 @@ def _group(view: BlockView) -> int:
 
 def _row_tiles(
     extents: list[int], steps: list[int], operands: list[list[bool]], limit: int
-) -> list[list[int]]:
+) -> list[tuple[int, ...]]:
     """Tiles of the innermost row axes along which some operand is reused."""
     reused = [any(not used[axis] for used in operands) for axis in range(len(extents))]
     axes = [axis for axis, ok in enumerate(reused) if ok and extents[axis] > 1][-ROW_AXES:]
-    axes = sorted({*axes, *(axis for axis, step in enumerate(steps[:-1]) if step > 1)})
-    found = [[1] * len(extents)]
-    for axis in reversed(axes):
-        found = [
-            [*tile[:axis], size, *tile[axis + 1 :]]
-            for tile in found
-            for size in divisors(extents[axis])
-            if math.prod(tile) * size <= limit and size % steps[axis] == 0
-        ]
+    found: list[tuple[int, ...]] = [()]
+    for axis, (whole, step) in enumerate(zip(extents, steps, strict=False)):
+        wide = axis in axes or step > 1
+        sizes = [size for size in divisors(whole) if size % step == 0] if wide else [1]
+        found = [(*one, size) for one in found for size in sizes if math.prod(one) * size <= limit]
     return found
 
 
@@ -277,7 +273,9 @@ def _place_producers(state: State, view: BlockView, task: Any | None, target: Ta
     task: None where each reads all rows.
     """
     sch = state.sch
-    for producer in _padding(state, view):
+    for producer in view.producers:
+        if not _is_padding(state, producer):
+            continue
         if math.prod(view.reduced) <= FEW_TAPS:
             sch.compute_inline(producer.rv)
             continue
@@ -289,10 +287,8 @@ def _place_producers(state: State, view: BlockView, task: Any | None, target: Ta
         state.finish(producer.rv)
 
 
-def _padding(state: State, view: BlockView) -> Iterator[BlockView]:
-    """The producers that nothing else needs, and that need no other stage."""
-    for producer in view.producers:
-        if producer.name in state.done or producer.is_reduction:
-            continue
-        if not producer.producers and len(producer.consumers) <= 1:
-            yield producer
+def _is_padding(state: State, producer: BlockView) -> bool:
+    """Whether nothing else needs a producer, and it needs no other stage."""
+    if producer.name in state.done or producer.is_reduction:
+        return False
+    return not producer.producers and len(producer.consumers) <= 1
