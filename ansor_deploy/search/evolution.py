@@ -78,10 +78,8 @@ class Evolution:
 
     def neglected(self) -> int | None:
         """The sketch of which fewest programs were measured; None once each had its look."""
-        if not self._templates:
-            return None
-        tally = Counter(genome.sketch for genome, _ in self._measured)
-        sketch = min((one.sketch for one in self._templates), key=lambda one: tally[one])
+        tally: Counter[int | None] = Counter(genome.sketch for genome, _ in self._measured)
+        sketch = min((one.sketch for one in self._templates), key=tally.__getitem__, default=None)
         return sketch if tally[sketch] < min(self._options.look, len(self._measured)) else None
 
     def breed(self, parents: Sequence[Genome], sketch: int | None = None) -> list[Genome]:

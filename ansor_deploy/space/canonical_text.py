@@ -16,6 +16,8 @@ from .._tvm import tirx, tvm
 
 # Attributes that say where a program came from, not what it computes.
 INCIDENTAL = ("global_symbol", "op_pattern", "target", "tirx.is_scheduled")
+# Names that mean something in TVMScript.
+KEPT = ("T", "bool", "int", "float", "range", "True", "False", "None", "metadata")
 
 
 def canonical_text(func: tirx.PrimFunc) -> str:
@@ -46,7 +48,7 @@ def parse(text: str) -> tvm.IRModule:
 
 class _Rename(ast.NodeTransformer):
     def __init__(self) -> None:
-        self.names: dict[str, str] = {"T": "T"}
+        self.names = {name: name for name in KEPT}
         self.blocks = 0
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
@@ -71,6 +73,4 @@ class _Rename(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def _name(self, name: str) -> str:
-        if name in ("bool", "int", "float", "range", "True", "False", "None", "metadata"):
-            return name
-        return self.names.setdefault(name, f"v{len(self.names) - 1}")
+        return self.names.setdefault(name, f"v{len(self.names) - len(KEPT)}")
