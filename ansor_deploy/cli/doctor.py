@@ -11,7 +11,7 @@ import click
 
 from ..project import Project
 from .helptext import with_examples
-from .options import registry_option
+from .options import registry_path
 from .output import json_option, print_json
 
 if TYPE_CHECKING:
@@ -20,17 +20,16 @@ if TYPE_CHECKING:
 
 @with_examples("doctor", "doctor --registry team.db --json")
 @click.command("doctor")
-@registry_option
+@registry_path
 @json_option
-def command(registry: Path | None, as_json: bool) -> int:
+def command(registry: Path, as_json: bool) -> int:
     """Check that this machine can build.
 
     Each line is ok, warn or FAIL, with a remedy; exits 1 on a FAIL.
     """
     from ..doctor.host import diagnose
 
-    project = Project.find()
-    return int(failed(print_checks(diagnose(project, project.registry_path(registry)), as_json)))
+    return int(failed(print_checks(diagnose(Project.find(), registry), as_json)))
 
 
 def print_checks(checks: Iterable[Check], as_json: bool) -> list[Check]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -42,12 +42,12 @@ def revalidate_command(models: tuple[Path, ...], top: int, request: Request) -> 
     with report() as events:
         made = revalidate(list(models), request, top, events)
         warn_of_failures(made, events)
-    figures = {
+    figures: dict[str, Any] = {
         "tried": sum(len(one.tried) for one in made),
         "right": sum(one.right for one in made),
         "tasks": [one.to_json() for one in made],
     }
-    return Answer(figures, retrial_lines(made))
+    return Answer(figures, retrial_lines(made, figures))
 
 
 def warn_of_failures(made: list[Retrial], events: Report) -> None:
@@ -59,8 +59,8 @@ def warn_of_failures(made: list[Retrial], events: Report) -> None:
                 events.warn(f"{which} is not used: {outcome.error}: {outcome.message}")
 
 
-def retrial_lines(made: list[Retrial]) -> list[str]:
-    """A table with a line for each task, of at most 80 columns, and the sum."""
+def retrial_lines(made: list[Retrial], figures: dict[str, Any]) -> list[str]:
+    """A table with a line for each task, of at most 80 columns, and the sums of `figures`."""
     if not made:
         return ["no records of another TVM to try"]
     table = [("task", "op", "tried", "right", "latency")]
@@ -68,6 +68,5 @@ def retrial_lines(made: list[Retrial]) -> list[str]:
         names = shortened(one.task.name, 30), shortened(one.task.workload.op, 12)
         best = latency(one.best.latency) if one.best else "none"
         table.append((*names, str(len(one.tried)), str(one.right), best))
-    records = count(sum(len(one.tried) for one in made), "record")
-    right = sum(one.right for one in made)
-    return [*in_columns(table), f"{count(len(made), 'task')}: {right} of {records} serve again"]
+    sums = f"{figures['right']} of {count(figures['tried'], 'record')} serve again"
+    return [*in_columns(table), f"{count(len(made), 'task')}: {sums}"]

@@ -6,6 +6,7 @@ import math
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -69,14 +70,8 @@ def shortened(text: str, width: int) -> str:
 
 def wrapped(text: str, first: str, rest: str) -> list[str]:
     """The text on lines of the width of a terminal, with an indent for the first and the rest."""
-    return textwrap.wrap(
-        text,
-        WIDTH,
-        initial_indent=first,
-        subsequent_indent=rest,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    wrap = partial(textwrap.wrap, width=WIDTH, break_long_words=False, break_on_hyphens=False)
+    return wrap(text, initial_indent=first, subsequent_indent=rest)
 
 
 def task_cells(

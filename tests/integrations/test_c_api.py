@@ -62,14 +62,14 @@ def hooks(kind):
 
 def flags():
     words = ["pkg-config", f"--define-variable=site={hooks('runtime')}", "--cflags", "--libs"]
-    told = subprocess.run(
+    given = subprocess.run(
         [*words, "ansor-deploy"],
         env={"PKG_CONFIG_PATH": hooks("c"), "PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,
         check=True,
     )
-    return told.stdout.split()
+    return given.stdout.split()
 
 
 def compiled(shop, compiler, *words):

@@ -39,19 +39,19 @@ def test_there_are_hooks_for_some_build_systems_only(tmp_path):
     refused(result, 2, "scons")
 
 
-def test_pkg_config_tells_the_version(tmp_path):
+def test_pkg_config_states_the_version(tmp_path):
     text = Path(program(tmp_path, "hooks", "c").stdout.strip(), "ansor-deploy.pc").read_text()
     assert f"\nVersion: {ansor_deploy.__version__}\n" in text
 
 
-def test_cmake_is_told_the_version(tmp_path):
+def test_cmake_knows_the_version(tmp_path):
     folder = Path(program(tmp_path, "hooks", "cmake").stdout.strip())
     assert (folder / "AnsorDeployConfig.cmake").is_file()
     text = (folder / "AnsorDeployConfigVersion.cmake").read_text()
     assert f'\nset(PACKAGE_VERSION "{ansor_deploy.__version__}")\n' in text
 
 
-def test_a_header_tells_of_the_interface_alone():
+def test_a_header_depends_on_the_interface_alone():
     """What depends on it is compiled again where it changes, and only there."""
     tuned = manifest() | {"model": {"digest": "1" * 64}, "tasks": [{"record": "7"}]}
     tuned["artifact"]["sha256"] = "2" * 64
@@ -81,7 +81,7 @@ def test_a_type_without_whole_bytes_is_refused():
         header(made)
 
 
-def test_bazel_is_told_the_version(tmp_path):
+def test_bazel_knows_the_version(tmp_path):
     folder = Path(program(tmp_path, "hooks", "bazel").stdout.strip())
     assert {"BUILD", "WORKSPACE", "defs.bzl"} <= {path.name for path in folder.iterdir()}
     text = (folder / "MODULE.bazel").read_text()
