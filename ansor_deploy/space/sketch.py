@@ -113,16 +113,13 @@ class _RuleError(Exception):
 
 def derive(mod: tvm.IRModule, target: Target, rules: Sequence[Rule]) -> Derivation:
     """All sketches of a task's program, as if there were no rules that break their contract."""
-    asked, faults = list(rules), []
-    while True:
-        search = _Enumeration(mod, target, asked)
-        try:
-            search.run()
-        except _RuleError as error:
-            faults.append(error.answer)
-            asked = [rule for rule in asked if rule is not error.rule]
-        else:
-            return Derivation(tuple(search.sketches), (*faults, *search.answers))
+    search = _Enumeration(mod, target, rules)
+    try:
+        search.run()
+    except _RuleError as error:
+        others = derive(mod, target, [rule for rule in rules if rule is not error.rule])
+        return Derivation(others.sketches, (error.answer, *others.answers))
+    return Derivation(tuple(search.sketches), tuple(search.answers))
 
 
 def default_schedule(
