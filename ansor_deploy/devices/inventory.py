@@ -145,9 +145,8 @@ class Inventory:
 
     def release(self, name: str) -> None:
         """End a quarantine, if there is one."""
-        if self.reason(name):
-            with self._changing() as contents:
-                contents.quarantine.pop(name, None)
+        with self._changing() as contents:
+            contents.quarantine.pop(name, None)
 
     def reason(self, name: str) -> Quarantine | None:
         """The reason why the device is in quarantine; None where it is not."""

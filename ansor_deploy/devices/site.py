@@ -27,7 +27,7 @@ class Site(Protocol):
         """Start the process in the background, unless it lives."""
 
     def call(self, function: str, payload: dict[str, Any], timeout: float) -> Any:
-        """As `Worker.call`. DeviceLost where the site is at fault and not what ran on it."""
+        """What `Worker.call` does. DeviceLost where the site is at fault and not what ran on it."""
 
     def put(self, path: Path) -> str:
         """Make a file of this machine available on the site; its path there."""
@@ -68,7 +68,7 @@ class LocalSite:
         self._worker.start()
 
     def call(self, function: str, payload: dict[str, Any], timeout: float) -> Any:
-        """As `Worker.call`."""
+        """What `Worker.call` does, in this site's process."""
         return self._worker.call(function, payload, timeout)
 
     def put(self, path: Path) -> str:

@@ -135,21 +135,17 @@ def _quota(root: Path) -> float:
         if controllers and "cpu" not in controllers.split(","):
             continue
         base = root / "sys/fs/cgroup" / ("cpu" if controllers else "")
-        for folder in (base / group.lstrip("/"), *(base / group.lstrip("/")).parents):
-            quota = min(quota, _granted(folder))
-            if folder == base:
-                break
+        inner = base / group.lstrip("/")
+        groups = [path for path in (inner, *inner.parents) if path.is_relative_to(base)]
+        quota = min(quota, *map(_granted, groups))
     return quota
 
 
 def _granted(folder: Path) -> float:
-    both = _text(folder / "cpu.max").split()  # version 2: "QUOTA PERIOD", QUOTA may be "max"
-    if not both:
-        files = ("cpu.cfs_quota_us", "cpu.cfs_period_us")  # version 1: QUOTA -1 means no limit
-        both = [_text(folder / name) for name in files]
-    if not (both[0].isdigit() and both[1].isdigit()):
-        return math.inf
-    return int(both[0]) / int(both[1])
+    files = ("cpu.cfs_quota_us", "cpu.cfs_period_us")  # version 1: -1 is no limit
+    # Version 2 has both in one file; the quota may be "max".
+    both = _text(folder / "cpu.max").split() or [_text(folder / name) for name in files]
+    return int(both[0]) / int(both[1]) if all(map(str.isdigit, both)) else math.inf
 
 
 def _caches(folder: Path) -> dict[str, int]:

@@ -157,14 +157,12 @@ class Worker:
         return value
 
     def _await_ready(self) -> None:
-        if self._ready:
-            return
         with contextlib.suppress(EOFError, OSError):
-            if self._link.poll(_START_SECONDS) and self._link.recv_bytes(64):
-                self._ready = True
-                return
-        hint = "run `ansor-deploy doctor`: it imports TVM as the worker does"
-        raise AnsorError(f"a worker process could not start: {self._bury()}", hint)
+            if not self._ready and self._link.poll(_START_SECONDS):
+                self._ready = bool(self._link.recv_bytes(64))
+        if not self._ready:
+            hint = "run `ansor-deploy doctor`: it imports TVM as the worker does"
+            raise AnsorError(f"a worker process could not start: {self._bury()}", hint)
 
     def _bury(self) -> str:
         """The cause of the child's death, with the end of what it printed."""
