@@ -31,7 +31,7 @@ from typing import Any
 
 from ..errors import AnsorError
 from ..system.worker import Worker, WorkerFailure
-from .frames import CHUNK, MARK, Unpacker, pack
+from .frames import CHUNK, MARK, Frame, Unpacker, pack
 from .site import RUNS
 
 _SESSION = "session-"
@@ -57,7 +57,7 @@ class _Agent:
         self._source, self._sink = source, sink
         self._writing = threading.Lock()
         self._heard = time.monotonic()
-        self._requests: queue.Queue[tuple[dict[str, Any], bytes]] = queue.Queue()
+        self._requests: queue.Queue[Frame] = queue.Queue()
         self._session: Path | None = None
         self._worker = Worker(RUNS, {"TVM_NUM_THREADS": str(cores)})
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ _BOOT = (
 )
 
 
+@dataclass(eq=False)
 class BoardSite:
     """A `Site` on a board, which `start` connects to again after it was lost.
 
@@ -42,24 +44,17 @@ class BoardSite:
     arch, python. Every method raises DeviceLost where trying again may help.
     """
 
-    remote = True
-
-    def __init__(
-        self,
-        name: str,
-        connect: Callable[[], Connection],
-        cores: int,
-        wheels: Path | None = None,
-        waiting: Callable[[str], None] = lambda holder: None,
-        patience: float = WAIT_SECONDS,
-    ) -> None:
-        self.name = name
-        self.info: dict[str, Any] = {}
-        self._connect, self._cores, self._wheels = connect, cores, wheels
-        self._waiting, self._patience = waiting, patience
-        self._connection: Connection | None = None
-        self._link: Link | None = None
-        self._names = itertools.count()
+    remote: bool = field(init=False, default=True)
+    name: str
+    connect: Callable[[], Connection]
+    cores: int
+    wheels: Path | None = None
+    waiting: Callable[[str], None] = lambda holder: None
+    patience: float = WAIT_SECONDS
+    info: dict[str, Any] = field(init=False, default_factory=dict)
+    _connection: Connection | None = field(init=False, default=None)
+    _link: Link | None = field(init=False, default=None)
+    _names: Iterator[int] = field(init=False, default_factory=itertools.count)
 
     def start(self) -> None:
         """Connect, install the runtime and start an agent, unless there is one.
@@ -68,16 +63,16 @@ class BoardSite:
         """
         if self._link is not None:
             return
-        self._connection = connection = self._connect()
+        self._connection = connection = self.connect()
         with ExitStack() as undo:
             undo.callback(connection.close)
             facts = look_at(self.name, connection)
-            root = install(self.name, connection, facts, self._wheels)
-            words = {"root": root, "cache": facts.cache, "cores": self._cores}
+            root = install(self.name, connection, facts, self.wheels)
+            words = {"root": root, "cache": facts.cache, "cores": self.cores}
             boot = shlex.quote(_BOOT.format(**words, silence=SILENCE_SECONDS))
             link = Link(self.name, connection.open(f"exec {PYTHON} -c {boot}"), PING_SECONDS)
             undo.callback(link.close)
-            self.info = link.greeting(self._patience, self._waiting)
+            self.info = link.greeting(self.patience, self.waiting)
             self._check(link)
             undo.pop_all()
         self._link = link
@@ -151,16 +146,11 @@ class BoardSite:
             raise DeviceError(f"{self.name} cannot run TVM's runtime: {reason}", hint) from failure
 
     def _ask(
-        self,
-        link: Link,
-        do: str,
-        limit: float = _ANSWER_SECONDS,
-        data: bytes = b"",
-        **words: Any,
+        self, link: Link, do: str, limit: float = _ANSWER_SECONDS, **words: Any
     ) -> tuple[Any, bytes]:
         """The agent's answer; a session that is lost, or whose board is at fault, is closed."""
         try:
-            answer, blob = link.ask(do, limit, data, **words)
+            answer, blob = link.ask(do, limit, **words)
             if answer.get("error") == "board":
                 hint = "look at the board's memory and disk, then try again"
                 raise _BoardFault(f"{self.name}: {answer['message']}", hint)

@@ -51,7 +51,7 @@ class Line:
 
 
 class SshStream:
-    """A started command: see `connection.Stream`."""
+    """A started command, which is a `connection.Stream`."""
 
     def __init__(self, channel: paramiko.Channel, name: str) -> None:
         self._channel = channel
@@ -167,7 +167,7 @@ class Peer:
 
 
 class SshConnection:
-    """An SSH connection to a peer that has proved to be the device: a `connection.Connection`.
+    """An SSH connection to a peer that proved to be the device; it is a `connection.Connection`.
 
     name: the device, for messages.
     """

@@ -12,6 +12,7 @@ import json
 import struct
 from typing import Any
 
+Frame = tuple[dict[str, Any], bytes]
 MARK = b"\0ansor-deploy agent 1\n"
 CHUNK = 1 << 18  # bytes of a file in one frame: each is answered before the next is sent
 _HEAD = struct.Struct(">II")
@@ -41,7 +42,7 @@ class Unpacker:
         """What came instead of the mark."""
         return self._buffer.decode(errors="replace").strip() if self._awaits_mark else ""
 
-    def feed(self, data: bytes) -> list[tuple[dict[str, Any], bytes]]:
+    def feed(self, data: bytes) -> list[Frame]:
         """The frames that these bytes complete; ValueError where they cannot be any."""
         self._buffer += data
         if self._awaits_mark:
@@ -54,7 +55,7 @@ class Unpacker:
             self._awaits_mark = False
         return [*iter(self._next, None)]
 
-    def _next(self) -> tuple[dict[str, Any], bytes] | None:
+    def _next(self) -> Frame | None:
         if len(self._buffer) < _HEAD.size:
             return None
         text, data = _HEAD.unpack_from(self._buffer)

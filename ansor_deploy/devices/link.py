@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import DeviceError, DeviceLost
 from .connection import Stream
-from .frames import Unpacker, pack
+from .frames import Frame, Unpacker, pack
 
 PING_SECONDS = 5.0
 START_SECONDS = 120.0  # of Python on a slow board
@@ -34,7 +34,7 @@ class Link:
         self._ping = ping
         self._asking, self._writing = threading.Lock(), threading.Lock()
         self._numbers = itertools.count(1)
-        self._arrived: queue.Queue[tuple[dict[str, Any], bytes] | None] = queue.Queue()
+        self._arrived: queue.Queue[Frame | None] = queue.Queue()
         self._lost = ""
         self._ended = threading.Event()
         self._unpacker = Unpacker(marked=True)
@@ -66,9 +66,7 @@ class Link:
             holder = str(message["waiting"])
             waiting(holder)
 
-    def ask(
-        self, do: str, limit: float, data: bytes = b"", **words: Any
-    ) -> tuple[dict[str, Any], bytes]:
+    def ask(self, do: str, limit: float, data: bytes = b"", **words: Any) -> Frame:
         """The agent's answer within `limit` seconds: an object with "ok" or "error", and bytes."""
         with self._asking:
             number = next(self._numbers)
@@ -86,7 +84,7 @@ class Link:
         """Hang up: the agent ends. From any thread, and more than once."""
         self._lose("the connection was closed")
 
-    def _next(self, timeout: float) -> tuple[dict[str, Any], bytes]:
+    def _next(self, timeout: float) -> Frame:
         if self._lost:
             raise self._error()
         if (frame := self._arrived.get(timeout=timeout)) is None:

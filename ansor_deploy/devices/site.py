@@ -1,4 +1,4 @@
-"""Sites, where code runs: the protocol, and this machine. A board is one, too: see board.py."""
+"""The protocol of a site, where code runs, and this machine as one; board.py has the other."""
 
 from __future__ import annotations
 
