@@ -57,11 +57,9 @@ class Bundle:
         lines = [record_line(record.id, record.to_json()) for record in self.records.values()]
         targets = (target_fields(target.to_json()) for target in self.targets.values())
         lines += [canonical_json({"target": target}) for target in targets]
-        for table, nouns in (
-            (WORKLOADS, self.workloads.values()),
-            (SEARCHES, self.searches),
-            (BEATEN, self.contests),
-        ):
+        workloads = self.workloads.values()
+        parts = ((WORKLOADS, workloads), (SEARCHES, self.searches), (BEATEN, self.contests))
+        for table, nouns in parts:
             lines += [canonical_json({table.entry: table.sent_of(noun)}) for noun in nouns]
         return "".join(f"{line}\n" for line in [_HEADER, *sorted(lines)]).encode()
 

@@ -49,7 +49,7 @@ def connect(path: Path, *, write: bool, busy_seconds: float = BUSY_SECONDS) -> s
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All or nothing; takes the write lock at once, so that two writers queue up."""
+    """A transaction that takes the write lock at once, so that two writers queue up."""
     _begin(connection)
     with connection:
         yield

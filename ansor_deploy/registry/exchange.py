@@ -66,7 +66,8 @@ def export_file(registry: Path, file: Path, signer: Signer | None = None) -> Giv
 
 def import_file(registry: Path, file: Path, trusted: Trusted | None = None) -> Taken:
     """Take in a bundle's file, all or nothing. trusted: keys, one of which must have signed it."""
-    content = _read(file)
+    with file.open("rb") as stream:
+        content = stream.read(MOST_BYTES + 1)
     if trusted is not None:
         signature = file.with_name(file.name + SIGNATURE)
         signed = signature.read_bytes() if signature.exists() else None
@@ -131,11 +132,6 @@ def _known(store: BundleStore, signer: Signer | None) -> Iterator[Bundle]:
             continue
         with suppress(BundleRefused):
             yield read_bundle(content, name)
-
-
-def _read(file: Path) -> bytes:
-    with file.open("rb") as stream:
-        return stream.read(MOST_BYTES + 1)
 
 
 def _expanded(file: Path, content: bytes) -> bytes:

@@ -59,7 +59,7 @@ def check_workload(data: Any) -> Workload:
 
 
 def check_record(claimed: Any, data: Any, kind: str, flops: float = 0.0) -> Record:
-    """The record of a `Record.to_json` object whose id is as claimed; Refused if it is none.
+    """The record of a `Record.to_json` object with the id that is claimed; Refused if it is none.
 
     kind: of the target that it is for. flops: of one run of its workload, if known.
     """

@@ -69,7 +69,7 @@ def bring_in(
     """Add to a registry what the indexes have of the keys and it lacks.
 
     These are the best few records that no other has beaten, and the ends of searches; only of
-    keys whose workload the registry knows.
+    keys with a workload that the registry knows.
     """
     have = {
         key: (

@@ -48,11 +48,7 @@ class Lock:
 
 
 def write_lock(
-    path: Path,
-    target: Target,
-    tvm: str,
-    records: Iterable[Record],
-    defaults: Iterable[str] = (),
+    path: Path, target: Target, tvm: str, records: Iterable[Record], defaults: Iterable[str] = ()
 ) -> bool:
     """Write the lock of a build; whether it differs from what was there.
 

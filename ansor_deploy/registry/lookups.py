@@ -103,7 +103,7 @@ class Lookups(Database):
         return self.nouns(SEARCHES, _ENDS, (key.workload, key.target))
 
     def ranking(self, key: TaskKey) -> list[tuple[str, str, bool]]:
-        """Of each record of a key: TVM's version, id, and whether another one has beaten it.
+        """Each record of a key: its version of TVM, its id, and whether another one has beaten it.
 
         The records of a version stand together, the best first.
         """
@@ -140,7 +140,7 @@ class Lookups(Database):
         return list(found.values())
 
     def known(self, keys: Iterable[TaskKey]) -> set[TaskKey]:
-        """Those of the keys whose workload is in the registry."""
+        """The keys that have their workload in the registry."""
         sql = "SELECT 1 FROM workloads WHERE key = ?"
         return {key for key in keys if self.rows(sql, (key.workload,))}
 

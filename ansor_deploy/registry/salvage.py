@@ -49,7 +49,8 @@ _KNOWN_BY_LOOKS = tuple(table for table in TABLES if table is not BEATEN)
 def salvage(path: Path) -> Salvage:
     """Put a file with what is whole in the place of a damaged one.
 
-    Rows whose workload or target is lost are kept: the next build of their model brings it back.
+    Rows that have lost their workload or target are kept: the next build of their model brings it
+    back.
     RegistryError if the file is in use, or has nothing that is whole.
     """
     aside, fresh = (path.with_name(f"{path.name}.{what}") for what in ("damaged", "repaired"))
@@ -120,7 +121,7 @@ def _locked(path: Path) -> Iterator[mmap.mmap]:
 
 
 def _exchange(path: Path, fresh: Path, aside: Path) -> None:
-    """At every moment there is a file at the path; a journal stays with the file it belongs to."""
+    """Swap the files, so that there always is one at the path; a journal stays with its file."""
     aside.unlink(missing_ok=True)
     aside.hardlink_to(path)
     journal = path.with_name(f"{path.name}-journal")

@@ -33,8 +33,7 @@ _ADD_SEARCH = """
     WHERE NOT EXISTS (
         SELECT 1 FROM searches
         WHERE workload = :workload AND target = :target AND tvm = :tvm AND search = :search
-        AND trials = :trials AND reason = :reason AND enough_for = :enough_for
-        AND created = :created
+        AND (trials, reason, enough_for, created) = (:trials, :reason, :enough_for, :created)
     )
 """
 _COUNT = "SELECT count(*) AS n FROM records"
@@ -87,7 +86,7 @@ def take_in(path: Path, bundle: Bundle) -> Taken:
 
 
 def _check_tables(registry: Registry) -> None:
-    """A view in a table's place could be any query, and never end."""
+    """RegistryError if a view stands in a table's place: it could be any query, and never end."""
     rows = registry.rows("SELECT name, type || ':' || sql AS made FROM sqlite_master")
     made = {row["name"]: str(row["made"]) for row in rows}
     for table in _SENT:
