@@ -77,10 +77,10 @@ def link_candidate(objects: Sequence[bytes], path: Path, target: Target) -> None
     LinkError where the linker refuses; AnsorError where there is none.
     """
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        files = [Path(folder, f"{at}.o") for at in range(len(objects))]
-        for file, code in zip(files, objects, strict=True):
-            file.write_bytes(code)
-        _link_objects(path, files, target)
+        names = [f"{folder}/{at}.o" for at in range(len(objects))]
+        for name, code in zip(names, objects, strict=True):
+            Path(name).write_bytes(code)
+        _link_objects(path, names, target)
 
 
 def linker_name(target: Target) -> str:
@@ -117,8 +117,7 @@ def export(library: Any, path: Path, target: Target) -> None:
             raise _refused(path, str(error)) from error
 
 
-def _link_objects(path: Path, objects: Sequence[Path], target: Target) -> None:
-    names = [str(one) for one in objects]
+def _link_objects(path: Path, names: Sequence[str], target: Target) -> None:
     if is_foreign(target):
         _cross(target)(str(path), names)
     elif not _linked_here(path, names):

@@ -200,9 +200,7 @@ def _check(bound: Bound) -> tuple[str, dict[str, float]]:
 
 
 def _mostly_nan(output: np.ndarray) -> bool:
-    if output.dtype == np.bool_ or np.issubdtype(output.dtype, np.integer) or not output.size:
-        return False
-    return float(np.isnan(output.astype(np.float32)).mean()) > 0.5
+    return bool(output.size) and float(np.isnan(output.astype(np.float32)).mean()) > 0.5
 
 
 def outcome(error: str, message: str, errors: dict[str, float] | None = None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from .clips import scalar_clips
 from .fold import fold_constants
 from .graph import Graph
 
+_TIDY = (drop_identity, drop_dead, sort_nodes)
 PASSES: tuple[Callable[[Graph], None], ...] = (
     sort_nodes,
     drop_dead,
@@ -19,13 +20,9 @@ PASSES: tuple[Callable[[Graph], None], ...] = (
     drop_dropout,
     split_variadic,
     scalar_clips,
-    drop_identity,
-    drop_dead,
-    sort_nodes,
+    *_TIDY,
     fold_affine,
-    drop_identity,
-    drop_dead,
-    sort_nodes,
+    *_TIDY,
 )
 
 

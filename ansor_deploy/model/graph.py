@@ -45,8 +45,8 @@ class Graph:
     @property
     def opset(self) -> int:
         """Version of the standard operators that the model uses."""
-        versions = [o.version for o in self.proto.opset_import if o.domain in ("", "ai.onnx")]
-        return versions[0] if versions else 1
+        standard = (o.version for o in self.proto.opset_import if o.domain in ("", "ai.onnx"))
+        return next(standard, 1)
 
     @property
     def output_names(self) -> set[str]:

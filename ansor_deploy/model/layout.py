@@ -117,8 +117,7 @@ def _given(attrs: Any, names: str) -> dict[str, Any]:
 
 def _named(call: Any, ops: Any) -> Callable[..., Any]:
     """The function of TVM that makes calls of the same operator."""
-    made: Callable[..., Any] = getattr(ops, call.op.name.rsplit(".", 1)[1])
-    return made
+    return getattr(ops, call.op.name.rsplit(".", 1)[1])
 
 
 def _shape(expr: Any) -> list[int]:
@@ -134,13 +133,15 @@ def _axis_in_last(axis: int, rank: int) -> int:
 
 
 def _convolution(walk: _Walk, call: Any) -> Value | None:
-    rank, attrs = _rank(call), call.attrs
-    weight = walk.constant(call.args[1])
+    weight, attrs, rank = walk.constant(call.args[1]), call.attrs, _rank(call)
     if weight is None or not attrs.data_layout.startswith("NC"):
         return None
-    spatial = SPATIAL[rank]
+    data, spatial = walk.last(call.args[0]), SPATIAL[rank]
+    if call.op.name.endswith("_transpose"):
+        made = transposed_convolution(walk.emit, data, weight, attrs, _shape(call))
+        return None if made is None else Value(last=made)
     done = _named(call, relax.op.nn)(
-        walk.last(call.args[0]),
+        data,
         _moved(weight, [*range(2, rank), 1, 0]),
         **_given(attrs, "strides padding dilation groups"),
         data_layout=f"N{spatial}C",
@@ -148,15 +149,6 @@ def _convolution(walk: _Walk, call: Any) -> Value | None:
         out_dtype=attrs.out_dtype or None,
     )
     return Value(last=walk.emit(done))
-
-
-def _transposed(walk: _Walk, call: Any) -> Value | None:
-    weight = walk.constant(call.args[1])
-    if weight is None or not call.attrs.data_layout.startswith("NC"):
-        return None
-    data, shape = walk.last(call.args[0]), _shape(call)
-    done = transposed_convolution(walk.emit, data, weight, call.attrs, shape)
-    return None if done is None else Value(last=done)
 
 
 @_of_last
@@ -267,7 +259,7 @@ ELEMENTWISE |= {f"relax.nn.{name}" for name in _NN_UNARY.split()}
 
 RULES: dict[str, Rule] = {
     **dict.fromkeys(CONVOLUTIONS, _convolution),
-    **{f"relax.nn.conv{n}d_transpose": _transposed for n in (1, 2, 3)},
+    **{f"{name}_transpose": _convolution for name in CONVOLUTIONS},
     **dict.fromkeys(POOLS, _pool),
     **dict.fromkeys(ELEMENTWISE, _elementwise),
     **dict.fromkeys(REDUCTIONS, _reduce),

@@ -112,10 +112,5 @@ def _check(proto: ModelProto) -> None:
     try:
         onnx.checker.check_model(skeleton(proto))
     except (onnx.checker.ValidationError, ValueError) as error:
-        raise ModelError(f"not valid ONNX: {_reason(error)}", _AGAIN) from error
-
-
-def _reason(error: Exception) -> str:
-    """The checker's sentences on one line, without the context that repeats the node."""
-    text = str(error).split("\n\n==> Context")[0]
-    return " ".join(text.split())
+        reason = str(error).split("\n\n==> Context")[0]  # which only repeats the node
+        raise ModelError(f"not valid ONNX: {' '.join(reason.split())}", _AGAIN) from error
