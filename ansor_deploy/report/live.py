@@ -46,7 +46,7 @@ class LiveReport(PlainReport):
         if self._live is None:
             self._live = Live(
                 console=self._console,
-                get_renderable=self._panel,
+                get_renderable=lambda: panel(self._progress, time.monotonic() - self._received),
                 refresh_per_second=2,
                 redirect_stdout=False,
             )
@@ -59,9 +59,6 @@ class LiveReport(PlainReport):
 
     def _say(self, line: str, style: str = "", *, unbroken: bool = False) -> None:
         self._console.print(Text(line, style), soft_wrap=unbroken)
-
-    def _panel(self) -> RenderableType:
-        return panel(self._progress, time.monotonic() - self._received)
 
 
 def panel(progress: Progress, since: float = 0.0) -> RenderableType:
