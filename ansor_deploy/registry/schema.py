@@ -202,10 +202,8 @@ class Table:
 
     def _nested(self, values: dict[str, Any]) -> dict[str, Any]:
         """The values by a noun's fields: those of its key in an object of their own."""
-        if not self._keyed:
-            return values
-        rest = {name: value for name, value in values.items() if name not in _KEY}
-        return {"key": {name: values[name] for name in _KEY if name in values}, **rest}
+        key = {name: values.pop(name) for name in _KEY if self._keyed and name in values}
+        return {"key": key, **values} if key else values
 
     def _made(self, values: dict[str, Any]) -> Any:
         if self._keyed:
