@@ -4,8 +4,6 @@ They are raised anywhere and caught in one place, `ansor_deploy.cli`, which prin
 message and leaves with the class's exit code. The codes are a contract with build systems.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

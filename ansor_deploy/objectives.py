@@ -12,8 +12,6 @@ The task scheduler follows their derivatives in each task's latency g_i. By the 
 the sum over models of weight x df/dD_j, which `slopes` gives in closed form.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

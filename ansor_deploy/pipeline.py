@@ -18,9 +18,7 @@ from typing import TYPE_CHECKING, Any
 from .artifact.depfile import input_files, write_depfile
 from .artifact.files import output_paths, read_manifest
 from .artifact.outputs import check_writable
-from .build.lock import check_complete, is_same, write_used
-from .build.lock import read as read_lock
-from .build.lock import write as write_lock
+from .build.lock import check_complete, is_same, lock_of, write_entries, write_used
 from .build.result import BuildResult, TuneResult, finished_build
 from .build.up_to_date import built_keys, current_manifest, has_same_records
 from .devices.machine import cannot_run, check_buildable, runs_here
@@ -99,7 +97,7 @@ def _build_frozen(model: Path, outputs: Outputs, request: Request, report: Repor
 
     check_writable(outputs.library)
     check_buildable(request.target)
-    lock = read_lock(request)
+    lock = lock_of(request)
     prepared = prepare(model, request.target, request.input_shapes, report.stage)
     check_complete(prepared, lock, request.lock)
     tasks = prepared.tasks
@@ -157,7 +155,7 @@ def tune(models: list[Path], request: Request, report: Report) -> TuneResult:
         tuned = _tune(planned, work)
         if request.lock is not None:
             keys = [row.task.key for row in planned.rows]
-            write_lock(keys, work.ledger.best(keys), request, report)
+            write_entries(keys, work.ledger.best(keys), request, report)
         return tuned
 
 
@@ -204,7 +202,8 @@ def rebuild(
     with tempfile.TemporaryDirectory() as folder:
         outputs = Outputs(Path(folder, artifact.name), header=manifest["header"] is not None)
         made = output_paths(outputs.library, build(model, outputs, request, report).manifest)
-        return {path.name: _equal(path, artifact.with_name(path.name)) for path in made}
+        there = {path: artifact.with_name(path.name) for path in made}
+        return {p.name: q.is_file() and p.read_bytes() == q.read_bytes() for p, q in there.items()}
 
 
 @contextmanager
@@ -327,7 +326,3 @@ def _check_same_interface(artifact: Path, model: Path, library: Any, proto: Any)
         f"{gives}",
         f"build it: ansor-deploy build {model} -o {artifact}",
     )
-
-
-def _equal(one: Path, other: Path) -> bool:
-    return other.is_file() and one.read_bytes() == other.read_bytes()

@@ -4,8 +4,6 @@ Loaded by path, and only when a registry has to be created or brought up to date
 `user_version` to its own number; `ansor_deploy.registry.connect.SCHEMA_VERSION` is the last one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path

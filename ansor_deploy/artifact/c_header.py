@@ -4,8 +4,6 @@ It depends on the interface alone: a model that is trained or tuned again leaves
 what includes it need not be compiled again.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from math import prod

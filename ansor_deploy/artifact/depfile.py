@@ -9,8 +9,6 @@ Each input also has a rule of its own that says nothing, as `gcc -MP` writes it:
 makes the output out of date, and is no error.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from importlib.util import find_spec

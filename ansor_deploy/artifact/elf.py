@@ -1,7 +1,5 @@
 """The versions that an ELF file asks for, read without loading it."""
 
-from __future__ import annotations
-
 import re
 import struct
 from collections.abc import Iterator

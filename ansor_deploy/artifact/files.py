@@ -1,7 +1,5 @@
 """The outputs of a build, as they are found: the library, and what lies beside it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

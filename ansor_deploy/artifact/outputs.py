@@ -5,8 +5,6 @@ between two moves leaves files that are known not to be the manifest's. An outpu
 what it is already is left alone, its time of change too.
 """
 
-from __future__ import annotations
-
 import filecmp
 import os
 import tempfile

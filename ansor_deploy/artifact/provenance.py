@@ -5,8 +5,6 @@ of the lock or the registry the digest of every record that was used. No time, n
 of a machine is in it. It follows from the manifest, so that it can be checked against it.
 """
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 from typing import Any

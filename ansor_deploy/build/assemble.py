@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,27 +15,33 @@ from ..artifact.depfile import input_files, write_depfile
 from ..artifact.outputs import commit, staged
 from ..codegen.linker import export, linker_name
 from ..codegen.model import check_space, compile_model
-from ..devices.machine import runs_here
+from ..devices.machine import Machine, runs_here
 from ..errors import VerificationError
+from ..model.prepare import Prepared
+from ..registry.lock import Lock
 from ..registry.record import Record, TaskKey
+from ..request import Outputs, Request
 from ..runtime.model import Model
 from ..space.rule import rule_set
 from ..system.digest import file_sha256
 from ..system.jobserver import threads
 from ..tune.plan import impacts, latencies
+from ..tune.workspace import Workspace
 from .lock import lock_digest
+from .result import TuneResult
 from .up_to_date import identity
-from .verify import Comparison, Oracle, Verification, compare_speed, seeded_inputs, verify_model
+from .verify import (
+    Comparison,
+    Library,
+    Oracle,
+    Verification,
+    compare_speed,
+    seeded_inputs,
+    verify_model,
+)
 
 if TYPE_CHECKING:
-    from ..devices.machine import Machine
-    from ..model.prepare import Prepared
-    from ..registry.lock import Lock
     from ..report import Report
-    from ..request import Outputs, Request
-    from ..tune.workspace import Workspace
-    from .result import TuneResult
-    from .verify import Library
 
 Records = dict[TaskKey, Record]
 
@@ -166,21 +172,23 @@ class _Assembly:
     def try_out(
         self, path: Path, manifest: dict[str, Any], machine: Machine, oracle: Oracle
     ) -> dict[str, Any]:
-        """What the manifest says of the runs. The untuned library takes the place of a slower one."""
+        """What the manifest says of the runs. The untuned library replaces a slower one."""
         library = machine.load(path, manifest)
         verified = self.verify(library, oracle)
         untuned, comparison = self._compare(library, machine)
         shipped = manifest["shipped"]
         if comparison.latency_ms > SLOWER * comparison.untuned_ms:
-            self.report.warn("the records make this model slower here: the untuned library is shipped")
+            self.report.warn(
+                "the records make this model slower here: the untuned library is shipped"
+            )
             verified = self.verify(untuned, oracle)
             shipped = "untuned"
             untuned.path.replace(path)
             comparison = Comparison(comparison.untuned_ms, comparison.untuned_ms)
         return {
             "ran_on": machine.name,
-            "verify": verified.to_json(),
-            "speed": comparison.to_json(),
+            "verify": asdict(verified),
+            "speed": asdict(comparison),
             "shipped": shipped,
         }
 

@@ -1,16 +1,22 @@
-"""Builds and their lock: a build writes the records that it used, a frozen one uses no others."""
+"""Builds and their lock: a build writes the records that it used, a frozen one uses no others.
+
+And lists of tasks: all that needs to be known of a model to say what a lock must hold.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import MissingRecordError
-from ..registry.record import Record, TaskKey
+import msgspec
+
+from ..errors import MissingRecordError, UsageError
 from ..registry.lock import Lock, read_lock, write_lock
-from ..system.atomic_file import held
+from ..registry.record import Record, TaskKey
+from ..system.atomic_file import held, write_whole
 from ..system.digest import canonical_json, sha256
 from .up_to_date import manifest_keys
 
@@ -20,7 +26,6 @@ if TYPE_CHECKING:
     from ..request import Request
     from ..target import Target
     from ..tune.ledger import Ledger
-    from .task_list import TaskList
 
 _NAMED = 10  # missing tasks that an error lists
 
@@ -30,10 +35,11 @@ def write_used(manifest: dict[str, Any], ledger: Ledger, report: Report) -> None
     keys = manifest_keys(manifest, ledger.request)
     used = {task["record"] for task in manifest["tasks"]}
     best = ledger.best(keys) if manifest["shipped"] == "tuned" else {}
-    write(keys, {key: one for key, one in best.items() if one.id in used}, ledger.request, report)
+    records = {key: record for key, record in best.items() if record.id in used}
+    write_entries(keys, records, ledger.request, report)
 
 
-def write(
+def write_entries(
     keys: Iterable[TaskKey], records: Mapping[TaskKey, Record], request: Request, report: Report
 ) -> None:
     """Write into the request's lock what these tasks get: their records, or the default schedule.
@@ -53,7 +59,7 @@ def write(
             report.wrote([lock])
 
 
-def read(request: Request) -> Lock:
+def lock_of(request: Request) -> Lock:
     """The request's lock. MissingRecordError where there is none, RegistryError for a bad one."""
     lock = _path(request)
     if not lock.exists():
@@ -72,7 +78,7 @@ def lock_digest(lock: Lock, keys: Iterable[TaskKey]) -> str:
 
 def is_same(manifest: dict[str, Any], request: Request) -> bool:
     """Whether the lock says of a manifest's tasks what it said: of others it may say anything."""
-    return bool(manifest["lock"] == lock_digest(read(request), manifest_keys(manifest, request)))
+    return bool(manifest["lock"] == lock_digest(lock_of(request), manifest_keys(manifest, request)))
 
 
 def select(model: TaskList, lock: Path, target: Target, output: Path) -> None:
@@ -109,3 +115,48 @@ def _path(request: Request) -> Path:
 
 def _tvm() -> str:
     return metadata.version("apache-tvm")
+
+
+@dataclass(frozen=True)
+class NamedTask:
+    """A task by its name in the model, for people, and its key."""
+
+    name: str
+    key: TaskKey
+
+
+@dataclass(frozen=True)
+class TaskList:
+    """The tasks of a model for one target. path: where the model was."""
+
+    path: Path
+    tasks: tuple[NamedTask, ...]
+
+    @classmethod
+    def of(cls, model: Prepared) -> TaskList:
+        """The tasks of a model that was read."""
+        return cls(model.path, tuple(NamedTask(task.name, task.key) for task in model.tasks))
+
+    @classmethod
+    def read(cls, file: Path) -> TaskList:
+        """What `write` has written; UsageError for anything else."""
+        try:
+            data = msgspec.json.decode(file.read_bytes(), type=_File)
+        except msgspec.MsgspecError as error:
+            hint = "Make it: ansor-deploy lock tasks MODEL -o FILE."
+            raise UsageError(f"{file}: not a list of tasks: {error}", hint) from error
+        tasks = (NamedTask(name, TaskKey(*key)) for name, *key in data.tasks)
+        return cls(Path(data.model), tuple(tasks))
+
+    def write(self, file: Path) -> None:
+        """Whole or not at all; equal lists are equal files."""
+        tasks = [[task.name, task.key.workload, task.key.target] for task in self.tasks]
+        text = canonical_json({"model": str(self.path), "tasks": tasks})
+        write_whole(file, f"{text}\n".encode())
+
+
+class _File(msgspec.Struct):
+    """A list as JSON: of each task its name, its workload's key and its target's fingerprint."""
+
+    model: str
+    tasks: list[tuple[str, str, str]]

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from ..runtime.model import TensorInfo
 
-Arrays = Mapping[str, np.ndarray]
 
 _FLOAT = {
     "float64": (1e-9, 1e-7),
@@ -71,10 +70,6 @@ class Verification:
     oracle: str
     seed: int
 
-    def to_json(self) -> dict[str, Any]:
-        """As in the manifest and in `build --json`."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class Comparison:
@@ -82,10 +77,6 @@ class Comparison:
 
     latency_ms: float
     untuned_ms: float
-
-    def to_json(self) -> dict[str, Any]:
-        """As in the manifest's `speed`."""
-        return asdict(self)
 
 
 class Oracle:

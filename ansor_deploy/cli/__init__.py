@@ -4,8 +4,6 @@ Commands are imported when they are named, and import the engine only when they 
 the target list and registry queries answer at once.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence

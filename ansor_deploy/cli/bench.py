@@ -1,7 +1,5 @@
 """`ansor-deploy bench`: how fast a library is."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from statistics import median, quantiles
 

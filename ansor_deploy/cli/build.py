@@ -1,7 +1,5 @@
 """`ansor-deploy build`: the one command from a model to a library."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """The log of an unexpected exception: enough to find the bug, nothing of the environment."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re

@@ -1,7 +1,5 @@
 """The error edge: whatever a command raises becomes one message and one exit code, here only."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

@@ -1,7 +1,5 @@
 """What follows the options in a command's --help."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeVar
 

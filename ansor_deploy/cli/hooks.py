@@ -1,7 +1,5 @@
 """`ansor-deploy hooks`: where the files for other build systems lie."""
 
-from __future__ import annotations
-
 import click
 
 from ..integrations import hook_folder, runtime_folder

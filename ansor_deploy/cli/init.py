@@ -1,7 +1,5 @@
 """`ansor-deploy init`: make a folder a project."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,12 +1,10 @@
 """`ansor-deploy lock`: of a lock that several models share, what one of them needs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click
 
-from ..build.task_list import TaskList
+from ..build.lock import TaskList, select
 from .helptext import with_examples
 from .options import chosen_target, existing_file, input_shape_option, new_file, target_option
 from .output import stdout_kept_clean
@@ -58,6 +56,4 @@ def select_command(lock: Path, tasks: Path, output: Path, target: str | None) ->
 
     Exits 5 if that lacks one of them.
     """
-    from ..build.lock import select
-
     select(TaskList.read(tasks), lock, chosen_target(target), output)

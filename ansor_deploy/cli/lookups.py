@@ -5,22 +5,23 @@ from __future__ import annotations
 import shlex
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import UsageError
-from ..registry.coverage import coverage
-from ..registry.datasette import metadata_for
-from ..registry.history import history, program_of
-from ..registry.store import Registry
+from ..project import shipped
 from ..report.text import TASK_HEADER, count, latency, shape_text, share, shortened, task_cells
 from .helptext import with_examples
 from .options import known_target_option, new_file, number_option, opened, registry_path
 from .output import Answer, answering, in_columns
 
+if TYPE_CHECKING:
+    from ..registry.store import Registry
+
 Cells = list[tuple[str, ...]]  # of a table, the names of its columns first
 
+_NAME = "registry"  # of the database in the shipped metadata: Datasette goes by the file's name
 _KEY = 12  # digits of a key that tables show
 
 
@@ -40,6 +41,8 @@ def show_command(store: Registry, key: str, target: str, limit: int, script: boo
     KEY is the beginning of the task's key or of the record's id. Measurements come in the order of
     time, with their errors.
     """
+    from ..registry.history import history  # SQL that no help text needs
+
     found = history(store, key, target, limit)
     return _script(store, found) if script else Answer(found, history_lines(found))
 
@@ -56,6 +59,8 @@ def best_command(store: Registry, model: str, target: str) -> Answer:
     MODEL is a file, or the name or the beginning of the digest of one that was planned before. A
     latency with ~ is an estimate: the task has no record.
     """
+    from ..registry.coverage import coverage
+
     found = coverage(store, _digest(model), target)
     parts = ("\n".join(coverage_lines(found, part)) for part in found["targets"])
     return Answer(found, ["\n\n".join(parts)])
@@ -115,7 +120,27 @@ def coverage_lines(found: dict[str, Any], part: dict[str, Any]) -> list[str]:
     return [*in_columns(table), f"{found['model']} on {part['target']}: {tasks}, with {time}"]
 
 
+def metadata_for(registry: Path, output: Path | None) -> Path:
+    """The shipped metadata; or, written to `output`, what a registry of another name needs.
+
+    UsageError if another file is needed and none is named.
+    """
+    source = shipped("registry") / "datasette.yml"
+    if output is None:
+        if registry.stem != _NAME:
+            raise UsageError(
+                f"the shipped metadata is for a file called {_NAME}.db, not {registry.name}",
+                f"Write your own: --output {registry.stem}.yml",
+            )
+        return source
+    text = source.read_text(encoding="utf-8")
+    line = f"\n  {_NAME}:\n"
+    output.write_text(text.replace(line, f'\n  "{registry.stem}":\n'), encoding="utf-8")
+    return output
+
+
 def _script(store: Registry, found: dict[str, Any]) -> Answer:
+    from ..registry.history import program_of
     from ..space.canonical_text import parse
     from ..space.trace import replay
 

@@ -1,7 +1,5 @@
 """Options that several commands share, and the request that the engine takes, made of them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace

@@ -1,7 +1,5 @@
 """What a command prints: its answer on stdout, as text or as JSON, and what it does on stderr."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import math

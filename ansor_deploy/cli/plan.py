@@ -1,7 +1,5 @@
 """`ansor-deploy plan`: what a build would do, before it is done."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

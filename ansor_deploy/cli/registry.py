@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..registry.faults import DamagedError, damaged
-from ..registry.store import Registry
 from ..report.text import duration, latency, shape_text, shortened
 from .exchange import EXCHANGE
 from .helptext import with_examples
@@ -23,6 +22,7 @@ from .values import parse_tensor_shape
 
 if TYPE_CHECKING:
     from ..registry.salvage import Salvage
+    from ..registry.store import Registry
 
 
 @with_examples("registry query --op conv2d --target rpi3", "registry stats", "registry verify")
@@ -132,6 +132,8 @@ def vacuum_command(store: Registry) -> Answer:
 
 def complaints(path: Path) -> list[str]:
     """What is wrong with a registry's file; nothing where it is whole."""
+    from ..registry.store import Registry
+
     try:
         with Registry.open(path, write=False) as store:
             return store.verify()

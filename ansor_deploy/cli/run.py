@@ -1,7 +1,5 @@
 """`ansor-deploy run`: a library's outputs on given inputs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`ansor-deploy targets`: the machines that code can be generated for."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

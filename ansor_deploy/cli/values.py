@@ -1,7 +1,5 @@
 """What an option's text may be: each function is the type of an option for click."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

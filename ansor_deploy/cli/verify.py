@@ -1,7 +1,6 @@
 """`ansor-deploy verify`: is a library right, whole, and valid here?"""
 
-from __future__ import annotations
-
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -91,4 +90,4 @@ def _compared(artifact: Path, model: Path, seed: int, device: str) -> Answer:
     with report() as events:
         found = verify(artifact, model, seed, device, events)
     exit_code = 0 if found.ok else VerificationError.exit_code
-    return Answer(found.to_json(), [verification_text(found)], exit_code)
+    return Answer(asdict(found), [verification_text(found)], exit_code)

@@ -11,8 +11,6 @@ of a task, and is kept for the next. How a function checks its arguments is left
 task's, and the code for it, which no kernel is part of, would take a sixth of the time.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import dataclass

@@ -11,8 +11,6 @@ however new this machine's is. All symbols are bound when the library is loaded 
 that one which the board lacks is an error then, and does not end the process in a first call.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import re

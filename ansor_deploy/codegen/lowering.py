@@ -6,8 +6,6 @@ them, clear them, write them back beside the result and free them, though they l
 What is on the stack, LLVM makes registers of (`SROA`).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

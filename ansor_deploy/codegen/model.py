@@ -1,7 +1,5 @@
 """Tasks and their best records to one shared library, weights packed for the schedules."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The signature of a task's function, read from its program."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -14,8 +14,6 @@ Requests, {"id", "do", ...}, each answered once with {"id", "ok"} or {"id", "err
     restart                             kill the worker and start a fresh one
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DeviceError, DeviceLost, UsageError
 from ..system.worker import WorkerFailure
+from ..target import Target
 from .bundle import install
 from .connection import Connection
 from .facts import PYTHON, look_at
@@ -22,7 +23,6 @@ from .link import PING_SECONDS, SILENCE_SECONDS, Link
 
 if TYPE_CHECKING:
     from ..report import Report
-    from ..target import Target
 
 WAIT_SECONDS = 600.0  # for another host to be done with the board
 _ANSWER_SECONDS = 60.0

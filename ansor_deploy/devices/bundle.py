@@ -4,8 +4,6 @@ TVM's runtime, NumPy and a few modules of our own; no compiler, no tests, no hea
 are this machine's own where the board has the same kind of Python, and pinned wheels elsewhere.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io
@@ -33,7 +31,7 @@ _OWN = {
     "": "errors",
     "artifact": "files",
     "devices": "agent frames served site",
-    "measure": "check guarded head_to_head runner workspace",
+    "measure": "check guarded head_to_head runner",
     "runtime": "cpu_pinning model native tensors",
     "system": "child host scratch worker",
 }

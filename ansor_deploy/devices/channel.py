@@ -12,16 +12,14 @@ import time
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import paramiko
 
 from ..errors import DeviceError, DeviceLost
 from .connection import Ran, plain
-
-if TYPE_CHECKING:
-    from .known_hosts import HostKey
-    from .ssh_config import Route
+from .known_hosts import HostKey
+from .ssh_config import Route
 
 ASK_SECONDS = 5.0
 SILENT_SECONDS = 15

@@ -1,7 +1,5 @@
 """A connection to a device, as a protocol: commands with bytes in and out."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """What a board says of itself: `probe.py` is run by its own python3, and the answer is checked."""
 
-from __future__ import annotations
-
 import shlex
 from dataclasses import dataclass
 from pathlib import Path

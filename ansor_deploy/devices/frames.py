@@ -6,8 +6,6 @@ Both sides refuse a frame that is longer than any they send. The agent's first b
 what a login script printed before it is no frame.
 """
 
-from __future__ import annotations
-
 import json
 import struct
 from typing import Any

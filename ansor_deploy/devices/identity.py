@@ -1,7 +1,5 @@
 """Log in with the keys of ssh-agent and of files, in OpenSSH's order."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ A line is `[@marker] names key-type base64 [comment]`. Names are patterns with *
 one that must not match, or the HMAC-SHA1 of a single name (`|1|salt|hash`).
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hashlib

@@ -1,7 +1,5 @@
 """The host's end of the stream to an agent: requests, answers, and a watch over its life."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import queue

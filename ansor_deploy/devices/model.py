@@ -1,7 +1,5 @@
 """A built library on a board, which is called and timed as `runtime.Model` is here."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import tempfile

@@ -1,7 +1,5 @@
 """Whole libraries in the run worker of a site; `devices.model` calls these functions."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """The protocol of a site, where code runs, and this machine as one; board.py has the other."""
 
-from __future__ import annotations
-
 import itertools
 import platform
 from pathlib import Path

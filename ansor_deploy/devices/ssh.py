@@ -5,8 +5,6 @@ A host key counts if it is pinned for the device or, where none is, if the user'
 for, sent or kept: keys come from ssh-agent or from files.
 """
 
-from __future__ import annotations
-
 import logging
 import socket
 from collections.abc import Callable, Sequence

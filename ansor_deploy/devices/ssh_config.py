@@ -1,7 +1,5 @@
 """What ~/.ssh/config says about a device. The device's own address and options come first."""
 
-from __future__ import annotations
-
 import getpass
 from dataclasses import dataclass
 from pathlib import Path

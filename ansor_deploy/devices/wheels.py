@@ -4,8 +4,6 @@
 Only a set-up step downloads; everything else takes what is there.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

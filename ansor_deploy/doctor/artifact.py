@@ -1,7 +1,5 @@
 """Checks of a library from its files: whether it is whole, and whether a machine can run it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import closing

@@ -1,16 +1,14 @@
 """Checks of a device to measure on; each says what it found and what to do about it."""
 
-from __future__ import annotations
-
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from ..devices.channel import SshConnection
 from ..devices.connection import Connection, Ran, plain
 from ..devices.facts import OLDEST_GLIBC, Facts, facts_of, last_line, numbers, run_probe
 from ..devices.wheels import pinned
@@ -18,9 +16,6 @@ from ..errors import DeviceError
 from ..system.host import architecture, kernel_flags, x86_level
 from ..target import Target
 from .host import GIB, Check, Level, judged
-
-if TYPE_CHECKING:
-    from ..devices.channel import SshConnection
 
 MIB = 2**20
 _HOT, _TOO_HOT = 70.0, 82.0  # degrees Celsius; a Raspberry Pi slows down from 80

@@ -1,7 +1,5 @@
 """Checks of this machine, which is to build; each says what it found and what to do about it."""
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil

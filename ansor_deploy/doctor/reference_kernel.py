@@ -1,15 +1,13 @@
 """The last check of a device: the reference kernel, whose result is known, runs steadily."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..codegen.signature import signature
 from ..devices.board import BoardSite
+from ..devices.connection import Connection
 from ..devices.facts import look_at
 from ..errors import AnsorError, DeviceError
 from ..measure.build import Builder, BuildJob, Built, Failure
@@ -17,11 +15,8 @@ from ..measure.health import DRIFT, TEXT, drift
 from ..measure.site_runner import SiteRunner
 from ..space.canonical_text import parse
 from ..system.worker import WorkerFailure
+from ..target import Target
 from .host import Check, judged
-
-if TYPE_CHECKING:
-    from ..devices.connection import Connection
-    from ..target import Target
 
 TIMES = 5
 PATIENCE_SECONDS = 10.0  # for another host to be done with the device

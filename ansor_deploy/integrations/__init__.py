@@ -1,7 +1,5 @@
 """Files for build systems and C programs, a folder each, and where they lie."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ..errors import AnsorError

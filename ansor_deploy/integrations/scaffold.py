@@ -1,7 +1,5 @@
 """The small files that turn a folder into a project; none of them replaces another."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Candidates to libraries, by an executor: this machine's warm workers, or a farm."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import tempfile

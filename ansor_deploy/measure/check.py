@@ -1,7 +1,5 @@
 """When an output of a candidate equals the expected one."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -4,8 +4,6 @@ The cluster's workers need the same ansor-deploy and TVM as this machine. Dask p
 objects, so a scheduler that others can reach must be one that they are trusted with.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager

@@ -1,12 +1,17 @@
-"""Guarded tensors: a kernel that writes or reads beside one is noticed.
+"""Memory in which a kernel is noticed that writes or reads where it may not.
 
     | 64 KiB of 0x7F | tensor | 64 KiB of 0x7F |
 
 A write beyond the tensor changes a guard. A read beyond it gives a number so large (3.4e38 of
 float32) that it shows in the output wherever it counts; NaN would vanish in a maximum.
+
+The runtime's temporary buffers come from pages that each thread keeps, with what the kernel before
+left in them: a candidate that forgets to write a part of a buffer would find it right there.
 """
 
-from __future__ import annotations
+import ctypes
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +19,10 @@ from ..runtime import native
 
 _BYTES = 1 << 16
 _GUARD = 0x7F
+_PAGES = 16  # a thread; more buffers at a time than any kernel has
+_CPU = 1
+_ALL = 0
+_WORK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 
 
 class Guarded:
@@ -53,3 +62,34 @@ class Guarded:
     def unchanged(self) -> bool:
         """Whether nothing was written on either side, nor to the tensor."""
         return self.guards_unchanged() and np.array_equal(self._inside, self._image)
+
+
+def poison_workspaces() -> None:
+    """Fill the pages of the thread that calls, and of the others of the runtime's pool."""
+    _libraries()[0].TVMBackendParallelLaunch(_fill, None, _ALL)
+
+
+@_WORK
+def _fill(task: int, group: Any, data: Any) -> int:
+    runtime, libc = _libraries()
+    pages = [runtime.TVMBackendAllocWorkspace(_CPU, 0, 1, 2, 32) for _ in range(_PAGES)]
+    for page in pages:  # a request for one byte gets the smallest free page
+        ctypes.memset(page, _GUARD, libc.malloc_usable_size(page))
+    for page in reversed(pages):
+        runtime.TVMBackendFreeWorkspace(_CPU, 0, page)
+    return 0
+
+
+@lru_cache(maxsize=1)
+def _libraries() -> tuple[Any, Any]:
+    native.ffi()
+    runtime, libc = ctypes.CDLL(str(native.library())), ctypes.CDLL(None)
+    integer, pointer = ctypes.c_int, ctypes.c_void_p
+    sizes = [integer, integer, ctypes.c_uint64, integer, integer]
+    runtime.TVMBackendAllocWorkspace.argtypes = sizes
+    runtime.TVMBackendAllocWorkspace.restype = pointer
+    runtime.TVMBackendFreeWorkspace.argtypes = [integer, integer, pointer]
+    runtime.TVMBackendParallelLaunch.argtypes = [_WORK, pointer, integer]
+    libc.malloc_usable_size.argtypes = [pointer]
+    libc.malloc_usable_size.restype = ctypes.c_size_t
+    return runtime, libc

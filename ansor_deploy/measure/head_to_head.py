@@ -4,8 +4,6 @@ A machine's speed changes from one minute to the next: times that were taken in 
 compared, times that were taken one after another need not be comparable.
 """
 
-from __future__ import annotations
-
 import json
 from functools import lru_cache
 from typing import Any

@@ -4,8 +4,6 @@ The kernel is a matrix product under the default schedule: it uses every core, t
 and the caches, as candidates do, so a clock that falls or a neighbour that wakes shows in it.
 """
 
-from __future__ import annotations
-
 from ..codegen.signature import signature
 from ..errors import DeviceError
 from ..space.canonical_text import parse

@@ -1,7 +1,5 @@
 """Libraries of a task that are asked for again: its references, and its fastest candidates."""
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The outcome of one candidate: its times, or why there are none."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from statistics import median
 from typing import Any

@@ -5,8 +5,6 @@ takes the time that a model says, or comes back with the error "unmeasured", whi
 measurement: a search learns nothing from it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager

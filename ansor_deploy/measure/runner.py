@@ -8,8 +8,6 @@ last: what was timed is what was right. Whatever a candidate only reads must be 
 and the memory around it.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Sequence
@@ -25,8 +23,7 @@ from ..runtime import cpu_pinning, native, tensors
 from ..runtime.tensors import Signature
 from ..system.child import describe, limit_memory
 from .check import Expected
-from .guarded import Guarded
-from .workspace import poison_workspaces
+from .guarded import Guarded, poison_workspaces
 
 # Here, so that a worker has it before its first call. LocalSite and the agent set the variable.
 cpu_pinning.use_cores(int(os.environ.get("TVM_NUM_THREADS", "0")) or 1)

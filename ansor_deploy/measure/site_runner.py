@@ -1,7 +1,5 @@
 """Built candidates run on one site, and what they compute is compared with a reference."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

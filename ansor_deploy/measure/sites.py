@@ -1,7 +1,5 @@
 """The sites of a measurer: which is free, which is lost and looked for, which is given up."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence

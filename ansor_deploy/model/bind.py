@@ -1,7 +1,5 @@
 """Static shapes for a model's inputs: code is generated and tuned for sizes that are known."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from onnx import ModelProto, ValueInfoProto

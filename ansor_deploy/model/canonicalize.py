@@ -1,7 +1,5 @@
 """ONNX to ONNX: the same function in the form that imports into the fewest, largest tasks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from onnx import ModelProto, inliner

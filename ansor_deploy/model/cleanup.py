@@ -1,7 +1,5 @@
 """Passes that take out what does nothing at inference, split long sums, and sort the rest."""
 
-from __future__ import annotations
-
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 

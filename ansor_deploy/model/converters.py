@@ -4,8 +4,6 @@ A converter is a class like TVM's (`OnnxOpConverter`, with a method for each ops
 operator changed) and an entry of `CONVERTERS`; nothing else need know of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """The common part of passes that walk a model once, in order, and write a new one."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 

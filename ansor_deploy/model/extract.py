@@ -1,7 +1,5 @@
 """The tasks of an imported module: equal subgraphs are one task with a weight."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -4,8 +4,6 @@ Only operators with exact or correctly rounded results are folded, so that the s
 gives the same bytes on every host; exp and its like differ between processors.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """ONNX to Relax: one fused function a task, weights as constants, channels last on CPUs."""
 
-from __future__ import annotations
-
 import itertools
 import keyword
 import warnings

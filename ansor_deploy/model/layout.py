@@ -13,8 +13,6 @@ Operators on constants alone (reshaped biases, transposed weights) are computed 
 TVM's FoldConstant compiles and runs a function for each, seconds for a large model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Reading an ONNX file: everything that can be wrong with one is found here, and named."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A model file becomes tasks: read, bind shapes, canonicalise, import, extract."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path

@@ -3,8 +3,6 @@
 The checker and shape inference serialise what they are given, and protobuf stops at 2 GiB.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator
 
 import onnx

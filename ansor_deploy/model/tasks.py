@@ -1,7 +1,5 @@
 """A task: one of a model's unique fused subgraphs, with its key, weight and price."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

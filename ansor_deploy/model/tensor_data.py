@@ -1,7 +1,5 @@
 """The bytes of an ONNX file's tensors are fetched, and never more than are there."""
 
-from __future__ import annotations
-
 import math
 import os
 import re

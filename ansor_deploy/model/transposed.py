@@ -10,8 +10,6 @@ result is interleaved (sub-pixel convolution, Shi et al. 2016):
     out[q * S + r, o] = y[q, r, o]                     cropped by the padding
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

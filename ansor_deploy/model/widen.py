@@ -9,8 +9,6 @@ positions the surplus is carried along; the first operator that would see it get
     conv(x, w[1008]) ; add(b[1008]) ; relu ; mean ; crop to 1000 ; softmax
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

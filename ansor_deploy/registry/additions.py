@@ -1,17 +1,11 @@
 """What builds and tuning add to a registry. Records and measurements are only ever added."""
 
-from __future__ import annotations
+from collections.abc import Iterable, Sequence
 
-from typing import TYPE_CHECKING
-
+from ..target import Target
 from . import schema
 from .database import Database
 from .record import Build, Contest, Measurement, Record, SearchEnd, TaskKey, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from ..target import Target
 
 # Only an equal key is passed over; a row that breaks another rule is a bug and is refused.
 _UNLESS_KNOWN = " ON CONFLICT DO NOTHING"

@@ -1,22 +1,18 @@
 """Open a registry file safely: create, check, bring up to date, or refuse."""
 
-from __future__ import annotations
-
 import os
 import random
 import runpy
 import sqlite3
 import time
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from ..errors import RegistryError
 from ..project import shipped
 from .faults import damaged, explained
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 APPLICATION_ID = 0x416E7344  # "AnsD", in the file's header
 SCHEMA_VERSION = 4

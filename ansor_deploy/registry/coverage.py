@@ -1,20 +1,16 @@
 """What the registry knows of a model: the best record of each task, and what is missing."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import UsageError
 from ..target import Target
+from .database import Database
 from .listing import OF_MODEL, OF_TARGET, best_of
 from .record import roofline
 from .schema import WORKLOADS
-
-if TYPE_CHECKING:
-    from .database import Database
 
 _NAMED = 10  # models that a message names
 _MODELS = f"SELECT digest, name FROM models WHERE {OF_MODEL} ORDER BY name, digest"

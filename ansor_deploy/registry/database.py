@@ -1,20 +1,16 @@
 """An open registry file: how it is asked, and how rows are added to it."""
 
-from __future__ import annotations
-
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
+
+from typing_extensions import Self
 
 from .connect import BUSY_SECONDS, connect, transaction
 from .faults import damaged, explained
 from .schema import UNREADABLE, Table
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from typing_extensions import Self
 
 _CHUNK = 1000  # rows read at a time, so that no lock is held while they are looked at
 

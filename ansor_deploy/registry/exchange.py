@@ -5,8 +5,6 @@ bytes. To pull is to take in all of them. A registry is a set of records, so nei
 repetition matters, and nobody has to serve anything.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass

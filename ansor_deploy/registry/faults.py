@@ -1,16 +1,11 @@
 """What SQLite's errors mean to the user, and what to do about each."""
 
-from __future__ import annotations
-
 import sqlite3
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..errors import RegistryError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _DAMAGED = (
     "Save what is whole with `ansor-deploy registry verify --repair`, restore a copy of the file, "

@@ -7,8 +7,6 @@ plain Python on JSON. What passes may still be a bad schedule or a lie about its
 be anything but a schedule.
 """
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta, timezone
 from typing import Any
 

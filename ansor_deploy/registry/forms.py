@@ -1,7 +1,5 @@
 """What the fields of records must be that others send: texts, numbers and lists within bounds."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

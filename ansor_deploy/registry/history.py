@@ -1,20 +1,15 @@
 """All that the registry knows of one task: what was tried, and what won."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Callable
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import UsageError
+from .database import Database
 from .listing import OF_TARGET
+from .record import Record
 from .schema import MEASUREMENTS, RECORDS, WORKLOADS, unpacked
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from .database import Database
-    from .record import Record
 
 _NAMED = 10  # tasks that an ambiguous key may mean, in the message
 _KEY = re.compile("[0-9a-f]{4,64}")

@@ -4,8 +4,6 @@ A layout is changed by a map such as (i, j) -> (i // 4, j, i % 4). TVM spells it
 IR, and would as readily load any other object from there.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass

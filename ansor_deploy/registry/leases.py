@@ -16,17 +16,14 @@ from __future__ import annotations
 import os
 import platform
 import secrets
+import sqlite3
 import time
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from .database import Database
 from .record import TaskKey
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Iterable, Sequence
 
 SILENCE = 300.0  # seconds; renew a few times as often
 

@@ -1,7 +1,5 @@
 """What a person asks of the registry: best records, finished builds, and what it holds."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

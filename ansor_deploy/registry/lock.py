@@ -9,8 +9,6 @@ JSON, one whole record a line, in the order of their keys: a changed schedule is
 Others may edit the file, so it is read like anything from outside.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

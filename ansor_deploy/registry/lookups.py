@@ -1,17 +1,11 @@
 """What a plan or a search asks of the registry: no trace is parsed and no compiler loaded."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
 from ..system.digest import canonical_json
 from .database import Database
 from .record import Measurement, Record, SearchEnd, TaskKey, Workload
 from .schema import MEASUREMENTS, RECORDS, SEARCHES, WORKLOADS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
 
 FEW = 3  # best records of each version: what is behind them will hardly be the best now
 _KNOWN = 256  # records of this version that are looked at

@@ -4,8 +4,6 @@ Every page is looked at, whatever the damaged ones say about it, so that what is
 on a damaged page and no more. The format: https://www.sqlite.org/fileformat2.html
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 from contextlib import suppress

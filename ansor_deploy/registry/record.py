@@ -1,16 +1,12 @@
 """What tuning leaves behind: workloads, measurements and records, by the identity of a task."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..system.digest import canonical_json, sha256
-
-if TYPE_CHECKING:
-    from ..target import Target
+from ..target import Target
 
 
 @dataclass(frozen=True, order=True)

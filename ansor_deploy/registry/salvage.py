@@ -1,24 +1,19 @@
 """Save what is whole of a damaged registry into a new file, and keep the damaged one aside."""
 
-from __future__ import annotations
-
 import fcntl
 import mmap
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..errors import RegistryError
 from .database import Database
 from .faults import damaged, explained, in_use
 from .pages import Pages, page_size
 from .schema import BEATEN, TABLES, Row
-
-if TYPE_CHECKING:
-    import sqlite3
 
 _SQLITES_LOCKS = (512, 0x40000000)  # bytes of the file that stand for its locks: length, start
 

@@ -5,8 +5,6 @@ with what the firewall demands of them, and the looks by which rows of a damaged
 `registry/migrations.py` makes the tables; a test holds both equal.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import zlib

@@ -4,8 +4,6 @@
 `--sign KEY` does, and `ssh-keygen -Y verify` reads what is signed here.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hashlib

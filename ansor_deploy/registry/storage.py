@@ -1,7 +1,5 @@
 """What registries push to and pull from: folders of bundles, at any fsspec URL."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Text that somebody else wrote: parsed strictly, and quoted so that it can be printed."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

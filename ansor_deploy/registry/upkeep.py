@@ -1,16 +1,11 @@
 """What keeps a registry small and whole."""
 
-from __future__ import annotations
-
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from .database import Database
 from .faults import DamagedError, explained
 from .schema import MEASUREMENTS, RECORDS, WORKLOADS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # Ids of rows that no build asks for. All that were beaten go at once: a loser that outlived the
 # one that beat it would be the best again.

@@ -1,7 +1,5 @@
 """Which rendering fits the terminal."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator

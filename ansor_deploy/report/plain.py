@@ -54,8 +54,9 @@ class PlainReport(QuietReport):
     def progress(self, progress: Progress) -> None:
         """Print one line a batch."""
         state = f"{text.trials(progress)}, {text.clock(progress)}"
-        best = f"{progress.task}: {text.best(progress)}"
-        self._say(f"{state}; {best}; model about {text.latency(progress.end_to_end)}")
+        best = f"{progress.round.task}: {text.best(progress)}"
+        model = text.latency(progress.round.end_to_end_ms / 1e3)
+        self._say(f"{state}; {best}; model about {model}")
 
     def verified(self, verification: Verification) -> None:
         """Print the errors found."""

@@ -135,7 +135,8 @@ def clock(progress: Progress, since: float = 0.0) -> str:
 
 def best(progress: Progress) -> str:
     """What the task has reached, and why it had its turn: "best 810 us (largest gradient)"."""
-    return f"best {latency(progress.best)}" + (f" ({progress.why})" if progress.why else "")
+    found = progress.round
+    return f"best {latency(found.best_ms / 1e3)}" + (f" ({found.why})" if found.why else "")
 
 
 def tune_summary(result: TuneResult) -> str:

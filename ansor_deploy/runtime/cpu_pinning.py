@@ -4,8 +4,6 @@ A thread that waits for the others spins, so to the system it looks as busy as t
 kernel's two threads both stood on one processor, beside an idle one, in one timing of seven.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """A built library, loaded and called with arrays by name."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass

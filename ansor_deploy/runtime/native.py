@@ -4,8 +4,6 @@ The package `tvm` is never imported, but only its library libtvm_runtime.so load
 compiler that is imported already, or is later, that is the same library, and not a second one.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import struct

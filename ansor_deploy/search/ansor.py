@@ -7,31 +7,27 @@ has bred none of its own kind and would never be seen again; therefore each gets
 it has had its look.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice, zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .._tvm import structural_hash
 from ..measure.outcome import UNMEASURED, Outcome
+from ..model.tasks import Task
+from ..registry.record import Measurement
 from ..space.question import Random
 from ..space.sketch import derive
 from ..space.trace import dump
+from .context import SearchContext
 from .evolution import Evolution
 from .features import decode
 from .genome import Genome, Made, build, recover
 from .refit import refit
-
-if TYPE_CHECKING:
-    from ..model.tasks import Task
-    from ..registry.record import Measurement
-    from .context import SearchContext
 
 # Measurements of a task that nobody has searched: its default schedule, and one of a neighbour.
 UNSEARCHED = 2

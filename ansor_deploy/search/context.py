@@ -1,29 +1,24 @@
 """What the searches of one run share: rules, features and the cost model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from .._tvm import VERSION
+from ..model.tasks import Task
+from ..registry.record import Workload
+from ..registry.store import Registry
+from ..space.rule import Rule
 from ..space.trace import replay
+from ..target import Target
 from .cost_model import CostModel
 from .experience import Experience, experiences
 from .features import Choice, Extractor, decode, encode
 from .neighbours import Neighbour, nearest
 from .options import EvolutionOptions
 from .surrogate import can_rank
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from ..model.tasks import Task
-    from ..registry.record import Workload
-    from ..registry.store import Registry
-    from ..space.rule import Rule
-    from ..target import Target
 
 
 @dataclass

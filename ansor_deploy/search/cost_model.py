@@ -5,8 +5,6 @@ label is y = best latency of the task / latency, in (0, 1], and 0 for a failure;
 program is y (sum of scores - y)^2, so that fast ones are distinguished best.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -4,26 +4,21 @@ Thousands of genomes are bred and ranked by what was measured of this task, and 
 operator; `ansor` makes programs of the best of them.
 """
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..model.tasks import Task
+from ..space.sketch import Sketch
+from .context import SearchContext
 from .experience import choices, row
 from .features import Choice
 from .genome import Genome, templates
 from .neighbours import anchor
 from .surrogate import Surrogate
 from .variation import crossover, mutate, resample
-
-if TYPE_CHECKING:
-    from ..model.tasks import Task
-    from ..space.sketch import Sketch
-    from .context import SearchContext
 
 
 class Evolution:

@@ -6,23 +6,19 @@ of its anchor block, so that a search can learn from all tasks of an operator be
 measured anything of its own.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..registry.record import TaskKey, Workload
+from ..registry.store import Registry
+from ..space.question import Decision
+from ..space.sketch import Sketch
 from .features import Choice, decode_choices
 from .neighbours import Block, anchor
-
-if TYPE_CHECKING:
-    from ..registry.store import Registry
-    from ..space.question import Decision
-    from ..space.sketch import Sketch
 
 RELATIVES = 64  # workloads of the same operator that a search learns from
 

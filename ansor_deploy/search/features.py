@@ -6,17 +6,14 @@ appendix B, as TVM's `PerStoreFeature` extracts them). They are logarithms of wh
 half precision holds them.
 """
 
-from __future__ import annotations
-
 import json
 import zlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from ..target import Target
+from ..target import Target
 
 Choice = tuple[str, Any]  # what was asked, and what the answer means: JSON either way
 

@@ -1,7 +1,5 @@
 """What the evolution of a task breeds: decisions, before there is a program of them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field

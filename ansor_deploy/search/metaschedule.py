@@ -4,8 +4,6 @@ Our own engine is compared with it. Its database is a private one in memory: wha
 registry is committed to it at the start.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 from collections.abc import Sequence

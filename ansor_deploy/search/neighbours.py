@@ -6,20 +6,15 @@ next; `refit` carries it over. The canonical texts alone say how near two of a f
 is parsed, and no compiler is loaded.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from ..registry.record import TaskKey, Workload
-
-if TYPE_CHECKING:
-    from ..registry.store import Registry
+from ..registry.store import Registry
 
 NEAREST = 3  # neighbours that a task may have
 TRACES = 3  # best schedules of each

@@ -1,7 +1,5 @@
 """The constants of the evolution, which an ablation sets."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -5,23 +5,19 @@ they asked; the task's sketch of the same rules then gets the same answers, as n
 sizes allow.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..space.canonical_text import parse
 from ..space.question import Chooser, Decision, Question
+from ..space.rule import Rule
 from ..space.sketch import Sketch, derive
 from ..space.tiles import Tiles, divisors
+from ..target import Target
 from .genome import Made, program, recover
-
-if TYPE_CHECKING:
-    from ..space.rule import Rule
-    from ..target import Target
-    from .neighbours import Neighbour
+from .neighbours import Neighbour
 
 
 def refit(

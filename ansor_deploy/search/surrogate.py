@@ -4,8 +4,6 @@ A program and its features cost some 15 ms, a row of decisions microseconds. Wha
 this task, and of others of its operator, says which decisions are worth a program.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

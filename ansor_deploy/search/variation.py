@@ -10,8 +10,6 @@ are inherited together. Where they do depend across blocks, the child's program 
 questions than its parents' did, and the child is given up.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Sequence

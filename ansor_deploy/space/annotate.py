@@ -4,8 +4,6 @@ On a GPU it is spread over blocks of threads. Tile sizes, unrolling and the stag
 is computed are chosen where a rule makes the loops; here are the blocks that no rule finished.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from ..target import GpuLimits, Target

@@ -7,8 +7,6 @@ block names are the canonical ones, so a trace recorded for one program replays 
 one, whatever its front end called the blocks.
 """
 
-from __future__ import annotations
-
 import ast
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Verbs for the loops of a schedule, which rules share."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Packing: operands of a micro-kernel as panels, which it reads from one end to the other."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

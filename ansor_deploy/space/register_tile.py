@@ -12,8 +12,6 @@ fill the registers, and of the tiles that do, those with the most multiply-adds 
 (Goto and van de Geijn, 2008).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

@@ -4,8 +4,6 @@ An extent of some thousands has tens of thousands of factorisations. Each is kno
 what a number stands for, and the number of given factors, are worked out when asked for.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ TVM's own `as_json` leaves index maps (of packed weights) as objects that JSON c
 they are spelled out in TVM's JSON graph format and recognised by their wrapper on the way back.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

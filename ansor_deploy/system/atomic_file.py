@@ -1,7 +1,5 @@
 """Files that appear whole or not at all, and one process at a time that changes them."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 from collections.abc import Iterator

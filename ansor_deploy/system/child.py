@@ -3,8 +3,6 @@
 A child also limits what it takes of the machine.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import importlib

@@ -1,7 +1,5 @@
 """What this program runs in: who started it, the user's folders, the installed packages."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Literal

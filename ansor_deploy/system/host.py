@@ -5,8 +5,6 @@ set, the cores this process may use and the cache sizes. The two figures of the 
 estimates.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterable

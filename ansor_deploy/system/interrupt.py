@@ -5,8 +5,6 @@ a C++ library, the library may make an error of its own of it, or print and drop
 raised is noted, and asked for between two steps.
 """
 
-from __future__ import annotations
-
 _noted: list[type[KeyboardInterrupt]] = []
 
 

@@ -5,8 +5,6 @@ of make's pipe or named pipe, and puts the same byte back ("POSIX Jobserver" in 
 make). What is not there is not waited for.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import re

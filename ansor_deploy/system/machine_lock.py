@@ -1,7 +1,5 @@
 """One process at a time has this machine to itself."""
 
-from __future__ import annotations
-
 import errno
 import socket
 import time

@@ -1,7 +1,5 @@
 """A temporary folder that outlives no run, not even one that is killed."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

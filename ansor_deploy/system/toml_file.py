@@ -4,8 +4,6 @@ The type of a field says what is accepted: `Annotated[..., Meta(..., description
 which msgspec checks values; the description completes the sentence "the field must be ...".
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ apache-tvm 0.27 admits any tvm-ffi from 0.1.14 on, but with 0.1.15 its JSON writ
 bad pointer and kills the interpreter. So a pair that is not known is tried in a child process.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

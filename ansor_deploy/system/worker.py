@@ -5,8 +5,6 @@ astray can at worst send what does not parse. The child leads its own session, s
 the terminal reaches the parent alone and killing its process group takes what it started along.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import json

@@ -1,7 +1,5 @@
 """The contract of a measurer: what a search may rely on, whatever builds and runs the programs."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The contract of a derivation rule: what the search and a build may rely on."""
 
-from __future__ import annotations
-
 import random
 import re
 from abc import ABC, abstractmethod

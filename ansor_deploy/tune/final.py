@@ -3,19 +3,14 @@
 A single timing is a lucky one: of many candidates, the best is the one with the luckiest timing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import TYPE_CHECKING
 
+from ..measure.measurer import Batch, Measurer
+from ..model.tasks import Task
 from ..registry.record import Record
-
-if TYPE_CHECKING:
-    from ..measure.measurer import Batch, Measurer
-    from ..model.tasks import Task
-    from .ledger import Ledger
+from .ledger import Ledger
 
 CLOSE = 0.1  # share within which a single timing may be wrong about who is faster
 KNOWN = 256  # records of a task that the winner is noted to have beaten

@@ -24,6 +24,9 @@ ASKED = "asked again"  # reason of a row that `--retune` names
 Status = Literal["hit", "near", "miss", "skip"]
 
 
+COUNTED: dict[str, Status] = {"hits": "hit", "near": "near", "misses": "miss", "skipped": "skip"}
+
+
 @dataclass(frozen=True)
 class PlanRow:
     """One unique task: its standing in the registry and its share of the model's time.
@@ -63,6 +66,11 @@ class Plan:
         return sum(row.status == status for row in self.rows)
 
     @property
+    def counts(self) -> dict[str, int]:
+        """How many tasks are hits, near, misses and skipped, by these names."""
+        return {name: self.count(status) for name, status in COUNTED.items()}
+
+    @property
     def latency(self) -> float:
         """Estimated end-to-end latency in seconds: sum of weight x latency."""
         return sum(row.task.weight * row.latency for row in self.rows)
@@ -81,10 +89,7 @@ class Plan:
             "models": list(self.models),
             "target": self.target,
             "tasks": [_row_json(row) for row in self.rows],
-            "hits": self.count("hit"),
-            "near": self.count("near"),
-            "misses": self.count("miss"),
-            "skipped": self.count("skip"),
+            **self.counts,
             "stale": self.stale,
             "trials": self.trials,
             "seconds": self.seconds,

@@ -1,24 +1,18 @@
 """The queue of what a plan misses, beside other processes that may be tuning the same."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
+from ..measure.measurer import Measurer
 from ..registry.leases import Holder
-from .plan import ASKED
+from ..registry.record import TaskKey
+from ..request import Budget, Request
+from .plan import ASKED, Plan, PlanRow
 from .reuse import serve
 from .rounds import Rounds
-
-if TYPE_CHECKING:
-    from ..measure.measurer import Measurer
-    from ..registry.record import TaskKey
-    from ..request import Budget, Request
-    from .plan import Plan, PlanRow
-    from .scheduler import Round
-    from .workspace import Workspace
+from .scheduler import Round
+from .workspace import Workspace
 
 POLL_SECONDS = 1.0  # between two looks at a task that another process is tuning
 

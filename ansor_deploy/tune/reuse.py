@@ -1,19 +1,13 @@
 """A task without a search: a neighbour's schedule, made to fit, serves it at once."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from ..measure.measurer import Measurer
 from ..search.context import SearchContext
 from ..search.refit import refit
 from ..space.sketch import derive
 from ..space.trace import dump
 from .final import winner
-
-if TYPE_CHECKING:
-    from ..measure.measurer import Measurer
-    from .plan import PlanRow
-    from .workspace import Workspace
+from .plan import PlanRow
+from .workspace import Workspace
 
 
 def serve(row: PlanRow, work: Workspace, measurer: Measurer) -> bool:

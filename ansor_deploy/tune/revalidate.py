@@ -4,23 +4,19 @@ Nothing of such a record is believed but that its trace is worth trying: whether
 what it computes and how fast that is comes out here, as it does for a candidate of a search.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..codegen.model import schedule
+from ..measure.measurer import Measurer
 from ..measure.outcome import Outcome
+from ..model.tasks import Task
 from ..registry.leases import Holder
 from ..registry.record import Provenance, Record, TaskKey
 from ..search.context import SearchContext
 from .final import begin_final, end_final
-
-if TYPE_CHECKING:
-    from ..measure.measurer import Measurer
-    from ..model.tasks import Task
-    from .workspace import Workspace
+from .workspace import Workspace
 
 MISFIT = "replay"  # error of a trace that its program does not take
 _MESSAGE_CHARS = 600

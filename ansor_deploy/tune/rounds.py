@@ -1,30 +1,23 @@
 """Rounds of tuning: scheduler -> search -> measure, every batch into the registry at once."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..errors import DeviceError
-from ..measure.outcome import INFRASTRUCTURE
+from ..measure.measurer import Batch, Measurer
+from ..measure.outcome import INFRASTRUCTURE, Outcome
+from ..registry.leases import Holder
+from ..request import Budget
 from ..search import Search, has_first_guess, open_search
 from ..search.context import open_context
 from ..system.interrupt import check
 from .final import Final, begin_final, end_final
-from .plan import ASKED
+from .plan import ASKED, Plan, PlanRow
 from .scheduler import BATCH, Progress, Round, Scheduler, TaskProgress
-
-if TYPE_CHECKING:
-    from ..measure.measurer import Batch, Measurer
-    from ..measure.outcome import Outcome
-    from ..registry.leases import Holder
-    from ..request import Budget
-    from .plan import Plan, PlanRow
-    from .workspace import Workspace
+from .workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -133,8 +126,10 @@ class Rounds:
         state.observe(min(outcome.latency for outcome in known), len(known))
         self.trials += len(known)
         self.failed += sum(bool(outcome.error) for outcome in known)
-        self.rounds.append(self._round(state, len(known), batch.why))
-        self.work.report.progress(self._progress(state, batch.why))
+        times = state.best * 1e3, self.scheduler.end_to_end * 1e3
+        name, key = state.task.name, state.task.key.workload
+        self.rounds.append(Round(name, key, len(known), batch.why, *times))
+        self.work.report.progress(self._progress())
 
     def _settle(self) -> None:
         """Let the best few of every task that was searched run against each other."""
@@ -195,33 +190,14 @@ class Rounds:
             lambda one: one.latency < best,
         )
 
-    def _round(self, state: TaskProgress, trials: int, why: str) -> Round:
-        return Round(
-            task=state.task.name,
-            key=state.task.key.workload,
-            trials=trials,
-            why=why,
-            best_ms=state.best * 1e3,
-            end_to_end_ms=self.scheduler.end_to_end * 1e3,
-        )
-
-    def _progress(self, state: TaskProgress, why: str) -> Progress:
+    def _progress(self) -> Progress:
         elapsed = time.monotonic() - self.began
         total = int(self.trials + min(self.scheduler.trials_left(), self._left()))
         left = elapsed / self.trials * max(0, total - self.trials)
         if self.budget.seconds is not None:
             left = min(left, max(0.0, self.budget.seconds - elapsed))
-        return Progress(
-            task=state.task.name,
-            trials=self.trials,
-            total_trials=max(total, self.trials),
-            failed=self.failed,
-            best=state.best,
-            end_to_end=self.scheduler.end_to_end,
-            elapsed=elapsed,
-            left=left,
-            why=why,
-        )
+        total = max(total, self.trials)
+        return Progress(self.rounds[-1], self.trials, total, self.failed, elapsed, left)
 
 
 def _states(rows: Sequence[PlanRow], work: Workspace) -> list[TaskProgress]:

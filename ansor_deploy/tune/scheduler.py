@@ -5,8 +5,6 @@ task by which the objective would fall fastest, as far as its own past, its rema
 tasks like it allow to guess; now and then to any task, since guesses may be wrong.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -98,22 +96,18 @@ class Round:
 
 @dataclass(frozen=True)
 class Progress:
-    """Tuning as it stands after a batch of measurements.
+    """Tuning as it stands after a batch of measurements, which `round` describes.
 
-    task: readable name of the task just measured. best: its best latency, seconds.
-    end_to_end: estimated latency of the whole model, seconds. left: seconds until the budget
-    or the work ends, as far as that is known. why: the scheduler's reason for this task.
+    trials: of the run so far, of which `failed` came to nothing. total_trials: expected in all.
+    elapsed: seconds so far. left: seconds until the budget or the work ends, as far as is known.
     """
 
-    task: str
+    round: Round
     trials: int
     total_trials: int
     failed: int
-    best: float
-    end_to_end: float
     elapsed: float
     left: float
-    why: str
 
 
 class Scheduler:

@@ -8,9 +8,9 @@ from helpers.cli_process import refused
 from helpers.foreign import TVM, record
 from helpers.registry_samples import TARGET
 
-from ansor_deploy.build.task_list import NamedTask, TaskList
-from ansor_deploy.registry.record import TaskKey
+from ansor_deploy.build.lock import NamedTask, TaskList
 from ansor_deploy.registry.lock import read_lock, write_lock
+from ansor_deploy.registry.record import TaskKey
 
 RECORDS = [record(size) for size in (1, 2, 3)]
 DEFAULTS = [f"{n:064x}" for n in (3, 7)]

@@ -257,20 +257,6 @@ def test_starting_loads_little(words):
     assert heavy.isdisjoint(result.stderr.split())
 
 
-@pytest.mark.alone
-@pytest.mark.usefixtures("registry")
-@pytest.mark.parametrize("words", QUICK, ids=" ".join)
-def test_starting_is_fast(words):
-    """In seconds of a processor: what runs beside the test does not count."""
-    times = []
-    for _ in range(3):
-        before = os.times()
-        program(*words)
-        after = os.times()
-        times.append(sum(after[2:4]) - sum(before[2:4]))  # of children: user's and system's
-    assert min(times) < 0.2
-
-
 def test_targets():
     found = json.loads(invoke("targets", "list", "--json").stdout)["targets"]
     names = [row["name"] for row in found]

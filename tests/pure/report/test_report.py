@@ -17,12 +17,11 @@ from ansor_deploy.report.choose import redraws, report_on_stderr
 from ansor_deploy.report.live import LiveReport, panel
 from ansor_deploy.report.plain import PlainReport, QuietReport
 from ansor_deploy.tune.plan import Plan, PlanRow
-from ansor_deploy.tune.scheduler import Progress
+from ansor_deploy.tune.scheduler import Progress, Round
 
 KEY = TaskKey("a" * 64, "b" * 64)
-PROGRESS = Progress(
-    "fused_conv2d_add_relu", 128, 640, 3, 0.81e-3, 12.3e-3, 65.0, 240.0, "largest gradient"
-)
+ROUND = Round("fused_conv2d_add_relu", "a" * 64, 16, "largest gradient", 0.81, 12.3)
+PROGRESS = Progress(ROUND, 128, 640, 3, 65.0, 240.0)
 RIGHT = Verification(True, 1e-6, 2e-5, "ONNX Runtime", 0)
 WRONG = Verification(False, 0.5, 2.0, "ONNX Runtime", 0)
 
@@ -237,7 +236,8 @@ def test_live_panel():
 
 
 def test_live_panel_without_a_total():
-    bounded_by_time = Progress("t", 128, 0, 0, math.inf, 1.0, 5.0, math.inf, "")
+    nothing_yet = Round("t", "", 16, "", math.inf, 1e3)
+    bounded_by_time = Progress(nothing_yet, 128, 0, 0, 5.0, math.inf)
     said = unstyled(panel(bounded_by_time))
     assert "128 trials" in said
     assert "unknown left" in said

@@ -11,17 +11,17 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from benchmarks import zoo
 from helpers.cli_inside import answer, program
 from helpers.cli_process import everything, refused
 from helpers.graphs import LIGHT_FOLDER, before_softmax, model, node, randn, randomize_weights
 
 import ansor_deploy
+from ansor_deploy import runtime
 from ansor_deploy.build.verify import Oracle, compare
 from ansor_deploy.project import shipped
 from ansor_deploy.registry.store import Registry
-from ansor_deploy import runtime
 from ansor_deploy.target import load_target
+from benchmarks import zoo
 
 BUILD_KEYS = {
     *(

@@ -17,14 +17,13 @@ from helpers import registry_samples
 from helpers.cli_inside import answer, program
 from helpers.cli_process import PROGRAM, everything, heed_permissions, refused
 from helpers.graphs import model, node, randn
-from onnx import helper
 from helpers.processes import MARK, remaining
+from onnx import helper
 
 from ansor_deploy._tvm import VERSION, tvm
 from ansor_deploy.model.prepare import prepare
 from ansor_deploy.project import shipped
 from ansor_deploy.registry.store import Registry
-from ansor_deploy.report.plain import QuietReport
 from ansor_deploy.space.trace import dump
 from ansor_deploy.target import load_target
 

@@ -8,17 +8,17 @@ import subprocess
 import sys
 from importlib import metadata
 
-from helpers import foreign
 import onnx
 import pytest
+from helpers import foreign
 from helpers.cli_inside import answer, program
 from helpers.cli_process import everything, heed_permissions, refused
 from helpers.graphs import model, node, randn
 
 from ansor_deploy.artifact.depfile import escaped
 from ansor_deploy.project import shipped
-from ansor_deploy.registry.record import TaskKey
 from ansor_deploy.registry.lock import read_lock, write_lock
+from ansor_deploy.registry.record import TaskKey
 from ansor_deploy.target import load_target
 
 HOST = load_target("host", [shipped("targets")])
