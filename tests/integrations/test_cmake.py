@@ -2,18 +2,15 @@
 
 import json
 import struct
-import subprocess
 
 import pytest
 from helpers.cli_inside import answer
+from helpers.cmake import GENERATORS, configure, run
 from helpers.hooked import SUFFIXES, Tool, observed_program, require
 from helpers.lab import net, save
 from helpers.scenarios import Scenarios
 
-from ansor_deploy.integrations import hook_folder
-
 AARCH64 = 183  # e_machine in the header of an ELF file
-GENERATORS = {"Ninja": "ninja", "Unix Makefiles": "make"}
 
 HEAD = """\
 cmake_minimum_required(VERSION 3.20)
@@ -51,17 +48,6 @@ class CMake(Tool):
 
     def output(self, project, name):
         return project.built / "ansor_deploy" / f"{name}.so"
-
-
-def configure(source, built, generator, program, *words):
-    hook = f"-DAnsorDeploy_DIR={hook_folder('cmake')}", f"-DAnsorDeploy_EXECUTABLE={program}"
-    return run("cmake", "-S", source, "-B", built, "-G", generator, *hook, *words)
-
-
-def run(*command):
-    return subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
-    )
 
 
 class CMakeScenarios(Scenarios):

@@ -6,9 +6,9 @@ import shutil
 import onnx
 import pytest
 from helpers.classifier import EXAMPLES, SHARED, assert_classifies, require_avx2
+from helpers.cmake import GENERATORS, configure, run
 from helpers.hooked import observed_program, require
 from onnx import numpy_helper
-from test_cmake import GENERATORS, configure, run
 
 
 @pytest.fixture(scope="module", params=GENERATORS)
