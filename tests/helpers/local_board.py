@@ -51,11 +51,14 @@ class LocalConnection:
         self.streams: list[LocalStream] = []
 
     def run(self, command: str, stdin: bytes = b"", timeout: float = 30.0) -> Ran:
-        ran = subprocess.run(
-            ["/bin/sh", "-c", command],
-            input=stdin, capture_output=True, timeout=timeout, env=self.env, check=False,
-        )  # fmt: skip
-        return Ran(ran.returncode, ran.stdout, ran.stderr.decode(errors="replace"))
+        # Into files: a pipe would stay open as long as any process has it that was forked meanwhile.
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            ran = subprocess.run(
+                ["/bin/sh", "-c", command],
+                input=stdin, stdout=out, stderr=err, timeout=timeout, env=self.env, check=False,
+            )  # fmt: skip
+            said, complained = (os.pread(file.fileno(), 1 << 30, 0) for file in (out, err))
+        return Ran(ran.returncode, said, complained.decode(errors="replace"))
 
     def open(self, command: str) -> LocalStream:
         self.streams.append(LocalStream(command, self.env))
