@@ -51,7 +51,7 @@ class LocalConnection:
         self.streams: list[LocalStream] = []
 
     def run(self, command: str, stdin: bytes = b"", timeout: float = 30.0) -> Ran:
-        # Into files: a pipe would stay open as long as any process has it that was forked meanwhile.
+        # Into files: a pipe stays open as long as any process that was forked meanwhile has it.
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             ran = subprocess.run(
                 ["/bin/sh", "-c", command],
