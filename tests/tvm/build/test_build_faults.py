@@ -233,6 +233,7 @@ def test_a_library_that_computes_wrong_is_not_written(copied):
     assert untuned(copied, registry="empty.db").returncode == 0  # as the hint says
 
 
+@pytest.mark.alone
 def test_a_record_that_slows_the_model_down_is_not_shipped(folder):
     onnx.save(dense(size=512), folder / "net.onnx")
     words = ("build", "net.onnx", "-o", "net.so", "--registry", "r.db", "--trials")
