@@ -22,13 +22,14 @@ from ..project import Project, cache_folder
 from ..system.digest import canonical_json, file_sha256, sha256
 from .connect import SCHEMA_VERSION
 from .database import Database
-from .exchange import Trusted
 from .faults import DamagedError
 from .lookups import FEW
 from .record import Record, SearchEnd, TaskKey
 from .store import Registry
 
 if TYPE_CHECKING:
+    from .exchange import Trusted
+
     Warn = Callable[[str], None]
 
 FRESH_SECONDS = 600.0  # within which a URL that has answered is not asked again
