@@ -47,15 +47,6 @@ def commands(group, words=()):
             yield from commands(command, (*words, name))
 
 
-@pytest.fixture
-def model(tmp_path, monkeypatch):
-    """An empty model file in the working directory."""
-    monkeypatch.chdir(tmp_path)
-    path = tmp_path / "net.onnx"
-    path.touch()
-    return path
-
-
 # Help and usage
 
 

@@ -22,15 +22,6 @@ def invoke(*words):
     return CliRunner().invoke(cli.main, words)
 
 
-@pytest.fixture
-def model(tmp_path, monkeypatch):
-    """An empty model file in the working directory."""
-    monkeypatch.chdir(tmp_path)
-    path = tmp_path / "net.onnx"
-    path.touch()
-    return path
-
-
 @pytest.mark.parametrize(
     ("error", "kind", "code"),
     [

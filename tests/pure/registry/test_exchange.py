@@ -18,7 +18,6 @@ from helpers.cli_inside import answer, program
 from helpers.cli_process import refused
 from helpers.foreign import TVM, bundle, content, lines, parts, registry
 from helpers.registry_samples import TARGET
-from helpers.ssh_keys import make_key
 
 from ansor_deploy.errors import RegistryError
 from ansor_deploy.registry.bundle import MOST_BYTES
@@ -36,18 +35,6 @@ def exported(path):
     bundle, left_out = contents(path)
     assert left_out == []
     return bundle.to_bytes()
-
-
-@pytest.fixture
-def place(tmp_path):
-    return (tmp_path / "place").as_uri()
-
-
-@pytest.fixture
-def key(tmp_path):
-    path = tmp_path / "id"
-    make_key(path)
-    return path
 
 
 def test_an_export_is_imported_whole(tmp_path):

@@ -223,12 +223,6 @@ def test_an_index_whose_rows_are_damaged_costs_one_warning(mine, team, cache):
 # Signatures
 
 
-@pytest.fixture
-def key(tmp_path):
-    make_key(tmp_path / "id")
-    return tmp_path / "id"
-
-
 def test_only_what_is_signed_is_used_where_that_is_demanded(mine, team, key, tmp_path):
     signed = Layer(str(team), key.with_suffix(".pub"))
     warnings_of(mine, Layer(str(team)), keys=[])  # what came in unsigned is not trusted later

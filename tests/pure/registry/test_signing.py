@@ -17,18 +17,6 @@ from ansor_deploy.registry.transfer import Taken
 KEYGEN = shutil.which("ssh-keygen")
 
 
-@pytest.fixture
-def place(tmp_path):
-    return (tmp_path / "place").as_uri()
-
-
-@pytest.fixture
-def key(tmp_path):
-    path = tmp_path / "id"
-    make_key(path)
-    return path
-
-
 @pytest.mark.skipif(KEYGEN is None, reason="ssh-keygen is not installed")
 def test_ssh_keygen_and_this_tool_read_each_other(tmp_path, key):
     mine, file = registry(tmp_path / "mine.db", 1), tmp_path / "out.jsonl"

@@ -10,6 +10,7 @@ from concurrent.futures import Future
 import psutil
 import pytest
 import tvm
+from helpers.kernels import ASTRAY, ENDLESS
 from helpers.processes import wait_until_gone
 from tvm import te, topi
 
@@ -29,30 +30,6 @@ from ansor_deploy.target import load_target
 
 TARGET = load_target("host", [shipped("targets")])
 SIDE = 64
-
-# Two programs with the signature of `doubling`, to be run in its place.
-ENDLESS = """
-@T.prim_func(s_tir=True)
-def main(x: T.Buffer((64, 64), "float32"), y: T.Buffer((64, 64), "float32")):
-    T.func_attr({"tirx.noalias": True})
-    for i, j in T.grid(T.int64(1125899906842624), 64):
-        with T.sblock("b0"):
-            v, w = T.axis.remap("RS", [i, j])
-            T.reads(y[0, w])
-            T.writes(y[0, w])
-            y[0, w] = y[0, w] * T.float32(0.5) + x[0, w]
-"""
-ASTRAY = """
-@T.prim_func(s_tir=True)
-def main(x: T.Buffer((64, 64), "float32"), y: T.Buffer((64, 64), "float32")):
-    T.func_attr({"tirx.noalias": True})
-    for i, j in T.grid(T.int64(64), 64):
-        with T.sblock("b0"):
-            v, w = T.axis.remap("SS", [i, j])
-            T.reads(x[v, w])
-            T.writes(y[v * 1073741824, w])
-            y[v * 1073741824, w] = x[v, w]
-"""
 
 
 def task_of(func_or_text, name="fused_task") -> Task:
