@@ -4,35 +4,22 @@
 
 Each network is built with `ansor_deploy.pipeline.build`, loaded as a user loads it, checked
 against ONNX Runtime's numbers and timed beside it, in one process and on the same cores.
-
-How two thread pools share one process: both spin for a while after a run, which is what makes
-them fast and what would slow the other one down. Spinning is left on, since it is each one's
-default. Instead the two take turns in blocks of runs; before each block both pools are given
-time to fall asleep, and the first runs of a block, which wake them again, are not counted.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
-import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
 
-from benchmarks import peak, zoo
+from benchmarks import peak, side_by_side, zoo
 from benchmarks.flops import count_flops
 
-BLOCKS = 8
-BLOCK_SECONDS = 0.5
-PAUSE_SECONDS = 0.2  # both pools sleep well before
-UNCOUNTED = 3  # runs at the start of a block
 HEADER = "network          ours ms    ORT ms   ratio  of peak  trials       s"
 
 
@@ -96,16 +83,15 @@ def _network(name: str, args: argparse.Namespace, limits: peak.Peak) -> Row:
     model = zoo.NETWORKS[name]()
     onnx.save(model, path)
     built = _build(path, args)
-    values, flops = zoo.inputs(model), count_flops(model)
-    ours, theirs = _ours(built.artifact, values), _onnxruntime(path, values, limits.cores)
-    _compare(name, ours(), theirs())
-    ours_s, theirs_s = interleaved(ours, theirs)
+    flops = count_flops(model)
+    ours, theirs = side_by_side.load_both(path, built.artifact, limits.cores)
+    found = side_by_side.beside(ours, theirs, limits.cores)
     return Row(
         name=name,
-        ours_ms=ours_s * 1e3,
-        onnxruntime_ms=theirs_s * 1e3,
-        ratio=ours_s / theirs_s,
-        peak_share=flops / ours_s / 1e9 / limits.gflops,
+        ours_ms=found.ours_ms,
+        onnxruntime_ms=found.onnxruntime_ms,
+        ratio=found.ratio,
+        peak_share=flops / found.ours_ms / 1e6 / limits.gflops,
         trials=built.tuned.trials,
         seconds=built.tuned.tune_seconds,
     )
@@ -126,53 +112,6 @@ def _build(model: Path, args: argparse.Namespace) -> Any:
     )
     with report_on_stderr(plain=True) as report:
         return build(model, Outputs(model.with_suffix(".so")), request, report)
-
-
-def _ours(artifact: Path, values: dict[str, np.ndarray]) -> Callable[[], list[np.ndarray]]:
-    from ansor_deploy import runtime
-
-    model = runtime.load(artifact)
-    return lambda: list(model(**values).values())
-
-
-def _onnxruntime(
-    path: Path, values: dict[str, np.ndarray], cores: int
-) -> Callable[[], list[np.ndarray]]:
-    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = cores
-    options.inter_op_num_threads = 1
-    request = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    return lambda: request.run(None, values)
-
-
-def _compare(name: str, ours: list[np.ndarray], theirs: list[np.ndarray]) -> None:
-    """A fast wrong answer is no figure."""
-    for one, other in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-3, err_msg=name)
-
-
-def interleaved(ours: Callable[[], Any], theirs: Callable[[], Any]) -> tuple[float, float]:
-    """Median seconds of each, from alternating blocks; who begins alternates too."""
-    times: dict[Callable[[], Any], list[float]] = {ours: [], theirs: []}
-    for block in range(BLOCKS):
-        for run in (ours, theirs) if block % 2 else (theirs, ours):
-            time.sleep(PAUSE_SECONDS)
-            times[run] += _block(run)
-    return statistics.median(times[ours]), statistics.median(times[theirs])
-
-
-def _block(run: Callable[[], Any]) -> list[float]:
-    for _ in range(UNCOUNTED):
-        run()
-    times: list[float] = []
-    while not times or sum(times) < BLOCK_SECONDS:
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return times
 
 
 if __name__ == "__main__":
