@@ -1,0 +1,51 @@
+"""A sample of the node tests of the `onnx` package: a floor under what is right."""
+
+import pytest
+
+from benchmarks import conformance, conformance_cases
+
+SAMPLE = 37  # each so many-th case: a few dozen
+FLOOR = 0.6  # of the cases that are meant
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return list(conformance.run(conformance.chosen(SAMPLE), jobs=2))
+
+
+def test_most_of_a_sample_is_right(rows):
+    assert conformance.share(rows) >= FLOOR, conformance.table(rows)
+
+
+def test_a_table_has_each_operator_once_and_the_sums(rows):
+    lines = conformance.table(rows).splitlines()
+    names = [line.split()[0] for line in lines[1:-1]]
+    assert names == [*sorted({row.operator for row in rows}), "all", "meant"]
+    assert sum(map(int, lines[-3].split()[1:])) == len(rows)
+
+
+def test_a_crash_is_a_row(monkeypatch):
+    monkeypatch.setattr(conformance, "SECONDS", 0.0)
+    (row,) = conformance.run(["test_add"], jobs=1)
+    assert (row.operator, row.outcome) == ("Add", "crash")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("test_add", True),
+        ("test_reduce_l2_default_axes_keepdims_example_expanded", True),
+        ("test_cast_FLOAT_to_DOUBLE", False),
+        ("test_unique_sorted_without_axis", False),
+        ("test_bernoulli_expanded", False),
+        ("test_sequence_insert_at_back", False),
+        ("test_training_dropout_default", False),
+    ],
+)
+def test_the_goal_is_about_static_shapes_and_plain_types(name, meant):
+    assert conformance_cases.counts(conformance_cases.cases()[name]) is meant
+
+
+def test_an_expanded_case_belongs_to_its_operator():
+    case = conformance_cases.cases()["test_layer_normalization_2d_axis0_expanded_ver18"]
+    assert conformance_cases.operator(case) == "LayerNormalization"
