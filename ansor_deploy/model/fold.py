@@ -128,6 +128,8 @@ def _evaluate(graph: Graph, node: NodeProto) -> list[np.ndarray]:
     Raises:
         ModelError: it does not take these constants.
     """
+    if is_op(node, "GatherElements"):
+        return [_gather_elements(graph, node)]
     feeds = {name: graph.value(name) for name in node.input if name}
     inputs = [helper.make_tensor_value_info(n, graph.constants[n].data_type, None) for n in feeds]
     outputs = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
@@ -136,9 +138,27 @@ def _evaluate(graph: Graph, node: NodeProto) -> list[np.ndarray]:
         with np.errstate(all="ignore"):
             return list(ReferenceEvaluator(alone, {"": graph.opset}).run(None, feeds))
     except Exception as error:  # whatever NumPy makes of a wrong axis, index or shape
-        hint = "The file is damaged or was exported wrongly: export it again."
-        fault = f"{node.op_type} does not fit its constant inputs: {error}"
-        raise _fault(node, fault, hint) from error
+        raise _misfit(node, error) from error
+
+
+def _misfit(node: NodeProto, error: Exception) -> ModelError:
+    hint = "The file is damaged or was exported wrongly: export it again."
+    return _fault(node, f"{node.op_type} does not fit its constant inputs: {error}", hint)
+
+
+def _gather_elements(graph: Graph, node: NodeProto) -> np.ndarray:
+    """Of each row along the axis, the elements asked for.
+
+    The reference refuses more of them than the row has. Along other axes there may be fewer rows.
+    """
+    data, indices = (np.asarray(graph.value(name)) for name in node.input)
+    axis = attribute(node, "axis", 0)
+    try:
+        along = axis + data.ndim if axis < 0 else axis
+        rows = (slice(None) if at == along else slice(n) for at, n in enumerate(indices.shape))
+        return np.take_along_axis(data[tuple(rows)], indices, axis)
+    except (ValueError, IndexError) as error:
+        raise _misfit(node, error) from error
 
 
 def _store(graph: Graph, node: NodeProto, results: list[TensorProto | np.ndarray]) -> None:

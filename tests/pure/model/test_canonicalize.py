@@ -139,6 +139,15 @@ def test_constants_that_do_not_fit_name_the_node():
         canonicalize(model(nodes, {"x": (1,)}, constants=constants))
 
 
+@pytest.mark.parametrize(
+    ("shape", "indices", "axis"), [((1, 9), (1, 4), 1), ((3, 5), (2, 9), -1), ((4, 3), (6, 2), 0)]
+)
+def test_elements_of_a_constant_are_gathered(shape, indices, axis):
+    nodes = [node("GatherElements", "c i", "g", axis=axis), node("Add", "x g", "y")]
+    chosen = np.random.default_rng(0).integers(-shape[axis], shape[axis], indices)
+    check(model(nodes, {"x": indices}, constants={"c": randn(0, *shape), "i": chosen}), ["Add"])
+
+
 def test_shapes_that_contradict_each_other_name_the_node():
     proto = model([node("MatMul", "x w", "y")], {"x": ("n", "k")}, constants={"w": randn(0, 3, 4)})
     with pytest.raises(ModelError, match=r"contradict each other.*MatMul") as caught:
