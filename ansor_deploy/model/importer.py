@@ -3,6 +3,7 @@
 import itertools
 import keyword
 import warnings
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
@@ -17,6 +18,7 @@ from ..runtime.model import TensorInfo
 from ..target import Target
 from .bind import model_inputs
 from .converters import converters, own_converters
+from .fusion import with_cuts, without_cuts
 from .graph import is_op
 from .layout import channels_last
 from .skeleton import nodes, with_initializers
@@ -51,8 +53,7 @@ def _fuse(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
     t = relax.transform
     passes = [t.DecomposeOpsForInference(), t.CanonicalizeBindings()]
     if target.kind == "llvm":
-        laid_out = lambda mod, _: widen(channels_last(mod), target)  # noqa: E731
-        passes += [tvm.transform.module_pass(laid_out, opt_level=0)]
+        passes += [_module_pass(lambda mod: widen(channels_last(mod), target))]
     passes += [
         t.DeadCodeElimination(),
         # Vector code calls libm once a lane for exp, erf and tanh; the polynomial forms stay
@@ -62,13 +63,19 @@ def _fuse(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
         t.LegalizeOps(),
         t.AnnotateTIROpPattern(),
         t.FoldConstant(),
+        _module_pass(with_cuts),
         t.FuseOps(),
         t.FuseTIR(),
+        _module_pass(without_cuts),
         t.DeadCodeElimination(),
         t.AttachAttrLayoutFreeBuffers(),
         tvm.tirx.transform.prim_func_pass(lambda func, *_: _rooted(func), opt_level=0),
     ]
     return tvm.transform.Sequential(passes)(mod)
+
+
+def _module_pass(change: Callable[[tvm.IRModule], tvm.IRModule]) -> Any:
+    return tvm.transform.module_pass(lambda mod, _: change(mod), opt_level=0)
 
 
 def _rooted(func: tirx.PrimFunc) -> tirx.PrimFunc:

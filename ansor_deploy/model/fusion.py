@@ -1,0 +1,189 @@
+"""Cuts before fusion, where a fused kernel would compute one value many times.
+
+TVM fuses an operator into its consumer by their patterns alone. A gate of one value a channel,
+
+    s[c] = sigmoid(sum_k m[k] * w[k, c]) ; y[h, w, c] = x[h, w, c] * s[c]
+
+would so become the epilogue of the convolution that makes it, h x w times as large as its result:
+a tile would write all of it out. And a chain of functions would be computed anew at every position.
+A value that its consumer repeats is cut off from it, where a kernel of its own takes less time than
+the repetition. The sums of rows are not, if the rows themselves are what repeats them (softmax,
+normalisations): there each is computed once.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from .._tvm import collect, relax, tirx, tvm
+from .dataflow import Walk, rewritten
+
+# Operations that take as long as the call of a kernel; and those of an exp, tanh, square root, ...
+CALL = 1 << 15
+FUNCTION = 16
+
+# TVM's patterns (`op_pattern`) of what is fused with its consumers: up to injective, or this one.
+_INJECTIVE, _WITH_EPILOGUE, _OPAQUE = 2, 4, 8
+# An identity that no pass looks through.
+_BARRIER = "relax.builtin.stop_lift_params"
+_ARITHMETIC = (
+    *(tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.FloorDiv, tirx.FloorMod),
+    *(tirx.Max, tirx.Min, tirx.Select, tirx.Cast),
+)
+
+
+@dataclass(frozen=True)
+class _Value:
+    """What a kernel that repeats a value computes again.
+
+    cost: operations an element; infinite for a reduction. rows: shape of what it holds a sum of
+    each row of, where nothing but functions of the sums came after; else empty.
+    """
+
+    cost: float
+    rows: tuple[int, ...] = ()
+
+
+def with_cuts(mod: tvm.IRModule) -> tvm.IRModule:
+    """The legalised module, with a barrier on each edge that nothing should be fused over."""
+    return rewritten(mod, lambda builder: _Cutting(builder, mod))
+
+
+def without_cuts(mod: tvm.IRModule) -> tvm.IRModule:
+    """The fused module without barriers."""
+    return rewritten(mod, _Joining)
+
+
+class _Renaming(Walk):
+    """Every value as it is, under the new function's variables."""
+
+    def __init__(self, builder: relax.BlockBuilder) -> None:
+        super().__init__(builder)
+        self._new: dict[Any, Any] = {}
+
+    def bind(self, var: relax.Var, value: relax.Expr) -> None:
+        """Note that `var` is this value."""
+        self._new[var] = self.emit(self.kept(value))
+
+    def plain_tensor(self, expr: relax.Expr) -> relax.Expr:
+        """The new function's variable, or the constant."""
+        return self._new.get(expr, expr) if isinstance(expr, relax.Var) else expr
+
+
+class _Joining(_Renaming):
+    def bind(self, var: relax.Var, value: relax.Expr) -> None:
+        """Note that `var` is this value, or what lies behind a barrier."""
+        if _callee(value) == _BARRIER:
+            self._new[var] = self.plain(value.args[0])
+        else:
+            super().bind(var, value)
+
+
+class _Cutting(_Renaming):
+    def __init__(self, builder: relax.BlockBuilder, mod: tvm.IRModule) -> None:
+        super().__init__(builder)
+        self._mod = mod
+        self._values: dict[Any, _Value] = {}
+
+    def bind(self, var: relax.Var, value: relax.Expr) -> None:
+        """Note that `var` is this value, of operands behind barriers where it repeats them."""
+        if isinstance(value, relax.TupleGetItem):
+            self._note(var, self._values.get(value.tuple_value))
+        if _callee(value) != "relax.call_tir":
+            super().bind(var, value)
+            return
+        func, operands = self._mod[value.args[0]], value.args[1].fields
+        known = [self._values.get(operand) for operand in operands]
+        cut = [own is not None and _is_cut(own, func, at) for at, own in enumerate(known)]
+        self._note(var, _made(func, [k for k, c in zip(known, cut, strict=True) if k and not c]))
+        args = [self._argument(o, c) for o, c in zip(operands, cut, strict=True)]
+        call = [value.args[0], relax.Tuple(args), *value.args[2:]]
+        self._new[var] = self.emit(relax.Call(value.op, call, value.attrs, value.ty_args))
+
+    def _note(self, var: relax.Var, value: _Value | None) -> None:
+        if value is not None:
+            self._values[var] = value
+
+    def _argument(self, operand: relax.Expr, is_cut: bool) -> relax.Expr:
+        plain = self.plain(operand)
+        return self.emit(relax.op.builtin.stop_lift_params(plain)) if is_cut else plain
+
+
+def _callee(value: relax.Expr) -> str:
+    """The name of the operator that is called; "" where none is."""
+    return str(getattr(getattr(value, "op", None), "name", ""))
+
+
+def _made(func: tirx.PrimFunc, fused: list[_Value]) -> _Value | None:
+    """What a function makes of operands that it may be fused with; None if it ends a kernel."""
+    pattern = int((func.attrs or {}).get("op_pattern", _OPAQUE))
+    if pattern == _WITH_EPILOGUE:
+        return _Value(math.inf, _rows(func))
+    if pattern > _INJECTIVE:
+        return None
+    rows = {value.rows for value in fused if value.rows}
+    kept = len(rows) == 1 and _is_sum(_shape(func.params[-1]), *rows)
+    return _Value(_operations(func) + sum(value.cost for value in fused), *rows if kept else ())
+
+
+def _is_cut(value: _Value, func: tirx.PrimFunc, at: int) -> bool:
+    """Whether a function should read this operand of it from memory."""
+    operand, result = func.params[at], func.params[-1]
+    if value.cost == 0 or (value.rows and value.rows == _shape(result)):
+        return False
+    reads = max((_iterations(one) for one in _reading(func, operand)), default=0)
+    again = reads - math.prod(_shape(operand))
+    return again > 0 and value.cost * again > CALL
+
+
+def _rows(func: tirx.PrimFunc) -> tuple[int, ...]:
+    """The shape of the only operand, if its rows are summed up or the like; else empty."""
+    operand, *others = map(_shape, func.params)
+    return operand if len(others) == 1 and _is_sum(others[0], operand) else ()
+
+
+def _is_sum(sums: tuple[int, ...], rows: tuple[int, ...]) -> bool:
+    """Whether a tensor has the shape of others, but for a 1 for each of the last axes."""
+    kept = next((at for at, size in enumerate(sums) if sums[at:] == (1,) * (len(sums) - at)), 0)
+    return len(sums) == len(rows) and sums[:kept] == rows[:kept] and sums != rows
+
+
+def _operations(func: tirx.PrimFunc) -> float:
+    """How many operations an element of the result takes, those of indices left out."""
+    values = [store.value for store in collect(func.body, tirx.BufferStore)]
+    indices = [i for v in values for one in collect(v, tvm.ir.TensorLoad) for i in one.indices]
+    return sum(map(_weight, values)) - sum(map(_weight, indices))
+
+
+def _weight(expr: Any) -> float:
+    calls = [call for call in collect(expr, tvm.ir.Call) if not _is_condition(call)]
+    return len(collect(expr, *_ARITHMETIC)) + FUNCTION * len(calls)
+
+
+def _reading(func: tirx.PrimFunc, operand: Any) -> list[Any]:
+    """The blocks that read an operand at every iteration: not as one part of a concatenation."""
+    return [
+        block
+        for block in collect(func.body, tvm.s_tir.SBlock)
+        if _loads(block.body, operand) > sum(_loads(c, operand) for c in _conditions(block))
+    ]
+
+
+def _conditions(block: Any) -> list[Any]:
+    return [call for call in collect(block.body, tvm.ir.Call) if _is_condition(call)]
+
+
+def _is_condition(call: Any) -> bool:
+    return _callee(call).endswith("if_then_else")
+
+
+def _loads(node: Any, operand: Any) -> int:
+    return sum(load.source.same_as(operand) for load in collect(node, tvm.ir.TensorLoad))
+
+
+def _iterations(block: Any) -> int:
+    return math.prod(int(axis.dom.extent) for axis in block.iter_vars)
+
+
+def _shape(buffer: Any) -> tuple[int, ...]:
+    return tuple(int(extent) for extent in buffer.shape)

@@ -1,0 +1,98 @@
+"""What is fused repeats no work: values that a consumer would compute again are kernels apart."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from helpers.built import HOST, assert_like_oracle, count_ops, imported
+from helpers.graphs import model, node, randn
+
+from ansor_deploy._tvm import tvm
+from ansor_deploy.model.extract import extract
+from ansor_deploy.space.block_view import BlockView, blocks
+
+
+def squeeze_excite(gate, pool="GlobalAveragePool"):
+    """A convolution of 16 channels whose own mean gates it; gate: nodes from g to s."""
+    nodes = [
+        node("Conv", "x w", "c", pads=[1, 1, 1, 1]),
+        node(pool, "c", "m"),
+        node("Conv", "m down", "d"),
+        node("Relu", "d", "r"),
+        node("Conv", "r up b", "g"),
+        *gate,
+        node("Mul", "c s", "y"),
+    ]
+    constants = {
+        "w": randn(0, 16, 3, 3, 3),
+        "down": randn(1, 4, 16, 1, 1),
+        "up": randn(2, 16, 4, 1, 1),
+        "b": randn(3, 16),
+        "shape": np.array([1, 16, 1, 1]),
+        "flat": np.array([1, 16]),
+    }
+    return model(nodes, {"x": [1, 3, 56, 56]}, constants=constants)
+
+
+GATES = {
+    "sigmoid": [node("Sigmoid", "g", "s")],
+    "hardswish": [node("HardSwish", "g", "s")],
+    "steps": [
+        node("Reshape", "g flat", "f"),
+        node("Tanh", "f", "t"),
+        node("Exp", "t", "e"),
+        node("Reshape", "e shape", "s"),
+    ],
+    "plain": [node("Identity", "g", "s")],
+}
+
+
+def largest_epilogue(proto):
+    """How many times as large as a reduction's result a stage is that it leads to, at most."""
+    found = [1.0]
+    for task in extract(imported(proto).mod, HOST).values():
+        sch = tvm.s_tir.Schedule(task.mod)
+        for view in (BlockView(sch, block) for block in blocks(sch)):
+            if view.is_reduction:
+                own = math.prod(view.spatial)
+                found += [math.prod(user.spatial) / own for user in users(view)]
+    return max(found)
+
+
+def users(view):
+    return [later for user in view.consumers for later in (user, *users(user))]
+
+
+@pytest.mark.parametrize("gate", GATES.values(), ids=GATES)
+def test_gate_is_no_epilogue_of_what_makes_it(gate):
+    proto = squeeze_excite(gate)
+    assert largest_epilogue(proto) == 1
+    assert_like_oracle(proto)
+
+
+def test_sums_of_rows_stay_with_their_rows():
+    nodes = [
+        node("ReduceMean", "x", "m", axes=[-1]),
+        node("Sub", "x m", "d"),
+        node("Abs", "d", "y"),
+    ]
+    proto = model(nodes, {"x": [64, 512]})
+    assert len(count_ops(proto)) == 1
+    assert_like_oracle(proto)
+
+
+@pytest.mark.parametrize(("function", "kernels"), [("Exp", 2), ("Cos", 2), ("Neg", 1)])
+def test_repeated_function_is_a_kernel_of_its_own_where_it_costs_more(function, kernels):
+    nodes = [node(function, "x", "e"), node("Add", "z e", "y")]
+    proto = model(nodes, {"x": [1, 64], "z": [300, 64]})
+    assert len(count_ops(proto)) == kernels
+    assert_like_oracle(proto)
+
+
+def test_parts_of_a_concatenation_are_not_repeated():
+    nodes = [node("Exp", "x", "e"), node("Exp", "z", "f"), node("Concat", "e f", "y", axis=1)]
+    proto = model(nodes, {"x": [256, 64], "z": [256, 192]})
+    assert len(count_ops(proto)) == 1
+    assert_like_oracle(proto)
