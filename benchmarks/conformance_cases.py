@@ -23,6 +23,7 @@ from ansor_deploy.model.canonicalize import canonicalize
 from ansor_deploy.model.extract import extract
 from ansor_deploy.model.importer import import_model
 from ansor_deploy.project import shipped
+from ansor_deploy.runtime.model import bind_weights
 from ansor_deploy.runtime.native import array, ffi, tensor
 from ansor_deploy.target import Target, load_target
 
@@ -160,9 +161,10 @@ def _formals(node: NodeProto) -> list[str]:
 def _run(proto: ModelProto, feeds: list[Any]) -> list[np.ndarray]:
     target = _target()
     model = import_model(canonicalize(bind_shapes(proto, {})), target)
-    executable = compile_model(model, extract(model.mod, target), {}, target)
-    machine = executable.jit()["vm_load_executable"]()
+    built = compile_model(model, extract(model.mod, target), {}, target)
+    machine = built.executable.jit()["vm_load_executable"]()
     machine["vm_initialization"](1, 0, 2)
+    bind_weights(machine, lambda _: tensor(np.frombuffer(built.weights.block, np.uint8)))
     result = machine["main"](*(tensor(np.asarray(_plain(value))) for value in feeds))
     results = [result] if isinstance(result, ffi().Tensor) else list(result)
     return [array(value) for value in results]

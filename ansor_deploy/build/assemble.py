@@ -13,7 +13,7 @@ from .. import __version__
 from .._tvm import VERSION
 from ..artifact.depfile import input_files, write_depfile
 from ..artifact.outputs import commit, staged
-from ..codegen.linker import export, linker_name
+from ..codegen.linker import linker_name
 from ..codegen.model import check_space, compile_model
 from ..devices.machine import Machine, runs_here
 from ..errors import VerificationError
@@ -167,7 +167,7 @@ class _Assembly:
         rules = rule_set(self.request.rules, target.kind)
         model, warn = self.model, self.report.warn
         built = compile_model(model.imported, model.by_function, records, target, rules, warn)
-        export(built, path, target)
+        built.export(path, target)
 
     def try_out(
         self, path: Path, manifest: dict[str, Any], machine: Machine, oracle: Oracle

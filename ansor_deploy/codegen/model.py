@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +15,31 @@ from ..space.rule import Rule
 from ..space.sketch import default_schedule
 from ..space.trace import copies, replay
 from ..target import Target
+from .linker import export
 from .lowering import PIPELINE
+from .weights import Weights, lift
 
-# Linking holds the weights as object file and as library, and the untuned library beside the
-# tuned one; code and symbols come on top.
-COPIES = 5
+# The weights are in the tuned library and in the untuned one beside it; objects and code come on
+# top.
+COPIES = 2
 SPARE_BYTES = 16 << 20
 
 # Copies of a statement that vectors and unrolled loops make; no rule's programs come near it. A
 # record from elsewhere could keep the compiler busy for days.
 MOST_COPIES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A model's code (`relax.VMExecutable`), and the weights that it is to be called with."""
+
+    executable: Any
+    weights: Weights
+
+    def export(self, path: Path, target: Target) -> None:
+        """Write the library. LinkError, or OSError where the disk is full."""
+        export(self.executable, path, target)
+        self.weights.append_to(path)
 
 
 def compile_model(
@@ -33,8 +49,8 @@ def compile_model(
     target: Target,
     rules: Sequence[Rule] | None = None,
     warn: Callable[[str], None] = lambda message: None,
-) -> Any:
-    """The executable (`relax.VMExecutable`) of a model, each task under its record's schedule.
+) -> Compiled:
+    """A model compiled, each task under its record's schedule.
 
     A task without a record gets the default schedule of these rules, by default the shipped ones.
     warn: is called with a sentence about each rule that had to be left out.
@@ -50,10 +66,9 @@ def compile_model(
                 scheduled[task.key] = default.mod["main"]
         mod[mod.get_global_var(name)] = _private(scheduled[task.key])
     with tvm_target(target), tvm.transform.PassContext(opt_level=3):
-        packed = _pack_weights(mod)
-        return relax.build(
-            packed, tvm_target(target), relax_pipeline=_lower(), tir_pipeline=PIPELINE
-        )
+        lowered, weights = lift(_lower()(_pack_weights(mod)))
+        pipelines = {"relax_pipeline": None, "tir_pipeline": PIPELINE}
+        return Compiled(relax.build(lowered, tvm_target(target), **pipelines), weights)
 
 
 def schedule(task: Task, record: Record) -> Any:

@@ -1,8 +1,9 @@
 """A built library, loaded and called with arrays by name."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from ..artifact.files import read_manifest
 from ..errors import AnsorError, DeviceError, UsageError
 from ..system.host import architecture
-from .native import array, ffi, load_module, tensor, use_cores
+from .native import array, ffi, load_module, mapped, tensor, use_cores
 
 _CPU, _POOLED = 1, 2  # DLPack's device type; the VM's allocator that keeps its memory
 
@@ -35,7 +36,8 @@ class Model:
         self.path = path
         self.manifest = manifest
         self.inputs, self.outputs = interface(manifest)
-        self._main = _open(path, threads or int(manifest["target"]["cores"]))
+        use_cores(threads or int(manifest["target"]["cores"]))
+        self._main = _open(path)
 
     def __call__(self, **inputs: np.ndarray) -> dict[str, np.ndarray]:
         """Run once. Arrays must have the shapes and dtypes of `inputs`; UsageError if not."""
@@ -93,12 +95,13 @@ def check_inputs(path: Path, wanted: Sequence[TensorInfo], inputs: dict[str, np.
         raise UsageError(f"inputs of {path} do not fit: {'; '.join(faults)}", f"it takes {takes}")
 
 
-def _open(path: Path, cores: int) -> Any:
-    """The main function of a library. The pool is as wide as the target has cores."""
-    use_cores(cores)
+def _open(path: Path) -> Any:
+    """The main function of a library."""
     try:
         machine = load_module(path)["vm_load_executable"]()
         machine["vm_initialization"](_CPU, 0, _POOLED)
+        bind_weights(machine, partial(mapped, path))
+        return machine["main"]
     except (OSError, RuntimeError, AttributeError) as error:
         reason = str(error).strip().splitlines()[-1]
         raise AnsorError(
@@ -106,4 +109,14 @@ def _open(path: Path, cores: int) -> Any:
             "it may be built for another machine: see `target` in its manifest",
             path,
         ) from error
-    return machine["main"]
+
+
+def bind_weights(machine: Any, block: Callable[[int], Any]) -> None:
+    """Give a virtual machine's function its weights (`codegen/weights.py`).
+
+    block: makes a tensor, uint8, of the block of so many bytes. A library of version 0.1.0 has its
+    weights in its code, and needs none.
+    """
+    if machine.implements_function("weights_size") and (size := machine["weights_size"]()):
+        views = machine["main_weights"](block(size))
+        machine["save_function"]("main", "main", True, *views)

@@ -88,6 +88,17 @@ def view(memory: np.ndarray, shape: Sequence[int], dtype: str) -> Any:
     return make(lib.from_dlpack(memory), lib.Shape([int(n) for n in shape]), lib.dtype(dtype), 0)
 
 
+def mapped(path: Path, size: int) -> Any:
+    """A tensor of the last so many bytes of a file: its very pages, which processes share.
+
+    OSError where there are fewer.
+    """
+    place = path.stat().st_size - size
+    if place < 0:
+        raise OSError("its weights are cut short")
+    return ffi().from_dlpack(np.memmap(path, np.uint8, "c", place, (size,)))
+
+
 def fill(target: Any, values: np.ndarray) -> None:
     """Copy an array of the tensor's shape and type into it."""
     flat = np.ascontiguousarray(values)

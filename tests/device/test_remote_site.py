@@ -9,14 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers import arm64, graphs
-from helpers.built import executable
+from helpers.built import compiled
 from helpers.kernels import ASTRAY, ENDLESS
 from helpers.local_board import open_site
 from tvm import te
 
 from ansor_deploy.build import verify
 from ansor_deploy.codegen import candidate as codegen
-from ansor_deploy.codegen.linker import export
 from ansor_deploy.codegen.signature import signature
 from ansor_deploy.devices.inventory import Inventory, parse_url
 from ansor_deploy.devices.known_hosts import parse
@@ -118,7 +117,7 @@ def test_a_model_on_the_board_agrees_with_numpy(site, tmp_path):
     weight = graphs.randn(0, 32, 16)
     net = [graphs.node("MatMul", "x w", "h"), graphs.node("Relu", "h", "y")]
     proto = graphs.model(net, {"x": (4, 32)}, constants={"w": weight})
-    export(executable(proto, RPI3), tmp_path / "net.so", RPI3)
+    compiled(proto, RPI3).export(tmp_path / "net.so", RPI3)
     tensors = {"x": [4, 32], "y": [4, 16]}
     entries = {n: [{"name": n, "shape": s, "dtype": "float32"}] for n, s in tensors.items()}
     told = {"inputs": entries["x"], "outputs": entries["y"], "target": RPI3.to_json()}

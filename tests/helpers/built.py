@@ -14,11 +14,13 @@ from tvm import relax
 from tvm.runtime.vm import VirtualMachine
 
 from ansor_deploy.build import verify
-from ansor_deploy.codegen.model import compile_model
+from ansor_deploy.codegen.model import Compiled, compile_model
 from ansor_deploy.model.canonicalize import canonicalize
 from ansor_deploy.model.extract import extract
 from ansor_deploy.model.importer import Imported, import_model
 from ansor_deploy.project import shipped
+from ansor_deploy.runtime.model import bind_weights
+from ansor_deploy.runtime.native import tensor
 from ansor_deploy.target import Target, load_target
 from ansor_deploy.testing.rule import kernel_outputs
 from helpers import graphs
@@ -37,17 +39,24 @@ def imported(proto: onnx.ModelProto, target: Target = HOST) -> Imported:
     return import_model(canonicalize(proto), target)
 
 
-def executable(proto: onnx.ModelProto, target: Target = HOST) -> Any:
+def compiled(proto: onnx.ModelProto, target: Target = HOST) -> Compiled:
     """The model under default schedules."""
     model = imported(proto, target)
     return compile_model(model, extract(model.mod, target), {}, target)
 
 
+def main_of(model: Compiled) -> Any:
+    """The function that computes the model in this process."""
+    machine = VirtualMachine(model.executable, tvm.cpu())
+    bind_weights(machine.module, lambda _: tensor(np.frombuffer(model.weights.block, np.uint8)))
+    return machine["main"]
+
+
 def run(proto: onnx.ModelProto, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
     """The outputs of the model under default schedules."""
-    machine = VirtualMachine(executable(proto), tvm.cpu())
+    main = main_of(compiled(proto))
     order = [value.name for value in proto.graph.input if value.name in feeds]
-    result = machine["main"](*(tvm.runtime.tensor(feeds[name]) for name in order))
+    result = main(*(tvm.runtime.tensor(feeds[name]) for name in order))
     several = isinstance(result, (list, tuple)) or type(result).__name__ == "Array"
     return [tensor.numpy() for tensor in (result if several else [result])]
 

@@ -6,6 +6,7 @@
 #include "ansor_deploy.h"
 #include "ansor_deploy_manifest.h"
 #include "ansor_deploy_values.h"
+#include "ansor_deploy_weights.h"
 
 #include <sched.h>
 
@@ -77,6 +78,7 @@ static int start(ansor_deploy_model *model) {
     if (call_method(model->library, "vm_load_executable", NULL, 0, &model->machine) != 0) return -1;
     TVMFFIAny place[] = {integer(kDLCPU), integer(0), integer(2)}; /* 2: memory is kept, pooled */
     if (call_method(model->machine, "vm_initialization", place, 3, &nothing) != 0) return -1;
+    if (bind_weights(model->machine, model->path) != 0) return -1;
     return get_function(model->machine, "main", &model->main);
 }
 

@@ -13,7 +13,7 @@ import numpy as np
 import psutil
 import pytest
 from helpers import graphs
-from helpers.built import HOST, executable
+from helpers.built import HOST, compiled
 from helpers.kernels import ASTRAY, ENDLESS
 from helpers.local_board import LocalBoard, open_site
 from helpers.processes import is_running, wait_until_gone
@@ -21,7 +21,6 @@ from tvm import te
 
 from ansor_deploy.build import verify
 from ansor_deploy.codegen import candidate as codegen
-from ansor_deploy.codegen.linker import export
 from ansor_deploy.codegen.signature import signature
 from ansor_deploy.devices import board as boards
 from ansor_deploy.devices.model import RemoteModel
@@ -301,7 +300,7 @@ def library(tmp_path_factory):
         {"x": (4, 32)},
         constants={"w": graphs.randn(0, 32, 16)},
     )
-    export(executable(proto), path, HOST)
+    compiled(proto).export(path, HOST)
     tensors = {"x": [4, 32], "y": [4, 16]}
     entries = {n: [{"name": n, "shape": s, "dtype": "float32"}] for n, s in tensors.items()}
     manifest = {"inputs": entries["x"], "outputs": entries["y"], "target": HOST.to_json()}

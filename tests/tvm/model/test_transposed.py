@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from helpers.built import main_of
 from helpers.graphs import model, node, randn
 
-from ansor_deploy._tvm import relax, tvm
+from ansor_deploy._tvm import tvm
 from ansor_deploy.build.verify import Oracle, compare
 from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.model.canonicalize import canonicalize
@@ -38,9 +39,9 @@ def transposed(extent, kernel, stride, pad, output_padding, dims, groups=1):
 def run(proto):
     imported = import_model(canonicalize(proto), HOST)
     tasks = extract(imported.mod, HOST)
-    machine = relax.VirtualMachine(compile_model(imported, tasks, {}, HOST), tvm.cpu())
+    main = main_of(compile_model(imported, tasks, {}, HOST))
     feed, expected = Oracle(proto).ask(imported.inputs, seed=0)
-    actual = machine["main"](tvm.runtime.tensor(feed["x"])).numpy()
+    actual = main(tvm.runtime.tensor(feed["x"])).numpy()
     return compare(actual, expected["y"])[0], tasks
 
 

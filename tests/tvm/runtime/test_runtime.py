@@ -7,9 +7,8 @@ import sys
 
 import pytest
 from helpers import graphs
-from helpers.built import HOST, executable
+from helpers.built import HOST, compiled
 
-from ansor_deploy.codegen.linker import export
 from ansor_deploy.errors import AnsorError
 from ansor_deploy.runtime.model import Model
 
@@ -37,7 +36,7 @@ COMPILER = "from ansor_deploy._tvm import tvm; tvm.ir.save_json(tvm.tirx.IntImm(
 def library(tmp_path_factory):
     """(path of a small library, what its manifest must say of it)."""
     path = tmp_path_factory.mktemp("library") / "relu.so"
-    export(executable(graphs.model([graphs.node("Relu", "x", "y")], {"x": (4, 8)})), path, HOST)
+    compiled(graphs.model([graphs.node("Relu", "x", "y")], {"x": (4, 8)})).export(path, HOST)
     tensor = {"shape": [4, 8], "dtype": "float32"}
     manifest = {
         "inputs": [{"name": "x", **tensor}],
