@@ -91,7 +91,7 @@ class _Walk(Walk):
         if len(extents) != 1:
             return None
         args = [self._operand(arg, shape, *extents) for arg in call.args]
-        if None in args:
+        if any(arg is None for arg in args):  # `in` would compare TVM's expressions
             return None
         return relax.Call(call.op, args, call.attrs, call.ty_args)
 

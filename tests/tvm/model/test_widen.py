@@ -19,6 +19,11 @@ MODELS = {
         node("Softmax", "p", "y", axis=1),
     ],
     "clip": [node("Clip", "c low high", "d"), node("ReduceMean", "d", "y", axes=[2, 3])],
+    "clip of a mean": [
+        node("Clip", "c low high", "d"),
+        node("GlobalAveragePool", "d", "e"),
+        node("HardSwish", "e", "y"),
+    ],
     "division by zeros of the surplus": [node("Div", "c v", "d"), node("Sigmoid", "d", "y")],
     "both, with and without": [
         node("Relu", "c", "r"),
