@@ -5,6 +5,7 @@ import threading
 from collections.abc import Sequence
 
 from ..model.tasks import Task
+from ..space.canonical_text import check_text
 from .build import Builder, Building, BuildJob
 from .outcome import Outcome
 
@@ -25,6 +26,7 @@ class Libraries:
             key = (task.workload.key, how)
             found = self._references.get(key)
             if found is None or found.future.cancelled():  # with the batch that asked for it
+                check_text(task.workload.text, task.mod)  # builders are given the text
                 found = self._builder.submit(BuildJob(task.workload.text, how))
                 self._references[key] = found
             return found

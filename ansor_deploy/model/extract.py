@@ -5,11 +5,11 @@ import re
 from collections import Counter
 from typing import Any
 
-from .._tvm import collect, relax, structural_equal, tirx, tvm
+from .._tvm import collect, relax, tirx, tvm
 from ..registry.record import TaskKey, Workload
 from ..runtime.tensors import numpy_dtype
 from ..space.block_view import blocks
-from ..space.canonical_text import canonical_text, normalized, parse
+from ..space.canonical_text import canonical_program, canonical_text
 from ..system.digest import sha256
 from ..target import Target
 from .tasks import Task
@@ -21,19 +21,21 @@ def extract(mod: tvm.IRModule, target: Target) -> dict[str, Task]:
     Functions with the same program share one Task; its weight counts the calls of them all.
     """
     calls = _count_calls(mod)
-    canonical = {
-        gv.name_hint: _confirmed(func)
+    functions = {
+        gv.name_hint: func
         for gv, func in mod.functions.items()
         if isinstance(func, tirx.PrimFunc) and calls[gv.name_hint] and _has_choices(func)
     }
+    texts = {name: canonical_text(func) for name, func in functions.items()}
     weights: Counter[str] = Counter()
-    for name, (text, _) in canonical.items():
+    for name, text in texts.items():
         weights[text] += calls[name]
     made: dict[str, Task] = {}
-    for name, (text, program) in canonical.items():
+    for name, text in texts.items():
         if text not in made:
+            program = canonical_program(functions[name])
             made[text] = _task(name, text, program, weights[text], target)
-    return {name: made[text] for name, (text, _) in canonical.items()}
+    return {name: made[text] for name, text in texts.items()}
 
 
 def _has_choices(func: Any) -> bool:
@@ -46,19 +48,9 @@ def _has_choices(func: Any) -> bool:
     return has_axes and not relax.analysis.has_reshape_pattern(func)
 
 
-def _confirmed(func: Any) -> tuple[str, Any]:
-    """Canonical text and program; RuntimeError if the two do not mean the same function."""
-    text = canonical_text(func)
-    program = parse(text)
-    if not structural_equal(program["main"], normalized(func)):
-        raise RuntimeError(f"canonical text does not reproduce its program:\n{text}")
-    return text, program
-
-
 def task_of(func: Any, name: str, target: Target, weight: int = 1) -> Task:
     """The task of one function (`tirx.PrimFunc`), outside any model."""
-    text, program = _confirmed(func)
-    return _task(name, text, program, weight, target)
+    return _task(name, canonical_text(func), canonical_program(func), weight, target)
 
 
 def _task(name: str, text: str, program: Any, weight: int, target: Target) -> Task:

@@ -17,9 +17,16 @@ from helpers.graphs import model, node, randn
 from helpers.programs import PROGRAMS, conv2d, conv2d_clip, matmul, pool
 from tvm_ffi import structural_equal
 
+from ansor_deploy._tvm import collect
 from ansor_deploy.model.extract import _task, extract
 from ansor_deploy.model.prepare import merge
-from ansor_deploy.space.canonical_text import canonical_text, normalized, parse
+from ansor_deploy.space.canonical_text import (
+    canonical_program,
+    canonical_text,
+    check_text,
+    normalized,
+    parse,
+)
 from ansor_deploy.space.sketch import default_schedule
 from ansor_deploy.space.trace import dump, replay
 
@@ -84,6 +91,26 @@ def test_canonical_text_round_trips(name):
     program = parse(text)["main"]
     assert canonical_text(program) == text
     assert structural_equal(program, normalized(func))
+
+
+def blocks_of(mod):
+    return [block.name_hint for block in collect(mod["main"].body, tvm.s_tir.SBlock)]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_program_of_a_function_is_that_of_its_text(name):
+    func = PROGRAMS[name]()["main"]
+    program, text = canonical_program(func), canonical_text(func)
+    check_text(text, program)
+    assert blocks_of(program) == blocks_of(parse(text))
+    assert canonical_text(program["main"]) == text
+    assert set(re.findall(r"\bv\d+\b", program.script()))
+
+
+def test_a_text_of_another_program_is_refused():
+    program = canonical_program(matmul(8, 8, 8)["main"])
+    with pytest.raises(RuntimeError, match="does not reproduce"):
+        check_text(canonical_text(matmul(8, 8, 16)["main"]), program)
 
 
 def test_two_programs_have_one_key_only_if_they_are_equal():
