@@ -67,6 +67,7 @@ def _build_anew(
     model: Path, outputs: Outputs, request: Request, layers: Layers, report: Report
 ) -> BuildResult:
     from .build.assemble import assemble
+    from .build.limits import check_limits
     from .build.verify import Oracle
 
     check_writable(outputs.library)
@@ -75,11 +76,12 @@ def _build_anew(
         # A model that the oracle refuses is not worth the tuning.
         oracle = Oracle(prepared[0].proto) if work.machine else None
         planned = _plan(prepared, work.ledger)
+        check_limits(planned.memory[0], request.limits, model)
         report.plan(planned)
         tuned = _tune(planned, work)
         check()
         manifest = assemble(prepared[0], oracle, work, outputs, tuned)
-        report.wrote(output_paths(outputs.library, manifest))
+        _wrote(outputs, manifest, report)
         if request.lock is not None:
             write_used(manifest, work.ledger, report)
         done = finished_build(manifest, planned, tuned.trials, outputs, request)
@@ -103,7 +105,7 @@ def _build_frozen(model: Path, outputs: Outputs, request: Request, report: Repor
     tasks = prepared.tasks
     tuned = TuneResult.untuned(len(tasks), sum(task.key in lock.records for task in tasks))
     manifest = assemble_frozen(prepared, lock, outputs, request, tuned, report)
-    report.wrote(output_paths(outputs.library, manifest))
+    _wrote(outputs, manifest, report)
     return BuildResult(outputs.library, manifest, tuned)
 
 
@@ -253,10 +255,17 @@ def bench(artifact: Path, seconds: float, device: str, report: Report) -> list[f
 
 
 def _plan(prepared: list[Prepared], ledger: Ledger) -> Plan:
+    from .codegen.model import memory_of_tensors
     from .model.prepare import merge
     from .tune.plan import make_plan
 
-    return make_plan([model.path.name for model in prepared], merge(prepared), ledger)
+    made = make_plan([model.path.name for model in prepared], merge(prepared), ledger)
+    return replace(made, memory=tuple(memory_of_tensors(model.imported) for model in prepared))
+
+
+def _wrote(outputs: Outputs, manifest: dict[str, Any], report: Report) -> None:
+    report.memory(manifest["memory"])
+    report.wrote(output_paths(outputs.library, manifest))
 
 
 def _tune(planned: Plan, work: Workspace) -> TuneResult:

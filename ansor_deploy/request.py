@@ -37,6 +37,17 @@ EFFORTS = {
 
 
 @dataclass(frozen=True)
+class Limits:
+    """What a library may take, in bytes; None: no limit.
+
+    size: of its file. memory: of a process that loads and runs it, beside the runtime.
+    """
+
+    size: int | None = None
+    memory: int | None = None
+
+
+@dataclass(frozen=True)
 class Outputs:
     """What a build is asked to write.
 
@@ -65,6 +76,7 @@ class Request:
     retune: names of tasks, or beginnings of their keys, that are tuned again; "all" for every one.
     layers: records of others that a build may use beyond the registry's own, the lowest first.
     sources: files that the target and the settings were read from.
+    limits: what the library may take; a build that exceeds them writes nothing.
     """
 
     target: Target
@@ -83,6 +95,7 @@ class Request:
     retune: tuple[str, ...] = ()
     layers: tuple[Layer, ...] = ()
     sources: tuple[Path, ...] = ()
+    limits: Limits = field(default_factory=Limits)
 
     @property
     def files(self) -> tuple[Path, ...]:

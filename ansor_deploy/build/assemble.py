@@ -27,6 +27,7 @@ from ..system.digest import file_sha256
 from ..system.jobserver import threads
 from ..tune.plan import impacts, latencies
 from ..tune.workspace import Workspace
+from .limits import check_limits
 from .lock import lock_digest
 from .result import TuneResult
 from .up_to_date import identity
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from ..report import Report
 
 Records = dict[TaskKey, Record]
+Figures = dict[str, int]  # of a library's memory, in bytes, as in its manifest
 
 # A tuned library so many times slower than the untuned one is not shipped; less is noise.
 SLOWER = 1.02
@@ -59,7 +61,8 @@ def assemble(
     records = work.ledger.best(task.key for task in model.tasks)
     made = _Assembly(model, records, outputs, work.request, work.report)
     manifest = made.describe(tuned)
-    with made.staged() as library:
+    with made.staged() as (library, memory):
+        manifest |= {"memory": memory}
         if work.machine is None or oracle is None:
             work.report.stage("verify", "left out, as all that runs the library: nothing here can")
         else:
@@ -85,7 +88,8 @@ def assemble_frozen(
     made = _Assembly(model, records, outputs, request, report)
     manifest = _without_estimates(made.describe(tuned))
     manifest["lock"] = lock_digest(lock, keys)
-    with made.staged() as library:
+    with made.staged() as (library, memory):
+        manifest |= {"memory": memory}
         if runs_here(request.target):
             with threads(request.target.cores) as width:
                 made.verify(Model(library, manifest, width), Oracle(model.proto, width))
@@ -107,7 +111,7 @@ class _Assembly:
         request, model, target = self.request, self.model, self.request.target
         header = self.outputs.header
         return {
-            "format": 1,
+            "format": 2,
             "tool": __version__,
             "tvm": VERSION,
             "linker": linker_name(target),
@@ -128,6 +132,7 @@ class _Assembly:
             "verify": None,
             "speed": None,
             "shipped": "tuned" if self.records else "untuned",
+            "memory": None,
             "lock": None,
             "tasks": self._tasks(),
         }
@@ -153,21 +158,27 @@ class _Assembly:
         return {k: {"impact": shares[k], "latency_ms": seconds[k] * 1e3} for k in seconds}
 
     @contextmanager
-    def staged(self) -> Iterator[Path]:
-        """The library under a temporary name, to be tried and committed."""
+    def staged(self) -> Iterator[tuple[Path, Figures]]:
+        """The library under a temporary name, to be tried and committed, and what it takes."""
         library, tasks = self.outputs.library, self.model.tasks
         self.report.stage("compile", f"{len(self.records)} of {len(tasks)} tasks with a record")
         check_space(self.model.imported, library.parent)
-        with staged(library, lambda path: self.compile(path, self.records)) as path:
-            yield path
+        figures: Figures = {}
+        with staged(library, lambda at: figures.update(self.compile(at, self.records))) as path:
+            yield path, figures
 
-    def compile(self, path: Path, records: Records) -> None:
-        """Write the library that has these records."""
+    def compile(self, path: Path, records: Records) -> Figures:
+        """Write the library that has these records: what it takes.
+
+        AnsorError where that is more than it may.
+        """
         target = self.request.target
         rules = rule_set(self.request.rules, target.kind)
         model, warn = self.model, self.report.warn
         built = compile_model(model.imported, model.by_function, records, target, rules, warn)
-        built.export(path, target)
+        memory = built.export(path, target)
+        check_limits(memory, self.request.limits, self.model.path)
+        return memory.figures()
 
     def try_out(
         self, path: Path, manifest: dict[str, Any], machine: Machine, oracle: Oracle
@@ -176,20 +187,20 @@ class _Assembly:
         library = machine.load(path, manifest)
         verified = self.verify(library, oracle)
         untuned, comparison = self._compare(library, machine)
-        shipped = manifest["shipped"]
+        shipped = {"shipped": manifest["shipped"]}
         if comparison.latency_ms > SLOWER * comparison.untuned_ms:
             self.report.warn(
                 "the records make this model slower here: the untuned library is shipped"
             )
             verified = self.verify(untuned, oracle)
-            shipped = "untuned"
+            shipped = {"shipped": "untuned", "memory": untuned.manifest["memory"]}
             untuned.path.replace(path)
             comparison = Comparison(comparison.untuned_ms, comparison.untuned_ms)
         return {
             "ran_on": machine.name,
             "verify": asdict(verified),
             "speed": asdict(comparison),
-            "shipped": shipped,
+            **shipped,
         }
 
     def verify(self, library: Library, oracle: Oracle) -> Verification:
@@ -215,8 +226,8 @@ class _Assembly:
         untuned = library
         if self.records:
             path = library.path.with_name("untuned.so")
-            self.compile(path, {})
-            untuned = machine.load(path, library.manifest)
+            memory = self.compile(path, {})
+            untuned = machine.load(path, {**library.manifest, "memory": memory})
         comparison = compare_speed(library, untuned, inputs)
         self.report.compared(comparison)
         return untuned, comparison

@@ -100,6 +100,7 @@ class BuildResult:
             "untuned_ms": speed["untuned_ms"],
             "verify": self.manifest["verify"],
             "ran_on": self.manifest["ran_on"],
+            "memory": self.manifest.get("memory"),  # version 0.1.0 did not say
         }
 
 

@@ -68,7 +68,14 @@ def current_manifest(model: Path, outputs: Outputs, request: Request) -> dict[st
         return None
     model_digest = digest(model, external)
     same = identity(model.name, model_digest, request, header=outputs.header)
-    return manifest if manifest["identity"] == same else None
+    return manifest if manifest["identity"] == same and _is_within(manifest, request) else None
+
+
+def _is_within(manifest: dict[str, Any], request: Request) -> bool:
+    """Whether a library takes no more than it may; not, where its manifest does not say."""
+    limits, figures = request.limits, manifest.get("memory") or {}
+    pairs = ((limits.size, figures.get("library")), (limits.memory, figures.get("peak")))
+    return all(most is None or (taken is not None and taken <= most) for most, taken in pairs)
 
 
 def has_same_records(manifest: dict[str, Any], ledger: Ledger) -> bool:

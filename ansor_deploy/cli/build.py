@@ -7,7 +7,7 @@ import click
 from ..request import Outputs, Request
 from ..system.environment import below_make
 from .helptext import with_examples
-from .options import existing_file, new_file, reuse_option, tuning_options
+from .options import existing_file, limit_options, new_file, reuse_option, tuning_options
 from .output import Answer, answering, message_format_option, report
 
 
@@ -20,6 +20,7 @@ from .output import Answer, answering, message_format_option, report
     "build resnet18.onnx --target rpi3",
     "build resnet18.onnx --device pi --time 1h",
     "build resnet18.onnx --retune all --time 1h",
+    "build resnet18.onnx --max-size 50MB --max-memory 64MB",
     "build resnet18.onnx --lock records.lock",
     "build resnet18.onnx --lock records.lock --frozen",
     "build resnet18.onnx --lock r.lock --depfile resnet18.d --header",
@@ -34,6 +35,7 @@ from .output import Answer, answering, message_format_option, report
 )
 @tuning_options
 @reuse_option
+@limit_options
 @click.option(
     "--frozen/--no-frozen",
     default=None,

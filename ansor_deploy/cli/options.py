@@ -12,10 +12,10 @@ import click
 
 from ..errors import UsageError
 from ..project import Project, shipped
-from ..request import EFFORTS, Budget, Request
+from ..request import EFFORTS, Budget, Limits, Request
 from ..system.environment import in_ci
 from ..target import Target, load_target, target_files
-from .values import InputShapes, parse_duration, parse_shape, parse_share
+from .values import InputShapes, parse_duration, parse_shape, parse_share, parse_size
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
@@ -80,6 +80,17 @@ input_shape_option = click.option(
 )
 device_option = click.option(
     "--device", default="", metavar="NAME", help="Run it on this device.  [default: this machine]"
+)
+limit_options = together(
+    click.option(
+        "--max-size", type=parse_size, metavar="20MB", help="Fail if the library is larger."
+    ),
+    click.option(
+        "--max-memory",
+        type=parse_size,
+        metavar="64MB",
+        help="Fail if a run takes more memory: the library, inputs and workspace.",
+    ),
 )
 reuse_option = choice_option(
     "--reuse",
@@ -188,6 +199,8 @@ def make_request(
     device: str = "",
     lock: Path | None = None,
     frozen: bool | None = False,
+    max_size: int | None = None,
+    max_memory: int | None = None,
     **others: Any,
 ) -> Request:
     """The request of these options, and of the project's settings where an option was not given.
@@ -215,6 +228,7 @@ def make_request(
         frozen=frozen,
         layers=layers_of(project, shipped("registry") / "seed"),
         sources=(*files, *project.files()),
+        limits=Limits(max_size, max_memory),
         **others,
     )
 

@@ -35,5 +35,5 @@ def command(models: tuple[Path, ...], request: Request) -> Answer:
 
     made = plan(list(models), request, QuietReport())
     details = [*text.near_lines(made), *text.again_lines(made)]
-    sums = [text.plan_summary(made), *text.stale_lines(made)]
+    sums = [text.plan_summary(made), *text.plan_memory(made), *text.stale_lines(made)]
     return Answer(made.to_json(), [*text.plan_lines(made), *details, *sums])

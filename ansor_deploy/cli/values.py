@@ -14,6 +14,9 @@ DURATION = re.compile(rf"(?:({NUMBER})h)?(?:({NUMBER})m)?(?:({NUMBER})s)?")
 LATENCY = re.compile(rf"({NUMBER})(us|ms|s)")
 UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
+SIZE = re.compile(rf"({NUMBER}) ?([kmg]?)(i?)b", re.IGNORECASE)
+_THOUSANDS = {"": 0, "k": 1, "m": 2, "g": 3}
+
 Fail = click.BadParameter
 
 
@@ -39,6 +42,14 @@ def parse_share(text: str) -> float:
     if not 0 <= share <= 1:
         raise Fail(f"{text!r} is not a share of the time; write a fraction like 0.01, or 1%")
     return share
+
+
+def parse_size(text: str) -> int:
+    """Bytes of "20MB" or "20MiB"."""
+    match = SIZE.fullmatch(text.strip())
+    if not match or not float(match[1]):
+        raise Fail(f"{text!r} is not a size; write it like 20MB, 512kB or 1.5GiB")
+    return int(float(match[1]) * (1024 if match[3] else 1000) ** _THOUSANDS[match[2].lower()])
 
 
 def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ from ..space.trace import copies, replay
 from ..target import Target
 from .linker import export
 from .lowering import PIPELINE
+from .memory import Memory, Part, total
+from .planned_memory import memory_of
 from .weights import Weights, lift
 
 # The weights are in the tuned library and in the untuned one beside it; objects and code come on
@@ -31,15 +33,21 @@ MOST_COPIES = 1 << 16
 
 @dataclass(frozen=True)
 class Compiled:
-    """A model's code (`relax.VMExecutable`), and the weights that it is to be called with."""
+    """A model's code (`relax.VMExecutable`), and the weights that it is to be called with.
+
+    memory: without the code, whose size is known when it is linked.
+    """
 
     executable: Any
     weights: Weights
+    memory: Memory
 
-    def export(self, path: Path, target: Target) -> None:
-        """Write the library. LinkError, or OSError where the disk is full."""
+    def export(self, path: Path, target: Target) -> Memory:
+        """Write the library: what it takes. LinkError, or OSError where the disk is full."""
         export(self.executable, path, target)
         self.weights.append_to(path)
+        code = path.stat().st_size - total(self.memory.weights)
+        return replace(self.memory, code=(Part("code", code),))
 
 
 def compile_model(
@@ -67,8 +75,14 @@ def compile_model(
         mod[mod.get_global_var(name)] = _private(scheduled[task.key])
     with tvm_target(target), tvm.transform.PassContext(opt_level=3):
         lowered, weights = lift(_lower()(_pack_weights(mod)))
+        memory = memory_of(lowered, weights, target.cores)
         pipelines = {"relax_pipeline": None, "tir_pipeline": PIPELINE}
-        return Compiled(relax.build(lowered, tvm_target(target), **pipelines), weights)
+        return Compiled(relax.build(lowered, tvm_target(target), **pipelines), weights, memory)
+
+
+def memory_of_tensors(model: Imported) -> Memory:
+    """What a model's weights and tensors take, before its kernels have schedules."""
+    return memory_of(*lift(_lower()(model.mod)))
 
 
 def schedule(task: Task, record: Record) -> Any:

@@ -26,13 +26,24 @@ _SIZE = "weights_size"
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where in the block a tensor begins, in bytes, and what it is."""
+
+    offset: int
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
 class Weights:
     """The distinct constants of a library, in the order of their first use.
 
-    block: their bytes; each begins at a multiple of `ALIGNMENT`.
+    block: their bytes; each begins at a multiple of `ALIGNMENT`. places: of each function's last
+    arguments.
     """
 
     block: bytearray = field(default_factory=bytearray, repr=False)
+    places: dict[str, tuple[Place, ...]] = field(default_factory=dict)
     _offsets: dict[bytes, int] = field(default_factory=dict, repr=False)
 
     def place(self, content: bytes) -> int:
@@ -64,28 +75,20 @@ def lift(mod: tvm.IRModule) -> tuple[tvm.IRModule, Weights]:
             body = structural_map(func.body, (tvm.ir.GenericConst, lifted.argument))
             params = [*func.params, *lifted.arguments.values()]
             functions[name] = relax.Function(params, body, func.ret_ty, func.is_pure, func.attrs)
+            weights.places[name.name_hint] = places = tuple(lifted.arguments)
             binder = f"{name.name_hint}_weights"
             block = relax.Var("block", relax.ObjectType())
-            views = relax.Tuple([_view(block, place) for place in lifted.arguments])
+            views = relax.Tuple([_view(block, place) for place in places])
             functions[tvm.ir.GlobalVar(binder)] = _function(binder, [block], views)
     functions[tvm.ir.GlobalVar(_SIZE)] = _function(_SIZE, [], _number(len(weights.block)))
     return tvm.IRModule(functions), weights
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where in the block a tensor begins, in bytes, and what it is."""
-
-    offset: int
-    shape: tuple[int, ...]
-    dtype: str
 
 
 class _Lifted:
     """The constants of one function, and the arguments that have taken their places."""
 
     def __init__(self, weights: Weights) -> None:
-        self.arguments: dict[_Place, relax.Var] = {}
+        self.arguments: dict[Place, relax.Var] = {}
         self._weights = weights
 
     def argument(self, constant: Any) -> Any:
@@ -95,7 +98,7 @@ class _Lifted:
         values = constant.value.numpy()
         # Where all were empty, so would be the block, and nothing could be mapped.
         offset = self._weights.place(values.tobytes() or b"\0")
-        place = _Place(offset, values.shape, str(constant.ty.dtype))
+        place = Place(offset, values.shape, str(constant.ty.dtype))
         fresh = relax.Var(f"w{len(self.arguments)}", constant.ty)
         return self.arguments.setdefault(place, fresh)
 
@@ -107,7 +110,7 @@ def _function(name: str, params: list[relax.Var], result: relax.Expr) -> relax.F
     return builder.get()[name]
 
 
-def _view(block: relax.Var, place: _Place) -> relax.Expr:
+def _view(block: relax.Var, place: Place) -> relax.Expr:
     """A tensor in the block, its data where it begins: kernels read from no offset."""
     dtype = tvm.ir.GenericConst(tvm.DataType(place.dtype), relax.AnyType())
     where = [relax.ShapeExpr(place.shape), dtype, _number(place.offset)]

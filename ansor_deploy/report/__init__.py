@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,9 @@ class Report:
 
     def compared(self, comparison: Comparison) -> None:
         """The library was timed beside the untuned build."""
+
+    def memory(self, figures: Mapping[str, int]) -> None:
+        """What the library takes is known: the manifest's figures, in bytes."""
 
     def wrote(self, paths: list[Path]) -> None:
         """The outputs are in place."""

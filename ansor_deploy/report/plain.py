@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -67,6 +68,10 @@ class PlainReport(QuietReport):
         """Print the gain."""
         faster = comparison.latency_ms < comparison.untuned_ms
         self._say(text.comparison_text(comparison), "bold green" if faster else "yellow")
+
+    def memory(self, figures: Mapping[str, int]) -> None:
+        """Print the figures."""
+        self._say(text.memory_text(figures))
 
     def wrote(self, paths: list[Path]) -> None:
         """Print one path a line."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
+
+from ..codegen.memory import size_text
 
 if TYPE_CHECKING:
     from ..build.result import TuneResult
@@ -48,6 +50,24 @@ def latency(seconds: float) -> str:
 def _three_digits(value: float) -> str:
     digits = 2 if value < 9.995 else 1 if value < 99.95 else 0
     return f"{value:.{digits}f}"
+
+
+def memory_text(figures: Mapping[str, int]) -> str:
+    """What a library takes, in one line. figures: of its manifest, in bytes."""
+    library, weights, workspace, peak = (
+        size_text(figures[name]) for name in ("library", "weights", "workspace", "peak")
+    )
+    return f"library {library} (weights {weights}), workspace {workspace}, in a run up to {peak}"
+
+
+def plan_memory(plan: Plan) -> list[str]:
+    """What each model takes, as far as it is known without its kernels."""
+    figures = (memory.figures() for memory in plan.memory)
+    return [
+        f"{model}: weights {size_text(one['weights'])}, tensors {size_text(one['workspace'])}, "
+        f"in a run at least {size_text(one['peak'])}"
+        for model, one in zip(plan.models, figures, strict=False)
+    ]
 
 
 def share(fraction: float) -> str:

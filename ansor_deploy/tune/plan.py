@@ -11,6 +11,7 @@ from ..search.neighbours import Neighbour, nearest
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ..codegen.memory import Memory
     from ..model.tasks import Task
     from ..registry.record import Record, TaskKey
     from ..target import Target
@@ -52,6 +53,7 @@ class Plan:
     """Every unique task of one or several models. seconds: what the tuning should take.
 
     stale: how many misses have records of another TVM that were not tried with this one.
+    memory: of each model, as far as it is known without its kernels.
     """
 
     models: tuple[str, ...]
@@ -60,6 +62,7 @@ class Plan:
     trials: int
     seconds: float
     stale: int = 0
+    memory: tuple[Memory, ...] = ()
 
     def count(self, status: Status) -> int:
         """How many tasks have this status."""
@@ -94,6 +97,7 @@ class Plan:
             "trials": self.trials,
             "seconds": self.seconds,
             "latency_ms": self.latency * 1e3,
+            "memory": [memory.figures() for memory in self.memory],
         }
 
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from ansor_deploy import cli, pipeline
 from ansor_deploy.build.verify import Verification
 from ansor_deploy.cli.options import make_budget
-from ansor_deploy.cli.values import parse_duration, parse_shape, parse_share
+from ansor_deploy.cli.values import parse_duration, parse_shape, parse_share, parse_size
 from ansor_deploy.errors import VerificationError
 from ansor_deploy.project import Project
 from ansor_deploy.registry.record import Provenance, Record, TaskKey, Workload
@@ -121,6 +121,20 @@ def test_shares(text, share):
 def test_no_shares(text):
     with pytest.raises(click.BadParameter):
         parse_share(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("20MB", 20_000_000), ("1.5 GiB", 3 << 29), ("7kB", 7000), ("1b", 1), ("2KiB", 2048)],
+)
+def test_sizes(text, size):
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "MB", "20", "20 M", "-1MB", "0MB", "1TB", "1 e3MB"])
+def test_no_sizes(text):
+    with pytest.raises(click.BadParameter):
+        parse_size(text)
 
 
 def test_shapes():

@@ -1,0 +1,61 @@
+"""What a library and its runs take of memory, part by part."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Part:
+    """Something that takes memory. size: in bytes."""
+
+    what: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a model takes, as planned: the same on every machine.
+
+    weights: constants. code: the rest of the library, once that is linked. inputs: they are copied
+    for a run. storage: outputs, and tensors between kernels, which share memory where they do not
+    live at once. buffers: those of the kernel with the largest, of all its threads; one runs at a
+    time.
+    """
+
+    weights: tuple[Part, ...]
+    inputs: tuple[Part, ...]
+    storage: tuple[Part, ...]
+    buffers: tuple[Part, ...] = ()
+    code: tuple[Part, ...] = ()
+
+    @property
+    def library(self) -> tuple[Part, ...]:
+        """The parts of the library's file."""
+        return (*self.weights, *self.code)
+
+    @property
+    def run(self) -> tuple[Part, ...]:
+        """All parts: a process that runs the library may have its whole file in memory."""
+        return (*self.library, *self.inputs, *self.storage, *self.buffers)
+
+    def figures(self) -> dict[str, int]:
+        """Bytes: of the library, of its weights, of what is written in a run, and of all."""
+        return {
+            "library": total(self.library),
+            "weights": total(self.weights),
+            "workspace": total((*self.storage, *self.buffers)),
+            "peak": total(self.run),
+        }
+
+
+def total(parts: Iterable[Part]) -> int:
+    """Bytes of all parts."""
+    return sum(part.size for part in parts)
+
+
+def size_text(size: int) -> str:
+    """A size in bytes, such as "512 B", "1.5 kB" or "23.4 MB"."""
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= 0.9995 * scale:
+            return f"{size / scale:.3g} {unit}"
+    return f"{size} B"
