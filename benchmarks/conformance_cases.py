@@ -66,12 +66,13 @@ def cases() -> dict[str, Any]:
 
 
 def operator(case: Any) -> str:
-    """The operator that a case tests: that of an expanded one is only in its name."""
-    nodes = case.model.graph.node
-    if "_expanded" not in case.name:
-        return str(nodes[0].op_type)
-    whole = cases().get(re.sub("_expanded.*", "", case.name))
-    return operator(whole) if whole else str(nodes[-1].op_type)
+    """The operator that a case tests."""
+    return str(_whole(case).model.graph.node[0].op_type)
+
+
+def _whole(case: Any) -> Any:
+    """The case that an expanded one is the expansion of: same inputs, one node."""
+    return cases()[re.sub("_expanded.*", "", case.name)]
 
 
 def counts(case: Any) -> bool:
@@ -109,7 +110,7 @@ def attempt(payload: dict[str, Any]) -> dict[str, str]:
     case = cases()[payload["case"]]
     inputs, expected = case.data_sets[0]
     try:
-        proto, feeds = _bound(case.model, inputs)
+        proto, feeds = _bound(case, inputs)
         results = _run(proto, feeds)
     except ModelError as error:
         return {"outcome": "refused", "detail": str(error)}
@@ -123,12 +124,12 @@ def attempt(payload: dict[str, Any]) -> dict[str, str]:
     return {"outcome": "wrong" if faults else "right", "detail": detail}
 
 
-def _bound(model: ModelProto, values: list[Any]) -> tuple[ModelProto, list[Any]]:
+def _bound(case: Any, values: list[Any]) -> tuple[ModelProto, list[Any]]:
     """The model with its parameters as initializers, and what is left to feed."""
     proto = ModelProto()
-    proto.CopyFrom(model)
-    names = [value.name for value in model.graph.input]
-    fixed = _parameters(proto)
+    proto.CopyFrom(case.model)
+    names = [value.name for value in proto.graph.input]
+    fixed = _parameters(_whole(case).model)
     for name, value in zip(names, values, strict=True):
         if name in fixed and isinstance(value, (np.ndarray, np.generic)):
             proto.graph.initializer.append(numpy_helper.from_array(np.asarray(value), name))
@@ -147,7 +148,7 @@ def _parameters(proto: ModelProto) -> set[str]:
         name
         for node in proto.graph.node
         for name, formal in zip(node.input, _formals(node), strict=False)
-        if formal in PARAMETERS
+        if formal in PARAMETERS or (node.op_type, formal) == ("ConstantOfShape", "input")
     }
 
 
