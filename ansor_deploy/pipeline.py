@@ -255,7 +255,7 @@ def bench(artifact: Path, seconds: float, device: str, report: Report) -> list[f
 
 
 def _plan(prepared: list[Prepared], ledger: Ledger) -> Plan:
-    from .codegen.model import memory_of_tensors
+    from .codegen.executable import memory_of_tensors
     from .model.prepare import merge
     from .tune.plan import make_plan
 

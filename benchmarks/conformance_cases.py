@@ -1,14 +1,16 @@
 """One node test of the `onnx` package against us: built, run, and its outputs compared.
 
 This is the side of the worker process. A test is imported, scheduled by default, compiled and run
-in this process, on one thread; no library is linked and no file is written.
+in this process, on one thread.
 """
 
 from __future__ import annotations
 
 import re
+import tempfile
 import warnings
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,7 @@ from ansor_deploy.model.canonicalize import canonicalize
 from ansor_deploy.model.extract import extract
 from ansor_deploy.model.importer import import_model
 from ansor_deploy.project import shipped
-from ansor_deploy.runtime.model import bind_weights
+from ansor_deploy.runtime.model import main_function
 from ansor_deploy.runtime.native import array, ffi, tensor
 from ansor_deploy.target import Target, load_target
 
@@ -163,10 +165,10 @@ def _run(proto: ModelProto, feeds: list[Any]) -> list[np.ndarray]:
     target = _target()
     model = import_model(canonicalize(bind_shapes(proto, {})), target)
     built = compile_model(model, extract(model.mod, target), {}, target)
-    machine = built.executable.jit()["vm_load_executable"]()
-    machine["vm_initialization"](1, 0, 2)
-    bind_weights(machine, lambda _: tensor(np.frombuffer(built.weights.block, np.uint8)))
-    result = machine["main"](*(tensor(np.asarray(_plain(value))) for value in feeds))
+    with tempfile.TemporaryDirectory() as folder:
+        built.export(path := Path(folder, "case.so"), target)
+        main = main_function(path)
+    result = main(*(tensor(np.asarray(_plain(value))) for value in feeds))
     results = [result] if isinstance(result, ffi().Tensor) else list(result)
     return [array(value) for value in results]
 
