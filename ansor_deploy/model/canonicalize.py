@@ -9,6 +9,7 @@ from .cleanup import drop_dead, drop_dropout, drop_identity, sort_nodes, split_v
 from .clips import scalar_clips
 from .fold import fold_constants
 from .graph import Graph
+from .operators.support import refuse
 
 _TIDY = (drop_identity, drop_dead, sort_nodes)
 PASSES: tuple[Callable[[Graph], None], ...] = (
@@ -31,7 +32,8 @@ def canonicalize(proto: ModelProto) -> ModelProto:
     as it is. Inputs and outputs keep their names, types and order.
 
     Raises:
-        ModelError: a cycle, shapes that contradict each other, constants that do not fit.
+        ModelError: a cycle, shapes that contradict each other, constants that do not fit, or
+            operators that cannot be compiled.
     """
     if proto.functions:
         proto = inliner.inline_local_functions(proto)
@@ -41,4 +43,5 @@ def canonicalize(proto: ModelProto) -> ModelProto:
     graph.infer()
     if not graph.output_names <= graph.shapes.keys():
         graph.infer(strict=True)  # says why, unless the shapes depend on the data
+    refuse(graph)
     return graph.to_proto()

@@ -316,12 +316,6 @@ def test_local_functions_are_inlined():
     check(proto, ["Add", "Relu"])
 
 
-def test_lstm_is_untouched():
-    constants = {"w": randn(0, 1, 16, 3), "r": randn(1, 1, 16, 4), "b": randn(2, 1, 32)}
-    nodes = [node("LSTM", "x w r b", "y", hidden_size=4)]
-    check(model(nodes, {"x": (5, 1, 3)}, constants=constants), ["LSTM"])
-
-
 def test_the_model_given_stays_as_it_is_and_the_bytes_repeat():
     nodes = [node("Sum", "a b c", "s"), node("Dropout", "s", "y")]
     proto = model(nodes, dict.fromkeys("abc", (2, 3)))
