@@ -195,7 +195,8 @@ class _Assembly:
                 "the records make this model slower here: the untuned library is shipped"
             )
             verified = self.verify(untuned, oracle)
-            shipped = {"shipped": "untuned", "memory": untuned.manifest["memory"]}
+            known = {name: untuned.manifest[name] for name in ("memory", "tasks")}
+            shipped = {"shipped": "untuned", **known}
             untuned.path.replace(path)
             comparison = Comparison(comparison.untuned_ms, comparison.untuned_ms)
         return {
@@ -228,8 +229,7 @@ class _Assembly:
         untuned = library
         if self.records:
             path = library.path.with_name("untuned.so")
-            memory = self.compile(path, {})
-            untuned = machine.load(path, {**library.manifest, "memory": memory})
+            untuned = machine.load(path, {**library.manifest, **self.compile(path, {})})
         comparison = compare_speed(library, untuned, inputs)
         self.report.compared(comparison)
         return untuned, comparison
