@@ -190,7 +190,7 @@ class _Assembly:
         verified = self.verify(library, oracle)
         untuned, comparison = self._compare(library, machine)
         shipped = {"shipped": manifest["shipped"]}
-        if comparison.latency_ms > SLOWER * comparison.untuned_ms:
+        if untuned is not library and comparison.latency_ms > SLOWER * comparison.untuned_ms:
             self.report.warn(
                 "the records make this model slower here: the untuned library is shipped"
             )
