@@ -19,6 +19,7 @@ from typing import Any
 
 from .._tvm import collect, relax, structural_equal, structural_hash, tirx, tvm
 from ..space.canonical_text import parse
+from ..space.code_size import check_size
 from ..space.sketch import default_schedule
 from ..space.trace import replay
 from ..target import Target
@@ -88,6 +89,7 @@ def _scheduled(mod: Any, target: Target, payload: dict[str, Any]) -> Any:
         return mod["main"]
     traced = payload["how"] == "trace"
     sch = replay(mod, payload["trace"]) if traced else default_schedule(mod, target)
+    check_size(sch, target)
     return sch.mod["main"]
 
 

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ from ..errors import AnsorError, RegistryError
 from ..model.importer import Imported
 from ..model.tasks import Task
 from ..registry.record import Record, TaskKey
+from ..space.code_size import TooMuchCodeError, check_size
 from ..space.fallback import schedules
 from ..space.rule import Rule
-from ..space.trace import copies, replay
+from ..space.trace import replay
 from ..target import Target
 from .executable import lower_model
 from .kernels import Refusal, compile_kernels
@@ -25,10 +27,6 @@ from .weights import Weights
 # top.
 COPIES = 2
 SPARE_BYTES = 16 << 20
-
-# Copies of a statement that vectors and unrolled loops make; no rule's programs come near it. A
-# record from elsewhere could keep the compiler busy for days.
-MOST_COPIES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -133,8 +131,8 @@ def _schedules(
 ) -> Iterator[tuple[str, Any]]:
     """Names and PrimFuncs of a task, the first as it should be, and each simpler than the last."""
     if record is not None:
-        yield f"record {record.id[:12]}", schedule(task, record)
-    for name, sch in schedules(task.mod, target, rules, warn):
+        yield f"record {record.id[:12]}", schedule(task, record, target)
+    for name, sch in schedules(task.mod, target, rules, partial(_warn_of, task, warn)):
         yield f"the {name} schedule", sch.mod["main"]
 
 
@@ -142,16 +140,21 @@ def _uncompilable(what: str, reason: str) -> AnsorError:
     return AnsorError(f"{what} cannot be compiled: {reason}", "report the model, please")
 
 
-def schedule(task: Task, record: Record) -> Any:
+def _warn_of(task: Task, warn: Callable[[str], None], message: str) -> None:
+    warn(f"task {task.name}: {message}")
+
+
+def schedule(task: Task, record: Record, target: Target) -> Any:
     """The PrimFunc of a task under a record's schedule; RegistryError where it does not fit."""
     hint = "tune into a new registry (--registry PATH), and report the record"
     named = f"record {record.id[:12]} of task {task.name}"
     try:
         sch = replay(task.mod, record.trace)
+        check_size(sch, target)
+    except TooMuchCodeError as error:
+        raise RegistryError(f"{named} {error}", hint) from error
     except (RuntimeError, ValueError) as error:  # a ScheduleError is a RuntimeError
         raise RegistryError(f"{named} does not replay on its program", hint) from error
-    if (count := copies(sch)) > MOST_COPIES:
-        raise RegistryError(f"{named} would write out its body {count} times", hint)
     return sch.mod["main"]
 
 
