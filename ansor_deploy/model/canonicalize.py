@@ -9,6 +9,7 @@ from .cleanup import drop_dead, drop_dropout, drop_identity, sort_nodes, split_v
 from .clips import scalar_clips
 from .fold import fold_constants
 from .graph import Graph
+from .operators.rewriting import rewrite_nodes
 from .operators.support import refuse
 
 _TIDY = (drop_identity, drop_dead, sort_nodes)
@@ -16,6 +17,7 @@ PASSES: tuple[Callable[[Graph], None], ...] = (
     sort_nodes,
     drop_dead,
     fold_constants,
+    rewrite_nodes,
     drop_dropout,
     split_variadic,
     scalar_clips,

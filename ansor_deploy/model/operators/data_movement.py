@@ -2,9 +2,26 @@
 
 from typing import Any
 
+import numpy as np
+from onnx import NodeProto
+
+from ..graph import Graph
 from .converting import Call
 from .lazy_tvm import relax
-from .operator import converter
+from .operator import converter, rewrite
+
+
+@rewrite("Unsqueeze")
+def unsqueeze(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
+    """Unsqueeze with a list of axes: ONNX's own definition of AffineGrid gives it a number."""
+    axes = graph.value(node.input[1]) if len(node.input) > 1 else None
+    if axes is None or axes.ndim == 1:
+        return None
+    listed = graph.add_constant(np.atleast_1d(axes), node.input[1])
+    changed = NodeProto()
+    changed.CopyFrom(node)
+    changed.input[1] = listed
+    return [changed]
 
 
 @converter("Gather")
