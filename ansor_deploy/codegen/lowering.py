@@ -1,38 +1,30 @@
-"""TVM's lowering of kernels, with the buffers that only one thread uses on its stack.
+"""TVM's lowering of kernels, with two things of ours: buffers on the stack, and cut-off tails.
 
 TVM takes a buffer of a kilobyte or more from the heap, however local it is. The accumulators of a
 register tile are two kilobytes where 32 registers hold 64 bytes each: every tile would allocate
 them, clear them, write them back beside the result and free them, though they live in registers.
 What is on the stack, LLVM makes registers of (`SROA`).
+
+Where tiles do not divide an extent, the last is cut off: the loop over tiles, which a rule marked
+(`space.loops.partitioned`), becomes one over whole tiles and one over the rest, so that no whole
+tile asks where the extent ends. TVM's pass does that, for marked loops alone.
 """
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
-from .._tvm import structural_map, tirx, tvm, tvm_target
-from ..target import Target
+from .._tvm import collect, structural_map, tirx, tvm
 
-# Name of the pipeline.
+# Name of the pipeline, for `tvm.compile` and `relax.build`.
 PIPELINE = "ansor"
 # A buffer that stays on the stack of a thread, of which a program has a few at most; the smallest
 # stacks that systems give a thread are 128 KiB.
 STACK_BYTES = 4096
 # TVM's mark of an allocation that is left alone (src/tirx/transform/lower_tvm_builtin.cc).
 _LEFT_ALONE = "disable_lower_builtin"
-
-
-@contextmanager
-def code_generation(target: Target, **config: Any) -> Iterator[None]:
-    """Within it TVM generates code for a target. config: of the pass context."""
-    with tvm_target(target), tvm.transform.PassContext(opt_level=3, config=config):
-        yield
-
-
-def compiled(functions: dict[str, Any], target: Target) -> Any:
-    """The machine code (`tvm.runtime.Module`) of PrimFuncs by symbol; none make an empty module."""
-    return tvm.tirx.build(tvm.IRModule(functions), target=tvm_target(target), pipeline=PIPELINE)
+# TVM's mark of a loop that is to be partitioned, which rules set (`space/loops.py`).
+_PARTITION = "pragma_loop_partition_hint"
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.KeepOnStack")
@@ -55,8 +47,50 @@ def _bytes(buffer: Any) -> int:
     return math.prod(int(extent) for extent in buffer.shape) * buffer.dtype.itemsize
 
 
+@tirx.transform.prim_func_pass(opt_level=0, name="ansor.CutOff")
+def _cut_off(func: Any, _mod: Any, _context: Any) -> Any:
+    """Lower a function with marked loops as far as TVM partitions loops, and partition these."""
+    if not any(_PARTITION in (loop.annotations or {}) for loop in collect(func.body, tirx.For)):
+        return func
+    config = {"s_tir.LoopPartition": {"partition_const_loop": True}}
+    with tvm.transform.PassContext(config=config):
+        return tvm.transform.Sequential(_until_partitioned())(tvm.IRModule({"main": func}))["main"]
+
+
+def _until_partitioned() -> list[Any]:
+    """TVM's own passes up to that one, less what is for GPUs; and ours before it."""
+    t = tvm.s_tir.transform
+    return [
+        t.LowerInitBlock(),
+        t.PlanAndUpdateBufferAllocationLocation(),
+        t.ConvertBlocksToOpaque(),
+        t.CompactBufferAllocation(),
+        t.LowerMatchBuffer(),
+        t.StmtSimplify(),
+        t.LowerOpaqueBlock(),
+        tirx.transform.FlattenBuffer(),
+        tirx.transform.NarrowDataType(32),
+        _marks_on_loops,
+        t.LoopPartition(),
+        t.StmtSimplify(),
+    ]
+
+
+@tirx.transform.prim_func_pass(opt_level=0, name="ansor.MarksOnLoops")
+def _marks_on_loops(func: Any, _mod: Any, _context: Any) -> Any:
+    """A mark names the variable of its loop, of which narrowing has made another."""
+    return func.with_body(structural_map(func.body, (tirx.AttrStmt, _on_its_loop)))
+
+
+def _on_its_loop(mark: Any) -> Any:
+    if mark.attr_key != _PARTITION or not isinstance(mark.body, tirx.For):
+        return mark
+    return tirx.AttrStmt(mark.body.loop_var, mark.attr_key, mark.value, mark.body, mark.span)
+
+
 def _pipeline() -> tuple[Any, Callable[[], Any], Callable[[], Any]]:
     lower, host, device = tirx.get_tir_pipeline("s_tir")
+    lower = tvm.transform.Sequential([_cut_off, lower])
     return lower, lambda: tvm.transform.Sequential([_keep_on_stack, host()]), device
 
 

@@ -1,7 +1,8 @@
 """Index maps of foreign traces: TVM's JSON graph of IR, held to index arithmetic.
 
-A layout is changed by a map such as (i, j) -> (i // 4, j, i % 4). TVM spells it as serialised
-IR, and would as readily load any other object from there.
+A layout is changed by a map such as (i, j) -> (i // 4, j, i % 4). What stands where no element
+comes to lie is a map to one constant, (i, j, k) -> 0. TVM spells both as serialised IR, and would
+as readily load any other object from there.
 """
 
 import json
@@ -19,12 +20,14 @@ MOST_TERMS = 4096
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,40}")
 _EXPRESSION = "var number term"
+# Types of a tensor's elements that are not those of an index.
+_ELEMENT = re.compile(r"bool|bfloat16|float(16|32|64)|u?int(8|16)|uint(32|64)")
 _TYPED = {"span": "none", "ty": "type"}
 _PAIR = {**_TYPED, "a": _EXPRESSION, "b": _EXPRESSION}
 _DIVISION = {**_PAIR, "b": "number"}
 _MAP = {
     "initial_indices": "variables",
-    "final_indices": "variables expressions",
+    "final_indices": "variables expressions padding",
     "inverse_index_map": "none map",
 }
 
@@ -56,6 +59,18 @@ class _Node:
 
 def check_index_map(text: str) -> None:
     """Refused unless the text is an index map of plain arithmetic on its own indices."""
+    refuse(_root(text).kind != "map", "serialised IR is not an index map")
+
+
+def check_padding(text: str) -> None:
+    """Refused unless the text is a map to one constant, of whatever type."""
+    root = _root(text)
+    constant = root.kind in ("map", "padding") and not root.variables
+    refuse(not constant, "what fills a layout is no constant")
+
+
+def _root(text: str) -> _Node:
+    """What the text stands for; Refused if it is not one of the two."""
     refuse(len(text) > MOST_CHARACTERS, "an index map is too long")
     try:
         graph = json.loads(text, object_pairs_hook=_single)
@@ -73,7 +88,7 @@ def check_index_map(text: str) -> None:
     for position, node in enumerate(nodes):
         known.append(_node(position, node, known))
     refuse(not is_int(graph["root_index"], 0, len(known) - 1), "an index map has no root")
-    refuse(known[graph["root_index"]].kind != "map", "serialised IR is not an index map")
+    return known[graph["root_index"]]
 
 
 def _single(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -91,9 +106,11 @@ def _node(position: int, node: Any, known: list[_Node]) -> _Node:
     exactly(node, "type", "data")
     if name == "ir.PrimType":
         exactly(data, "span", "dtype")
-        refuse(data["dtype"] not in ("int32", "int64"), f"an index is a {quoted(data['dtype'])}")
+        index = data["dtype"] in ("int32", "int64")
+        element = isinstance(data["dtype"], str) and _ELEMENT.fullmatch(data["dtype"])
+        refuse(not index and not element, f"an index is a {quoted(data['dtype'])}")
         _refer(data["span"], known, "none")
-        return _Node("type")
+        return _Node("type" if index else "element")
     if name == "ffi.String":
         refuse(not isinstance(data, str) or not _NAME.fullmatch(data), f"name {quoted(data)}")
         return _Node("name")
@@ -107,12 +124,16 @@ def _node(position: int, node: Any, known: list[_Node]) -> _Node:
 
 def _array(data: Any, known: list[_Node]) -> _Node:
     refuse(not isinstance(data, list) or len(data) > MOST_INDICES, "too many indices")
+    if len(data) == 1 and is_int(data[0], 0, len(known) - 1) and known[data[0]].kind == "constant":
+        return _Node("padding")
     items = [_refer(item, known, _EXPRESSION) for item in data]
     kind = "variables" if all(item.kind == "var" for item in items) else "expressions"
     return _joined(kind, items)
 
 
 def _object(position: int, name: Any, data: Any, known: list[_Node]) -> _Node:
+    if name in ("ir.FloatImm", "ir.IntImm") and _has_element_type(data, known):
+        return _constant(data, known)
     refuse(not isinstance(name, str) or name not in _FORMS, f"IR of type {quoted(name)}")
     kind, fields = _FORMS[name]
     exactly(data, *fields)
@@ -126,8 +147,24 @@ def _object(position: int, name: Any, data: Any, known: list[_Node]) -> _Node:
     if kind == "map":
         own = parts["initial_indices"].variables
         refuse(not parts["final_indices"].variables <= own, "an index map uses a foreign variable")
-        return _joined(kind, [parts["final_indices"], parts["inverse_index_map"]])
+        padding = parts["final_indices"].kind == "padding"
+        final = [parts["final_indices"], parts["inverse_index_map"]]
+        return _joined("padding" if padding else kind, final)
     return _joined(kind, list(parts.values()))
+
+
+def _has_element_type(data: Any, known: list[_Node]) -> bool:
+    at = data.get("ty", -1) if isinstance(data, dict) else -1
+    return is_int(at, 0, len(known) - 1) and known[at].kind == "element"
+
+
+def _constant(data: Any, known: list[_Node]) -> _Node:
+    """A number of a type that no index has: a float as it stands, an integer by its node."""
+    exactly(data, "span", "ty", "value")
+    _refer(data["span"], known, "none")
+    if not isinstance(data["value"], float):
+        _refer(data["value"], known, "int")
+    return _Node("constant")
 
 
 def _joined(kind: str, parts: list[_Node]) -> _Node:
@@ -141,5 +178,5 @@ def _refer(position: Any, known: list[_Node], kinds: str) -> _Node:
     refuse(not is_int(position, 0, len(known) - 1), f"node {quoted(position)} comes later or never")
     node = known[position]
     first, *others = kinds.split()
-    refuse(node.kind not in (first, *others), f"an index map has a {node.kind} for a {first}")
+    refuse(node.kind not in (first, *others), f"an index map has {node.kind} for {first}")
     return node

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .forms import Check, integer, list_of, number, text
-from .index_map import check_index_map
+from .index_map import check_index_map, check_padding
 from .untrusted import INT32, is_int, quoted, refuse, strict_json
 
 MOST_CHARACTERS = 262_144
@@ -43,6 +43,13 @@ _intrinsic = _one_of(
 )
 
 
+def _padding(value: Any) -> bool:
+    """Nothing, or a constant; Refused where it is another map."""
+    if isinstance(value, str):
+        check_padding(value)
+    return value is None or isinstance(value, str)
+
+
 def _odds(value: Any) -> bool:
     return _chances(value) and abs(sum(value) - 1) < 0.01
 
@@ -51,6 +58,7 @@ def _odds(value: Any) -> bool:
 _KEYS: dict[str, tuple[str, Check]] = {
     "pragma_auto_unroll_max_step": ("l", _copies),
     "pragma_unroll_explicit": ("l", _flag),
+    "pragma_loop_partition_hint": ("l", _flag),
     "meta_schedule.layout_rewrite_preproc": ("b", _flag),
     "meta_schedule.parallel": ("b", integer(0, 1 << 20)),
     "meta_schedule.vectorize": ("b", _copies),
@@ -243,8 +251,8 @@ _FORMS = {
     # The second attribute would leave out the check that the last tile ends with the buffer.
     "Split": _Form("l[vin]+", (_flag, _one_of(False, 0)), "l+", _Walk.split),
     "Tensorize": _Form("[bl]", (_intrinsic, _flag)),
-    # The last two: no value for padding, and no promise that the map is one to one.
-    "TransformLayout": _Form("bm", (_position, _one_of(0, 1), _one_of(None), _one_of(False, 0))),
+    # The last two: a constant for padding, and no promise that the map is one to one.
+    "TransformLayout": _Form("bm", (_position, _one_of(0, 1), _padding, _one_of(False, 0))),
     "Unannotate": _Form("[bl]", (_one_of("schedule_rule", *_KEYS),)),
     "Unroll": _Form("l", further=_Walk.repeat),
     "Vectorize": _Form("l", further=_Walk.repeat),

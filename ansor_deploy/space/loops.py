@@ -14,6 +14,8 @@ from .state import State
 INNERMOST = 64
 # Rows of the innermost tile that is guessed.
 ROWS = 4
+# TVM's mark of a loop that lowering is to partition (`codegen/lowering.py`).
+_PARTITION = "pragma_loop_partition_hint"
 # The guess first, and not in order: records know each by its index.
 UNROLL = (16, 0, 64, 512)
 
@@ -59,6 +61,26 @@ def split_lanes(sch: Any, loop: Any, target: Target) -> tuple[Any, ...]:
     """The loop as (vectors, lanes), lanes the widest power of two that divides it."""
     width = math.gcd(extent(sch, loop), lanes(target))
     return tuple(sch.split(loop, [None, width]))
+
+
+def partitioned(sch: Any, loop: Any) -> None:
+    """Mark a loop whose last iterations are cut short by an extent: lowering cuts these off."""
+    if extent(sch, loop) > 1:
+        sch.annotate(loop, _PARTITION, True)
+
+
+def is_partitioned(sch: Any, loop: Any) -> bool:
+    """Whether the loop is marked to be cut in two."""
+    return _PARTITION in (sch.get(loop).annotations or {})
+
+
+def partition_columns(sch: Any, block: Any, columns: int) -> None:
+    """Mark the innermost loops of a block, which together make so many columns."""
+    for loop in reversed(sch.get_loops(block)):
+        if columns == 1:
+            break
+        columns //= extent(sch, loop)
+        partitioned(sch, loop)
 
 
 def written_out(sch: Any, block: Any, count: int, target: Target) -> None:

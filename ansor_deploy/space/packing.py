@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from .._tvm import tirx
 from ..target import Target
 from .block_view import SPATIAL, BlockView, uses
 from .loops import parallel_map
@@ -67,8 +68,12 @@ def _pack(sch: Any, block: Any, position: int, axis: int, columns: int) -> Any:
         rest = [index for at, index in enumerate(indices) if at != axis]
         return [indices[axis] // columns, *rest, indices[axis] % columns]
 
+    view = BlockView(sch, block)
+    # What stands behind the last column is never used, but is part of the library.
+    zero = tirx.const(0, view.node.reads[position].source.dtype)
+    surplus = zero if view.spatial[-1] % columns else None
     copy = sch.cache_read(block, position, "global")
-    sch.transform_layout(block, ("read", position), panels, pad_value=None)
+    sch.transform_layout(block, ("read", position), panels, pad_value=surplus)
     return copy
 
 
@@ -81,7 +86,7 @@ def _is_worth_packing(
         for axis in view.axes(SPATIAL)
         if not any(uses(index, axis.var) for index in indices)
     )
-    if rows < PACKING_PAYS or columns == view.spatial[-1]:
+    if rows < PACKING_PAYS or columns >= view.spatial[-1]:
         return False
     if panel_bytes(view, columns) > target.l1_bytes and rows >= PACKING_WINS:
         return True

@@ -7,38 +7,32 @@
         for k: for W (unrolled), C (vectors): acc[W, C] += a[w, k] * packed[c / C, k, C]
         for W (unrolled), C (vectors): epilogue(acc[W, C])
 
-The size of a tile comes from the target: W x C / lanes accumulators and the operands in flight
-fill the registers, and of the tiles that do, those with the most multiply-adds a load come first
-(Goto and van de Geijn, 2008).
+`tile_sizes.py` has the sizes. Where one does not divide its extent, the loop over tiles is marked,
+so that lowering cuts the rest off, and is not fused with others.
 """
 
 import math
 from collections.abc import Mapping
+from itertools import takewhile
 from typing import Any
 
 from ..target import Target
-from .block_view import SPATIAL, BlockView, divisions, uses
-from .loops import extent, inline_producers, lanes, parallel_map, vectorized, written_out
+from .block_view import BlockView
+from .loops import (
+    extent,
+    inline_producers,
+    is_partitioned,
+    parallel_map,
+    partition_columns,
+    partitioned,
+    vectorized,
+    written_out,
+)
 from .packing import pack_operands, panel_bytes
 from .state import State
+from .tile_sizes import FEW_TAPS, tiles
 from .tiles import divisors
 
-# Registers kept beside the accumulators and one step's vectors of the panel.
-SPARE_REGISTERS = 2
-# A vector of a panel comes from the second cache where an element of a row comes from the first.
-PANEL_LOAD = 3.0
-# Widest tile, in vectors: wider only costs loads of the panel.
-MAX_VECTORS = 4
-# Tiles offered to the search, the best first, and how much worse than the best the last may be.
-OFFERED = 8
-WORST = 0.7
-# Innermost axes that a tile may span besides the contiguous one.
-ROW_AXES = 3
-# Groups of channels narrower than this are not worth a vector each.
-NARROW_GROUP = 4
-
-# Steps of a reduction that are written out as a whole: a depthwise kernel, a pooling window.
-FEW_TAPS = 9
 # Of the second cache, what panels may take: all rows pass by them, and want some as well.
 PANEL_SHARE = 0.5
 
@@ -53,7 +47,7 @@ def tile_reduction(
     """
     sch, reduction = state.sch, view.rv
     inline_producers(sch, reduction)
-    rank = len(view.spatial)
+    rank, columns = len(view.spatial), view.spatial[-1]
     steps = [(phases or {}).get(axis.var, 1) for axis in view.node.iter_vars]
     offered = tiles(view, target, steps)
     if not offered:
@@ -66,6 +60,9 @@ def tile_reduction(
     loops = sch.get_loops(reduction)
     pairs = [sch.split(loop, [None, size]) for loop, size in zip(loops[:rank], tile, strict=True)]
     outer, inner = [o for o, _ in pairs], [i for _, i in pairs]
+    for loop, whole, size in zip(outer, view.spatial, tile, strict=True):
+        if whole % size:
+            partitioned(sch, loop)
     parts, depth = _in_parts(state, outer, loops[rank:], panel_bytes(view, tile[-1]), target)
     reduced = _unrolled_steps(state, depth, steps[rank:])
     task = _nested(state, outer, parts, [*reduced, *inner], rows_outside)
@@ -76,91 +73,10 @@ def tile_reduction(
     written_out(sch, reduction, rank, target)
     init = sch.decompose_reduction(reduction, (parts or reduced)[0])
     written_out(sch, init, rank, target)
+    if columns % tile[-1]:
+        for block in (init, reduction, epilogue.rv):
+            partition_columns(sch, block, tile[-1])
     state.finish(init, reduction, epilogue.rv)
-
-
-def tiles(view: BlockView, target: Target, steps: list[int]) -> list[tuple[int, ...]]:
-    """Tile sizes of the result's axes, the most multiply-adds a load first.
-
-    steps: of all axes, the reducing ones last; what each size must be a multiple of.
-    """
-    extents = view.spatial
-    rank, reduced = len(extents), math.prod(view.reduced)
-    taps = math.prod(steps[rank:])
-    # Taps written out want registers for the inputs that they share.
-    few = reduced <= FEW_TAPS
-    registers = target.vector_registers // 2 + SPARE_REGISTERS if few else target.vector_registers
-    operands = _indexing_axes(view)
-    scored = []
-    for columns in divisors(math.gcd(extents[-1], _group(view))):
-        width = math.gcd(columns, lanes(target))
-        vectors = columns // width
-        if vectors > MAX_VECTORS:
-            continue
-        room = (registers - SPARE_REGISTERS - vectors) // vectors
-        limit = max(math.prod(steps[: rank - 1]), room)
-        for rows in _row_tiles(extents[:-1], steps[:rank], operands, limit):
-            tile = (*rows, columns)
-            loads = _loads(tile, steps[:rank], operands, vectors, taps)
-            adds = math.prod(rows) * vectors
-            scored.append((adds / (adds + loads) * width / lanes(target), tile))
-    # Of equals the largest: it has the most accumulators to hide latencies behind.
-    scored.sort(key=lambda pair: (-round(pair[0], 6), -math.prod(pair[1]), pair[1]))
-    return [tile for score, tile in scored if score >= WORST * scored[0][0]][:OFFERED]
-
-
-def _loads(
-    tile: tuple[int, ...], steps: list[int], operands: list[list[bool]], vectors: int, taps: int
-) -> float:
-    """Elements, or vectors of the contiguous axis, that a step reads.
-
-    Positions `steps` apart share a tap, and there are `taps` of them; between them lies one input.
-    """
-    panel = PANEL_LOAD if not all(column for *_, column in operands) else 1.0
-    loads = 0.0
-    for *used, column in operands:
-        axes = zip(tile, steps, used, strict=False)
-        sizes = [size // step + (step > 1) for size, step, wanted in axes if wanted]
-        loads += math.prod(sizes) * (panel * vectors * taps if column else 1)
-    return loads
-
-
-def _indexing_axes(view: BlockView) -> list[list[bool]]:
-    """For each operand, which of the result's axes its indices mention, groups apart."""
-    spatial = [axis.var for axis in view.axes(SPATIAL)]
-    found = []
-    for _, indices in view.operands:
-        used = [any(uses(index, var) for index in indices) for var in spatial]
-        # An index that moves with every step of the contiguous axis, not once a group of them.
-        stepping = any(uses(i, spatial[-1]) and not _divided(i, spatial[-1]) for i in indices)
-        found.append([*used[:-1], stepping])
-    return found
-
-
-def _divided(expr: Any, var: Any) -> list[int]:
-    """The constants by which terms with the variable are divided."""
-    return [constant for term, constant in divisions(expr, "FloorDiv") if uses(term, var)]
-
-
-def _group(view: BlockView) -> int:
-    """Columns of one group of a grouped reduction: a vector across two would read apart; or 0."""
-    column = view.axes(SPATIAL)[-1].var
-    sizes = [s for _, indices in view.operands for i in indices for s in _divided(i, column)]
-    return math.gcd(*[size for size in sizes if size >= NARROW_GROUP])
-
-
-def _row_tiles(
-    extents: list[int], steps: list[int], operands: list[list[bool]], limit: int
-) -> list[tuple[int, ...]]:
-    """Tiles of the innermost row axes along which some operand is reused."""
-    reused = [any(not used[axis] for used in operands) for axis in range(len(extents))]
-    axes = [axis for axis, ok in enumerate(reused) if ok and extents[axis] > 1][-ROW_AXES:]
-    found: list[tuple[int, ...]] = [()]
-    for axis, (whole, step) in enumerate(zip(extents, steps, strict=False)):
-        wide = axis in axes or step > 1
-        sizes = [size for size in divisors(whole) if size % step == 0] if wide else [1]
-        found = [(*one, size) for one in found for size in sizes if math.prod(one) * size <= limit]
-    return found
 
 
 def _ordered(state: State, outer: list[Any], rows_outside: bool) -> list[Any]:
@@ -177,6 +93,8 @@ def _ordered(state: State, outer: list[Any], rows_outside: bool) -> list[Any]:
     if wide is None:
         return [panels, *rows]
     halves = [2] if extent(sch, wide) % 2 == 0 and extent(sch, wide) > 2 else []
+    if is_partitioned(sch, wide):
+        halves = []
     blocks = state.choose("order", [1, 0, *halves], guess=int(rows_outside))
     if blocks == 0:
         return outer
@@ -218,9 +136,21 @@ def _nested(
     else:
         outer = _ordered(state, outer, rows_outside)
         sch.reorder(*outer, *inside)
-        task = sch.fuse(*outer)
+        return _shared(sch, outer)
     sch.parallel(task)
     return task
+
+
+def _shared(sch: Any, outer: list[Any]) -> Any:
+    """Share the outer loops among the cores; the innermost of them.
+
+    They are fused up to the first that is cut in two, which can only be done to a loop by itself.
+    """
+    whole = list(takewhile(lambda loop: not is_partitioned(sch, loop), outer))
+    cut = outer[len(whole) :]
+    task = sch.fuse(*whole) if whole else cut[0]
+    sch.parallel(cut[0] if cut and extent(sch, task) == 1 else task)
+    return cut[-1] if cut else task
 
 
 def _rows_outside(view: BlockView, target: Target) -> bool:

@@ -172,7 +172,16 @@ HOSTILE = {
     "huge number in an index map": (node(5, {"type": "int", "data": 1 << 40}), "counts"),
     "float index": (
         node(1, {"type": "ir.PrimType", "data": {"span": 0, "dtype": "float32"}}),
-        "float32",
+        "has element for type",
+    ),
+    "index of no type": (
+        node(1, {"type": "ir.PrimType", "data": {"span": 0, "dtype": "handle"}}),
+        "handle",
+    ),
+    "padding that varies": (step(11, 2, 2, json.dumps(INDEX_MAP)), "no constant"),
+    "padding by other IR": (
+        step(11, 2, 2, json.dumps(INDEX_MAP).replace("tirx.IndexMap", "tirx.PrimFunc")),
+        "tirx.PrimFunc",
     ),
     "variable from nowhere": (
         node(4, {"type": "ffi.Array", "data": []}),

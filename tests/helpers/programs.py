@@ -86,8 +86,8 @@ def matmul_typed(dtype: str, out: str) -> tvm.IRModule:
     return program([x, w], y)
 
 
-def batched(*, transposed: bool) -> tvm.IRModule:
-    x, w = _in(3, 10, 16), _in(3, 20, 16) if transposed else _in(3, 16, 20)
+def batched(*, transposed: bool, rows: int = 10, columns: int = 20) -> tvm.IRModule:
+    x, w = _in(3, rows, 16), _in(3, columns, 16) if transposed else _in(3, 16, columns)
     return program([x, w], topi.nn.batch_matmul(x, w, transpose_b=transposed))
 
 
@@ -230,6 +230,7 @@ PROGRAMS: dict[str, Callable[[], tvm.IRModule]] = {
     "conv 1 to 1": lambda: conv2d(8, 1, 1),
     "conv to 3": lambda: conv2d(8, 8, 3),
     "conv to prime": lambda: conv2d(5, 7, 37),
+    "conv 7x7 to prime": lambda: conv2d(7, 8, 53, 1, 1, 0),
     "conv 1x1 image": lambda: conv2d(1, 32, 64, 1, 1, 0),
     "conv residual": conv2d_residual,
     "conv clip": conv2d_clip,
@@ -247,11 +248,15 @@ PROGRAMS: dict[str, Callable[[], tvm.IRModule]] = {
     "matmul": lambda: matmul(12, 40, 48),
     "matmul transposed": lambda: matmul(12, 40, 48, transposed=True),
     "matmul odd": lambda: matmul(13, 7, 11),
+    "matmul prime": lambda: matmul(59, 24, 53),
+    "gemv prime": lambda: matmul(1, 64, 101),
     "gemv": lambda: matmul(1, 64, 1000),
     "gemv transposed": lambda: matmul(1, 64, 1000, transposed=True),
     "gemv column": lambda: matmul(64, 32, 1),
     "batched": lambda: batched(transposed=False),
     "batched transposed": lambda: batched(transposed=True),
+    "batched prime": lambda: batched(transposed=False, rows=37, columns=53),
+    "batched prime transposed": lambda: batched(transposed=True, rows=37, columns=53),
     "int8 product": lambda: matmul_typed("int8", "int32"),
     "uint8 product": lambda: matmul_typed("uint8", "int32"),
     "float16 product": lambda: matmul_typed("float16", "float32"),
@@ -262,10 +267,12 @@ PROGRAMS: dict[str, Callable[[], tvm.IRModule]] = {
     "max pool": lambda: pool("max", 2, 16),
     "max pool 1d": lambda: pool("max", 1, 16),
     "avg pool 3d": lambda: pool("avg", 3, 16),
+    "max pool prime": lambda: pool("max", 2, 17),
     "avg pool odd": lambda: pool("avg", 2, 5),
     "pool nchw": pool_nchw,
     "softmax": lambda: softmax(5, 1000),
     "softmax odd": lambda: softmax(3, 4, 37),
+    "softmax prime": lambda: softmax(3, 197),
     "softmax one row": lambda: softmax(1, 64),
     "softmax vector": lambda: softmax(64),
     "softmax over rows": lambda: softmax(9, 32, axis=0),
@@ -274,6 +281,7 @@ PROGRAMS: dict[str, Callable[[], tvm.IRModule]] = {
     "log softmax": log_softmax,
     "layer norm": lambda: layer_norm(6, 768),
     "layer norm odd": lambda: layer_norm(3, 50),
+    "layer norm prime": lambda: layer_norm(3, 197),
     "layer norm one row": lambda: layer_norm(1, 64),
     "instance norm": instance_norm,
     "mean of image": lambda: mean(1, 7, 7, 64, axis=(1, 2)),

@@ -3,12 +3,16 @@
 import numpy as np
 import pytest
 import tvm
-from helpers import built
+from helpers import built, programs
 from tvm import te
+from tvm_ffi import structural_equal
 
-from ansor_deploy._tvm import tvm_target
-from ansor_deploy.codegen.lowering import PIPELINE, STACK_BYTES
+from ansor_deploy._tvm import collect, tirx, tvm_target
+from ansor_deploy.codegen.lowering import PIPELINE, STACK_BYTES, _cut_off
+from ansor_deploy.space.sketch import default_schedule
 
+# Extents that neither rows nor vectors divide.
+TILED = [programs.matmul(59, 24, 53), programs.batched(transposed=True, rows=37, columns=29)]
 FROM_HEAP = "TVMBackendAllocWorkspace"
 
 
@@ -41,3 +45,18 @@ def test_a_threads_small_buffers_are_on_its_stack(size, stays):
 def test_tvm_itself_takes_a_kilobyte_from_the_heap():
     """If it no longer does, this project's pipeline has nothing left to do."""
     assert FROM_HEAP in generated(rows_in_steps(1024 // 4), "s_tir")
+
+
+@pytest.mark.parametrize("mod", TILED)
+@pytest.mark.parametrize("width", [16, 32, 64])
+def test_no_tile_asks_where_an_extent_ends(mod, width):
+    scheduled = default_schedule(mod, built.with_vectors(width)).mod
+    assert "T.where(" in scheduled.script()
+    passes = [_cut_off, tirx.transform.UnrollLoop(), tirx.transform.StmtSimplify()]
+    lowered = tvm.transform.Sequential(passes)(scheduled)
+    assert not collect(lowered["main"].body, tirx.IfThenElse)
+
+
+def test_what_no_rule_marked_is_not_cut():
+    mod = rows_in_steps(60)
+    assert structural_equal(_cut_off(mod), mod)

@@ -25,6 +25,7 @@ QUICK = [
     *("conv 13x13", "conv to 1000", "conv from 3", "conv residual", "conv clip", "conv1d"),
     *("conv3d", "depthwise", "grouped", "matmul", "matmul transposed", "gemv", "batched"),
     *("gemv transposed", "batched transposed", "int8 product", "max pool", "avg pool 3d"),
+    *("matmul prime", "gemv prime", "batched prime", "conv 7x7 to prime", "max pool prime"),
     *("layer norm", "scaled softmax", "max of row", "add", "gather", "where"),
 ]
 

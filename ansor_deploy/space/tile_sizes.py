@@ -1,0 +1,174 @@
+"""Sizes of register tiles: which fill the registers, and what a step of each costs.
+
+The size of a tile comes from the target: W x C / lanes accumulators and the operands in flight
+fill the registers, and of the tiles that do, those with the most multiply-adds a load come first
+(Goto and van de Geijn, 2008). A size need not divide its extent: the last tile is the rest, and
+counts with what it costs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from ..target import Target
+from .block_view import SPATIAL, BlockView, divisions, uses
+from .loops import lanes
+from .tiles import divisors
+
+# Registers kept beside the accumulators and one step's vectors of the panel.
+SPARE_REGISTERS = 2
+# A vector of a panel comes from the second cache where an element of a row comes from the first.
+PANEL_LOAD = 3.0
+# Widest tile, in vectors: wider only costs loads of the panel.
+MAX_VECTORS = 4
+# Tiles offered to the search, the best first, and how much worse than the best the last may be.
+OFFERED = 8
+WORST = 0.7
+# What a tile that does not divide must be better by: the rest is code of its own.
+UNEVEN = 0.95
+# Innermost axes that a tile may span besides the contiguous one.
+ROW_AXES = 3
+# Groups of channels narrower than this are not worth a vector each.
+NARROW_GROUP = 4
+# Steps of a reduction that are written out as a whole: a depthwise kernel, a pooling window.
+FEW_TAPS = 9
+
+
+def tiles(view: BlockView, target: Target, steps: list[int]) -> list[tuple[int, ...]]:
+    """Tile sizes of the result's axes, the most multiply-adds a load first.
+
+    steps: of all axes, the reducing ones last; what each size must be a multiple of.
+    """
+    model = _Model.of(view, target, steps)
+    scored = []
+    for columns in _columns(model, _group(view)):
+        vectors = columns // model.width(columns)
+        room = (model.registers - SPARE_REGISTERS - vectors) // vectors
+        limit = max(math.prod(model.steps[:-1]), room)
+        scored += [(model.score(tile), tile) for tile in _tiles_of(model, columns, limit)]
+    # Of equals the largest: it has the most accumulators to hide latencies behind.
+    scored.sort(key=lambda pair: (-round(pair[0], 6), -math.prod(pair[1]), pair[1]))
+    return [tile for score, tile in scored if score >= WORST * scored[0][0]][:OFFERED]
+
+
+@dataclass(frozen=True)
+class _Model:
+    """What decides how good a tile is.
+
+    extents, steps: of the result's axes. operands: for each, which of these axes its indices
+    mention, groups apart. taps: that positions `steps` apart share. registers: at hand.
+    """
+
+    extents: list[int]
+    steps: list[int]
+    operands: list[list[bool]]
+    taps: int
+    registers: int
+    lanes: int
+
+    @classmethod
+    def of(cls, view: BlockView, target: Target, steps: list[int]) -> _Model:
+        """The model of a block."""
+        extents, registers = view.spatial, target.vector_registers
+        # Taps written out want registers for the inputs that they share.
+        if math.prod(view.reduced) <= FEW_TAPS:
+            registers = registers // 2 + SPARE_REGISTERS
+        rank = len(extents)
+        taps, operands = math.prod(steps[rank:]), _indexing_axes(view)
+        return cls(extents, steps[:rank], operands, taps, registers, lanes(target))
+
+    def width(self, columns: int) -> int:
+        """Elements of each vector of so many columns."""
+        return math.gcd(columns, self.lanes)
+
+    def score(self, tile: tuple[int, ...]) -> float:
+        """Multiply-adds of whole vectors that the result takes, over all that is done for it."""
+        cost, width = 0.0, self.width(tile[-1])
+        for parts in product(*map(_parts, self.extents, tile)):
+            *rows, columns = (size for _, size in parts)
+            vectors = math.ceil(columns / width)
+            adds = math.prod(rows) * vectors
+            cost += math.prod(count for count, _ in parts) * (adds + self._loads(rows, vectors))
+        even = all(extent % size == 0 for extent, size in zip(self.extents, tile, strict=True))
+        return math.prod(self.extents) / self.lanes / cost * (1 if even else UNEVEN)
+
+    def _loads(self, rows: list[int], vectors: int) -> float:
+        """Elements, or vectors of the contiguous axis, that a step reads.
+
+        Positions `steps` apart share a tap, and there are `taps` of them; between them lies one
+        input.
+        """
+        panel = PANEL_LOAD if not all(column for *_, column in self.operands) else 1.0
+        loads = 0.0
+        for *used, column in self.operands:
+            axes = zip(rows, self.steps, used, strict=False)
+            sizes = [size // step + (step > 1) for size, step, wanted in axes if wanted]
+            loads += math.prod(sizes) * (panel * vectors * self.taps if column else 1)
+        return loads
+
+
+def _parts(extent: int, size: int) -> list[tuple[int, int]]:
+    """The tiles of an axis as (how many, of which size): whole ones, and the rest."""
+    parts = [(extent // size, size), (1, extent % size)]
+    return [part for part in parts if all(part)]
+
+
+def _columns(model: _Model, group: int) -> list[int]:
+    """Sizes of a tile along the contiguous axis: those that divide it, and whole vectors."""
+    extent, lanes = model.extents[-1], model.lanes
+    even = [
+        columns
+        for columns in divisors(math.gcd(extent, group))
+        if columns // model.width(columns) <= MAX_VECTORS
+    ]
+    vectors = range(1, min(MAX_VECTORS, math.ceil(extent / lanes)) + 1)
+    whole = [] if group else [count * lanes for count in vectors if extent % (count * lanes)]
+    return even + whole
+
+
+def _tiles_of(model: _Model, columns: int, limit: int) -> list[tuple[int, ...]]:
+    """Tiles of so many columns, and of at most `limit` rows.
+
+    Along those of the innermost row axes along which some operand is reused; only along the last
+    of these, and along that alone, a size need not divide.
+    """
+    extents, steps = model.extents[:-1], model.steps
+    reused = [any(not used[axis] for used in model.operands) for axis in range(len(extents))]
+    axes = [axis for axis, ok in enumerate(reused) if ok and extents[axis] > 1][-ROW_AXES:]
+    found: list[tuple[int, ...]] = [()]
+    for axis, (whole, step) in enumerate(zip(extents, steps, strict=False)):
+        wide = axis in axes or step > 1
+        sizes = [size for size in divisors(whole) if size % step == 0] if wide else [1]
+        found = [(*one, size) for one in found for size in sizes if math.prod(one) * size <= limit]
+    if axes and math.prod(steps) == 1:
+        *_, last = axes
+        sizes = [size for size in range(2, min(limit, extents[last])) if extents[last] % size]
+        found += [(*[1] * last, size, *[1] * (len(extents) - last - 1)) for size in sizes]
+    return [(*rows, columns) for rows in found]
+
+
+def _indexing_axes(view: BlockView) -> list[list[bool]]:
+    """For each operand, which of the result's axes its indices mention, groups apart."""
+    spatial = [axis.var for axis in view.axes(SPATIAL)]
+    found = []
+    for _, indices in view.operands:
+        used = [any(uses(index, var) for index in indices) for var in spatial]
+        # An index that moves with every step of the contiguous axis, not once a group of them.
+        stepping = any(uses(i, spatial[-1]) and not _divided(i, spatial[-1]) for i in indices)
+        found.append([*used[:-1], stepping])
+    return found
+
+
+def _divided(expr: Any, var: Any) -> list[int]:
+    """The constants by which terms with the variable are divided."""
+    return [constant for term, constant in divisions(expr, "FloorDiv") if uses(term, var)]
+
+
+def _group(view: BlockView) -> int:
+    """Columns of one group of a grouped reduction: a vector across two would read apart; or 0."""
+    column = view.axes(SPATIAL)[-1].var
+    sizes = [s for _, indices in view.operands for i in indices for s in _divided(i, column)]
+    return math.gcd(*[size for size in sizes if size >= NARROW_GROUP])
