@@ -2,7 +2,8 @@
 
     read -> plan -> tune -> build
 
-Heavy modules are imported where they are used: an unchanged build needs none of them.
+Heavy modules are imported where they are used: an unchanged build needs none of them, and a model
+that is refused no TVM.
 """
 
 from __future__ import annotations
@@ -66,13 +67,13 @@ def build(model: Path, outputs: Outputs, request: Request, report: Report) -> Bu
 def _build_anew(
     model: Path, outputs: Outputs, request: Request, layers: Layers, report: Report
 ) -> BuildResult:
-    from .build.assemble import assemble
-    from .build.limits import check_limits
-    from .build.verify import Oracle
-
     check_writable(outputs.library)
     with open_workspace(request, layers, report) as work:
         prepared = known.read([model], work)
+        from .build.assemble import assemble
+        from .build.limits import check_limits
+        from .build.verify import Oracle
+
         # A model that the oracle refuses is not worth the tuning.
         oracle = Oracle(prepared[0].proto) if work.machine else None
         planned = _plan(prepared, work.ledger)
@@ -94,13 +95,14 @@ def _build_frozen(model: Path, outputs: Outputs, request: Request, report: Repor
     manifest = current_manifest(model, outputs, request)
     if manifest is not None and is_same(manifest, request):
         return _kept(model, outputs, manifest, request)
-    from .build.assemble import assemble_frozen
     from .model.prepare import prepare
 
     check_writable(outputs.library)
     check_buildable(request.target)
     lock = lock_of(request)
     prepared = prepare(model, request.target, request.input_shapes, report.stage)
+    from .build.assemble import assemble_frozen
+
     check_complete(prepared, lock, request.lock)
     tasks = prepared.tasks
     tuned = TuneResult.untuned(len(tasks), sum(task.key in lock.records for task in tasks))
@@ -133,7 +135,6 @@ def explain(
 ) -> tuple[int, list[Explanation]]:
     """How many tasks a model has, and what the rules make of each, or only of task `number`."""
     from .model.prepare import prepare
-    from .space.explain import explain as explain_task
 
     tasks = prepare(model, target, input_shapes, report.stage).tasks
     if number is not None and number > len(tasks):
@@ -141,6 +142,8 @@ def explain(
             f"{model} has no task {number}: its tasks are 1 to {len(tasks)}",
             "leave --task out to see them all",
         )
+    from .space.explain import explain as explain_task
+
     wanted = range(1, len(tasks) + 1) if number is None else (number,)
     return len(tasks), [explain_task(k, tasks[k - 1], target, rules) for k in wanted]
 
@@ -255,7 +258,7 @@ def bench(artifact: Path, seconds: float, device: str, report: Report) -> list[f
 
 
 def _plan(prepared: list[Prepared], ledger: Ledger) -> Plan:
-    from .codegen.model import memory_of_tensors
+    from .codegen.executable import memory_of_tensors
     from .model.prepare import merge
     from .tune.plan import make_plan
 

@@ -1,14 +1,16 @@
 """One node test of the `onnx` package against us: built, run, and its outputs compared.
 
 This is the side of the worker process. A test is imported, scheduled by default, compiled and run
-in this process, on one thread; no library is linked and no file is written.
+in this process, on one thread.
 """
 
 from __future__ import annotations
 
 import re
+import tempfile
 import warnings
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,7 @@ from ansor_deploy.model.canonicalize import canonicalize
 from ansor_deploy.model.extract import extract
 from ansor_deploy.model.importer import import_model
 from ansor_deploy.project import shipped
-from ansor_deploy.runtime.model import bind_weights
+from ansor_deploy.runtime.model import main_function
 from ansor_deploy.runtime.native import array, ffi, tensor
 from ansor_deploy.target import Target, load_target
 
@@ -66,12 +68,13 @@ def cases() -> dict[str, Any]:
 
 
 def operator(case: Any) -> str:
-    """The operator that a case tests: that of an expanded one is only in its name."""
-    nodes = case.model.graph.node
-    if "_expanded" not in case.name:
-        return str(nodes[0].op_type)
-    whole = cases().get(re.sub("_expanded.*", "", case.name))
-    return operator(whole) if whole else str(nodes[-1].op_type)
+    """The operator that a case tests."""
+    return str(_whole(case).model.graph.node[0].op_type)
+
+
+def _whole(case: Any) -> Any:
+    """The case that an expanded one is the expansion of: same inputs, one node."""
+    return cases()[re.sub("_expanded.*", "", case.name)]
 
 
 def counts(case: Any) -> bool:
@@ -109,7 +112,7 @@ def attempt(payload: dict[str, Any]) -> dict[str, str]:
     case = cases()[payload["case"]]
     inputs, expected = case.data_sets[0]
     try:
-        proto, feeds = _bound(case.model, inputs)
+        proto, feeds = _bound(case, inputs)
         results = _run(proto, feeds)
     except ModelError as error:
         return {"outcome": "refused", "detail": str(error)}
@@ -123,12 +126,12 @@ def attempt(payload: dict[str, Any]) -> dict[str, str]:
     return {"outcome": "wrong" if faults else "right", "detail": detail}
 
 
-def _bound(model: ModelProto, values: list[Any]) -> tuple[ModelProto, list[Any]]:
+def _bound(case: Any, values: list[Any]) -> tuple[ModelProto, list[Any]]:
     """The model with its parameters as initializers, and what is left to feed."""
     proto = ModelProto()
-    proto.CopyFrom(model)
-    names = [value.name for value in model.graph.input]
-    fixed = _parameters(proto)
+    proto.CopyFrom(case.model)
+    names = [value.name for value in proto.graph.input]
+    fixed = _parameters(_whole(case).model)
     for name, value in zip(names, values, strict=True):
         if name in fixed and isinstance(value, (np.ndarray, np.generic)):
             proto.graph.initializer.append(numpy_helper.from_array(np.asarray(value), name))
@@ -147,7 +150,7 @@ def _parameters(proto: ModelProto) -> set[str]:
         name
         for node in proto.graph.node
         for name, formal in zip(node.input, _formals(node), strict=False)
-        if formal in PARAMETERS
+        if formal in PARAMETERS or (node.op_type, formal) == ("ConstantOfShape", "input")
     }
 
 
@@ -162,10 +165,10 @@ def _run(proto: ModelProto, feeds: list[Any]) -> list[np.ndarray]:
     target = _target()
     model = import_model(canonicalize(bind_shapes(proto, {})), target)
     built = compile_model(model, extract(model.mod, target), {}, target)
-    machine = built.executable.jit()["vm_load_executable"]()
-    machine["vm_initialization"](1, 0, 2)
-    bind_weights(machine, lambda _: tensor(np.frombuffer(built.weights.block, np.uint8)))
-    result = machine["main"](*(tensor(np.asarray(_plain(value))) for value in feeds))
+    with tempfile.TemporaryDirectory() as folder:
+        built.export(path := Path(folder, "case.so"), target)
+        main = main_function(path)
+    result = main(*(tensor(np.asarray(_plain(value))) for value in feeds))
     results = [result] if isinstance(result, ffi().Tensor) else list(result)
     return [array(value) for value in results]
 

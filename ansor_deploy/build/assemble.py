@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from ..report import Report
 
 Records = dict[TaskKey, Record]
-Figures = dict[str, int]  # of a library's memory, in bytes, as in its manifest
 
 # A tuned library so many times slower than the untuned one is not shipped; less is noise.
 SLOWER = 1.02
@@ -61,8 +60,8 @@ def assemble(
     records = work.ledger.best(task.key for task in model.tasks)
     made = _Assembly(model, records, outputs, work.request, work.report)
     manifest = made.describe(tuned)
-    with made.staged() as (library, memory):
-        manifest |= {"memory": memory}
+    with made.staged() as (library, known):
+        manifest |= known
         if work.machine is None or oracle is None:
             work.report.stage("verify", "left out, as all that runs the library: nothing here can")
         else:
@@ -88,8 +87,8 @@ def assemble_frozen(
     made = _Assembly(model, records, outputs, request, report)
     manifest = _without_estimates(made.describe(tuned))
     manifest["lock"] = lock_digest(lock, keys)
-    with made.staged() as (library, memory):
-        manifest |= {"memory": memory}
+    with made.staged() as (library, known):
+        manifest |= known
         if runs_here(request.target):
             with threads(request.target.cores) as width:
                 made.verify(Model(library, manifest, width), Oracle(model.proto, width))
@@ -134,11 +133,13 @@ class _Assembly:
             "shipped": "tuned" if self.records else "untuned",
             "memory": None,
             "lock": None,
-            "tasks": self._tasks(),
         }
 
-    def _tasks(self) -> list[dict[str, Any]]:
-        """The manifest's list of tasks; of a frozen build without estimates."""
+    def _tasks(self, fallbacks: Mapping[str, str]) -> list[dict[str, Any]]:
+        """The manifest's list of tasks; of a frozen build without estimates.
+
+        fallbacks: as of `codegen.model.Compiled`.
+        """
         known = {} if self.request.frozen else self._estimates()
         return [
             {
@@ -147,6 +148,7 @@ class _Assembly:
                 "key": task.key.workload,
                 "weight": task.weight,
                 "record": self.records[task.key].id if task.key in self.records else "default",
+                "fallback": fallbacks.get(task.key.workload),
                 **known.get(task.key, {"impact": None, "latency_ms": None}),
             }
             for task in self.model.tasks
@@ -158,27 +160,27 @@ class _Assembly:
         return {k: {"impact": shares[k], "latency_ms": seconds[k] * 1e3} for k in seconds}
 
     @contextmanager
-    def staged(self) -> Iterator[tuple[Path, Figures]]:
-        """The library under a temporary name, to be tried and committed, and what it takes."""
+    def staged(self) -> Iterator[tuple[Path, dict[str, Any]]]:
+        """The library under a temporary name, to be tried and committed; and as `compile`."""
         library, tasks = self.outputs.library, self.model.tasks
         self.report.stage("compile", f"{len(self.records)} of {len(tasks)} tasks with a record")
         check_space(self.model.imported, library.parent)
-        figures: Figures = {}
-        with staged(library, lambda at: figures.update(self.compile(at, self.records))) as path:
-            yield path, figures
+        known: dict[str, Any] = {}
+        with staged(library, lambda at: known.update(self.compile(at, self.records))) as path:
+            yield path, known
 
-    def compile(self, path: Path, records: Records) -> Figures:
-        """Write the library that has these records: what it takes.
+    def compile(self, path: Path, records: Records) -> dict[str, Any]:
+        """Write the library that has these records: what the manifest says of it.
 
-        AnsorError where that is more than it may.
+        AnsorError where it takes more memory than it may.
         """
-        target = self.request.target
+        target, report = self.request.target, self.report
         rules = rule_set(self.request.rules, target.kind)
-        model, warn = self.model, self.report.warn
-        built = compile_model(model.imported, model.by_function, records, target, rules, warn)
+        words = (records, target, rules, report.warn, report.compiled)
+        built = compile_model(self.model.imported, self.model.by_function, *words)
         memory = built.export(path, target)
         check_limits(memory, self.request.limits, self.model.path)
-        return memory.figures()
+        return {"memory": memory.figures(), "tasks": self._tasks(built.fallbacks)}
 
     def try_out(
         self, path: Path, manifest: dict[str, Any], machine: Machine, oracle: Oracle
@@ -188,12 +190,13 @@ class _Assembly:
         verified = self.verify(library, oracle)
         untuned, comparison = self._compare(library, machine)
         shipped = {"shipped": manifest["shipped"]}
-        if comparison.latency_ms > SLOWER * comparison.untuned_ms:
+        if untuned is not library and comparison.latency_ms > SLOWER * comparison.untuned_ms:
             self.report.warn(
                 "the records make this model slower here: the untuned library is shipped"
             )
             verified = self.verify(untuned, oracle)
-            shipped = {"shipped": "untuned", "memory": untuned.manifest["memory"]}
+            known = {name: untuned.manifest[name] for name in ("memory", "tasks")}
+            shipped = {"shipped": "untuned", **known}
             untuned.path.replace(path)
             comparison = Comparison(comparison.untuned_ms, comparison.untuned_ms)
         return {
@@ -226,8 +229,7 @@ class _Assembly:
         untuned = library
         if self.records:
             path = library.path.with_name("untuned.so")
-            memory = self.compile(path, {})
-            untuned = machine.load(path, {**library.manifest, "memory": memory})
+            untuned = machine.load(path, {**library.manifest, **self.compile(path, {})})
         comparison = compare_speed(library, untuned, inputs)
         self.report.compared(comparison)
         return untuned, comparison

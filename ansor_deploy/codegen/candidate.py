@@ -12,23 +12,25 @@ task's, and the code for it, which no kernel is part of, would take a sixth of t
 """
 
 import json
-import os
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from .._tvm import collect, relax, structural_equal, structural_hash, tirx, tvm, tvm_target
+from .._tvm import collect, relax, structural_equal, structural_hash, tirx, tvm
 from ..space.canonical_text import parse
+from ..space.code_size import check_size
 from ..space.sketch import default_schedule
 from ..space.trace import replay
 from ..target import Target
+from .kernel import object_file
 from .linker import export, link_candidate
-from .lowering import PIPELINE
+from .lowering import code_generation, compiled
 from .signature import written
 
 _PACKS = "meta_schedule.layout_rewrite_preproc"
 COMPUTE = "compute"
+_UNCHECKED = {"tirx.disable_assert": True}
 
 
 def build(payload: dict[str, Any]) -> dict[str, Any]:
@@ -46,21 +48,14 @@ def build(payload: dict[str, Any]) -> dict[str, Any]:
         packing = [_kept_object(_Program(functions.pop(s["function"])), target) for s in steps[:-1]]
         link_candidate([*packing, _object(functions, target)], path, target)
     else:
-        export(_compiled(functions, target), path, target)
+        with code_generation(target, **_UNCHECKED):
+            export(compiled(functions, target), {}, path, target)
     return {"path": payload["path"], "steps": steps}
 
 
-def _compiled(functions: dict[str, Any], target: Target) -> Any:
-    config = {"tirx.disable_assert": True}
-    with tvm_target(target), tvm.transform.PassContext(opt_level=3, config=config):
-        return tvm.compile(tvm.IRModule(functions), tvm_target(target), tir_pipeline=PIPELINE).mod
-
-
 def _object(functions: dict[str, Any], target: Target) -> bytes:
-    # In memory, where a killed process leaves nothing behind.
-    with os.fdopen(os.memfd_create("object"), "rb") as file:
-        _compiled(functions, target).write_to_file(f"/proc/self/fd/{file.fileno()}", "o")
-        return file.read()
+    with code_generation(target, **_UNCHECKED):
+        return object_file(functions, target)
 
 
 @dataclass(frozen=True)
@@ -94,6 +89,7 @@ def _scheduled(mod: Any, target: Target, payload: dict[str, Any]) -> Any:
         return mod["main"]
     traced = payload["how"] == "trace"
     sch = replay(mod, payload["trace"]) if traced else default_schedule(mod, target)
+    check_size(sch, target)
     return sch.mod["main"]
 
 

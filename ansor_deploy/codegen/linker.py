@@ -17,7 +17,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from importlib.util import find_spec
@@ -95,17 +95,19 @@ def linker_name(target: Target) -> str:
     return ""
 
 
-def export(library: Any, path: Path, target: Target) -> None:
+def export(library: Any, objects: Mapping[str, bytes], path: Path, target: Target) -> None:
     """Link a compiled module or executable, and all that it imports, to be deployed at `path`.
 
-    Object files lie in a folder beside it meanwhile. LinkError, or OSError where the disk is full.
+    objects: further object files by name, which are linked in the order of their names. They lie in
+    a folder beside the library meanwhile. LinkError, or OSError where the disk is full.
     """
-    options: dict[str, Any] = {"options": ["-Wl,--build-id=none"]}
-    if is_foreign(target):
-        options = {"fcompile": _cross(target)}
+    link = _cross(target) if is_foreign(target) else _native(target)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        names = [f"{folder}/{name}.o" for name in sorted(objects)]
+        for name in sorted(objects):
+            Path(folder, f"{name}.o").write_bytes(objects[name])
         try:
-            library.export_library(str(path), workspace_dir=folder, **options)
+            library.export_library(str(path), workspace_dir=folder, fcompile=link, addons=names)
         except FileNotFoundError as error:
             raise AnsorError(
                 f"no C++ compiler to link the library with: {error}",
@@ -164,6 +166,18 @@ def _mapped() -> tuple[str, ...]:
         paths = {fields[5] for fields in (line.split(maxsplit=5) for line in maps) if fields[5:]}
         return tuple(sorted(path for path in paths if _CALLED.fullmatch(Path(path).name)))
     return ()
+
+
+def _native(target: Target) -> Callable[..., None]:
+    """Links by the C++ compiler; in the form that TVM's export calls."""
+
+    def link(output: str, objects: Sequence[str], **_: Any) -> None:
+        from .._tvm import tvm
+
+        tvm.support.cc.create_shared(output, objects, options=["-Wl,--build-id=none"])
+
+    link.get_target_triple = lambda: target.triple  # type: ignore[attr-defined]
+    return link
 
 
 def _cross(target: Target) -> Callable[..., None]:

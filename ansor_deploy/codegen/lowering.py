@@ -11,12 +11,14 @@ tile asks where the extent ends. TVM's pass does that, for marked loops alone.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from .._tvm import collect, structural_map, tirx, tvm
+from .._tvm import collect, structural_map, tirx, tvm, tvm_target
+from ..target import Target
 
-# Name of the pipeline, for `tvm.compile` and `relax.build`.
+# Name of the pipeline.
 PIPELINE = "ansor"
 # A buffer that stays on the stack of a thread, of which a program has a few at most; the smallest
 # stacks that systems give a thread are 128 KiB.
@@ -25,6 +27,18 @@ STACK_BYTES = 4096
 _LEFT_ALONE = "disable_lower_builtin"
 # TVM's mark of a loop that is to be partitioned, which rules set (`space/loops.py`).
 _PARTITION = "pragma_loop_partition_hint"
+
+
+@contextmanager
+def code_generation(target: Target, **config: Any) -> Iterator[None]:
+    """Within it TVM generates code for a target. config: of the pass context."""
+    with tvm_target(target), tvm.transform.PassContext(opt_level=3, config=config):
+        yield
+
+
+def compiled(functions: dict[str, Any], target: Target) -> Any:
+    """The machine code (`tvm.runtime.Module`) of PrimFuncs by symbol; none make an empty module."""
+    return tvm.tirx.build(tvm.IRModule(functions), target=tvm_target(target), pipeline=PIPELINE)
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.KeepOnStack")

@@ -1,50 +1,52 @@
 """Tasks and their best records to one shared library, weights packed for the schedules."""
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .._tvm import collect, relax, tvm, tvm_target
+from .._tvm import collect, tvm
 from ..errors import AnsorError, RegistryError
 from ..model.importer import Imported
 from ..model.tasks import Task
 from ..registry.record import Record, TaskKey
+from ..space.code_size import TooMuchCodeError, check_size
+from ..space.fallback import schedules
 from ..space.rule import Rule
-from ..space.sketch import default_schedule
-from ..space.trace import copies, replay
+from ..space.trace import replay
 from ..target import Target
+from .executable import lower_model
+from .kernels import Refusal, compile_kernels
 from .linker import export
-from .lowering import PIPELINE
 from .memory import Memory, Part, total
-from .planned_memory import memory_of
-from .weights import Weights, lift
+from .weights import Weights
 
 # The weights are in the tuned library and in the untuned one beside it; objects and code come on
 # top.
 COPIES = 2
 SPARE_BYTES = 16 << 20
 
-# Copies of a statement that vectors and unrolled loops make; no rule's programs come near it. A
-# record from elsewhere could keep the compiler busy for days.
-MOST_COPIES = 1 << 16
-
 
 @dataclass(frozen=True)
 class Compiled:
     """A model's code (`relax.VMExecutable`), and the weights that it is to be called with.
 
-    memory: without the code, whose size is known when it is linked.
+    memory: without the code, whose size is known when it is linked. objects: object files of its
+    kernels by symbol. fallbacks: of the workload of each task that could not be compiled as it
+    should, the schedule that it has instead.
     """
 
     executable: Any
     weights: Weights
     memory: Memory
+    objects: Mapping[str, bytes]
+    fallbacks: Mapping[str, str]
 
     def export(self, path: Path, target: Target) -> Memory:
         """Write the library: what it takes. LinkError, or OSError where the disk is full."""
-        export(self.executable, path, target)
+        export(self.executable, self.objects, path, target)
         self.weights.append_to(path)
         code = path.stat().st_size - total(self.memory.weights)
         return replace(self.memory, code=(Part("code", code),))
@@ -57,44 +59,102 @@ def compile_model(
     target: Target,
     rules: Sequence[Rule] | None = None,
     warn: Callable[[str], None] = lambda message: None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Compiled:
-    """A model compiled, each task under its record's schedule.
+    """Compile a model, each task under its record's schedule.
 
     A task without a record gets the default schedule of these rules, by default the shipped ones.
-    warn: is called with a sentence about each rule that had to be left out.
+    One that exceeds the limits of a kernel's compilation gets a simpler schedule.
+    warn: is called with a sentence about each rule that had to be left out, and each task that got
+    another schedule. progress: with the numbers of kernels that are compiled and that there are.
     """
-    mod = tvm.IRModule(dict(model.mod.functions.items()))
-    scheduled: dict[TaskKey, Any] = {}
-    for name, task in tasks.items():
-        if task.key not in scheduled:
-            if (record := records.get(task.key)) is not None:
-                scheduled[task.key] = schedule(task, record)
-            else:
-                default = default_schedule(task.mod, target, rules, warn)
-                scheduled[task.key] = default.mod["main"]
-        mod[mod.get_global_var(name)] = _private(scheduled[task.key])
-    with tvm_target(target), tvm.transform.PassContext(opt_level=3):
-        lowered, weights = lift(_lower()(_pack_weights(mod)))
-        memory = memory_of(lowered, weights, target.cores)
-        pipelines = {"relax_pipeline": None, "tir_pipeline": PIPELINE}
-        return Compiled(relax.build(lowered, tvm_target(target), **pipelines), weights, memory)
+    choices = _Choices(tasks, records, target, rules, warn)
+    results: dict[str, bytes | Refusal] = {}
+    while True:
+        lowered = lower_model(model.mod, choices.scheduled(), target)
+        wanted = [kernel for kernel in lowered.kernels if kernel.symbol not in results]
+        results |= compile_kernels(wanted, target, progress)
+        of_kernels = {kernel.symbol: results[kernel.symbol] for kernel in lowered.kernels}
+        objects = {name: one for name, one in of_kernels.items() if isinstance(one, bytes)}
+        if len(objects) == len(of_kernels):
+            made = (lowered.executable, lowered.weights, lowered.memory)
+            return Compiled(*made, objects, choices.fallbacks)
+        for symbol, result in of_kernels.items():
+            if isinstance(result, Refusal):
+                choices.simplify(lowered.tasks[symbol], result.reason)
 
 
-def memory_of_tensors(model: Imported) -> Memory:
-    """What a model's weights and tensors take, before its kernels have schedules."""
-    return memory_of(*lift(_lower()(model.mod)))
+class _Choices:
+    """The schedule of each task, which may be exchanged for a simpler one."""
+
+    def __init__(
+        self,
+        tasks: Mapping[str, Task],
+        records: Mapping[TaskKey, Record],
+        target: Target,
+        rules: Sequence[Rule] | None,
+        warn: Callable[[str], None],
+    ) -> None:
+        self._tasks, self._warn = tasks, warn
+        self._simpler = {
+            task.key.workload: _schedules(task, records.get(task.key), target, rules, warn)
+            for task in tasks.values()
+        }
+        self._chosen = {key: next(simpler) for key, simpler in self._simpler.items()}
+        self.fallbacks: dict[str, str] = {}
+
+    def scheduled(self) -> dict[str, tuple[str, Any]]:
+        """The key of its workload and the PrimFunc, of each function by name."""
+        keys = {name: task.key.workload for name, task in self._tasks.items()}
+        return {name: (key, self._chosen[key][1]) for name, key in keys.items()}
+
+    def simplify(self, keys: Iterable[str], reason: str) -> None:
+        """Give tasks their next schedule. AnsorError where there is none, or no task."""
+        names = {task.key.workload: task.name for task in self._tasks.values()}
+        if not keys:
+            raise _uncompilable("a kernel that has but one schedule", reason)
+        for key in sorted(keys):
+            before, _ = self._chosen[key]
+            if (simpler := next(self._simpler[key], None)) is None:
+                raise _uncompilable(f"task {names[key]}", reason)
+            self._chosen[key] = simpler
+            self.fallbacks[key] = simpler[0]
+            self._warn(f"task {names[key]}: {reason} under {before}; it gets {simpler[0]} instead")
 
 
-def schedule(task: Task, record: Record) -> Any:
+def _schedules(
+    task: Task,
+    record: Record | None,
+    target: Target,
+    rules: Sequence[Rule] | None,
+    warn: Callable[[str], None],
+) -> Iterator[tuple[str, Any]]:
+    """Names and PrimFuncs of a task, the first as it should be, and each simpler than the last."""
+    if record is not None:
+        yield f"record {record.id[:12]}", schedule(task, record, target)
+    for name, sch in schedules(task.mod, target, rules, partial(_warn_of, task, warn)):
+        yield f"the {name} schedule", sch.mod["main"]
+
+
+def _uncompilable(what: str, reason: str) -> AnsorError:
+    return AnsorError(f"{what} cannot be compiled: {reason}", "report the model, please")
+
+
+def _warn_of(task: Task, warn: Callable[[str], None], message: str) -> None:
+    warn(f"task {task.name}: {message}")
+
+
+def schedule(task: Task, record: Record, target: Target) -> Any:
     """The PrimFunc of a task under a record's schedule; RegistryError where it does not fit."""
     hint = "tune into a new registry (--registry PATH), and report the record"
     named = f"record {record.id[:12]} of task {task.name}"
     try:
         sch = replay(task.mod, record.trace)
+        check_size(sch, target)
+    except TooMuchCodeError as error:
+        raise RegistryError(f"{named} {error}", hint) from error
     except (RuntimeError, ValueError) as error:  # a ScheduleError is a RuntimeError
         raise RegistryError(f"{named} does not replay on its program", hint) from error
-    if (count := copies(sch)) > MOST_COPIES:
-        raise RegistryError(f"{named} would write out its body {count} times", hint)
     return sch.mod["main"]
 
 
@@ -111,35 +171,3 @@ def check_space(model: Imported, folder: Path) -> None:
             f"{needed / 1e6:.0f} MB while it links",
             "free some space, or give another place with -o/--output (or TMPDIR, if it is named)",
         )
-
-
-def _private(func: Any) -> Any:
-    # A global symbol would keep the function as it was before its weights were packed alive.
-    return func.without_attr("global_symbol").with_attr("tirx.is_scheduled", True)
-
-
-def _pack_weights(mod: tvm.IRModule) -> tvm.IRModule:
-    """Run the layout-rewriting part of each program now, on the constants, and drop it."""
-    t = relax.transform
-    passes = [t.SplitLayoutRewritePreproc(), t.FoldConstant(), t.DeadCodeElimination()]
-    return tvm.transform.Sequential(passes)(mod)
-
-
-def _lower() -> Any:
-    """TVM's CPU pipeline after fusion: the module comes fused and scheduled."""
-    t = relax.transform
-    return tvm.transform.Sequential(
-        [
-            t.RewriteDataflowReshape(),
-            t.ToNonDataflow(),
-            t.RemovePurityChecking(),
-            t.CallTIRRewrite(),
-            t.StaticPlanBlockMemory(),
-            t.LowerAllocTensor(),
-            t.KillAfterLastUse(),
-            t.LowerRuntimeBuiltin(),
-            t.ComputePrimValue(),
-            t.VMShapeLower(),
-            t.AttachGlobalSymbol(),
-        ]
-    )

@@ -9,12 +9,15 @@ from .cleanup import drop_dead, drop_dropout, drop_identity, sort_nodes, split_v
 from .clips import scalar_clips
 from .fold import fold_constants
 from .graph import Graph
+from .operators.rewriting import rewrite_nodes
+from .operators.support import refuse
 
 _TIDY = (drop_identity, drop_dead, sort_nodes)
 PASSES: tuple[Callable[[Graph], None], ...] = (
     sort_nodes,
     drop_dead,
     fold_constants,
+    rewrite_nodes,
     drop_dropout,
     split_variadic,
     scalar_clips,
@@ -31,7 +34,8 @@ def canonicalize(proto: ModelProto) -> ModelProto:
     as it is. Inputs and outputs keep their names, types and order.
 
     Raises:
-        ModelError: a cycle, shapes that contradict each other, constants that do not fit.
+        ModelError: a cycle, shapes that contradict each other, constants that do not fit, or
+            operators that cannot be compiled.
     """
     if proto.functions:
         proto = inliner.inline_local_functions(proto)
@@ -41,4 +45,5 @@ def canonicalize(proto: ModelProto) -> ModelProto:
     graph.infer()
     if not graph.output_names <= graph.shapes.keys():
         graph.infer(strict=True)  # says why, unless the shapes depend on the data
+    refuse(graph)
     return graph.to_proto()

@@ -13,11 +13,12 @@ from onnx.reference import ReferenceEvaluator
 
 from ..errors import ModelError
 from .graph import FLOATS, Graph, attribute, is_op, optional_input
+from .subgraph import resolve_branches
 
 # fmt: off
 _EXACT = frozenset((
     "Abs", "Add", "And", "Cast", "CastLike", "Ceil", "Clip", "Compress", "Concat",
-    "ConstantOfShape", "CumSum", "Div", "Equal", "Expand", "EyeLike", "Flatten", "Floor",
+    "ConstantOfShape", "CumSum", "Div", "Equal", "Expand", "Flatten", "Floor",
     "Gather", "GatherElements", "GatherND", "Greater", "GreaterOrEqual", "Identity", "Less",
     "LessOrEqual", "Max", "Min", "Mod", "Mul", "Neg", "NonZero", "Not", "OneHot", "Or", "Pad",
     "Range", "Reciprocal", "ReduceMax", "ReduceMin", "Reshape", "ScatterElements", "ScatterND",
@@ -26,6 +27,7 @@ _EXACT = frozenset((
 ))
 # fmt: on
 _LITERALS = {"value_float": np.float32, "value_int": np.int64}  # of a Constant, or a list
+_OF_SHAPE = frozenset(("EyeLike", "Shape", "Size"))  # whatever the values are
 _SHRINKING = frozenset(("Compress", "NonZero"))  # the values say how large the result is
 _INTEGER_ONLY = frozenset(("Pow", "ReduceProd", "ReduceSum", "Sum"))  # exact on integers alone
 _GROWTH_LIMIT = 16 << 20  # bytes that an operator may make out of less
@@ -44,7 +46,7 @@ def fold_constants(graph: Graph) -> None:
     changed = True
     while changed:
         graph.infer()
-        changed = _resolve_reshapes(graph)
+        changed = _resolve_reshapes(graph) or resolve_branches(graph)
         for node in list(graph.nodes):
             if _is_foldable(graph, node):
                 weights += _weight_bytes(graph, node, _WEIGHT_LIMIT - weights)
@@ -60,12 +62,13 @@ def _is_done(graph: Graph, node: NodeProto) -> bool:
 def _is_foldable(graph: Graph, node: NodeProto) -> bool:
     if node.domain not in ("", "ai.onnx") or _is_done(graph, node):
         return False
-    if not graph.output_names.isdisjoint(node.output):  # an output is made by a node
-        return False
     if node.op_type == "Constant":
-        return _constant_tensor(node) is not None
-    if node.op_type in ("Shape", "Size"):
-        return node.input[0] in graph.shapes
+        outside = graph.output_names.isdisjoint(node.output)  # an output is made by a node
+        return outside and _constant_tensor(node) is not None
+    if node.op_type == "Identity" and not graph.output_names.isdisjoint(node.output):
+        return False
+    if node.op_type in _OF_SHAPE:
+        return node.input[0] in graph.shapes and node.input[0] in graph.dtypes
     given: list[Any] = [graph.constants.get(name) for name in node.input if name]
     if None in given:
         return False
@@ -115,11 +118,19 @@ def _fault(node: NodeProto, text: str, hint: str) -> ModelError:
 def _results(graph: Graph, node: NodeProto) -> list[TensorProto | np.ndarray]:
     if node.op_type == "Constant":
         return [_constant_tensor(node)]
-    if node.op_type in ("Shape", "Size"):
-        shape = graph.shapes[node.input[0]]
-        sizes = shape[attribute(node, "start", 0) : attribute(node, "end", len(shape))]
-        return [np.array(sizes if node.op_type == "Shape" else math.prod(sizes), np.int64)]
+    if node.op_type in _OF_SHAPE:
+        return [_of_shape(graph, node)]
     return _evaluate(graph, node)
+
+
+def _of_shape(graph: Graph, node: NodeProto) -> np.ndarray:
+    shape = graph.shapes[node.input[0]]
+    if node.op_type == "EyeLike":
+        element = attribute(node, "dtype", graph.dtypes[node.input[0]])
+        kind = helper.tensor_dtype_to_np_dtype(element)
+        return np.eye(*shape, k=attribute(node, "k", 0), dtype=kind)
+    sizes = shape[attribute(node, "start", 0) : attribute(node, "end", len(shape))]
+    return np.array(sizes if node.op_type == "Shape" else math.prod(shape), np.int64)
 
 
 def _evaluate(graph: Graph, node: NodeProto) -> list[np.ndarray]:
@@ -162,6 +173,7 @@ def _gather_elements(graph: Graph, node: NodeProto) -> np.ndarray:
 
 
 def _store(graph: Graph, node: NodeProto, results: list[TensorProto | np.ndarray]) -> None:
+    _free_outputs(graph, node)
     names = [name for name in node.output if name]
     for name, result in zip(names, results, strict=True):
         made = isinstance(result, TensorProto)
@@ -170,6 +182,15 @@ def _store(graph: Graph, node: NodeProto, results: list[TensorProto | np.ndarray
         graph.constants[name] = tensor
         graph.shapes[name] = tuple(tensor.dims)
         graph.dtypes[name] = tensor.data_type
+
+
+def _free_outputs(graph: Graph, node: NodeProto) -> None:
+    """Let the node's results that the caller sees be made by nodes that pass them on."""
+    for at, name in enumerate(node.output):
+        if name in graph.output_names:
+            node.output[at] = graph.fresh(name)
+            graph.rename_uses(name, node.output[at])
+            graph.nodes.append(helper.make_node("Identity", [node.output[at]], [name]))
 
 
 def _constant_tensor(node: NodeProto) -> TensorProto | None:

@@ -16,20 +16,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._tvm import collect, relax, tirx, tvm
+from ..space.code_size import is_condition, operations
 from .dataflow import Walk, rewritten
 
-# Operations that take as long as the call of a kernel; and those of an exp, tanh, square root, ...
+# Operations that take as long as the call of a kernel.
 CALL = 1 << 15
-FUNCTION = 16
 
 # TVM's patterns (`op_pattern`) of what is fused with its consumers: up to injective, or this one.
 _INJECTIVE, _WITH_EPILOGUE, _OPAQUE = 2, 4, 8
 # An identity that no pass looks through.
 _BARRIER = "relax.builtin.stop_lift_params"
-_ARITHMETIC = (
-    *(tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.FloorDiv, tirx.FloorMod),
-    *(tirx.Max, tirx.Min, tirx.Select, tirx.Cast),
-)
 
 
 @dataclass(frozen=True)
@@ -148,16 +144,9 @@ def _is_sum(sums: tuple[int, ...], rows: tuple[int, ...]) -> bool:
     return len(sums) == len(rows) and sums[:kept] == rows[:kept] and sums != rows
 
 
-def _operations(func: tirx.PrimFunc) -> float:
-    """How many operations an element of the result takes, those of indices left out."""
-    values = [store.value for store in collect(func.body, tirx.BufferStore)]
-    indices = [i for v in values for one in collect(v, tvm.ir.TensorLoad) for i in one.indices]
-    return sum(map(_weight, values)) - sum(map(_weight, indices))
-
-
-def _weight(expr: Any) -> float:
-    calls = [call for call in collect(expr, tvm.ir.Call) if not _is_condition(call)]
-    return len(collect(expr, *_ARITHMETIC)) + FUNCTION * len(calls)
+def _operations(func: tirx.PrimFunc) -> int:
+    """How many operations an element of the result takes."""
+    return sum(operations(store.value) for store in collect(func.body, tirx.BufferStore))
 
 
 def _reading(func: tirx.PrimFunc, operand: Any) -> list[Any]:
@@ -170,11 +159,7 @@ def _reading(func: tirx.PrimFunc, operand: Any) -> list[Any]:
 
 
 def _conditions(block: Any) -> list[Any]:
-    return [call for call in collect(block.body, tvm.ir.Call) if _is_condition(call)]
-
-
-def _is_condition(call: Any) -> bool:
-    return _callee(call).endswith("if_then_else")
+    return [call for call in collect(block.body, tvm.ir.Call) if is_condition(call)]
 
 
 def _loads(node: Any, operand: Any) -> int:

@@ -17,10 +17,10 @@ from ..errors import ModelError
 from ..runtime.model import TensorInfo
 from ..target import Target
 from .bind import model_inputs
-from .converters import converters, own_converters
 from .fusion import with_cuts, without_cuts
-from .graph import is_op
 from .layout import channels_last
+from .operators.converting import last_line, own_converters, tvm_name
+from .operators.operator import domain
 from .skeleton import nodes, with_initializers
 from .widen import widen
 
@@ -37,13 +37,12 @@ class Imported:
 def import_model(proto: onnx.ModelProto, target: Target) -> Imported:
     """Import a canonical, statically shaped graph for a target.
 
-    ModelError names every operator that has no converter, or the node that failed.
+    ModelError names the node that cannot be imported.
     """
-    _refuse_unsupported(proto)
     inputs = tuple(_tensor(value) for value in model_inputs(proto))
     with own_converters(), warnings.catch_warnings(), redirect_stdout(StringIO()):
         warnings.simplefilter("ignore")
-        mod = _convert(_without_keywords(proto))
+        mod = _convert(_for_tvm(proto))
     outputs = _outputs(proto, mod["main"].body.body.ty)
     with tvm_target(target), tvm.transform.PassContext(opt_level=3):
         return Imported(_fuse(mod, target), inputs, outputs)
@@ -90,53 +89,40 @@ def _rooted(func: tirx.PrimFunc) -> tirx.PrimFunc:
     return func.with_body(tvm.s_tir.SBlockRealize([], True, root))
 
 
-def _without_keywords(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """The model, its inputs renamed where no parameter of TVMScript, which is Python, can be so."""
-    named = [value.name for value in model_inputs(proto) if keyword.iskeyword(value.name)]
-    if not named:
-        return proto
-    renamed = with_initializers(proto, proto.graph.initializer)
-    taken = {name for node in nodes(renamed.graph) for name in (*node.input, *node.output)}
-    for old in named:
+def _for_tvm(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy in the front end's terms: every node named, its operator named with its domain.
+
+    Inputs are renamed where no parameter of TVMScript, which is Python, can be called so.
+    """
+    copy = with_initializers(proto, proto.graph.initializer)
+    for node in nodes(copy.graph):
+        node.name = node.name or next(filter(None, node.output))
+        node.op_type = tvm_name(domain(node), node.op_type)
+    _rename_keywords(copy)
+    return copy
+
+
+def _rename_keywords(proto: onnx.ModelProto) -> None:
+    taken = {name for node in nodes(proto.graph) for name in (*node.input, *node.output)}
+    for old in [value.name for value in model_inputs(proto) if keyword.iskeyword(value.name)]:
         new = next(name for n in itertools.count() if (name := f"{old}_{n}") not in taken)
-        for value in (*renamed.graph.input, *renamed.graph.output):
+        for value in (*proto.graph.input, *proto.graph.output):
             value.name = new if value.name == old else value.name
-        for node in nodes(renamed.graph):
+        for node in nodes(proto.graph):
             node.input[:] = [new if name == old else name for name in node.input]
-    return renamed
 
 
 def _convert(proto: onnx.ModelProto) -> tvm.IRModule:
     shapes = {tensor.name: list(tensor.shape) for tensor in map(_tensor, model_inputs(proto))}
     try:
         return onnx_frontend.from_onnx(proto, shape_dict=shapes, keep_params_in_input=False)
-    except Exception as error:  # the front end raises what each converter happens to raise
-        lines = [line for line in str(error).strip().splitlines() if line.strip()]
+    except ModelError:
+        raise
+    except Exception as error:  # the front end's own, outside any converter
         raise ModelError(
-            f"the model cannot be imported: {lines[-1] if lines else type(error).__name__}",
+            f"the model cannot be imported: {last_line(error)}",
             "simplify the model (onnxslim model.onnx simple.onnx) or export it with static shapes",
         ) from error
-
-
-def _refuse_unsupported(proto: onnx.ModelProto) -> None:
-    """ModelError that lists every node without a converter, subgraphs included."""
-    known = {*converters(), "If", "Constant"}
-    # The front end ignores the domain and would import a namesake as the standard operator.
-    missing = [node for node in nodes(proto.graph) if not is_op(node, *known)]
-    if not missing:
-        return
-    opsets = {entry.domain or "ai.onnx": entry.version for entry in proto.opset_import}
-    rows = [_row(node, node.domain or "ai.onnx", opsets) for node in missing]
-    raise ModelError(
-        f"the model uses {len({node.op_type for node in missing})} unsupported operator(s):\n"
-        + "\n".join(rows),
-        "replace them in the exporting framework, or cut the graph before them",
-    )
-
-
-def _row(node: onnx.NodeProto, domain: str, opsets: dict[str, int]) -> str:
-    opset = f"{domain} {opsets.get(domain, '?')}"
-    return f"  {node.op_type}  at node {node.name or node.output[0]}  ({opset})"
 
 
 def _outputs(proto: onnx.ModelProto, result: Any) -> tuple[TensorInfo, ...]:

@@ -1,19 +1,23 @@
 """A model file becomes tasks: read, bind shapes, canonicalise, import, extract."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import blaming
 from ..registry.record import TaskKey
 from ..target import Target
 from .bind import bind_shapes
 from .canonicalize import canonicalize
-from .extract import extract
-from .importer import Imported, import_model
 from .onnx_file import load
+from .operators.support import refuse_early
 from .tasks import Task
+
+if TYPE_CHECKING:
+    from .importer import Imported
 
 
 @dataclass(frozen=True)
@@ -50,9 +54,15 @@ def prepare(
     stage("read", str(path))
     source = load(path)
     with blaming(path):
+        refuse_early(source.proto)
         proto = bind_shapes(source.proto, input_shapes)
+        canonical = canonicalize(proto)
         stage("import", f"{len(proto.graph.node)} nodes")
-        imported = import_model(canonicalize(proto), target)
+        # Here, since they load TVM, which a model that is refused does not need.
+        from .extract import extract
+        from .importer import import_model
+
+        imported = import_model(canonical, target)
         tasks = extract(imported.mod, target)
     return Prepared(path, source.digest, source.external, proto, imported, tasks)
 

@@ -27,6 +27,9 @@ class Report:
     def progress(self, progress: Progress) -> None:
         """A batch of candidates was measured."""
 
+    def compiled(self, done: int, total: int) -> None:
+        """So many of a library's kernels are compiled."""
+
     def verified(self, verification: Verification) -> None:
         """The library was compared with the oracle."""
 

@@ -37,7 +37,7 @@ class Model:
         self.manifest = manifest
         self.inputs, self.outputs = interface(manifest)
         use_cores(threads or int(manifest["target"]["cores"]))
-        self._main = _open(path)
+        self._main = main_function(path)
 
     def __call__(self, **inputs: np.ndarray) -> dict[str, np.ndarray]:
         """Run once. Arrays must have the shapes and dtypes of `inputs`; UsageError if not."""
@@ -95,8 +95,8 @@ def check_inputs(path: Path, wanted: Sequence[TensorInfo], inputs: dict[str, np.
         raise UsageError(f"inputs of {path} do not fit: {'; '.join(faults)}", f"it takes {takes}")
 
 
-def _open(path: Path) -> Any:
-    """The main function of a library."""
+def main_function(path: Path) -> Any:
+    """The main function of a library, its weights mapped; AnsorError if it cannot be loaded."""
     try:
         machine = load_module(path)["vm_load_executable"]()
         machine["vm_initialization"](_CPU, 0, _POOLED)

@@ -17,6 +17,7 @@ from .._tvm import tvm
 from ..target import Target
 from .annotate import annotate
 from .block_view import blocks
+from .code_size import TooMuchCodeError, check_size
 from .question import Chooser, Decision, Guess
 from .rule import Apply, ApplyAndSkipRest, Pass, Rule, shipped_rules
 from .state import State
@@ -76,13 +77,27 @@ class Sketch:
         return [step for step in steps if step[1] != "skip"]
 
     def program(self, chooser: Chooser) -> Program:
-        """A program of this structure; RuntimeError or ValueError where decisions do not fit."""
+        """A program of this structure; RuntimeError or ValueError where decisions do not fit.
+
+        The latter is TooMuchCodeError where the program would keep the compiler busy for too long.
+        """
         state = _start(self.mod, chooser)
         for step in self.path:
-            state.node = step.block
             state = _follow(step, state, self.target)
         annotate(state, self.target)
+        check_size(state.sch, self.target)
         return Program(self, state.sch, tuple(state.decisions))
+
+    def excess(self, chooser: Chooser) -> tuple[Rule, TooMuchCodeError] | None:
+        """The rule of the first step after which a program is too much code, and how much."""
+        state = _start(self.mod, chooser)
+        for step in self.path:
+            state = _follow(step, state, self.target)
+            try:
+                check_size(state.sch, self.target)
+            except TooMuchCodeError as error:
+                return step.rule, error
+        return None
 
 
 @dataclass(frozen=True)
@@ -132,18 +147,34 @@ def default_schedule(
 
     It is what the rules think best, takes milliseconds, and is the first candidate of every
     search, so that a tuned build is never worse than an untuned one: the program of the first
-    sketch that gives one. A module that no sketch fits keeps its loops as they are: correct, and
-    slow. rules: that are asked; by default the shipped ones. warn: called with a
+    sketch that gives one. Where that is too much code for a compiler, the task is derived anew
+    without the rule that writes it out. A module that no sketch fits keeps its loops as they are:
+    correct, and slow. rules: that are asked; by default the shipped ones. warn: called with a
     sentence for each that had to be left out.
     """
-    derivation = derive(mod, target, shipped_rules(target.kind) if rules is None else rules)
-    for fault in derivation.faults:
-        warn(fault)
+    notes: dict[str, None] = {}  # in order, each once
+    sch = _first_program(mod, target, shipped_rules(target.kind) if rules is None else rules, notes)
+    for note in notes:
+        warn(note)
+    return sch
+
+
+def _first_program(
+    mod: tvm.IRModule, target: Target, rules: Sequence[Rule], notes: dict[str, None]
+) -> Any:
+    derivation = derive(mod, target, rules)
+    notes.update(dict.fromkeys(derivation.faults))
     for sketch in derivation.sketches:
         try:
             return sketch.program(Guess()).sch
+        except TooMuchCodeError:  # noqa: PERF203 - rarely more than one
+            if (found := sketch.excess(Guess())) is not None:
+                rule, error = found
+                notes[f"the rule {rule.name} {error}: the task is scheduled without it"] = None
+                others = [other for other in rules if other is not rule]
+                return _first_program(mod, target, others, notes)
         # ScheduleError, and what TVM's primitives raise where they did not think of a program.
-        except (RuntimeError, ValueError):  # noqa: PERF203 - rarely more than one
+        except (RuntimeError, ValueError):
             continue
     return tvm.s_tir.Schedule(mod, debug_mask="none")
 
@@ -224,6 +255,7 @@ class _Enumeration:
 
 def _follow(step: Step, state: State, target: Target) -> State:
     """One step of a path. Whatever a user's rule raises, under some choices only, is a misfit."""
+    state.node = step.block
     try:
         return list(step.rule.apply(state, step.block, target))[step.branch]
     except (RuntimeError, ValueError):

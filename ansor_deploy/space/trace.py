@@ -5,7 +5,6 @@ they are spelled out in TVM's JSON graph format and recognised by their wrapper 
 """
 
 import json
-import math
 from typing import Any
 
 from .._tvm import tvm
@@ -32,21 +31,6 @@ def replay(mod: tvm.IRModule, text: str) -> Any:
     sch = tvm.s_tir.Schedule(mod, debug_mask="none")
     tvm.s_tir.schedule.Trace.apply_json_to_schedule(_objects(steps), sch)
     return sch
-
-
-def copies(sch: Any) -> int:
-    """How often the most repeated block's body stands in the code: by vectors and unrolling."""
-    return _copies(sch, sch.get_sblock("root"), 1)
-
-
-def _copies(sch: Any, outer: Any, most: int) -> int:
-    written_out = (tvm.tirx.ForKind.UNROLLED, tvm.tirx.ForKind.VECTORIZED)
-    found = [most]
-    for block in sch.get_child_blocks(outer):
-        loops = [sch.get(loop) for loop in sch.get_loops(block)]
-        extents = [int(loop.extent) for loop in loops if loop.kind in written_out]
-        found.append(_copies(sch, block, most * math.prod(extents)))
-    return max(found)
 
 
 def _plain(value: Any) -> Any:

@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import importlib
 import json
+import math
 import os
 import resource
 import signal
@@ -81,6 +82,16 @@ def limit_memory(size: int) -> None:
     if baseline := _baseline():
         most = baseline + _MARGIN_BYTES + _TIMES * size
         resource.setrlimit(resource.RLIMIT_DATA, (most, resource.RLIM_INFINITY))
+
+
+def limit_processor(seconds: float) -> None:
+    """From now on, allow so many seconds of processor time; then the system ends the process.
+
+    How busy the machine is does not matter: on a loaded one the limit is the same.
+    """
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    most = math.ceil(used.ru_utime + used.ru_stime + seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
 
 
 @cache

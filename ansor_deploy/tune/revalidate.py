@@ -131,7 +131,7 @@ class _Trial:
     def _misfit(self, record: Record) -> str:
         """Why the program does not take the trace; "" if it does."""
         try:
-            schedule(self.task, record)
+            schedule(self.task, record, self.work.request.target)
         except Exception as error:  # noqa: BLE001 - TVM raises whatever its C++ happened to check
             lines = str(error.__cause__ or error).strip().splitlines()
             return (lines or [type(error).__name__])[-1].strip()[:_MESSAGE_CHARS]

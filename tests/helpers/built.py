@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import tvm
 from tvm import relax
-from tvm.runtime.vm import VirtualMachine
 
 from ansor_deploy.build import verify
 from ansor_deploy.codegen.model import Compiled, compile_model
@@ -19,8 +20,7 @@ from ansor_deploy.model.canonicalize import canonicalize
 from ansor_deploy.model.extract import extract
 from ansor_deploy.model.importer import Imported, import_model
 from ansor_deploy.project import shipped
-from ansor_deploy.runtime.model import bind_weights
-from ansor_deploy.runtime.native import tensor
+from ansor_deploy.runtime.model import main_function
 from ansor_deploy.target import Target, load_target
 from ansor_deploy.testing.rule import kernel_outputs
 from helpers import graphs
@@ -47,9 +47,9 @@ def compiled(proto: onnx.ModelProto, target: Target = HOST) -> Compiled:
 
 def main_of(model: Compiled) -> Any:
     """The function that computes the model in this process."""
-    machine = VirtualMachine(model.executable, tvm.cpu())
-    bind_weights(machine.module, lambda _: tensor(np.frombuffer(model.weights.block, np.uint8)))
-    return machine["main"]
+    with tempfile.TemporaryDirectory() as folder:
+        model.export(path := Path(folder, "model.so"), HOST)
+        return main_function(path)
 
 
 def run(proto: onnx.ModelProto, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:

@@ -155,10 +155,30 @@ def test_shapes_that_contradict_each_other_name_the_node():
     assert "--input-shape" in caught.value.hint
 
 
-def test_constant_output_stays_a_node():
-    nodes = [node("Add", "a a", "z"), node("Relu", "x", "y")]
+def test_a_constant_output_is_made_by_a_node():
+    nodes = [node("Add", "a a", "z"), node("Mul", "x z", "y")]
     proto = model(nodes, {"x": (2,)}, outputs=("y", "z"), constants={"a": randn(0, 2)})
-    assert sorted(ops(canonicalize(proto))) == ["Add", "Relu"]
+    check(proto, ["Mul", "Identity"])
+
+
+def test_the_branch_of_a_constant_condition_is_taken():
+    branches = [
+        helper.make_graph(
+            [node("Add", "x two", "inner"), node("Neg", "inner", name)],
+            name,
+            [],
+            [helper.make_tensor_value_info(name, TensorProto.FLOAT, (2,))],
+            [numpy_helper.from_array(np.float32([factor, 2]), "two")],
+        )
+        for name, factor in (("first", 1.0), ("second", 3.0))
+    ]
+    nodes = [
+        node("If", f"{condition} ", result, then_branch=branches[0], else_branch=branches[1])
+        for condition, result in (("t", "a"), ("f", "b"), ("t", "c"))
+    ]
+    nodes.append(node("Sum", "a b c", "y"))
+    constants = {"t": np.array(True), "f": np.array([False])}
+    check(model(nodes, {"x": (2,)}, constants=constants), ["Add", "Neg"] * 3 + ["Add"] * 2)
 
 
 def test_sum_of_many_becomes_a_chain():
@@ -294,12 +314,6 @@ def test_local_functions_are_inlined():
     proto.graph.node.insert(0, helper.make_node("Twice", ["x"], ["t"], domain="local"))
     proto.graph.node[1].input[0] = "t"
     check(proto, ["Add", "Relu"])
-
-
-def test_lstm_is_untouched():
-    constants = {"w": randn(0, 1, 16, 3), "r": randn(1, 1, 16, 4), "b": randn(2, 1, 32)}
-    nodes = [node("LSTM", "x w r b", "y", hidden_size=4)]
-    check(model(nodes, {"x": (5, 1, 3)}, constants=constants), ["LSTM"])
 
 
 def test_the_model_given_stays_as_it_is_and_the_bytes_repeat():

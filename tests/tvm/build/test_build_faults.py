@@ -240,7 +240,9 @@ def test_a_record_that_slows_the_model_down_is_not_shipped(folder):
     answer(folder, *words, "1")
     false_record(folder, dump(tvm.s_tir.Schedule(the_task(folder).mod).trace))
     assert answer(folder, *words, "0")["verify"]["ok"]
-    assert json.loads((folder / "net.json").read_text())["shipped"] == "untuned"
+    manifest = json.loads((folder / "net.json").read_text())
+    assert manifest["shipped"] == "untuned"
+    assert manifest["memory"]["library"] == manifest["artifact"]["bytes"]
 
 
 def test_a_record_that_does_not_fit_is_a_damaged_registry(copied):

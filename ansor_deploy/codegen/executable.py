@@ -1,0 +1,117 @@
+"""A model's graph as bytecode and constants, and its kernels as programs to be compiled apart.
+
+A kernel is called after the digest of its program: equal ones are one, and the code of a program
+that was compiled before is found by its name.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .._tvm import relax, tirx, tvm, tvm_target
+from ..model.importer import Imported
+from ..system.digest import sha256
+from ..target import Target
+from .kernels import Kernel
+from .lowering import code_generation, compiled
+from .memory import Memory
+from .planned_memory import memory_of
+from .weights import Weights, lift
+
+# Attribute of a function: the key of its task's workload.
+_TASK = "ansor.task"
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """An executable (`relax.VMExecutable`) that lacks its weights and its kernels, and these.
+
+    tasks: of a kernel's symbol, the keys of the workloads that it computes.
+    """
+
+    executable: Any
+    weights: Weights
+    memory: Memory
+    kernels: tuple[Kernel, ...]
+    tasks: Mapping[str, frozenset[str]]
+
+
+def lower_model(
+    mod: tvm.IRModule, scheduled: Mapping[str, tuple[str, Any]], target: Target
+) -> Lowered:
+    """Lower an imported module.
+
+    scheduled: of a function's name, the key of its workload and its scheduled PrimFunc.
+    """
+    mod = tvm.IRModule(dict(mod.functions.items()))
+    for name, (key, func) in scheduled.items():
+        mod[mod.get_global_var(name)] = _private(func).with_attr(_TASK, key)
+    with code_generation(target):
+        mod, weights = lift(_lower()(_pack_weights(mod)))
+        memory = memory_of(mod, weights, target.cores)
+        kernels: dict[str, Kernel] = {}
+        tasks: dict[str, frozenset[str]] = {}
+        for name, func in list(mod.functions.items()):
+            if isinstance(func, tirx.PrimFunc):
+                kernel = _kernel(func)
+                kernels[kernel.symbol] = kernel
+                tasks[kernel.symbol] = tasks.get(kernel.symbol, frozenset()) | _tasks(func)
+                mod[name] = relax.ExternFunc(kernel.symbol)
+        executable = _executable(mod, target)
+        return Lowered(executable, weights, memory, tuple(kernels.values()), tasks)
+
+
+def _kernel(func: Any) -> Kernel:
+    program = tvm.ir.save_json(func.without_attr(_TASK).without_attr("global_symbol"))
+    return Kernel(f"kernel_{sha256(program)[:16]}", program)
+
+
+def _tasks(func: Any) -> frozenset[str]:
+    key = (func.attrs or {}).get(_TASK)
+    return frozenset([str(key)] if key else [])
+
+
+def _executable(mod: tvm.IRModule, target: Target) -> Any:
+    builder = relax.ExecBuilder()
+    relax.vm_build._vmcodegen(builder, mod)  # noqa: SLF001 - `relax.build` compiles kernels, too
+    # It looks for its kernels in a library, even one that has none but is linked with them.
+    return relax.vm_build.VMExecutable(
+        relax.vm_build._ffi_api.VMLink(builder, tvm_target(target), compiled({}, target), [], {})  # noqa: SLF001
+    )
+
+
+def memory_of_tensors(model: Imported) -> Memory:
+    """What a model's weights and tensors take, before its kernels have schedules."""
+    return memory_of(*lift(_lower()(model.mod)))
+
+
+def _private(func: Any) -> Any:
+    # A global symbol would keep the function as it was before its weights were packed alive.
+    return func.without_attr("global_symbol").with_attr("tirx.is_scheduled", True)
+
+
+def _pack_weights(mod: tvm.IRModule) -> tvm.IRModule:
+    """Run the layout-rewriting part of each program now, on the constants, and drop it."""
+    t = relax.transform
+    passes = [t.SplitLayoutRewritePreproc(), t.FoldConstant(), t.DeadCodeElimination()]
+    return tvm.transform.Sequential(passes)(mod)
+
+
+def _lower() -> Any:
+    """TVM's CPU pipeline after fusion: the module comes fused and scheduled."""
+    t = relax.transform
+    return tvm.transform.Sequential(
+        [
+            t.RewriteDataflowReshape(),
+            t.ToNonDataflow(),
+            t.RemovePurityChecking(),
+            t.CallTIRRewrite(),
+            t.StaticPlanBlockMemory(),
+            t.LowerAllocTensor(),
+            t.KillAfterLastUse(),
+            t.LowerRuntimeBuiltin(),
+            t.ComputePrimValue(),
+            t.VMShapeLower(),
+            t.AttachGlobalSymbol(),
+        ]
+    )

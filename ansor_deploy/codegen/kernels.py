@@ -1,0 +1,112 @@
+"""Kernels to object files, each by itself: side by side in child processes, and within limits.
+
+What a kernel's compilation costs is known only afterwards, and LLVM can neither be stopped from
+within nor survives the end of memory. So each runs in a warm child process that can be killed.
+The processes are started at need, and are kept for the next build of this process.
+"""
+
+import base64
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Any
+
+from ..system.jobserver import threads
+from ..system.worker import Worker, WorkerFailure
+from ..target import Target
+
+PROCESSOR_SECONDS = 30.0  # of a kernel; those of the rules take one at most
+WALL_SECONDS = 10 * PROCESSOR_SECONDS  # a machine may be that busy, and a process may hang
+KERNELS_PER_WORKER = 8  # a process takes as long to start as to compile so many small ones
+_COMPILES = "ansor_deploy.codegen.kernel"
+_ENV = {"TVM_NUM_THREADS": "1"}
+_spare: list[Worker] = []
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A scheduled program, and the symbol of its code. program: a PrimFunc as TVM's JSON."""
+
+    symbol: str
+    program: str
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a kernel has no object file."""
+
+    reason: str
+
+
+def compile_kernels(
+    kernels: Iterable[Kernel], target: Target, progress: Callable[[int, int], None]
+) -> dict[str, bytes | Refusal]:
+    """The object file of each kernel by its symbol, or why there is none.
+
+    progress: is called with the numbers of kernels that are done and that there are.
+    AnsorError where no worker can start.
+    """
+    queue = sorted(set(kernels), key=lambda one: (-len(one.program), one.symbol))
+    made: dict[str, bytes | Refusal] = {}
+    words = {"target": json.dumps(target.to_json()), "seconds": PROCESSOR_SECONDS}
+    with _workers(len(queue)) as workers:
+        idle: SimpleQueue[Worker] = SimpleQueue()
+        for worker in workers:
+            idle.put(worker)
+        for kernel, result in _side_by_side(queue, workers, lambda one: _compile(one, words, idle)):
+            made[kernel.symbol] = result
+            progress(len(made), len(queue))
+    return made
+
+
+def _side_by_side(
+    kernels: Sequence[Kernel], workers: Sequence[Worker], work: Callable[[Kernel], Any]
+) -> Iterator[tuple[Kernel, Any]]:
+    """What the work gives for each kernel, as it comes."""
+    executor = ThreadPoolExecutor(max(1, len(workers)), "ansor-deploy-compile")
+    try:
+        begun = {executor.submit(work, kernel): kernel for kernel in kernels}
+        for future in as_completed(begun):
+            yield begun[future], future.result()
+    finally:
+        executor.shutdown(wait=False, cancel_futures=True)
+
+
+def _compile(kernel: Kernel, words: dict[str, Any], idle: SimpleQueue[Worker]) -> bytes | Refusal:
+    worker = idle.get()
+    payload = {**words, "symbol": kernel.symbol, "program": kernel.program}
+    try:
+        return base64.b64decode(worker.call(f"{_COMPILES}:compile_kernel", payload, WALL_SECONDS))
+    except WorkerFailure as failure:
+        return Refusal(_reason(failure))
+    finally:
+        idle.put(worker)
+
+
+def _reason(failure: WorkerFailure) -> str:
+    if failure.kind == "timeout" or failure.message.startswith("SIGXCPU"):
+        return f"it takes the compiler more than {PROCESSOR_SECONDS:.0f} s"
+    if failure.kind == "crash":
+        return f"the compiler crashed or wanted too much memory: {failure.message}"
+    return failure.message
+
+
+@contextmanager
+def _workers(jobs: int) -> Iterator[list[Worker]]:
+    """Warm workers for so many jobs, started; they are killed where the block fails."""
+    wanted = min(len(os.sched_getaffinity(0)), -(-jobs // KERNELS_PER_WORKER))
+    with threads(wanted) as width:
+        taken = [_spare.pop() if _spare else Worker(_COMPILES, _ENV) for _ in range(width)]
+        try:
+            for worker in taken:  # by this thread: a child ends with the thread that started it
+                worker.start()
+            yield taken
+        except BaseException:
+            for worker in taken:
+                worker.interrupt()
+            raise
+        _spare.extend(taken)

@@ -1,0 +1,46 @@
+"""Operators that move data, of which TVM's converters read wild memory or stop fusion."""
+
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto
+
+from ..graph import Graph
+from .converting import Call
+from .lazy_tvm import relax
+from .operator import converter, rewrite
+
+
+@rewrite("Unsqueeze")
+def unsqueeze(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
+    """Unsqueeze with a list of axes: ONNX's own definition of AffineGrid gives it a number."""
+    axes = graph.value(node.input[1]) if len(node.input) > 1 else None
+    if axes is None or axes.ndim == 1:
+        return None
+    listed = graph.add_constant(np.atleast_1d(axes), node.input[1])
+    changed = NodeProto()
+    changed.CopyFrom(node)
+    changed.input[1] = listed
+    return [changed]
+
+
+@converter("Gather")
+def gather(call: Call) -> Any:
+    """Gather that stays inside its table: TVM's reads wild memory for an index out of range."""
+    taken = call.by_tvm()
+    if isinstance(taken, relax.Call) and taken.op.name == "relax.take":
+        return relax.op.take(*taken.args, axis=call.attribute("axis", 0), mode="clip")
+    return taken
+
+
+@converter("Pad", constant=(1, 3))
+def pad(call: Call) -> Any:
+    """Pad with a constant as an operator: TVM lowers it at once, which stops layout conversion."""
+    constant = call.attribute("mode", "constant") == "constant"
+    if call.opset < 11 or not constant or not call.dtype(0).startswith("float"):
+        return call.by_tvm()
+    before, after, value = call.theirs._parse_pads_and_axes(call.inputs, call.params)  # noqa: SLF001
+    if min(before + after) < 0:
+        return call.by_tvm()
+    widths = [width for pair in zip(before, after, strict=True) for width in pair]
+    return relax.op.nn.pad(call.inputs[0], widths, "constant", float(value))

@@ -1,0 +1,67 @@
+"""Operators that ONNX defines by others: nodes of them become the nodes of that definition."""
+
+from onnx import NodeProto, TensorProto, defs, helper, inliner
+
+from ..graph import Graph
+from ..subgraph import spliced
+from .operator import domain, rewrite
+
+
+def definition(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
+    """What the standard defines a node to be, at the model's opset; None where it does not.
+
+    A definition may depend on the types and ranks of the node's inputs.
+    """
+    given = list(dict.fromkeys(name for name in node.input if name))
+    if not all(name in graph.dtypes for name in given):
+        return None
+    alone = helper.make_graph(
+        [_completed(node, graph.opset)],
+        "node",
+        [helper.make_tensor_value_info(n, graph.dtypes[n], graph.shapes.get(n)) for n in given],
+        [helper.make_empty_tensor_value_info(name) for name in node.output if name],
+    )
+    model = helper.make_model(alone, opset_imports=graph.proto.opset_import)
+    named = [(domain(node), node.op_type)]
+    body = inliner.inline_selected_functions(model, named, inline_schema_functions=True).graph
+    if len(body.node) == 1 and body.node[0].op_type == node.op_type:
+        return None
+    results = [name for name in node.output if name]
+    return spliced(graph, body, {name: name for name in given}, results)
+
+
+def _completed(node: NodeProto, opset: int) -> NodeProto:
+    """The node with all attributes: the inliner drops those that are left to their defaults."""
+    complete = NodeProto()
+    complete.CopyFrom(node)
+    version = 1 if domain(node) else opset
+    given = {entry.name for entry in node.attribute}
+    for name, one in defs.get_schema(node.op_type, version, domain(node)).attributes.items():
+        if name not in given and one.default_value.name:
+            complete.attribute.append(one.default_value)
+    return complete
+
+
+def _unless_float32(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
+    """The definition, for all types but the one in which TVM's converters write constants."""
+    return None if graph.dtypes.get(node.input[0]) == TensorProto.FLOAT else definition(graph, node)
+
+
+rewrite("Elu")(_unless_float32)
+rewrite("Selu")(_unless_float32)
+
+for _name, _since in {
+    "AffineGrid": 20,
+    "BlackmanWindow": 17,
+    "Celu": 12,
+    "CenterCropPad": 18,
+    "HammingWindow": 17,
+    "HannWindow": 17,
+    "MeanVarianceNormalization": 9,
+    "NegativeLogLikelihoodLoss": 12,
+    "SoftmaxCrossEntropyLoss": 12,
+    "SwiGLU": 28,
+    "Swish": 24,
+}.items():
+    rewrite(_name, since=_since)(definition)
+rewrite("FlexAttention", domain="ai.onnx.preview")(definition)

@@ -1,0 +1,43 @@
+"""Elementwise operators of which TVM's converters stop fusion or layout conversion, or copy."""
+
+from typing import Any
+
+import numpy as np
+
+from .converting import Call
+from .lazy_tvm import relax
+from .operator import converter
+
+
+@converter("Clip")
+def clip(call: Call) -> Any:
+    """Clip with constant bounds as one scalar operator: TVM makes two opaque calls."""
+    low, high = _bounds(call)
+    floating = call.dtype(0).startswith("float")
+    if np.isnan(low) or np.isnan(high) or not floating:
+        return call.by_tvm()
+    return relax.op.clip(call.inputs[0], low, high)
+
+
+def _bounds(call: Call) -> tuple[float, float]:
+    """The bounds as numbers; NaN where one is computed in the graph."""
+    if call.opset < 11:
+        return float(call.attribute("min", -np.inf)), float(call.attribute("max", np.inf))
+    return _bound(call, 1, -np.inf), _bound(call, 2, np.inf)
+
+
+def _bound(call: Call, index: int, absent: float) -> float:
+    if call.input(index) is None:
+        return absent
+    value = call.value(index)
+    return float("nan") if value is None else float(value.reshape(()))
+
+
+@converter("Max")
+@converter("Min")
+def extremum(call: Call) -> Any:
+    """Pair by pair: TVM broadcasts, stacks and reduces, through memory each time."""
+    if all(call.value(index) is not None for index in range(len(call.inputs))):
+        return call.by_tvm()
+    converter = call.theirs
+    return converter._impl_dynamic(call.bb, call.inputs)  # noqa: SLF001 - where no shape is known

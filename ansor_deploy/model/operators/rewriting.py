@@ -1,0 +1,35 @@
+"""Nodes that TVM has no converter for, or a worse one, become other nodes."""
+
+from collections import deque
+
+from ..fold import fold_constants
+from ..graph import Graph
+from .operator import find
+
+
+def rewrite_nodes(graph: Graph) -> None:
+    """Put in place of each node what its operator is rewritten to, again until nothing changes.
+
+    graph: its nodes in topological order, its constants folded, as they are between two rounds.
+
+    Raises:
+        ModelError: a node beyond what its operator's rewriting supports.
+    """
+    while _rewritten(graph):
+        fold_constants(graph)
+
+
+def _rewritten(graph: Graph) -> bool:
+    """Whether there was anything to rewrite."""
+    done, ahead, changed = [], deque(graph.nodes), False
+    while ahead:
+        node = ahead.popleft()
+        operator = find(node)
+        made = operator.rewrite(graph, node) if operator and operator.rewrite else None
+        if made is None:
+            done.append(node)
+        else:
+            changed = True
+            ahead.extendleft(reversed(made))
+            graph.nodes = [*done, *ahead]  # for the next one to ask of
+    return changed

@@ -1,0 +1,46 @@
+"""Operators that TVM's own converters import. Ours for some others are in the files beside this."""
+
+from .operator import importable
+
+# fmt: off
+importable(
+    1, "Abs", "Add", "And", "ArgMax", "ArgMin", "AveragePool", "BatchNormalization", "Cast", "Ceil",
+    "Concat", "Constant", "Conv", "ConvTranspose", "DepthToSpace", "Div", "Dropout", "Equal",
+    "Exp", "Flatten", "Floor", "Gemm", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool",
+    "Greater", "HardSigmoid", "Hardmax", "Identity", "InstanceNormalization", "LRN", "LeakyRelu",
+    "Less", "Log", "LogSoftmax", "LpPool", "MatMul", "MaxPool", "MaxRoiPool", "Mean", "Mul", "Neg",
+    "Not", "Or", "PRelu", "Pow", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum",
+    "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum",
+    "ReduceSumSquare", "Relu", "Shape", "Sigmoid", "Size", "Slice", "Softmax", "Softplus",
+    "Softsign", "SpaceToDepth", "Split", "Sqrt", "Squeeze", "Sub", "Sum", "Tanh", "TopK",
+    "Transpose", "Xor",
+)
+importable(1, "Reshape", "Tile", constant=(1,))
+importable(1, "Upsample", constant=(1,))
+importable(7, "Acos", "Asin", "Atan", "Cos", "Sin", "Tan")
+importable(8, "Expand", constant=(1,))
+importable(9, "ConstantOfShape", constant=(0,))
+importable(
+    9, "Acosh", "Asinh", "Atanh", "Compress", "Cosh", "Erf", "EyeLike", "IsNaN", "MaxUnpool",
+    "NonZero", "OneHot", "Scatter", "Shrink", "Sign", "Sinh", "Where",
+)
+importable(
+    10, "DequantizeLinear", "IsInf", "MatMulInteger", "Mod", "NonMaxSuppression", "QuantizeLinear",
+    "Resize", "RoiAlign", "ThresholdedRelu",
+)
+importable(
+    11, "BitShift", "ConcatFromSequence", "CumSum", "DynamicQuantizeLinear", "GatherElements",
+    "GatherND", "Range", "Round", "ScatterElements", "ScatterND", "SequenceAt",
+    "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength",
+    "SplitToSequence", "Unique",
+)
+importable(11, "If")  # by TVM's front end itself, as Constant is
+importable(12, "Einsum", "GreaterOrEqual", "LessOrEqual")
+importable(14, "HardSwish", "Trilu")
+importable(15, "CastLike", "Optional", "OptionalGetElement", "OptionalHasElement")
+importable(16, "GridSample")
+importable(17, "LayerNormalization")
+importable(18, "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "GroupNormalization", "Mish")
+importable(20, "Gelu")
+importable(23, "Attention", "RMSNormalization")
+# fmt: on

@@ -1,0 +1,89 @@
+"""What of a graph cannot be compiled, by name: found before TVM is imported."""
+
+from collections.abc import Iterable, Iterator
+
+from onnx import ModelProto, NodeProto, inliner
+
+from ...errors import ModelError
+from ..cleanup import drop_dead
+from ..graph import Graph
+from ..skeleton import nested, nodes
+from .operator import Operator, Use, domain, dtype_name, find
+from .refused import REASONS
+
+
+def refuse_early(proto: ModelProto) -> None:
+    """ModelError for what cannot be compiled whichever shapes the model's inputs get.
+
+    Nodes that no output needs may be anything; those of nested graphs are looked at by `refuse`,
+    since a branch may fall away.
+    """
+    graph = Graph.of(inliner.inline_local_functions(proto) if proto.functions else proto)
+    drop_dead(graph)
+    graph.infer()
+    _refuse(graph, graph.nodes, folded=False)
+
+
+def refuse(graph: Graph) -> None:
+    """ModelError that lists every node, nested ones too, that cannot be compiled.
+
+    graph: with static shapes, and its constants folded.
+    """
+    every = [inner for node in graph.nodes for inner in _with_nested(node)]
+    _refuse(graph, every, folded=True)
+
+
+def _with_nested(node: NodeProto) -> Iterator[NodeProto]:
+    yield node
+    for graph in nested(node):
+        yield from nodes(graph)
+
+
+def _refuse(graph: Graph, every: Iterable[NodeProto], *, folded: bool) -> None:
+    found = [(node, _fault(graph, node, folded=folded)) for node in every]
+    bad = [(node, fault) for node, fault in found if fault]
+    if not bad:
+        return
+    opsets = {entry.domain or "ai.onnx": entry.version for entry in graph.proto.opset_import}
+    rows = [_row(node, fault, opsets) for node, fault in bad]
+    raise ModelError(
+        f"the model uses {len({node.op_type for node, _ in bad})} unsupported operator(s):\n"
+        + "\n".join(rows),
+        "replace them in the exporting framework, or cut the graph before them; "
+        "docs/operators.md lists what is compiled",
+    )
+
+
+def _row(node: NodeProto, fault: str, opsets: dict[str, int]) -> str:
+    place = domain(node) or "ai.onnx"
+    opset = f"{place} {opsets.get(place, '?')}"
+    return f"  {node.op_type}  at node {node.name or node.output[0]}  ({opset}): {fault}"
+
+
+def _fault(graph: Graph, node: NodeProto, *, folded: bool) -> str:
+    """Why a node cannot be compiled; empty if it can."""
+    operator = find(node)
+    if operator is None:
+        return REASONS.get(node.op_type, "not supported")
+    if not operator.domain and graph.opset < operator.since:
+        return f"supported from opset {operator.since} on"
+    return _wrong_type(graph, node, operator) or _beyond(Use(node, graph), operator, folded=folded)
+
+
+def _wrong_type(graph: Graph, node: NodeProto, operator: Operator) -> str:
+    names = [name for name in (*node.input, *node.output) if name]
+    found = (dtype_name(graph.dtypes.get(name, 0)) for name in names)
+    wrong = next((dtype for dtype in found if dtype and dtype not in operator.types), None)
+    return f"not supported in {wrong}" if wrong else ""
+
+
+def _beyond(use: Use, operator: Operator, *, folded: bool) -> str:
+    for limit in operator.limits:
+        if limit.broken(use):
+            return f"only where {limit.text}"
+    known = {*use.graph.shapes, *use.graph.dtypes}
+    for index in operator.constant if folded else ():
+        given = use.given(index) and use.node.input[index] in known  # else of a nested graph
+        if given and use.value(index) is None:
+            return f"its input '{use.node.input[index]}' must be a constant"
+    return ""

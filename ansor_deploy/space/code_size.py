@@ -1,0 +1,99 @@
+"""How much code a schedule writes out, by unrolling and vectors, before any compiler sees it.
+
+LLVM's time grows with the square of a function: 2,000 statements, each on a vector, take a second,
+8,000 ten, 100,000 hours.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .._tvm import collect, tirx, tvm
+from ..target import Target
+
+# Operations that a kernel may write out, in some seconds of LLVM's; rules' defaults take a tenth.
+MOST_OPERATIONS = 1 << 14
+# Operations of an exp, tanh, square root and the like.
+FUNCTION = 16
+
+_ARITHMETIC = (
+    *(tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.FloorDiv, tirx.FloorMod, tirx.Max, tirx.Min),
+    *(tirx.LT, tirx.LE, tirx.GT, tirx.GE, tirx.EQ, tirx.NE, tirx.Select, tirx.Cast),
+)
+
+
+class TooMuchCodeError(ValueError):
+    """A schedule that would keep the compiler busy for too long."""
+
+
+def check_size(sch: Any, target: Target) -> None:
+    """TooMuchCodeError where a schedule writes out more than a compiler should be given."""
+    if (size := code_size(sch, target)) > MOST_OPERATIONS:
+        raise TooMuchCodeError(
+            f"would write out {size} operations, and {MOST_OPERATIONS} are the most"
+        )
+
+
+def code_size(sch: Any, target: Target) -> int:
+    """Operations in the code of a schedule's program, a vector register each."""
+    return _size(sch.mod["main"].body, _Copies(max(1, target.vector_bytes)))
+
+
+def operations(value: Any) -> int:
+    """Operations that an expression takes, those of indices left out."""
+    indices = [index for load in collect(value, tvm.ir.TensorLoad) for index in load.indices]
+    return _operations(value) - sum(map(_operations, indices))
+
+
+def is_condition(call: Any) -> bool:
+    """Whether a call is TVM's `if_then_else`: no function, and one of its branches alone runs."""
+    return str(getattr(call.op, "name", "")).endswith("if_then_else")
+
+
+def _operations(value: Any) -> int:
+    functions = [call for call in collect(value, tvm.ir.Call) if not is_condition(call)]
+    return len(collect(value, *_ARITHMETIC)) + FUNCTION * len(functions)
+
+
+@dataclass(frozen=True)
+class _Copies:
+    """How often a statement stands in the code.
+
+    register: its bytes. unrolled, lanes: what the loops around make of it. steps: iterations of
+    the loops below a pragma that the compiler may unroll, up to `most` copies.
+    """
+
+    register: int
+    unrolled: int = 1
+    lanes: int = 1
+    steps: int = 1
+    most: int = 0
+
+    def within(self, loop: Any) -> "_Copies":
+        """How often a statement of the loop's body does."""
+        inside, extent = self, int(loop.extent)
+        if step := int(loop.annotations.get("pragma_auto_unroll_max_step", 0)):
+            inside = replace(inside, steps=1, most=step)
+        if "pragma_loop_partition_hint" in loop.annotations:  # the rest is code of its own
+            inside = replace(inside, unrolled=inside.unrolled * 2)
+        if loop.kind == tirx.ForKind.VECTORIZED:
+            return replace(inside, lanes=inside.lanes * extent)
+        if loop.kind == tirx.ForKind.UNROLLED:
+            return replace(inside, unrolled=inside.unrolled * extent)
+        return replace(inside, steps=inside.steps * extent)
+
+    def of(self, store: Any) -> int:
+        """How many vector registers the statement is about, all copies taken together."""
+        registers = math.ceil(self.lanes * store.buffer.dtype.bits / 8 / self.register)
+        return registers * max(self.unrolled, min(self.most, self.unrolled * self.steps))
+
+
+def _size(node: Any, copies: _Copies) -> int:
+    if isinstance(node, tirx.For):
+        return _size(node.body, copies.within(node))
+    if isinstance(node, tirx.SeqStmt):
+        return sum(_size(part, copies) for part in node.seq)
+    if isinstance(node, tvm.s_tir.SBlockRealize):
+        return _size(node.block.body, copies) + _size(node.block.init, copies)
+    stores = collect(node, tirx.BufferStore) if node is not None else []
+    return sum(copies.of(store) * (1 + operations(store.value)) for store in stores)

@@ -1,0 +1,31 @@
+"""Simpler schedules of a task, for where the best one costs the compiler too much."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from .._tvm import tvm
+from ..target import Target
+from .rule import Rule, shipped_rules
+from .sketch import default_schedule
+
+# Rules that copy no statement and no data, from many to few.
+_SIMPLER = (("inlined", ("always-inline", "skip")), ("plain", ("skip",)))
+
+
+def schedules(
+    mod: Any,
+    target: Target,
+    rules: Sequence[Rule] | None = None,
+    warn: Callable[[str], None] = lambda message: None,
+) -> Iterator[tuple[str, Any]]:
+    """Names and schedules (`tvm.s_tir.Schedule`) of a task's module, each simpler than the last.
+
+    "default" is what the rules think best; "inlined" has its stages inlined, "plain" all of them,
+    each parallel and vectorised; and "as it stands" has the loops of the program.
+    rules, warn: as of `default_schedule`.
+    """
+    yield "default", default_schedule(mod, target, rules, warn)
+    shipped = shipped_rules(target.kind)
+    for name, kept in _SIMPLER:
+        yield name, default_schedule(mod, target, [one for one in shipped if one.name in kept])
+    yield "as it stands", tvm.s_tir.Schedule(mod, debug_mask="none")

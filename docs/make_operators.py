@@ -1,0 +1,69 @@
+"""Write docs/operators.md from the table of operators, or with --check say whether it is stale."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from ansor_deploy.model.operators import OPERATORS, Operator
+from ansor_deploy.model.operators.operator import ANY, INTEGER, REAL
+from ansor_deploy.model.operators.refused import REASONS
+
+PAGE = Path(__file__).with_name("operators.md")
+GROUPS = (("any", ANY), ("integers", INTEGER), ("real", REAL), ("numbers", REAL | INTEGER))
+PREFACE = """\
+# Operators
+
+Every ONNX operator that can be compiled. A model with any other, or one beyond a limit, is refused
+by name (exit 3) before anything else is done. Written by `docs/make_operators.py` from
+`ansor_deploy/model/operators/`: change the entry there and run `python docs/make_operators.py`.
+
+Shapes are static: they follow from the shapes of the model's inputs, and the values that they
+depend on must be constants once all that is constant is folded.
+
+Types: *real* is {real}; *integers* are {integer}; *numbers* are both; *any* is numbers and bool.
+Strings, complex numbers, sequences as inputs or outputs of the model, and types below a byte are
+refused.
+
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [PREFACE.format(real=", ".join(sorted(REAL)), integer=", ".join(sorted(INTEGER)))]
+    for domain in sorted({domain for domain, _ in OPERATORS}):
+        rows = [_row(OPERATORS[key]) for key in sorted(OPERATORS) if key[0] == domain]
+        parts.append(f"## {domain or 'ai.onnx'}\n\n| operator | opset | types | limits |\n")
+        parts.append("|---|---|---|---|\n" + "\n".join(rows) + "\n\n")
+    refused = [f"| {name} | {reason} |" for name, reason in sorted(REASONS.items())]
+    parts.append("## Refused\n\n| operator | because |\n|---|---|\n" + "\n".join(refused) + "\n")
+    return "".join(parts)
+
+
+def _row(operator: Operator) -> str:
+    limits = [limit.text for limit in operator.limits]
+    if operator.constant:
+        limits.append(f"constant: input {', '.join(map(str, operator.constant))}")
+    since = f"{operator.since} and later"
+    return f"| {operator.name} | {since} | {_types(operator)} | {'; '.join(limits)} |"
+
+
+def _types(operator: Operator) -> str:
+    names = {frozenset(group): name for name, group in GROUPS}
+    types = frozenset(operator.types)
+    return names.get(types) or ", ".join(sorted(types))
+
+
+def run(arguments: list[str]) -> str:
+    """Write the page, or check it; what is wrong, if anything is."""
+    wanted = page()
+    if "--check" not in arguments:
+        PAGE.write_text(wanted, encoding="utf-8")
+        return ""
+    if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == wanted:
+        return ""
+    return f"{PAGE.name} is not what the code says: run python docs/make_operators.py"
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.argv[1:]) or 0)

@@ -1,0 +1,107 @@
+"""A model with what cannot be compiled is refused by name, before TVM is imported."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from helpers.graphs import model, node
+from onnx import TensorProto, helper
+
+from ansor_deploy.errors import ModelError
+from ansor_deploy.model.canonicalize import canonicalize
+from ansor_deploy.model.operators.support import refuse_early
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def refused(proto, check=canonicalize):
+    with pytest.raises(ModelError) as caught:
+        check(proto)
+    assert caught.value.exit_code == 3
+    assert caught.value.hint
+    return caught.value.text
+
+
+def custom(*nodes, inputs=("x",), kind=TensorProto.FLOAT):
+    """A model that may hold anything, its tensors of four numbers."""
+    values = [helper.make_tensor_value_info(name, kind, (4,)) for name in inputs]
+    graph = helper.make_graph(nodes, "g", values, [helper.make_empty_tensor_value_info("y")])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("local", 3)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+def test_every_node_is_listed_with_its_domain_opset_and_reason():
+    text = refused(
+        custom(
+            helper.make_node("RandomNormalLike", ["x"], ["a"], name="noise"),
+            helper.make_node("Frobnicate", ["a"], ["b"], domain="local"),
+            helper.make_node("Relu", ["b"], ["y"], domain="local", name="namesake"),
+        ),
+        refuse_early,
+    )
+    assert "3 unsupported operator(s)" in text
+    assert "RandomNormalLike  at node noise  (ai.onnx 17): its results are random" in text
+    assert "Frobnicate  at node b  (local 3): not supported" in text
+    assert "Relu  at node namesake  (local 3)" in text
+
+
+def test_the_shapes_of_the_inputs_need_not_be_known():
+    proto = model([node("Relu", "x", "h"), node("Det", "h", "y")], {"x": ("n", "m", "m")})
+    assert "Det  at node y  (ai.onnx 17)" in refused(proto, refuse_early)
+
+
+def test_what_no_output_needs_may_be_anything():
+    proto = model([node("Det", "x", "unused"), node("Relu", "x", "y")], {"x": (3, 3)})
+    refuse_early(proto)
+    canonicalize(proto)
+
+
+def test_a_branch_is_looked_into():
+    def branch(op):
+        nodes = [helper.make_node(op, ["x"], ["b"], name=f"in_{op}")]
+        return helper.make_graph(nodes, op, [], [helper.make_empty_tensor_value_info("b")])
+
+    proto = custom(
+        helper.make_node("ReduceMax", ["x"], ["most"], keepdims=0),
+        helper.make_node("Cast", ["most"], ["yes"], to=TensorProto.BOOL),
+        helper.make_node(
+            "If", ["yes"], ["y"], then_branch=branch("RandomUniformLike"), else_branch=branch("Neg")
+        ),
+    )
+    assert "RandomUniformLike  at node in_RandomUniformLike" in refused(proto)
+
+
+def test_a_type_is_named():
+    proto = custom(helper.make_node("Identity", ["x"], ["y"]), kind=TensorProto.STRING)
+    assert "Identity  at node y  (ai.onnx 17): not supported in string" in refused(proto)
+
+
+def test_an_input_that_must_be_constant_is_named():
+    nodes = [node("Cast", "x", "n", to=TensorProto.INT64), node("Expand", "w n", "y")]
+    proto = model(nodes, {"x": (2,)}, constants={"w": np.ones((1, 1), np.float32)})
+    refuse_early(proto)
+    assert "Expand  at node y  (ai.onnx 17): its input 'n' must be a constant" in refused(proto)
+
+
+def test_refusing_needs_no_tvm(tmp_path):
+    proto = model([node("Det", "x", "y")], {"x": ("n", 3, 3)})
+    onnx.save(proto, tmp_path / "m.onnx")
+    code = (
+        "import sys; from ansor_deploy.cli import main\n"
+        "try: main(['build', 'm.onnx', '--target', 'host', '--registry', 'r.db'])\n"
+        "except SystemExit as end: print(end.code, 'tvm' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["3", "False"]
+    assert "Det" in done.stderr
+
+
+def test_the_page_of_operators_is_current():
+    script = [sys.executable, ROOT / "docs" / "make_operators.py", "--check"]
+    done = subprocess.run(script, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

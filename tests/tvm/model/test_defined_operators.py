@@ -1,0 +1,41 @@
+"""Operators that become what ONNX defines them to be, alone and inside a model."""
+
+import numpy as np
+import pytest
+from helpers.built import assert_like_oracle
+from helpers.graphs import model, node, ops
+from onnx import TensorProto
+
+from ansor_deploy.model.canonicalize import canonicalize
+
+
+@pytest.mark.parametrize("alpha", [{}, {"alpha": 0.5}])
+def test_celu_twice_in_a_model(alpha):
+    nodes = [node("Celu", "x", "h", **alpha), node("Celu", "h", "y")]
+    assert_like_oracle(model(nodes, {"x": (3, 5)}))
+
+
+def test_a_grid_of_a_constant_size():
+    proto = model(
+        [node("AffineGrid", "x n", "y", align_corners=1)],
+        {"x": (2, 2, 3)},
+        constants={"n": np.array([2, 3, 4, 5])},
+        opset=20,
+    )
+    assert_like_oracle(proto)
+
+
+def test_definitions_of_definitions_are_expanded():
+    nodes = [node("Cast", "t", "labels", to=TensorProto.INT64), node("Abs", "labels", "n"),
+             node("Clip", "n - c", "k"), node("SoftmaxCrossEntropyLoss", "x k", "y")]  # fmt: skip
+    proto = model(nodes, {"x": (2, 3, 4), "t": (2, 4)}, constants={"c": np.array(2)}, opset=13)
+    assert not {"SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"} & set(
+        ops(canonicalize(proto))
+    )
+    assert_like_oracle(proto)
+
+
+@pytest.mark.parametrize("op", ["Elu", "Selu"])
+def test_half_precision(op):
+    proto = model([node(op, "x", "y")], {"x": (4, 8)}, opset=22, dtype=TensorProto.FLOAT16)
+    assert_like_oracle(proto)
