@@ -16,7 +16,6 @@ importable(
     "Transpose", "Xor",
 )
 importable(1, "Reshape", "Tile", constant=(1,))
-importable(1, "Upsample", constant=(1,))
 importable(7, "Acos", "Asin", "Atan", "Cos", "Sin", "Tan")
 importable(8, "Expand", constant=(1,))
 importable(9, "ConstantOfShape", constant=(0,))
@@ -26,7 +25,7 @@ importable(
 )
 importable(
     10, "DequantizeLinear", "IsInf", "MatMulInteger", "Mod", "NonMaxSuppression", "QuantizeLinear",
-    "Resize", "RoiAlign", "ThresholdedRelu",
+    "RoiAlign", "ThresholdedRelu",
 )
 importable(
     11, "BitShift", "ConcatFromSequence", "CumSum", "DynamicQuantizeLinear", "GatherElements",

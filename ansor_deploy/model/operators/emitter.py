@@ -1,0 +1,141 @@
+"""Nodes that compute what one node computes, written as one call each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto, TensorProto, helper
+
+from ...errors import ModelError
+from ..graph import Graph, Shape, attribute, optional_input
+from .operator import Rewrite, rewrite
+
+Expand = Callable[["Emitter"], "str | Sequence[str] | None"]
+
+
+class Emitter:
+    """A node that is taken apart: called with an operator and its inputs, it appends a node.
+
+    Tensors are names, as in the graph. nodes: those written so far.
+    """
+
+    def __init__(self, graph: Graph, node: NodeProto) -> None:
+        self.graph, self.node = graph, node
+        self.nodes: list[NodeProto] = []
+        self._stem = node.name or next(name for name in node.output if name)
+
+    def __call__(self, op: str, *inputs: str, **attributes: Any) -> str:
+        """Append a node with one output; that output."""
+        return self.several(op, inputs, 1, **attributes)[0]
+
+    def several(self, op: str, inputs: Sequence[str], count: int, **attributes: Any) -> list[str]:
+        """Append a node with several outputs; these."""
+        made = [self.graph.fresh(f"{self._stem}_{op}") for _ in range(count)]
+        given = {name: value for name, value in attributes.items() if value is not None}
+        self.nodes.append(helper.make_node(op, list(inputs), made, name=made[0], **given))
+        return made
+
+    def constant(self, value: Any, kind: int = TensorProto.FLOAT) -> str:
+        """A constant of an ONNX element type."""
+        array = np.asarray(value).astype(helper.tensor_dtype_to_np_dtype(kind))
+        name = self.graph.add_constant(array, f"{self._stem}_constant")
+        self.graph.shapes[name], self.graph.dtypes[name] = array.shape, kind
+        return name
+
+    def input(self, index: int) -> str:
+        """The name of an input, empty if the node does not have it."""
+        return optional_input(self.node, index)
+
+    def wants(self, index: int) -> bool:
+        """Whether the node names this output."""
+        return index < len(self.node.output) and bool(self.node.output[index])
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """An attribute's value; a string as such."""
+        value = attribute(self.node, name, default)
+        return value.decode() if isinstance(value, bytes) else value
+
+    def dtype(self, name: str) -> int:
+        """The ONNX element type of a tensor that the node reads."""
+        self._infer(name)
+        return self.graph.dtypes[name]
+
+    def shape(self, name: str) -> Shape:
+        """The static shape of a tensor that the node reads.
+
+        Raises:
+            ModelError: it is not static.
+        """
+        self._infer(name)
+        return self.graph.shapes[name]
+
+    def refuse(self, reason: str) -> ModelError:
+        """The error that names the node and says what of it cannot be compiled."""
+        return ModelError(
+            f"node '{self._stem}': {self.node.op_type}: {reason}",
+            "Replace it in the exporting framework, or cut the graph before it.",
+        )
+
+    def reshape(self, name: str, *shape: int) -> str:
+        """A tensor in a shape; -1 where a size follows from the others, 0 where it stays."""
+        return self("Reshape", name, self.constant(shape, TensorProto.INT64))
+
+    def unsqueeze(self, name: str, axis: int) -> str:
+        """A tensor with one more axis, of extent one."""
+        if self.graph.opset >= 13:
+            return self("Unsqueeze", name, self.constant([axis], TensorProto.INT64))
+        return self("Unsqueeze", name, axes=[axis])
+
+    def slice(self, name: str, axis: int, start: int, end: int, step: int = 1) -> str:
+        """A part of a tensor along one axis."""
+        bounds = ([value] for value in (start, end, axis, step))
+        return self("Slice", name, *(self.constant(b, TensorProto.INT64) for b in bounds))
+
+    def reduce(self, op: str, name: str, *axes: int) -> str:
+        """A reduction that keeps its axes, with extent one."""
+        if self.graph.opset >= (13 if op == "ReduceSum" else 18):
+            return self(op, name, self.constant(axes, TensorProto.INT64), keepdims=1)
+        return self(op, name, axes=axes, keepdims=1)
+
+    def cast(self, name: str, kind: int) -> str:
+        """A tensor in another element type."""
+        return self("Cast", name, to=kind)
+
+    def _infer(self, name: str) -> None:
+        if name not in self.graph.shapes:
+            self.graph.infer()
+        if name not in self.graph.shapes or not self.graph.dtypes.get(name):
+            raise self.refuse(f"type and shape of its input '{name}' must be known")
+
+
+def expansion(name: str, **declared: Any) -> Callable[[Expand], Expand]:
+    """Declare an operator by a function that emits what it consists of, and gives its outputs.
+
+    An empty name stands for an output that nothing may read; None leaves the node as it is.
+    """
+
+    def declare(expand: Expand) -> Expand:
+        rewrite(name, **declared)(_rewriting(expand))
+        return expand
+
+    return declare
+
+
+def _rewriting(expand: Expand) -> Rewrite:
+    def change(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
+        emit = Emitter(graph, node)
+        made = expand(emit)
+        if made is None:
+            return None
+        results = [made] if isinstance(made, str) else made
+        for index, name in enumerate(node.output):
+            if not name:
+                continue
+            if index >= len(results) or not results[index]:
+                raise emit.refuse(f"its output '{name}' is not computed")
+            emit.nodes.append(helper.make_node("Identity", [results[index]], [name]))
+        return emit.nodes
+
+    return change

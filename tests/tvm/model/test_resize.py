@@ -1,0 +1,62 @@
+"""Resize as ONNX Runtime computes it: modes, coordinates, whole and broken scales."""
+
+import numpy as np
+import pytest
+from helpers.built import assert_like_oracle
+from helpers.graphs import model, node, ops
+
+from ansor_deploy.errors import ModelError
+from ansor_deploy.model.canonicalize import canonicalize
+from ansor_deploy.model.operators.resize import Axis, Manner, taps
+
+
+def resized(shape, opset=19, sizes=None, scales=None, inputs="x - s", **attributes):
+    constants = {"s": np.float32(scales)} if scales else {"s": np.array(sizes)}
+    read = inputs if scales else "x - - s"
+    return model(
+        [node("Resize", read, "y", **attributes)], {"x": shape}, constants=constants, opset=opset
+    )
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"mode": "cubic", "scales": (1, 1, 0.8, 1.7)},
+        {"mode": "linear", "scales": (1, 1, 0.6, 0.6), "antialias": 1},
+        {"mode": "linear", "sizes": (2, 3, 5, 1), "coordinate_transformation_mode": "align_corners"},
+        {"mode": "nearest", "sizes": (2, 3, 9, 5), "nearest_mode": "ceil"},
+        {"mode": "nearest", "scales": (1, 1, 2, 3)},
+    ],
+)
+def test_like_onnx_runtime(attributes):
+    assert_like_oracle(resized((2, 3, 4, 6), **attributes))
+
+
+def test_as_it_was_before_opset_11():
+    assert_like_oracle(resized((1, 2, 3, 4), opset=10, inputs="x s", scales=(1, 1, 2, 1.5)))
+
+
+@pytest.mark.parametrize("opset", [11, 13])
+def test_as_exporters_write_it(opset):
+    assert_like_oracle(resized((1, 2, 4, 4), opset=opset, scales=(1, 1, 2, 2), mode="linear"))
+
+
+def test_whole_upscaling_of_images_stays_one_operator():
+    assert ops(canonicalize(resized((1, 2, 4, 4), scales=(1, 1, 2, 2)))) == ["Resize"]
+
+
+def test_integers_between_two_are_refused():
+    proto = resized((1, 1, 4, 4), mode="linear", sizes=(1, 1, 3, 3))
+    for value in (*proto.graph.input, *proto.graph.output):
+        value.type.tensor_type.elem_type = 2
+    with pytest.raises(ModelError, match="Resize: only floating-point"):
+        canonicalize(proto)
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+@pytest.mark.parametrize("antialias", [False, True])
+def test_weights_add_up_to_one(mode, antialias):
+    manner = Manner(mode, "half_pixel", "floor", -0.75, False, antialias)
+    indices, weights = taps(Axis(0, 9, 4, 4 / 9), manner)
+    assert np.allclose(weights.sum(1), 1)
+    assert 0 <= indices.min() <= indices.max() <= 8
