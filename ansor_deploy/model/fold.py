@@ -1,10 +1,11 @@
 """Constant folding: what the input values cannot change is computed now, in NumPy.
 
-Only operators with exact or correctly rounded results are folded, so that the same model
-gives the same bytes on every host; exp and its like differ between processors.
+Only operators with exact or correctly rounded results are folded, and those of `constant_math`, so
+that the same model gives the same bytes on every host; tanh and its like differ between processors.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from ..errors import ModelError
+from .constant_math import OPERATORS, evaluate
 from .graph import FLOATS, Graph, attribute, is_op, optional_input
 from .subgraph import resolve_branches
 
@@ -21,9 +23,9 @@ _EXACT = frozenset((
     "ConstantOfShape", "CumSum", "Div", "Equal", "Expand", "Flatten", "Floor",
     "Gather", "GatherElements", "GatherND", "Greater", "GreaterOrEqual", "Identity", "Less",
     "LessOrEqual", "Max", "Min", "Mod", "Mul", "Neg", "NonZero", "Not", "OneHot", "Or", "Pad",
-    "Range", "Reciprocal", "ReduceMax", "ReduceMin", "Reshape", "ScatterElements", "ScatterND",
-    "Sign", "Size", "Slice", "Split", "Sqrt", "Squeeze", "Sub", "Tile", "Transpose", "Trilu",
-    "Unsqueeze", "Where", "Xor",
+    "Range", "Reciprocal", "ReduceMax", "ReduceMin", "Relu", "Reshape", "ScatterElements",
+    "ScatterND", "Sign", "Size", "Slice", "Split", "Sqrt", "Squeeze", "Sub", "Tile",
+    "Transpose", "Trilu", "Unsqueeze", "Where", "Xor",
 ))
 # fmt: on
 _LITERALS = {"value_float": np.float32, "value_int": np.int64}  # of a Constant, or a list
@@ -50,8 +52,9 @@ def fold_constants(graph: Graph) -> None:
         for node in list(graph.nodes):
             if _is_foldable(graph, node):
                 weights += _weight_bytes(graph, node, _WEIGHT_LIMIT - weights)
-                _store(graph, node, _results(graph, node))
-                changed = True
+                if (results := _results(graph, node)) is not None:
+                    _store(graph, node, results)
+                    changed = True
         graph.nodes = [n for n in graph.nodes if not _is_done(graph, n)]
 
 
@@ -72,9 +75,20 @@ def _is_foldable(graph: Graph, node: NodeProto) -> bool:
     given: list[Any] = [graph.constants.get(name) for name in node.input if name]
     if None in given:
         return False
+    return _is_reproducible(node, given) and _is_sensible(graph, node)
+
+
+def _is_reproducible(node: NodeProto, given: list[TensorProto]) -> bool:
+    """Whether the operator makes the same of these constants on every host."""
     integers = all(tensor.data_type not in FLOATS for tensor in given)
-    known = node.op_type in _EXACT or (node.op_type in _INTEGER_ONLY and integers)
-    return known and _is_sensible(graph, node)
+    exact = node.op_type in _EXACT or (node.op_type in _INTEGER_ONLY and integers)
+    return exact or _is_rounded(node, given)
+
+
+def _is_rounded(node: NodeProto, given: list[TensorProto]) -> bool:
+    """Whether it is computed by `constant_math`: of one type of floats, but not of the longest."""
+    floats = {tensor.data_type for tensor in given if tensor.data_type in FLOATS}
+    return node.op_type in OPERATORS and len(floats) == 1 and TensorProto.DOUBLE not in floats
 
 
 def _is_sensible(graph: Graph, node: NodeProto) -> bool:
@@ -115,7 +129,8 @@ def _fault(node: NodeProto, text: str, hint: str) -> ModelError:
     return ModelError(f"node '{node.name or node.output[0]}': {text}", hint)
 
 
-def _results(graph: Graph, node: NodeProto) -> list[TensorProto | np.ndarray]:
+def _results(graph: Graph, node: NodeProto) -> Sequence[TensorProto | np.ndarray] | None:
+    """The values of the node's outputs; None for a form of it that is left alone."""
     if node.op_type == "Constant":
         return [_constant_tensor(node)]
     if node.op_type in _OF_SHAPE:
@@ -133,28 +148,32 @@ def _of_shape(graph: Graph, node: NodeProto) -> np.ndarray:
     return np.array(sizes if node.op_type == "Shape" else math.prod(shape), np.int64)
 
 
-def _evaluate(graph: Graph, node: NodeProto) -> list[np.ndarray]:
-    """Run one node in onnx's own reference implementation, at the model's opset.
+def _evaluate(graph: Graph, node: NodeProto) -> list[np.ndarray] | None:
+    """Run one node, by `constant_math` or in onnx's own reference implementation.
 
     Raises:
         ModelError: it does not take these constants.
     """
-    if is_op(node, "GatherElements"):
-        return [_gather_elements(graph, node)]
+    try:
+        with np.errstate(all="ignore"):
+            if is_op(node, "GatherElements"):
+                return [_gather_elements(graph, node)]
+            given = [name for name in node.input if name]
+            if _is_rounded(node, [graph.constants[name] for name in given]):
+                return evaluate(node, [np.asarray(graph.value(n)) for n in given], graph.opset)
+            return _reference(graph, node)
+    except Exception as error:  # whatever NumPy makes of a wrong axis, index or shape
+        hint = "The file is damaged or was exported wrongly: export it again."
+        fault = f"{node.op_type} does not fit its constant inputs: {error}"
+        raise _fault(node, fault, hint) from error
+
+
+def _reference(graph: Graph, node: NodeProto) -> list[np.ndarray]:
     feeds = {name: graph.value(name) for name in node.input if name}
     inputs = [helper.make_tensor_value_info(n, graph.constants[n].data_type, None) for n in feeds]
     outputs = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
     alone = helper.make_graph([node], "fold", inputs, outputs)
-    try:
-        with np.errstate(all="ignore"):
-            return list(ReferenceEvaluator(alone, {"": graph.opset}).run(None, feeds))
-    except Exception as error:  # whatever NumPy makes of a wrong axis, index or shape
-        raise _misfit(node, error) from error
-
-
-def _misfit(node: NodeProto, error: Exception) -> ModelError:
-    hint = "The file is damaged or was exported wrongly: export it again."
-    return _fault(node, f"{node.op_type} does not fit its constant inputs: {error}", hint)
+    return list(ReferenceEvaluator(alone, {"": graph.opset}).run(None, feeds))
 
 
 def _gather_elements(graph: Graph, node: NodeProto) -> np.ndarray:
@@ -164,15 +183,12 @@ def _gather_elements(graph: Graph, node: NodeProto) -> np.ndarray:
     """
     data, indices = (np.asarray(graph.value(name)) for name in node.input)
     axis = attribute(node, "axis", 0)
-    try:
-        along = axis + data.ndim if axis < 0 else axis
-        rows = (slice(None) if at == along else slice(n) for at, n in enumerate(indices.shape))
-        return np.take_along_axis(data[tuple(rows)], indices, axis)
-    except (ValueError, IndexError) as error:
-        raise _misfit(node, error) from error
+    along = axis + data.ndim if axis < 0 else axis
+    rows = (slice(None) if at == along else slice(n) for at, n in enumerate(indices.shape))
+    return np.take_along_axis(data[tuple(rows)], indices, axis)
 
 
-def _store(graph: Graph, node: NodeProto, results: list[TensorProto | np.ndarray]) -> None:
+def _store(graph: Graph, node: NodeProto, results: Sequence[TensorProto | np.ndarray]) -> None:
     _free_outputs(graph, node)
     names = [name for name in node.output if name]
     for name, result in zip(names, results, strict=True):

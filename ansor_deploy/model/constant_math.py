@@ -1,0 +1,168 @@
+"""Sums, norms, products and exponentials of constants, as in standardised and scaled weights.
+
+The order in which a processor adds decides the last bits of a sum, and libraries differ in those of
+an exponential. These operators are computed in float64 and rounded once, so that the same model
+gives the same bytes on every host. TVM would fold them, too, but compiles a function for each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from onnx import NodeProto
+
+from .graph import attribute, optional_input
+
+# Multiply-adds of a product that are still computed here, in about a second.
+_MOST_PRODUCTS = 1 << 28
+
+# Gives the outputs, or None for a form of the operator that is left alone; floats are float64.
+Operator = Callable[[NodeProto, list[np.ndarray], int], "list[np.ndarray] | None"]
+
+
+def evaluate(node: NodeProto, inputs: list[np.ndarray], opset: int) -> list[np.ndarray] | None:
+    """The outputs of one of `OPERATORS`; None for a form of the operator that is left alone.
+
+    inputs: the floats among them of one type, float32 or shorter, which the outputs get.
+    ValueError or IndexError where the constants do not fit each other.
+    """
+    kind = next(one.dtype for one in inputs if _is_float(one))
+    wide = [one.astype(np.float64) if one.dtype == kind else one for one in inputs]
+    made = OPERATORS[node.op_type](node, wide, opset)
+    return made and [one.astype(kind) if one.dtype == np.float64 else one for one in made]
+
+
+def _is_float(array: np.ndarray) -> bool:
+    return array.dtype.name in ("float16", "bfloat16", "float32")
+
+
+def _reduction(before: Callable[..., np.ndarray], after: Callable[..., np.ndarray]) -> Operator:
+    """The reduction that sums up `before` of its input, and takes `after` of that and the count."""
+
+    def reduce(node: NodeProto, inputs: list[np.ndarray], _opset: int) -> list[np.ndarray] | None:
+        data = inputs[0]
+        named = inputs[1].tolist() if optional_input(node, 1) else attribute(node, "axes", [])
+        if not named and attribute(node, "noop_with_empty_axes", 0):
+            return None
+        axes = tuple(named) or tuple(range(data.ndim))
+        total = before(data).sum(axes, keepdims=bool(attribute(node, "keepdims", 1)))
+        count = math.prod(data.shape[axis] for axis in axes)
+        return [np.asarray(after(total, count))]
+
+    return reduce
+
+
+def _batch_norm(node: NodeProto, inputs: list[np.ndarray], opset: int) -> list[np.ndarray] | None:
+    if opset < 14 and (opset < 9 or any(node.output[1:])):
+        return None  # outputs of the training of that time
+    data, scale, offset, mean, variance = inputs
+    running: list[np.ndarray] = []
+    if attribute(node, "training_mode", 0):
+        axes = (0, *range(2, data.ndim))
+        momentum, given = attribute(node, "momentum", 0.9), (mean, variance)
+        mean, variance = data.mean(axes), data.var(axes)
+        now = zip(given, (mean, variance), strict=True)
+        running = [old * momentum + new * (1 - momentum) for old, new in now]
+    by_channel = (-1, *(1,) * (data.ndim - 2))
+    factor = scale / np.sqrt(variance + attribute(node, "epsilon", 1e-5))
+    centred = data - mean.reshape(by_channel)
+    result = centred * factor.reshape(by_channel) + offset.reshape(by_channel)
+    return [result, *running][: len(node.output)]
+
+
+def _power(_node: NodeProto, inputs: list[np.ndarray], _opset: int) -> list[np.ndarray] | None:
+    base, exponent = inputs
+    known = _POWERS.get(float(exponent.item())) if exponent.size == 1 else None
+    fits = base.dtype == np.float64 and exponent.ndim <= base.ndim
+    return [known(base)] if known and fits else None
+
+
+def _product(_node: NodeProto, inputs: list[np.ndarray], _opset: int) -> list[np.ndarray] | None:
+    """Term by term: what multiplies matrices quickly adds in another order on each processor."""
+    left, right = inputs
+    if min(left.ndim, right.ndim) < 2 or left.shape[-1] != right.shape[-2]:
+        return None
+    batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    shape = (*batch, left.shape[-2], right.shape[-1])
+    if math.prod(shape) * left.shape[-1] > _MOST_PRODUCTS:
+        return None
+    total = np.zeros(shape)
+    for k in range(left.shape[-1]):
+        total += left[..., :, k, None] * right[..., k, None, :]
+    return [total]
+
+
+def _dequantize(node: NodeProto, inputs: list[np.ndarray], _opset: int) -> list[np.ndarray] | None:
+    data, scale, *zero = inputs
+    if attribute(node, "block_size", 0) or attribute(node, "output_dtype", 0):
+        return None
+    offset = _along(node, data, zero[0]).astype(np.float64) if zero else 0.0
+    return [(data.astype(np.float64) - offset) * _along(node, data, scale)]
+
+
+def _quantize(node: NodeProto, inputs: list[np.ndarray], _opset: int) -> list[np.ndarray] | None:
+    data, scale, *zero = inputs
+    other = any(attribute(node, name, 0) for name in ("block_size", "output_dtype", "precision"))
+    kind = zero[0].dtype if zero else np.dtype(np.uint8)
+    if other or kind.kind not in "iu":
+        return None
+    # What it divides is of float32: rounded there, as a tie may come of it.
+    steps = np.rint((data / _along(node, data, scale)).astype(np.float32)).astype(np.float64)
+    shifted = steps + (_along(node, data, zero[0]) if zero else 0)
+    return [np.clip(shifted, np.iinfo(kind).min, np.iinfo(kind).max).astype(kind)]
+
+
+def _along(node: NodeProto, data: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """A scale or zero point, of all or of each slice along the axis, as it meets the data."""
+    if value.size == 1:
+        return value.reshape(())
+    shape = [1] * data.ndim
+    shape[attribute(node, "axis", 1)] = value.size
+    return value.reshape(shape)
+
+
+def _exp(power: np.ndarray) -> np.ndarray:
+    """The exponential, by sums and products alone, which are the same on every processor.
+
+    x = n ln 2 + r with |r| <= ln 2 / 2; the series of e^r to the 13th term leaves 4e-18 of it.
+    """
+    x = np.clip(power, -800, 800)
+    n = np.rint(x * _LOG2_E)
+    r = (x - n * _LN2_HIGH) - n * _LN2_LOW
+    series = np.ones_like(r)
+    for k in range(13, 0, -1):
+        series = series * r / k + 1
+    return np.ldexp(series, np.nan_to_num(n).astype(np.int64))
+
+
+def _of_each(function: Callable[[np.ndarray], np.ndarray]) -> Operator:
+    return lambda _node, inputs, _opset: [function(inputs[0])]
+
+
+_LOG2_E = 1.4426950408889634
+# ln 2 in two parts; of the first the products with whole numbers below 2**20 are exact.
+_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+_POWERS: dict[float, Callable[[np.ndarray], np.ndarray]] = {
+    -1.0: lambda base: 1 / base,
+    -0.5: lambda base: 1 / np.sqrt(base),
+    0.5: np.sqrt,
+    1.0: lambda base: base,
+    2.0: lambda base: base * base,
+    3.0: lambda base: base * base * base,
+}
+OPERATORS: dict[str, Operator] = {
+    "BatchNormalization": _batch_norm,
+    "DequantizeLinear": _dequantize,
+    "Exp": _of_each(_exp),
+    "MatMul": _product,
+    "Pow": _power,
+    "QuantizeLinear": _quantize,
+    "ReduceL1": _reduction(np.abs, lambda total, _: total),
+    "ReduceL2": _reduction(np.square, lambda total, _: np.sqrt(total)),
+    "ReduceMean": _reduction(np.asarray, lambda total, count: total / count),
+    "ReduceSum": _reduction(np.asarray, lambda total, _: total),
+    "ReduceSumSquare": _reduction(np.square, lambda total, _: total),
+    "Sigmoid": _of_each(lambda x: 1 / (1 + _exp(-x))),
+}
