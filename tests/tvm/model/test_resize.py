@@ -9,6 +9,8 @@ from ansor_deploy.errors import ModelError
 from ansor_deploy.model.canonicalize import canonicalize
 from ansor_deploy.model.operators.resize import Axis, Manner, taps
 
+ALIGNED = "coordinate_transformation_mode"
+
 
 def resized(shape, opset=19, sizes=None, scales=None, inputs="x - s", **attributes):
     constants = {"s": np.float32(scales)} if scales else {"s": np.array(sizes)}
@@ -23,7 +25,7 @@ def resized(shape, opset=19, sizes=None, scales=None, inputs="x - s", **attribut
     [
         {"mode": "cubic", "scales": (1, 1, 0.8, 1.7)},
         {"mode": "linear", "scales": (1, 1, 0.6, 0.6), "antialias": 1},
-        {"mode": "linear", "sizes": (2, 3, 5, 1), "coordinate_transformation_mode": "align_corners"},
+        {"mode": "linear", "sizes": (2, 3, 5, 1), ALIGNED: "align_corners"},
         {"mode": "nearest", "sizes": (2, 3, 9, 5), "nearest_mode": "ceil"},
         {"mode": "nearest", "scales": (1, 1, 2, 3)},
     ],
@@ -36,9 +38,8 @@ def test_as_it_was_before_opset_11():
     assert_like_oracle(resized((1, 2, 3, 4), opset=10, inputs="x s", scales=(1, 1, 2, 1.5)))
 
 
-@pytest.mark.parametrize("opset", [11, 13])
-def test_as_exporters_write_it(opset):
-    assert_like_oracle(resized((1, 2, 4, 4), opset=opset, scales=(1, 1, 2, 2), mode="linear"))
+def test_as_exporters_write_it():
+    assert_like_oracle(resized((1, 2, 4, 4), opset=13, scales=(1, 1, 2, 2), mode="linear"))
 
 
 def test_whole_upscaling_of_images_stays_one_operator():
