@@ -3,7 +3,14 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
+import numpy as np
+
 from .._tvm import relax, tvm
+
+
+def constant_of(values: np.ndarray) -> relax.Expr:
+    """A constant of an array's own type: `relax.const` alone makes float32 of float64."""
+    return relax.const(values, str(values.dtype))
 
 
 class Walk(ABC):

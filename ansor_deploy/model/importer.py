@@ -21,6 +21,7 @@ from .fusion import with_cuts, without_cuts
 from .layout import channels_last
 from .operators.converting import last_line, own_converters, tvm_name
 from .operators.operator import domain
+from .precision import in_single
 from .skeleton import nodes, with_initializers
 from .widen import widen
 
@@ -52,7 +53,7 @@ def _fuse(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
     t = relax.transform
     passes = [t.DecomposeOpsForInference(), t.CanonicalizeBindings()]
     if target.kind == "llvm":
-        passes += [_module_pass(lambda mod: widen(channels_last(mod), target))]
+        passes += [_module_pass(lambda mod: widen(channels_last(in_single(mod)), target))]
     passes += [
         t.DeadCodeElimination(),
         # Vector code calls libm once a lane for exp, erf and tanh; the polynomial forms stay

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from .._tvm import relax, tvm
-from .dataflow import Walk, rewritten
+from .dataflow import Walk, constant_of, rewritten
 from .transposed import SPATIAL, transposed_convolution
 
 
@@ -106,7 +106,7 @@ def _to_last(rank: int) -> list[int]:
 
 
 def _moved(constant: np.ndarray, axes: list[int]) -> relax.Expr:
-    return relax.const(np.ascontiguousarray(constant.transpose(axes)))
+    return constant_of(np.ascontiguousarray(constant.transpose(axes)))
 
 
 def _given(attrs: Any, names: str) -> dict[str, Any]:
@@ -222,7 +222,7 @@ def _reshape(walk: _Walk, call: Any) -> Value | None:
     """Dropping or adding extents of one keeps the elements' order in both forms."""
     constant, last = walk.constant(call.args[0]), walk.value(call.args[0]).last
     if constant is not None:
-        return Value(first=relax.const(constant.reshape(_shape(call))))
+        return Value(first=constant_of(constant.reshape(_shape(call))))
     shape = _shape(call.args[0])
     if last is None or (shape[1] > 1 and max(shape[2:]) > 1):
         return None

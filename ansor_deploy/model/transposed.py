@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from .._tvm import relax
+from .dataflow import constant_of
 
 SPATIAL = {3: "W", 4: "HW", 5: "DHW"}
 Emit = Callable[[Any], Any]
@@ -48,7 +49,7 @@ def transposed_convolution(
     convolution = getattr(relax.op.nn, f"conv{dims}d")
     phases = convolution(
         data,
-        relax.const(_phase_kernel(weight, strides, steps)),
+        constant_of(_phase_kernel(weight, strides, steps)),
         padding=_padding(extents, steps, counts),
         data_layout=f"N{spatial}C",
         kernel_layout=f"{spatial}IO",

@@ -16,7 +16,7 @@ import numpy as np
 
 from .._tvm import relax, tvm
 from ..target import Target
-from .dataflow import Walk, rewritten
+from .dataflow import Walk, constant_of, rewritten
 from .layout import CONVOLUTIONS, ELEMENTWISE, POOLS, REDUCTIONS
 
 # Multiply-adds of an element that are worth the copy of a crop.
@@ -122,4 +122,4 @@ def _padded(constant: Any, channels: int) -> Any:
     """A constant with zeros behind its last axis, up to so many."""
     values = constant.value.numpy()
     surplus = [(0, 0)] * (values.ndim - 1) + [(0, channels - values.shape[-1])]
-    return relax.const(np.pad(values, surplus))
+    return constant_of(np.pad(values, surplus))
