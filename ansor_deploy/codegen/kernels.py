@@ -8,9 +8,9 @@ The processes are started at need, and are kept for the next build of this proce
 import base64
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 from ..system.jobserver import threads
 from ..system.worker import Worker, WorkerFailure
 from ..target import Target
+from .object_cache import ObjectCache
 
 PROCESSOR_SECONDS = 30.0  # of a kernel; those of the rules take one at most
 WALL_SECONDS = 10 * PROCESSOR_SECONDS  # a machine may be that busy, and a process may hang
@@ -43,31 +44,52 @@ class Refusal:
 
 
 def compile_kernels(
-    kernels: Iterable[Kernel], target: Target, progress: Callable[[int, int], None]
+    kernels: Iterable[Kernel],
+    target: Target,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    warn: Callable[[str], None] = lambda message: None,
 ) -> dict[str, bytes | Refusal]:
     """The object file of each kernel by its symbol, or why there is none.
 
-    progress: is called with the numbers of kernels that are done and that there are.
-    AnsorError where no worker can start.
+    progress: is called with the numbers of kernels that are done and that there are. warn: with a
+    sentence where they cannot be kept for the next build. AnsorError where no worker can start.
     """
-    queue = sorted(set(kernels), key=lambda one: (-len(one.program), one.symbol))
+    cache = ObjectCache(target, warn)
     made: dict[str, bytes | Refusal] = {}
+    for kernel in (unique := set(kernels)):
+        if (kept := cache.get(kernel.symbol, kernel.program)) is not None:
+            made[kernel.symbol] = kept
+    queue = [kernel for kernel in unique if kernel.symbol not in made]
+    with closing(_compiled(queue, target)) as results:
+        for kernel, result in results:
+            made[kernel.symbol] = result
+            if isinstance(result, bytes):
+                cache.put(kernel.symbol, kernel.program, result)
+            progress(len(made), len(unique))
+    cache.trim()
+    return made
+
+
+def _compiled(
+    kernels: Iterable[Kernel], target: Target
+) -> Generator[tuple[Kernel, bytes | Refusal]]:
+    """Object files as they come; the largest programs first, which may take longest."""
+    queue = sorted(kernels, key=lambda one: (-len(one.program), one.symbol))
     words = {"target": json.dumps(target.to_json()), "seconds": PROCESSOR_SECONDS}
+    if not queue:
+        return
     with _workers(len(queue)) as workers:
         idle: SimpleQueue[Worker] = SimpleQueue()
         for worker in workers:
             idle.put(worker)
-        for kernel, result in _side_by_side(queue, workers, lambda one: _compile(one, words, idle)):
-            made[kernel.symbol] = result
-            progress(len(made), len(queue))
-    return made
+        yield from _side_by_side(queue, workers, lambda one: _compile(one, words, idle))
 
 
 def _side_by_side(
     kernels: Sequence[Kernel], workers: Sequence[Worker], work: Callable[[Kernel], Any]
 ) -> Iterator[tuple[Kernel, Any]]:
     """What the work gives for each kernel, as it comes."""
-    executor = ThreadPoolExecutor(max(1, len(workers)), "ansor-deploy-compile")
+    executor = ThreadPoolExecutor(len(workers), "ansor-deploy-compile")
     try:
         begun = {executor.submit(work, kernel): kernel for kernel in kernels}
         for future in as_completed(begun):

@@ -73,7 +73,7 @@ def compile_model(
     while True:
         lowered = lower_model(model.mod, choices.scheduled(), target)
         wanted = [kernel for kernel in lowered.kernels if kernel.symbol not in results]
-        results |= compile_kernels(wanted, target, progress)
+        results |= compile_kernels(wanted, target, progress, warn)
         of_kernels = {kernel.symbol: results[kernel.symbol] for kernel in lowered.kernels}
         objects = {name: one for name, one in of_kernels.items() if isinstance(one, bytes)}
         if len(objects) == len(of_kernels):

@@ -8,17 +8,19 @@ from functools import partial
 from pathlib import Path
 
 
-def write_whole(path: Path, content: bytes, mode: int = 0o666) -> None:
+def write_whole(path: Path, content: bytes, mode: int = 0o666, *, durable: bool = True) -> None:
     """Write a file beside its place and move it there; a failure leaves what was there before.
 
-    mode: the permissions of a new file, less those that the umask takes away.
+    mode: the permissions of a new file, less those that the umask takes away. durable: a power cut
+    cannot leave less than all of it, either.
     """
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with open(unfinished, "wb", opener=partial(os.open, mode=mode)) as stream:
             stream.write(content)
             stream.flush()
-            os.fsync(stream.fileno())  # the name must not survive a power cut that this does not
+            if durable:  # the name must not survive a power cut that this does not
+                os.fsync(stream.fileno())
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)

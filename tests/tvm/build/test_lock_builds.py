@@ -83,6 +83,16 @@ def test_two_frozen_builds_are_the_same_bytes(shop):
         assert (shop / name).read_bytes() == (shop / "deep" / "er" / name).read_bytes()
 
 
+def test_a_frozen_build_is_the_same_bytes_with_code_from_the_cache(shop, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for folder in ("cold", "warm"):
+        (shop / folder).mkdir()
+        frozen(shop, f"{folder}/b.so")
+        assert len(list((tmp_path / "ansor-deploy" / "objects").iterdir())) > 1
+    for path in sorted((shop / "cold").iterdir()):
+        assert path.read_bytes() == (shop / "warm" / path.name).read_bytes()
+
+
 def test_an_unchanged_frozen_build_does_nothing(shop):
     frozen(shop, "c.so")
     before = (shop / "c.so").stat()

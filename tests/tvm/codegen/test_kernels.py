@@ -27,6 +27,11 @@ def model():
     return found, extract(found.mod, HOST)
 
 
+@pytest.fixture(autouse=True)
+def _nothing_is_cached(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
 @pytest.fixture
 def hostile(monkeypatch):
     """A compiler that fails at the default schedule, in a way that is given."""

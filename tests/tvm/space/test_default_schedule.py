@@ -12,7 +12,8 @@ from tvm import relax
 from tvm_ffi import structural_equal
 
 from ansor_deploy.build import verify
-from ansor_deploy.codegen import model as compiler
+from ansor_deploy.codegen import executable
+from ansor_deploy.codegen.lowering import code_generation
 from ansor_deploy.model.extract import extract
 from ansor_deploy.space.block_view import BlockView, blocks
 from ansor_deploy.space.register_tile import tiles
@@ -97,9 +98,9 @@ def packed_main(proto):
     mod = tvm.IRModule(dict(imported.mod.functions.items()))
     for name, task in extract(imported.mod, built.HOST).items():
         func = default_schedule(task.mod, built.HOST).mod["main"]
-        mod[mod.get_global_var(name)] = compiler._private(func)
-    with compiler.tvm_target(built.HOST), tvm.transform.PassContext(opt_level=3):
-        return compiler._pack_weights(mod)
+        mod[mod.get_global_var(name)] = executable._private(func)
+    with code_generation(built.HOST):
+        return executable._pack_weights(mod)
 
 
 def test_constant_weights_are_packed_before_run_time():
