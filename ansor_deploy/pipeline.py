@@ -100,7 +100,7 @@ def _build_frozen(model: Path, outputs: Outputs, request: Request, report: Repor
     check_writable(outputs.library)
     check_buildable(request.target)
     lock = lock_of(request)
-    prepared = prepare(model, request.target, request.input_shapes, report.stage)
+    prepared = prepare(model, request.target, request.input_shapes, report.stage, report.step)
     from .build.assemble import assemble_frozen
 
     check_complete(prepared, lock, request.lock)
@@ -115,7 +115,8 @@ def plan(models: list[Path], request: Request, report: Report) -> Plan:
     """What `build` or `tune` of these models would do; writes nothing."""
     from .model.prepare import prepare
 
-    prepared = [prepare(m, request.target, request.input_shapes, report.stage) for m in models]
+    words = (request.target, request.input_shapes, report.stage, report.step)
+    prepared = [prepare(model, *words) for model in models]
     with Registry.open(request.registry, write=False) as registry:
         if not request.layers:
             return _plan(prepared, Ledger(registry, request))

@@ -176,7 +176,7 @@ class _Assembly:
         """
         target, report = self.request.target, self.report
         rules = rule_set(self.request.rules, target.kind)
-        words = (records, target, rules, report.warn, report.compiled)
+        words = (records, target, rules, report.warn, partial(report.step, "kernels"))
         built = compile_model(self.model.imported, self.model.by_function, *words)
         memory = built.export(path, target)
         check_limits(memory, self.request.limits, self.model.path)

@@ -5,11 +5,10 @@ from pathlib import Path
 import click
 
 from ..report import text
-from ..report.plain import QuietReport
 from ..request import Request
 from .helptext import with_examples
 from .options import existing_file, plan_options, reuse_option
-from .output import Answer, answering
+from .output import Answer, answering, report
 
 
 @with_examples(
@@ -33,7 +32,8 @@ def command(models: tuple[Path, ...], request: Request) -> Answer:
     """
     from ..pipeline import plan
 
-    made = plan(list(models), request, QuietReport())
+    with report() as events:
+        made = plan(list(models), request, events)
     details = [*text.near_lines(made), *text.again_lines(made)]
     sums = [text.plan_summary(made), *text.plan_memory(made), *text.stale_lines(made)]
     return Answer(made.to_json(), [*text.plan_lines(made), *details, *sums])

@@ -3,6 +3,7 @@
 import math
 import re
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from .._tvm import collect, relax, tirx, tvm
@@ -15,10 +16,13 @@ from ..target import Target
 from .tasks import Task
 
 
-def extract(mod: tvm.IRModule, target: Target) -> dict[str, Task]:
+def extract(
+    mod: tvm.IRModule, target: Target, step: Callable[[int, int], None] = lambda done, total: None
+) -> dict[str, Task]:
     """The task of each fused function of an imported module, by the function's name.
 
     Functions with the same program share one Task; its weight counts the calls of them all.
+    step: is called with the numbers of tasks that are made and that there are.
     """
     calls = _count_calls(mod)
     functions = {
@@ -35,6 +39,7 @@ def extract(mod: tvm.IRModule, target: Target) -> dict[str, Task]:
         if text not in made:
             program = canonical_program(functions[name])
             made[text] = _task(name, text, program, weights[text], target)
+            step(len(made), len(weights))
     return {name: made[text] for name, text in texts.items()}
 
 

@@ -35,9 +35,14 @@ class Imported:
     outputs: tuple[TensorInfo, ...]
 
 
-def import_model(proto: onnx.ModelProto, target: Target) -> Imported:
+def import_model(
+    proto: onnx.ModelProto,
+    target: Target,
+    step: Callable[[int, int], None] = lambda done, total: None,
+) -> Imported:
     """Import a canonical, statically shaped graph for a target.
 
+    step: is called with the numbers of passes that are done and that there are.
     ModelError names the node that cannot be imported.
     """
     inputs = tuple(_tensor(value) for value in model_inputs(proto))
@@ -46,15 +51,21 @@ def import_model(proto: onnx.ModelProto, target: Target) -> Imported:
         mod = _convert(_for_tvm(proto))
     outputs = _outputs(proto, mod["main"].body.body.ty)
     with tvm_target(target), tvm.transform.PassContext(opt_level=3):
-        return Imported(_fuse(mod, target), inputs, outputs)
+        passes = _passes(target)
+        for done, change in enumerate(passes, start=1):
+            mod = change(mod)
+            step(done, len(passes))
+    return Imported(mod, inputs, outputs)
 
 
-def _fuse(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
+def _passes(target: Target) -> list[Any]:
+    """What makes one function a task of the operators that the front end gives."""
     t = relax.transform
     passes = [t.DecomposeOpsForInference(), t.CanonicalizeBindings()]
     if target.kind == "llvm":
         passes += [_module_pass(lambda mod: widen(channels_last(in_single(mod)), target))]
-    passes += [
+    return [
+        *passes,
         t.DeadCodeElimination(),
         # Vector code calls libm once a lane for exp, erf and tanh; the polynomial forms stay
         # in registers and within a few ULP, which verification then confirms.
@@ -71,7 +82,6 @@ def _fuse(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
         t.AttachAttrLayoutFreeBuffers(),
         tvm.tirx.transform.prim_func_pass(lambda func, *_: _rooted(func), opt_level=0),
     ]
-    return tvm.transform.Sequential(passes)(mod)
 
 
 def _module_pass(change: Callable[[tvm.IRModule], tvm.IRModule]) -> Any:

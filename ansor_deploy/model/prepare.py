@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,10 +47,12 @@ def prepare(
     target: Target,
     input_shapes: dict[str, tuple[int, ...]],
     stage: Callable[[str, str], None] = lambda name, detail: None,
+    step: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> Prepared:
     """Read a model for a target; ModelError says what of it cannot be compiled.
 
-    stage: is called with the name and a detail of each stage that begins.
+    stage: is called with the name and a detail of each stage that begins. step: with what a stage
+    has done of something, and of how many.
     """
     stage("read", str(path))
     source = load(path)
@@ -62,8 +65,9 @@ def prepare(
         from .extract import extract
         from .importer import import_model
 
-        imported = import_model(canonical, target)
-        tasks = extract(imported.mod, target)
+        imported = import_model(canonical, target, partial(step, "passes"))
+        stage("tasks", f"of {len(imported.mod.functions) - 1} fused functions")
+        tasks = extract(imported.mod, target, partial(step, "tasks"))
     return Prepared(path, source.digest, source.external, proto, imported, tasks)
 
 

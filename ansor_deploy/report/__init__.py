@@ -27,8 +27,8 @@ class Report:
     def progress(self, progress: Progress) -> None:
         """A batch of candidates was measured."""
 
-    def compiled(self, done: int, total: int) -> None:
-        """So many of a library's kernels are compiled."""
+    def step(self, what: str, done: int, total: int) -> None:
+        """So many of the stage's parts are done. what: they are, such as "kernels"."""
 
     def verified(self, verification: Verification) -> None:
         """The library was compared with the oracle."""

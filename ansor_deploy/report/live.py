@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,12 +23,10 @@ if TYPE_CHECKING:
 class LiveReport(PlainReport):
     """Draws with rich on stderr; `close` gives the terminal back."""
 
-    _progress: Progress  # what the panel shows, since `_received`
-    _received: float
-
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True, highlight=False)
         self._live: Live | None = None
+        self._panel: Callable[[], RenderableType] = Text  # what is drawn over, as it is now
 
     def close(self) -> None:
         """Give the terminal back, whatever happened; the panel stays as it last stood."""
@@ -42,23 +41,41 @@ class LiveReport(PlainReport):
 
     def progress(self, progress: Progress) -> None:
         """Open the panel at the first batch; the clocks run on between batches."""
-        self._progress, self._received = progress, time.monotonic()
-        if self._live is None:
-            self._live = Live(
-                console=self._console,
-                get_renderable=lambda: panel(self._progress, time.monotonic() - self._received),
-                refresh_per_second=2,
-                redirect_stdout=False,
-            )
-            self._live.start()
+        received = time.monotonic()
+        self._draw(lambda: panel(progress, time.monotonic() - received))
+
+    def step(self, what: str, done: int, total: int) -> None:
+        """Draw how far the stage is over how far it was."""
+        self._draw(lambda: steps(what, done, total))
 
     def wrote(self, paths: list[Path]) -> None:
         """Print the paths below the last panel."""
         self.close()
         super().wrote(paths)
 
+    def _draw(self, panel: Callable[[], RenderableType]) -> None:
+        self._panel = panel
+        if self._live is None:
+            self._live = Live(
+                console=self._console,
+                get_renderable=self._drawn,
+                refresh_per_second=2,
+                redirect_stdout=False,
+            )
+            self._live.start()
+
+    def _drawn(self) -> RenderableType:
+        return self._panel()
+
     def _say(self, line: str, style: str = "", *, unbroken: bool = False) -> None:
         self._console.print(Text(line, style), soft_wrap=unbroken)
+
+
+def steps(what: str, done: int, total: int) -> RenderableType:
+    """How far a stage is, as a bar and in numbers."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_row(ProgressBar(total=total, completed=done, width=30), text.steps(what, done, total))
+    return grid
 
 
 def panel(progress: Progress, since: float = 0.0) -> RenderableType:

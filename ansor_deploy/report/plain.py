@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -36,11 +37,25 @@ class QuietReport(Report):
 
 
 class PlainReport(QuietReport):
-    """Each event becomes whole lines of at most 80 columns, at once."""
+    """Each event becomes whole lines of at most 80 columns, at once.
+
+    pause: seconds between two lines about the steps of a stage.
+    """
+
+    def __init__(self, stream: TextIO | None = None, pause: float = 2.0) -> None:
+        super().__init__(stream)
+        self._pause, self._stage, self._spoke = pause, "", 0.0
 
     def stage(self, name: str, detail: str = "") -> None:
         """Print the stage's name in brackets."""
+        self._stage, self._spoke = name, time.monotonic()
         self._say(f"[{name}] {detail}".rstrip())
+
+    def step(self, what: str, done: int, total: int) -> None:
+        """Print how far the stage is, if it has not been said for a while."""
+        if (now := time.monotonic()) - self._spoke >= self._pause:
+            self._spoke = now
+            self._say(f"[{self._stage}] {text.steps(what, done, total)}")
 
     def plan(self, plan: Plan) -> None:
         """Print the tasks that matter most, and the sum."""

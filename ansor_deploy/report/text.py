@@ -140,6 +140,11 @@ def stale_lines(plan: Plan) -> list[str]:
     ]
 
 
+def steps(what: str, done: int, total: int) -> str:
+    """How far a stage is: "tasks 12/57"."""
+    return f"{what} {done}/{total}"
+
+
 def trials(progress: Progress) -> str:
     """How far tuning is: "128/640 trials, 3 failed"; limited by time alone, it has no total."""
     total = f"/{progress.total_trials}" if progress.total_trials else ""

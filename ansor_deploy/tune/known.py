@@ -21,8 +21,8 @@ def read(models: Iterable[Path], work: Workspace) -> list[Prepared]:
     """The models; what is known of them by now is in the registry."""
     from ..model.prepare import prepare
 
-    request = work.request
-    prepared = [prepare(m, request.target, request.input_shapes, work.report.stage) for m in models]
+    request, events = work.request, (work.report.stage, work.report.step)
+    prepared = [prepare(m, request.target, request.input_shapes, *events) for m in models]
     note(prepared, work)
     return prepared
 

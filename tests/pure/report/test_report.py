@@ -203,9 +203,18 @@ def test_plain_results(plain):
     assert said.endswith("warning: no records yet\n")
 
 
+@pytest.mark.parametrize(("pause", "said"), [(0, ["[tasks] tasks 12/57"]), (math.inf, [])])
+def test_plain_steps_are_said_now_and_then(pause, said):
+    report = PlainReport(io.StringIO(), pause)
+    report.stage("tasks", "of 60 functions")
+    report.step("tasks", 12, 57)
+    assert lines_of(report) == ["[tasks] of 60 functions", *said]
+
+
 def test_quiet_report_only_warns():
     report = QuietReport(io.StringIO())
     report.stage("import")
+    report.step("passes", 1, 2)
     report.plan(plan_of(3))
     report.progress(PROGRESS)
     report.warn("old record")
@@ -245,6 +254,8 @@ def test_live_panel_without_a_total():
 
 
 def test_live_draws_all_events(live):
+    live.stage("import", "40 nodes")
+    live.step("passes", 12, 57)
     live.stage("tune", "net.onnx")
     live.progress(PROGRESS)
     live.warn("a candidate crashed")
@@ -254,7 +265,15 @@ def test_live_draws_all_events(live):
     live.compared(Comparison(1.0, 1.84))
     live.wrote([Path("x" * 90)])
     said = screen_of(live)
-    for words in ("tune", "128/640", "a candidate crashed", "outputs agree", "1.84x", "x" * 90):
+    for words in (
+        "passes 12/57",
+        "tune",
+        "128/640",
+        "a candidate crashed",
+        "outputs agree",
+        "1.84x",
+        "x" * 90,
+    ):
         assert words in said
 
 

@@ -1,0 +1,38 @@
+"""What is said while a model is read."""
+
+import pytest
+from helpers.built import HOST
+from helpers.cli_inside import program
+from helpers.graphs import model, node, randn
+
+from ansor_deploy.model.prepare import prepare
+
+
+@pytest.fixture
+def shop(tmp_path):
+    nodes = [node("Conv", "x a", "p"), node("Relu", "p", "q"), node("Conv", "q b", "y")]
+    weights = {"a": randn(0, 8, 4, 3, 3), "b": randn(1, 4, 8, 3, 3)}
+    proto = model(nodes, {"x": (1, 4, 8, 8)}, constants=weights)
+    (tmp_path / "net.onnx").write_bytes(proto.SerializeToString())
+    return tmp_path
+
+
+def test_each_stage_says_when_it_begins_and_how_far_it_is(shop):
+    said = []
+    stage = lambda name, _detail: said.append(name)  # noqa: E731
+    prepared = prepare(shop / "net.onnx", HOST, {}, stage, lambda *step: said.append(step))
+    assert [one for one in said if isinstance(one, str)] == ["read", "import", "tasks"]
+    first = said.index("tasks")
+    for what, steps in (("passes", said[2:first]), ("tasks", said[first + 1 :])):
+        assert steps == [(what, done, len(steps)) for done in range(1, len(steps) + 1)]
+    assert len(prepared.tasks) == len(said) - first - 1
+
+
+def test_a_plan_reports_on_stderr_and_answers_on_stdout(shop):
+    result = program(shop, "plan", "net.onnx", "--registry", "r.db")
+    lines = [line for line in result.stderr.splitlines() if line.startswith("[")]
+    # A stage that takes long has lines of its steps, too.
+    stages = dict.fromkeys(line.split()[0] for line in lines)
+    assert list(stages) == ["[read]", "[import]", "[tasks]"]
+    assert result.stdout.startswith("task ")
+    assert "[" not in result.stdout
