@@ -116,7 +116,8 @@ def _anchor(program: Any, readable: str) -> str:
     if op.startswith("conv") and "transpose" in words[words.index(op) : words.index(op) + 2]:
         return f"{op}_transpose"
     if op.startswith("conv"):
-        kernel = program["main"].params[1].shape
+        # Scales and zero points may stand between the data and the kernel.
+        _, kernel, *_ = (p.shape for p in program["main"].params if len(p.shape) > 2)
         return f"depthwise_{op}" if int(kernel[-2]) == 1 and int(kernel[-1]) > 1 else op
     if op.startswith("pool"):
         return "_".join(words[max(0, words.index(op) - 1) : words.index(op) + 1])

@@ -24,12 +24,11 @@ importable(
     "NonZero", "OneHot", "Scatter", "Shrink", "Sign", "Sinh", "Where",
 )
 importable(
-    10, "DequantizeLinear", "IsInf", "MatMulInteger", "Mod", "NonMaxSuppression", "QuantizeLinear",
-    "RoiAlign", "ThresholdedRelu",
+    10, "IsInf", "Mod", "NonMaxSuppression", "RoiAlign", "Round", "ThresholdedRelu",
 )
 importable(
-    11, "BitShift", "ConcatFromSequence", "CumSum", "DynamicQuantizeLinear", "GatherElements",
-    "GatherND", "Range", "Round", "ScatterElements", "ScatterND", "SequenceAt",
+    11, "BitShift", "ConcatFromSequence", "CumSum", "GatherElements",
+    "GatherND", "Range", "ScatterElements", "ScatterND", "SequenceAt",
     "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength",
     "SplitToSequence", "Unique",
 )
@@ -38,8 +37,6 @@ importable(12, "Einsum", "GreaterOrEqual", "LessOrEqual")
 importable(14, "HardSwish", "Trilu")
 importable(15, "CastLike", "Optional", "OptionalGetElement", "OptionalHasElement")
 importable(16, "GridSample")
-importable(17, "LayerNormalization")
 importable(18, "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "GroupNormalization", "Mish")
 importable(20, "Gelu")
-importable(23, "Attention", "RMSNormalization")
 # fmt: on

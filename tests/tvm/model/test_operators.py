@@ -16,6 +16,10 @@ NOT_STANDARD = {
     "SkipLayerNormalization",
 }  # fmt: skip
 
+# ONNX Runtime's optimiser writes these under ONNX's own domain, whatever the opset; and a Round is
+# what QLinearConv, which is of opset 10, is rewritten to.
+OF_ANY_OPSET = {"LayerNormalization", "SimplifiedLayerNormalization", "Round"}
+
 
 def test_every_operator_without_a_function_of_ours_has_a_converter_of_tvms():
     theirs = onnx_frontend._get_convert_map().keys()
@@ -30,7 +34,7 @@ def test_no_operator_is_said_to_be_older_than_it_is():
     for schema in onnx.defs.get_all_schemas_with_history():
         key = schema.domain, schema.name
         first[key] = min(schema.since_version, first.get(key, schema.since_version))
-    listed = {key: operator.since for key, operator in OPERATORS.items() if not key[0]}
+    listed = {(d, n): o.since for (d, n), o in OPERATORS.items() if not d and n not in OF_ANY_OPSET}
     assert {key: since for key, since in listed.items() if since < first[key]} == {}
 
 

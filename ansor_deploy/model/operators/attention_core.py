@@ -1,0 +1,117 @@
+"""Attention as two matrix products with a softmax between them, which rules schedule well."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import TensorProto
+
+from .emitter import Emitter
+
+FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Extents of one attention. batch, heads, and of the keys; queries and keys: how many.
+
+    width: of a query and a key; value: of a value.
+    """
+
+    batch: int
+    heads: int
+    key_heads: int
+    queries: int
+    keys: int
+    width: int
+    value: int
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Logits as they come, after the cap, after the bias, and the probabilities. Tensor names."""
+
+    raw: str
+    capped: str
+    biased: str
+    weights: str
+
+
+def split_heads(emit: Emitter, name: str, heads: int) -> str:
+    """(batch, tokens, heads * width) --> (batch, heads, tokens, width)."""
+    return emit("Transpose", emit.reshape(name, 0, 0, heads, -1), perm=[0, 2, 1, 3])
+
+
+def join_heads(emit: Emitter, name: str) -> str:
+    """(batch, heads, tokens, width) --> (batch, tokens, heads * width)."""
+    return emit.reshape(emit("Transpose", name, perm=[0, 2, 1, 3]), 0, 0, -1)
+
+
+def scores(
+    emit: Emitter,
+    query: str,
+    key: str,
+    sizes: Sizes,
+    *,
+    kind: int,
+    scale: float,
+    bias: str = "",
+    hidden: str = "",
+    cap: float = 0.0,
+    precision: int = 0,
+) -> Scores:
+    """Who attends to whom: softmax(scale * query @ key^T + bias).
+
+    query: (batch, heads, queries, width). key: (batch, key heads, keys, width), each for as many
+    heads as there are to one. kind: their element type. bias, hidden: broadcast to the logits;
+    hidden is true for a row whose every key is masked, and that row becomes zero. cap: limits the
+    logits to cap * tanh(logits / cap). precision: the type of the softmax, where it is another.
+    """
+    scaled = emit("Mul", query, emit.constant(scale, kind))
+    grouped = _grouped(emit, scaled, sizes, sizes.width)
+    logits = emit("MatMul", grouped, emit("Transpose", key, perm=[0, 1, 3, 2]))
+    raw = _ungrouped(emit, logits, sizes, sizes.keys)
+    capped = _capped(emit, raw, cap, kind) if cap else raw
+    biased = emit("Add", capped, bias) if bias else capped
+    wide = emit.cast(biased, precision) if precision and precision != kind else biased
+    weights = emit("Softmax", wide, axis=3)
+    weights = emit.cast(weights, kind) if wide != biased else weights
+    if hidden:
+        weights = emit("Where", hidden, emit.constant(0, kind), weights)
+    return Scores(raw, capped, biased, weights)
+
+
+def weighted(emit: Emitter, weights: str, value: str, sizes: Sizes) -> str:
+    """Weights @ value, of (batch, key heads, keys, value): (batch, heads, queries, value)."""
+    result = emit("MatMul", _grouped(emit, weights, sizes, sizes.keys), value)
+    return _ungrouped(emit, result, sizes, sizes.value)
+
+
+def causal(sizes: Sizes, offset: int) -> np.ndarray:
+    """Which keys a query may see, (queries, keys): none that comes after it."""
+    return np.tri(sizes.queries, sizes.keys, offset, dtype=np.bool_)
+
+
+def as_bias(emit: Emitter, allowed: str, kind: int, masked: float) -> str:
+    """A mask of bools as what is added to logits: nothing where true, `masked` elsewhere."""
+    return emit("Where", allowed, emit.constant(0, kind), emit.constant(masked, kind))
+
+
+def _capped(emit: Emitter, logits: str, cap: float, kind: int) -> str:
+    limit = emit.constant(cap, kind)
+    return emit("Mul", emit("Tanh", emit("Div", logits, limit)), limit)
+
+
+def _grouped(emit: Emitter, name: str, sizes: Sizes, width: int) -> str:
+    """The queries of all heads that share a key as one matrix: no key is copied."""
+    if sizes.heads == sizes.key_heads:
+        return name
+    rows = sizes.heads // sizes.key_heads * sizes.queries
+    return emit.reshape(name, sizes.batch, sizes.key_heads, rows, width)
+
+
+def _ungrouped(emit: Emitter, name: str, sizes: Sizes, width: int) -> str:
+    if sizes.heads == sizes.key_heads:
+        return name
+    return emit.reshape(name, sizes.batch, sizes.heads, sizes.queries, width)

@@ -1,0 +1,111 @@
+"""Normalisations over the last axes: ONNX's own, and those that ONNX Runtime's optimiser writes."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from onnx import TensorProto
+
+from .emitter import Emitter, expansion
+
+FLOAT = TensorProto.FLOAT
+_contrib = partial(expansion, domain="com.microsoft")
+
+
+@expansion("RMSNormalization", since=23)
+def rms_normalization(emit: Emitter) -> str:
+    """Compute x / sqrt(mean(x * x) + epsilon) * scale over the axes from `axis` on."""
+    return _by_root_mean_square(emit, emit.input(0), emit.input(1))[0]
+
+
+# ONNX Runtime writes it as if it were one of ONNX's own.
+@expansion("SimplifiedLayerNormalization")
+@_contrib("SimplifiedLayerNormalization")
+def simplified_layer_normalization(emit: Emitter) -> list[str]:
+    """What ONNX calls RMSNormalization."""
+    return list(_by_root_mean_square(emit, emit.input(0), emit.input(1)))
+
+
+@_contrib("SkipSimplifiedLayerNormalization")
+def skip_simplified_layer_normalization(emit: Emitter) -> list[str]:
+    """RMSNormalization over the last axis of a sum."""
+    total = _skipped(emit, emit.input(3))
+    result, deviation = _by_root_mean_square(emit, total, emit.input(2))
+    return [result, "", deviation, total]
+
+
+@_contrib("SkipLayerNormalization")
+def skip_layer_normalization(emit: Emitter) -> list[str]:
+    """LayerNormalization over the last axis of a sum."""
+    total = _skipped(emit, emit.input(4))
+    return [layer_norm(emit, total, emit.input(2), emit.input(3)), "", "", total]
+
+
+@_contrib("EmbedLayerNormalization")
+def embed_layer_normalization(emit: Emitter) -> list[str]:
+    """LayerNormalization of the sum of what tables say of words, places and segments."""
+    ids, segments, words, places, kinds, gamma, beta, mask, positions = map(emit.input, range(9))
+    tokens = emit.shape(ids)[1]
+    place = emit("Gather", places, positions) if positions else emit.slice(places, 0, 0, tokens)
+    total = emit("Add", emit("Gather", words, ids), place)
+    if segments:
+        total = emit("Add", total, emit("Gather", kinds, segments))
+    return [layer_norm(emit, total, gamma, beta), _length(emit, ids, mask), total]
+
+
+def _length(emit: Emitter, ids: str, mask: str) -> str:
+    """How many tokens of each sample are none that only fill it up."""
+    if not mask:
+        return emit.constant([0] * emit.shape(ids)[0], TensorProto.INT32)
+    total = emit.reduce("ReduceSum", emit.cast(mask, TensorProto.INT32), 1)
+    return emit.reshape(total, -1)
+
+
+def _skipped(emit: Emitter, bias: str) -> str:
+    """The input, what skipped the layer, and the layer's bias."""
+    total = emit("Add", emit.input(0), emit.input(1))
+    return emit("Add", total, bias) if bias else total
+
+
+def layer_norm(emit: Emitter, name: str, scale: str, bias: str) -> str:
+    """(x - mean) / deviation * scale + bias over the last axis."""
+    inputs = [name, scale, *([bias] if bias else [])]
+    epsilon = emit.attribute("epsilon", 1e-12)
+    return emit("LayerNormalization", *inputs, axis=-1, epsilon=epsilon)
+
+
+@expansion("LayerNormalization")
+def layer_normalization(emit: Emitter) -> list[str] | None:
+    """ONNX Runtime writes it into models of opsets that do not have it yet."""
+    if emit.graph.opset >= 17:
+        return None
+    name, scale, bias = (emit.input(index) for index in range(3))
+    axes = _axes(emit, name)
+    wide = emit.cast(name, FLOAT)
+    mean = emit.reduce("ReduceMean", wide, *axes)
+    centred = emit("Sub", wide, mean)
+    variance = emit.reduce("ReduceMean", emit("Mul", centred, centred), *axes)
+    inverse = _inverse_root(emit, variance)
+    narrow = emit.cast(emit("Mul", centred, inverse), emit.dtype(name))
+    result = emit("Mul", narrow, scale)
+    return [emit("Add", result, bias) if bias else result, mean, inverse]
+
+
+def _by_root_mean_square(emit: Emitter, name: str, scale: str) -> tuple[str, str]:
+    """X / sqrt(mean(x * x) + epsilon) * scale in float32, and what x was multiplied by."""
+    kind = emit.dtype(emit.input(0))
+    wide = emit.cast(name, FLOAT)
+    mean = emit.reduce("ReduceMean", emit("Mul", wide, wide), *_axes(emit, emit.input(0)))
+    inverse = _inverse_root(emit, mean)
+    narrow = emit.cast(emit("Mul", wide, inverse), kind)
+    return emit("Mul", narrow, scale), inverse
+
+
+def _inverse_root(emit: Emitter, mean: str) -> str:
+    epsilon = emit.constant(emit.attribute("epsilon", 1e-5))
+    return emit("Reciprocal", emit("Sqrt", emit("Add", mean, epsilon)))
+
+
+def _axes(emit: Emitter, name: str) -> range:
+    rank = len(emit.shape(name))
+    return range(emit.attribute("axis", -1) % rank, rank)

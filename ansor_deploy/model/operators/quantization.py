@@ -1,0 +1,263 @@
+"""Quantised operators in integer arithmetic: the numbers of ONNX Runtime, step for step.
+
+A real number is (q - zero) * scale. Products are summed in int32, which holds them exactly (float32
+would not, beyond 2**24); what leaves an operator is rounded to the nearest step, ties to even, and
+saturated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import TensorProto
+
+from .emitter import Emitter, expansion
+
+FLOAT, INT32, UINT8 = TensorProto.FLOAT, TensorProto.INT32, TensorProto.UINT8
+_STORED = {  # what TVM has no tensors of is kept in the next type that it has
+    TensorProto.INT4: TensorProto.INT8,
+    TensorProto.UINT4: TensorProto.UINT8,
+    TensorProto.INT2: TensorProto.INT8,
+    TensorProto.UINT2: TensorProto.UINT8,
+}
+_QUANTISED = frozenset(
+    ("int2", "uint2", "int4", "uint4", "int8", "uint8", "int16", "uint16", "int32")
+)
+_SMALL_FLOATS = frozenset(
+    ("float4e2m1", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz")
+)
+_TYPES = _QUANTISED | {"float16", "bfloat16", "float32"}
+
+
+@dataclass(frozen=True)
+class Range:
+    """The integers of a quantised ONNX type."""
+
+    kind: int
+    low: int
+    high: int
+
+    @classmethod
+    def of(cls, kind: int) -> Range:
+        """The range of an ONNX integer type."""
+        name = kind_name(kind)
+        bits = int(name.removeprefix("u").removeprefix("int"))
+        if name.startswith("u"):
+            return cls(kind, 0, 2**bits - 1)
+        return cls(kind, -(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+    @property
+    def stored(self) -> int:
+        """The ONNX type of the tensor that holds them."""
+        return _STORED.get(self.kind, self.kind)
+
+
+def kind_name(kind: int) -> str:
+    """An ONNX type as its documentation spells it."""
+    return str(TensorProto.DataType.Name(kind)).lower()
+
+
+def is_storable(kind: int) -> bool:
+    """Whether a tensor of a quantised type can be stored; types below a byte are constants only."""
+    return kind_name(kind) in _QUANTISED and kind not in _STORED
+
+
+def parameter(emit: Emitter, name: str, *shape: int) -> str:
+    """A scale or zero point, shaped to broadcast: a scalar if it has one element."""
+    if not name:
+        return ""
+    if int(np.prod(emit.shape(name))) == 1:
+        shape = ()
+    return name if emit.shape(name) == shape else emit.reshape(name, *shape)
+
+
+def centred(emit: Emitter, name: str, zero: str) -> str:
+    """Quantised numbers minus their zero point, as int32."""
+    wide = emit.cast(name, INT32)
+    value = emit.graph.value(zero) if zero else np.zeros(())
+    if value is not None and not value.any():
+        return wide
+    return emit("Sub", wide, emit.cast(zero, INT32))
+
+
+def real(emit: Emitter, name: str, scale: str, zero: str) -> str:
+    """The numbers that quantised ones stand for, as float32. scale, zero: broadcast to them."""
+    if kind_name(emit.dtype(name)).startswith("float"):
+        wide = emit.cast(name, FLOAT)
+        wide = emit("Sub", wide, emit.cast(zero, FLOAT)) if zero else wide
+    else:
+        wide = emit.cast(centred(emit, name, zero), FLOAT)
+    return emit("Mul", wide, scale)
+
+
+def saturate(emit: Emitter, steps: str, zero: str, kind: int) -> str:
+    """Float32 numbers of steps from the zero point, rounded and cut off where the type ends."""
+    found = Range.of(kind)
+    rounded = emit("Round", steps)
+    moved = emit("Add", rounded, emit.cast(zero, FLOAT)) if zero else rounded
+    above = emit("Max", moved, emit.constant(float(found.low)))
+    return emit.cast(emit("Min", above, emit.constant(float(found.high))), found.stored)
+
+
+def quantise(emit: Emitter, name: str, scale: str, zero: str) -> str:
+    """Float32 numbers as the nearest steps of a scale."""
+    steps = emit("Div", name, parameter(emit, scale))
+    return saturate(emit, steps, parameter(emit, zero), emit.dtype(zero) if zero else UINT8)
+
+
+def requantise(emit: Emitter, total: str, scale: str, zero: str) -> str:
+    """Int32 sums of products as steps of another scale. scale: a product's, in these steps."""
+    steps = emit("Mul", emit.cast(total, FLOAT), scale)
+    return saturate(emit, steps, parameter(emit, zero), emit.dtype(zero))
+
+
+def along(emit: Emitter, scale: str, name: str) -> str:
+    """A scale or zero point of QuantizeLinear or DequantizeLinear, to broadcast over a tensor."""
+    shape, given = emit.shape(name), emit.shape(scale)
+    axis = emit.attribute("axis", 1) % max(len(shape), 1)
+    block = emit.attribute("block_size", 0)
+    if block:
+        index = np.arange(shape[axis]) // block
+        return emit("Gather", scale, emit.constant(index, TensorProto.INT64), axis=axis)
+    if len(given) == 1 and len(shape) > 1:
+        return parameter(emit, scale, *(-1 if at == axis else 1 for at in range(len(shape))))
+    return parameter(emit, scale, *given)
+
+
+@expansion("DequantizeLinear", since=10, types=_TYPES | _SMALL_FLOATS)
+@expansion("DequantizeLinear", domain="com.microsoft", types=_TYPES)
+def dequantize_linear(emit: Emitter) -> str:
+    """Compute (q - zero) * scale; a scale for all, for each index of an axis, or for each block."""
+    name, scale, zero = emit.input(0), emit.input(1), emit.input(2)
+    if not is_storable(emit.dtype(name)) and name not in emit.graph.constants:
+        raise emit.refuse(f"{kind_name(emit.dtype(name))} is supported in constants only")
+    kind = emit.attribute("output_dtype", 0) or emit.dtype(scale)
+    factor = emit.cast(along(emit, scale, name), FLOAT)
+    origin = along(emit, zero, name) if zero else ""
+    return emit.cast(real(emit, name, factor, origin), kind)
+
+
+@expansion("QuantizeLinear", since=10, types=_TYPES)
+@expansion("QuantizeLinear", domain="com.microsoft", types=_TYPES)
+def quantize_linear(emit: Emitter) -> str:
+    """Compute saturate(round(x / scale) + zero), the inverse of DequantizeLinear."""
+    name, scale, zero = emit.input(0), emit.input(1), emit.input(2)
+    kind = emit.attribute("output_dtype", 0) or (emit.dtype(zero) if zero else UINT8)
+    result = emit.node.output[0]
+    if not is_storable(kind) and result in emit.graph.output_names:
+        raise emit.refuse(f"{kind_name(kind)} is not supported in a model's output")
+    factor = emit.cast(along(emit, scale, name), FLOAT)
+    origin = along(emit, zero, name) if zero else ""
+    emit.graph.dtypes[result] = Range.of(kind).stored
+    return saturate(emit, emit("Div", emit.cast(name, FLOAT), factor), origin, kind)
+
+
+@expansion("DynamicQuantizeLinear", since=11, types=_TYPES)
+def dynamic_quantize_linear(emit: Emitter) -> tuple[str, str, str]:
+    """QuantizeLinear by the range of the numbers at hand."""
+    steps, scale, zero = quantised_at_run(emit, emit.input(0))
+    return steps, scale, zero
+
+
+def quantised_at_run(emit: Emitter, name: str) -> tuple[str, str, str]:
+    """(uint8, scale, zero point) of a float tensor, after its own least and greatest number."""
+    axes = range(len(emit.shape(name)))
+    nothing = emit.constant(0.0)
+    least = emit("Min", emit.reshape(emit.reduce("ReduceMin", name, *axes)), nothing)
+    most = emit("Max", emit.reshape(emit.reduce("ReduceMax", name, *axes)), nothing)
+    width = emit("Sub", most, least)
+    empty = emit("Equal", width, nothing)
+    scale = emit("Where", empty, emit.constant(1.0), emit("Div", width, emit.constant(255.0)))
+    origin = emit("Neg", emit("Div", least, scale))
+    zero = saturate(emit, origin, "", UINT8)
+    return saturate(emit, emit("Div", name, scale), zero, UINT8), scale, zero
+
+
+@expansion("ConvInteger", since=10, types=_TYPES)
+def conv_integer(emit: Emitter) -> str:
+    """Conv of (x - zero) with (w - zero) in int32."""
+    return _convolution(emit, emit.input(0), emit.input(2), emit.input(1), emit.input(3))
+
+
+@expansion("QLinearConv", since=10, types=_TYPES)
+def q_linear_conv(emit: Emitter) -> str:
+    """ConvInteger, a bias of int32, and the sum as steps of the result's scale."""
+    return _q_linear_conv(emit, emit.input(0))
+
+
+@expansion("QLinearConv", domain="com.microsoft", types=_TYPES)
+def q_linear_conv_channels_last(emit: Emitter) -> str:
+    """QLinearConv of (N, ..., C), where `channels_last` says so."""
+    if not emit.attribute("channels_last", 0):
+        return _q_linear_conv(emit, emit.input(0))
+    rank = len(emit.shape(emit.input(0)))
+    return channels_last(emit, rank, lambda name: _q_linear_conv(emit, name))
+
+
+def channels_last(emit: Emitter, rank: int, compute: Callable[[str], str]) -> str:
+    """What a function of (N, C, ...) makes of the node's first input, which is (N, ..., C)."""
+    first = emit("Transpose", emit.input(0), perm=[0, rank - 1, *range(1, rank - 1)])
+    return emit("Transpose", compute(first), perm=[0, *range(2, rank), 1])
+
+
+def _q_linear_conv(emit: Emitter, name: str) -> str:
+    _, x_scale, x_zero, weight, w_scale, w_zero, y_scale, y_zero, bias = map(emit.input, range(9))
+    spatial = [1] * (len(emit.shape(weight)) - 2)
+    total = _convolution(emit, name, x_zero, weight, w_zero)
+    if bias:
+        total = emit("Add", total, emit.reshape(bias, -1, *spatial))
+    return requantise(
+        emit, total, _ratio(emit, x_scale, parameter(emit, w_scale, -1, *spatial), y_scale), y_zero
+    )
+
+
+def _convolution(emit: Emitter, x: str, x_zero: str, weight: str, w_zero: str) -> str:
+    kernel = centred(emit, weight, parameter(emit, w_zero, -1, *_ones(emit, weight)))
+    kept = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+    attributes = {name: emit.attribute(name) for name in kept}
+    return emit("Conv", centred(emit, x, parameter(emit, x_zero)), kernel, **attributes)
+
+
+def _ones(emit: Emitter, weight: str) -> list[int]:
+    return [1] * (len(emit.shape(weight)) - 1)
+
+
+def _ratio(emit: Emitter, left: str, right: str, result: str) -> str:
+    """The scale of a product in steps of the result's scale."""
+    product = emit("Mul", parameter(emit, left), right)
+    return emit("Div", product, parameter(emit, result))
+
+
+@expansion("MatMulInteger", since=10, types=_TYPES)
+def mat_mul_integer(emit: Emitter) -> str:
+    """Compute (a - zero) @ (b - zero) in int32."""
+    return product(emit, emit.input(0), emit.input(2), emit.input(1), emit.input(3))
+
+
+def product(emit: Emitter, a: str, a_zero: str, b: str, b_zero: str) -> str:
+    """The product of two quantised matrices as int32."""
+    left = centred(emit, a, by_row(emit, a_zero))
+    return emit("MatMul", left, centred(emit, b, by_column(emit, b_zero)))
+
+
+def by_row(emit: Emitter, name: str) -> str:
+    """A scale or zero point of a product's left side: one, or one a row."""
+    if not name:
+        return ""
+    return parameter(emit, name, *(emit.shape(name) if len(emit.shape(name)) > 1 else (-1, 1)))
+
+
+def by_column(emit: Emitter, name: str) -> str:
+    """A scale or zero point of a product's right side: one, or one a column."""
+    return parameter(emit, name, *emit.shape(name)) if name else ""
+
+
+@expansion("QLinearMatMul", since=10, types=_TYPES)
+def q_linear_mat_mul(emit: Emitter) -> str:
+    """MatMulInteger, the sum as steps of the result's scale."""
+    a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = map(emit.input, range(8))
+    scale = emit("Mul", by_row(emit, a_scale), by_column(emit, b_scale))
+    scale = emit.cast(emit("Div", scale, parameter(emit, y_scale)), FLOAT)
+    return requantise(emit, product(emit, a, a_zero, b, b_zero), scale, y_zero)

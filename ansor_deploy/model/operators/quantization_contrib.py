@@ -1,0 +1,210 @@
+"""Quantised operators of com.microsoft, which ONNX Runtime's quantiser and optimiser write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from math import prod
+
+from .emitter import Emitter, expansion
+from .quantization import (
+    FLOAT,
+    UINT8,
+    by_column,
+    by_row,
+    centred,
+    channels_last,
+    parameter,
+    product,
+    quantise,
+    quantised_at_run,
+    real,
+    requantise,
+    saturate,
+)
+
+_contrib = partial(expansion, domain="com.microsoft")
+
+
+def _real(emit: Emitter, first: int) -> str:
+    """The real numbers of an input that is followed by its scale and its zero point."""
+    name, scale, zero = (emit.input(first + at) for at in range(3))
+    return real(emit, name, parameter(emit, scale), parameter(emit, zero))
+
+
+def _quantise(emit: Emitter, name: str, scale: int) -> str:
+    """Real numbers in the scale and zero point that are the inputs from this one on."""
+    return quantise(emit, name, emit.input(scale), emit.input(scale + 1))
+
+
+@_contrib("QLinearAdd")
+def q_linear_add(emit: Emitter) -> str:
+    """Compute a + b, in steps of the result from the start, as ONNX Runtime does."""
+    a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = map(emit.input, range(8))
+    step = parameter(emit, y_scale)
+    terms = []
+    for name, scale, zero in ((a, a_scale, a_zero), (b, b_scale, b_zero)):
+        wide = emit.cast(centred(emit, name, parameter(emit, zero)), FLOAT)
+        terms.append(emit("Mul", wide, emit("Div", parameter(emit, scale), step)))
+    return _from_zero(emit, emit("Add", *terms), y_zero)
+
+
+@_contrib("QLinearMul")
+def q_linear_mul(emit: Emitter) -> str:
+    """Compute a * b."""
+    a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = map(emit.input, range(8))
+    left = centred(emit, a, parameter(emit, a_zero))
+    total = emit("Mul", left, centred(emit, b, parameter(emit, b_zero)))
+    scales = emit("Mul", parameter(emit, a_scale), parameter(emit, b_scale))
+    factor = emit("Div", scales, parameter(emit, y_scale))
+    return _from_zero(emit, emit("Mul", emit.cast(total, FLOAT), factor), y_zero)
+
+
+def _from_zero(emit: Emitter, steps: str, zero: str) -> str:
+    """Steps rounded after the zero point is added, not before: ties come out otherwise."""
+    if not zero:
+        return saturate(emit, steps, "", UINT8)
+    moved = emit("Add", steps, emit.cast(parameter(emit, zero), FLOAT))
+    return saturate(emit, moved, "", emit.dtype(zero))
+
+
+@_contrib("QLinearWhere")
+def q_linear_where(emit: Emitter) -> str:
+    """Choose a where the condition holds, else b."""
+    chosen = emit("Where", emit.input(0), _real(emit, 1), _real(emit, 4))
+    return _quantise(emit, chosen, 7)
+
+
+@_contrib("QLinearSigmoid")
+def q_linear_sigmoid(emit: Emitter) -> str:
+    """Compute 1 / (1 + exp(-x))."""
+    return _quantise(emit, emit("Sigmoid", _real(emit, 0)), 3)
+
+
+@_contrib("QLinearLeakyRelu")
+def q_linear_leaky_relu(emit: Emitter) -> str:
+    """Choose x where it is positive, else alpha * x."""
+    alpha = emit.attribute("alpha", 0.01)
+    return _quantise(emit, emit("LeakyRelu", _real(emit, 0), alpha=alpha), 3)
+
+
+@_contrib("QLinearSoftmax")
+def q_linear_softmax(emit: Emitter) -> str:
+    """Compute exp(x) / sum(exp(x))."""
+    rank = len(emit.shape(emit.input(0)))
+    if emit.attribute("axis", -1) % rank != rank - 1:
+        raise emit.refuse("it is compiled over the last axis only")
+    return _quantise(emit, emit("Softmax", _real(emit, 0), axis=rank - 1), 3)
+
+
+@_contrib("QLinearConcat")
+def q_linear_concat(emit: Emitter) -> str:
+    """Tensors of several scales beside one another, in one scale."""
+    parts = [_real(emit, first) for first in range(2, len(emit.node.input), 3)]
+    return _quantise(emit, emit("Concat", *parts, axis=emit.attribute("axis")), 0)
+
+
+@_contrib("QLinearReduceMean")
+def q_linear_reduce_mean(emit: Emitter) -> str:
+    """The mean over some axes."""
+    rank = len(emit.shape(emit.input(0)))
+    if not emit.attribute("keepdims", 1):
+        raise emit.refuse("it is compiled with keepdims=1 only")
+    axes = [axis % rank for axis in emit.attribute("axes", range(rank))]
+    return _quantise(emit, emit.reduce("ReduceMean", _real(emit, 0), *axes), 3)
+
+
+def _pooled(emit: Emitter, pool: Callable[[str], str]) -> str:
+    """A pool of (N, C, ...), of an input that may be (N, ..., C)."""
+    if not emit.attribute("channels_last", 0):
+        return pool(emit.input(0))
+    return channels_last(emit, len(emit.shape(emit.input(0))), pool)
+
+
+@_contrib("QLinearGlobalAveragePool")
+def q_linear_global_average_pool(emit: Emitter) -> str:
+    """The mean over all that is no sample or channel, summed in int32."""
+    shape = emit.shape(emit.input(0))
+    spatial = shape[1:-1] if emit.attribute("channels_last", 0) else shape[2:]
+    count = emit.constant(float(prod(spatial)))
+    x_scale, x_zero, y_scale, y_zero = (emit.input(at) for at in range(1, 5))
+
+    def pool(name: str) -> str:
+        total = emit.reduce(
+            "ReduceSum", centred(emit, name, parameter(emit, x_zero)), *range(2, len(shape))
+        )
+        steps = emit("Mul", parameter(emit, y_scale), count)
+        return requantise(emit, total, emit("Div", parameter(emit, x_scale), steps), y_zero)
+
+    return _pooled(emit, pool)
+
+
+@_contrib("QLinearAveragePool")
+def q_linear_average_pool(emit: Emitter) -> str:
+    """The mean of each window."""
+    kept = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
+    attributes = {name: emit.attribute(name) for name in kept}
+    x_scale, x_zero = parameter(emit, emit.input(1)), parameter(emit, emit.input(2))
+
+    def pool(name: str) -> str:
+        wide = real(emit, name, x_scale, x_zero)
+        return _quantise(emit, emit("AveragePool", wide, **attributes), 3)
+
+    return _pooled(emit, pool)
+
+
+@_contrib("NhwcMaxPool")
+def nhwc_max_pool(emit: Emitter) -> str:
+    """MaxPool of (N, ..., C)."""
+    kept = ("auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides")
+    attributes = {name: emit.attribute(name) for name in kept}
+    rank = len(emit.shape(emit.input(0)))
+    return channels_last(emit, rank, lambda name: emit("MaxPool", name, **attributes))
+
+
+@_contrib("MatMulIntegerToFloat")
+def mat_mul_integer_to_float(emit: Emitter) -> str:
+    """MatMulInteger, scaled to real numbers, plus a bias."""
+    a, b, a_scale, b_scale, a_zero, b_zero, bias = map(emit.input, range(7))
+    scale = emit("Mul", by_row(emit, a_scale), by_column(emit, b_scale))
+    return _scaled(emit, product(emit, a, a_zero, b, b_zero), scale, bias)
+
+
+@_contrib("DynamicQuantizeMatMul")
+def dynamic_quantize_mat_mul(emit: Emitter) -> str:
+    """MatMulIntegerToFloat of a left side that is quantised here."""
+    b, b_scale, b_zero, bias = map(emit.input, range(1, 5))
+    steps, a_scale, a_zero = quantised_at_run(emit, emit.input(0))
+    right = centred(emit, b, by_column(emit, b_zero))
+    total = emit("MatMul", centred(emit, steps, a_zero), right)
+    return _scaled(emit, total, emit("Mul", a_scale, by_column(emit, b_scale)), bias)
+
+
+def _scaled(emit: Emitter, total: str, scale: str, bias: str) -> str:
+    result = emit("Mul", emit.cast(total, FLOAT), scale)
+    return emit("Add", result, bias) if bias else result
+
+
+@_contrib("QGemm")
+def q_gemm(emit: Emitter) -> str:
+    """Compute alpha * a @ b + c, either transposed; real numbers if no scale is given."""
+    a, a_scale, a_zero, b, b_scale, b_zero, c, y_scale, y_zero = map(emit.input, range(9))
+    left = centred(emit, a, parameter(emit, a_zero))
+    right = centred(emit, b, parameter(emit, b_zero, *_column(emit)))
+    total = emit("MatMul", *(_turned(emit, left, "transA"), _turned(emit, right, "transB")))
+    if c:
+        total = emit("Add", total, c)
+    scale = emit("Mul", parameter(emit, a_scale), parameter(emit, b_scale, -1))
+    scale = emit("Mul", scale, emit.constant(emit.attribute("alpha", 1.0)))
+    if not y_scale:
+        return _scaled(emit, total, scale, "")
+    return requantise(emit, total, emit("Div", scale, parameter(emit, y_scale)), y_zero)
+
+
+def _column(emit: Emitter) -> tuple[int, ...]:
+    """The shape of a zero point for each column of B, which may be transposed."""
+    return (-1, 1) if emit.attribute("transB", 0) else (1, -1)
+
+
+def _turned(emit: Emitter, name: str, flag: str) -> str:
+    return emit("Transpose", name, perm=[1, 0]) if emit.attribute(flag, 0) else name

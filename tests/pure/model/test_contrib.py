@@ -1,0 +1,145 @@
+"""Operators of com.microsoft become others that ONNX Runtime computes alike."""
+
+import numpy as np
+import pytest
+from helpers.graphs import assert_same, node, randn, run
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+
+from ansor_deploy.errors import ModelError
+from ansor_deploy.model.canonicalize import canonicalize
+
+FLOAT, INT32 = TensorProto.FLOAT, TensorProto.INT32
+WIDTH, TOKENS = 16, 6
+
+
+def contrib(op, inputs, outputs="y", **attributes):
+    made = node(op, inputs, outputs, **attributes)
+    made.domain = "com.microsoft"
+    return made
+
+
+def model(made, given, constants=None, outputs=("y",), opset=17, **kinds) -> ModelProto:
+    """A model of one node. given: shapes of inputs; kinds: element types other than float."""
+    kind = lambda name: kinds.get(name, FLOAT)  # noqa: E731
+    graph = helper.make_graph(
+        [made],
+        "test",
+        [helper.make_tensor_value_info(name, kind(name), shape) for name, shape in given.items()],
+        [helper.make_tensor_value_info(name, kind(name), None) for name in outputs],
+        [numpy_helper.from_array(np.asarray(v), k) for k, v in (constants or {}).items()],
+    )
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+def check(proto, feeds=None):
+    after = canonicalize(proto)
+    assert {entry.domain for entry in after.graph.node} == {""}
+    if feeds is None:
+        assert_same(proto, after)
+        return
+    for want, have in zip(run(proto, feeds), run(after, feeds), strict=True):
+        np.testing.assert_allclose(have, want, rtol=1e-4, atol=1e-5)
+
+
+TABLE = [
+    contrib("Gelu", "x"),
+    contrib("BiasGelu", "x b"),
+    contrib("FastGelu", "x"),
+    contrib("FastGelu", "x b"),
+    contrib("QuickGelu", "x", alpha=1.5),
+    contrib("FusedMatMul", "x x", transB=1, alpha=0.5),
+    contrib("FusedMatMul", "x x", transA=1),
+    contrib("SkipLayerNormalization", "x x b", epsilon=1e-5),
+    contrib("SkipLayerNormalization", "x x b b b", "y - - z", epsilon=1e-5),
+    contrib("SkipSimplifiedLayerNormalization", "x x b", epsilon=1e-5),
+    contrib("SkipSimplifiedLayerNormalization", "x x b b", "y - - z", epsilon=1e-5),
+    node("SimplifiedLayerNormalization", "x b", "y", axis=-1, epsilon=1e-5),
+]
+
+
+@pytest.mark.parametrize("opset", [13, 18])
+@pytest.mark.parametrize("made", TABLE, ids=lambda n: f"{n.op_type}-{len(n.input)}")
+def test_operator_of_one_tensor(made, opset):
+    made.output[:] = ["" if name == "-" else name for name in made.output]
+    outputs = [name for name in made.output if name]
+    check(model(made, {"x": (2, TOKENS, WIDTH)}, {"b": randn(1, WIDTH)}, outputs, opset))
+
+
+def test_fused_gemm_and_its_activation():
+    made = contrib("FusedGemm", "x w c", activation="LeakyRelu", activation_alpha=0.3, transB=1)
+    check(model(made, {"x": (4, 8)}, {"w": randn(0, 5, 8), "c": randn(1, 5)}))
+
+
+@pytest.mark.parametrize(
+    ("activation", "parameters"),
+    [("Relu", None), ("Clip", [0.0, 0.5]), ("LeakyRelu", [0.2]), ("HardSigmoid", [0.2, 0.5])],
+)
+def test_fused_conv_and_its_activation(activation, parameters):
+    kept = {"activation_params": parameters} if parameters else {}
+    made = contrib("FusedConv", "x w b", activation=activation, pads=[1, 1, 1, 1], **kept)
+    constants = {"w": randn(0, 8, 4, 3, 3), "b": randn(1, 8)}
+    check(model(made, {"x": (1, 4, 5, 5)}, constants))
+
+
+def test_fused_conv_that_adds_a_tensor():
+    made = contrib("FusedConv", "x w b z", activation="Relu")
+    constants = {"w": randn(0, 8, 4, 1, 1), "b": randn(1, 8)}
+    check(model(made, {"x": (1, 4, 5, 5), "z": (1, 8, 5, 5)}, constants))
+
+
+def test_embedding_of_words_places_and_segments():
+    made = contrib("EmbedLayerNormalization", "i s w p k g b m", "y l", epsilon=1e-5)
+    shapes = {"w": (30, WIDTH), "p": (12, WIDTH), "k": (2, WIDTH), "g": (WIDTH,), "b": (WIDTH,)}
+    constants = {name: randn(at, *shape) for at, (name, shape) in enumerate(shapes.items())}
+    given = dict.fromkeys("ism", (2, TOKENS))
+    proto = model(made, given, constants, ("y", "l"), i=INT32, s=INT32, m=INT32, l=INT32)
+    rng = np.random.default_rng(0)
+    feeds = {"i": rng.integers(0, 30, (2, TOKENS)), "s": rng.integers(0, 2, (2, TOKENS)),
+             "m": np.array([[1] * TOKENS, [1, 1, 1, 0, 0, 0]])}  # fmt: skip
+    check(proto, {name: value.astype(np.int32) for name, value in feeds.items()})
+
+
+MASK = np.array([[1] * TOKENS, [1, 1, 1, 1, 0, 0]], np.int32)
+
+
+@pytest.mark.parametrize("mask", [None, MASK, np.array([TOKENS, 4], np.int32)])
+@pytest.mark.parametrize("attributes", [{}, {"unidirectional": 1}, {"scale": 0.3}])
+def test_attention_with_packed_projections(mask, attributes):
+    made = contrib(
+        "Attention", "x w b" + (" m" if mask is not None else ""), num_heads=2, **attributes
+    )
+    constants = {"w": randn(0, WIDTH, 3 * WIDTH), "b": randn(1, 3 * WIDTH)}
+    constants |= {} if mask is None else {"m": mask}
+    check(model(made, {"x": (2, TOKENS, WIDTH)}, constants))
+
+
+def test_attention_after_a_past():
+    made = contrib("Attention", "x w b - past", "y present", num_heads=2, unidirectional=1)
+    constants = {"w": randn(0, WIDTH, 3 * WIDTH), "b": randn(1, 3 * WIDTH)}
+    given = {"x": (2, TOKENS, WIDTH), "past": (2, 2, 2, 3, WIDTH // 2)}
+    check(model(made, given, constants, ("y", "present")))
+
+
+@pytest.mark.parametrize("extra", ["", " b", " b m", " - m", " - - a", " b m a"])
+def test_attention_of_separate_projections(extra):
+    made = contrib("MultiHeadAttention", "q k v" + extra, num_heads=2)
+    given = dict.fromkeys("qkv", (2, TOKENS, WIDTH)) | {"q": (2, 4, WIDTH)}
+    constants = {"b": randn(1, 3 * WIDTH), "m": MASK, "a": randn(2, 1, 2, 4, TOKENS)}
+    read = {name: value for name, value in constants.items() if name in made.input}
+    check(model(made, given, read))
+
+
+@pytest.mark.parametrize("positions", [np.array([3]), np.arange(2 * TOKENS).reshape(2, TOKENS)])
+@pytest.mark.parametrize("interleaved", [0, 1])
+@pytest.mark.parametrize("shape", [(2, TOKENS, WIDTH), (2, 2, TOKENS, WIDTH // 2)])
+def test_rotary_embedding(positions, interleaved, shape):
+    made = contrib("RotaryEmbedding", "x p c s", interleaved=interleaved)
+    constants = {"p": positions, "c": randn(0, 20, WIDTH // 4), "s": randn(1, 20, WIDTH // 4)}
+    check(model(made, {"x": shape}, constants))
+
+
+def test_unknown_activation_is_refused_by_name():
+    made = contrib("FusedConv", "x w", activation="Cubic")
+    with pytest.raises(ModelError, match="FusedConv: its activation Cubic is not supported"):
+        canonicalize(model(made, {"x": (1, 4, 5, 5)}, {"w": randn(0, 8, 4, 1, 1)}))

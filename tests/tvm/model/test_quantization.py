@@ -1,0 +1,148 @@
+"""Quantised operators give the numbers of ONNX Runtime, to the last step."""
+
+import numpy as np
+import pytest
+from helpers import built, graphs
+from helpers.graphs import node
+from onnx import TensorProto, helper, numpy_helper
+
+from ansor_deploy.errors import ModelError
+
+RNG = np.random.default_rng(0)
+SCALES = {"xs": np.float32(0.02), "ys": np.float32(0.05), "zs": np.float32(0.04)}
+ZEROS = {"xz": np.uint8(120), "yz": np.uint8(7), "zz": np.uint8(130)}
+X = RNG.integers(0, 256, (2, 8, 6, 6)).astype(np.uint8)
+Y = RNG.integers(0, 256, (2, 8, 6, 6)).astype(np.uint8)
+WEIGHT = RNG.integers(-128, 128, (12, 8, 3, 3)).astype(np.int8)
+MATRIX = RNG.integers(-128, 128, (6, 10)).astype(np.int8)
+
+
+def contrib(op, inputs, **attributes):
+    made = node(op, inputs, "o", **attributes)
+    made.domain = "com.microsoft"
+    return made
+
+
+def model(nodes, feeds, constants, kind, opset=13):
+    """Nodes that make "o"; feeds: the inputs' values; kind: its element type."""
+    types = {name: helper.np_dtype_to_tensor_dtype(value.dtype) for name, value in feeds.items()}
+    graph = helper.make_graph(
+        nodes,
+        "test",
+        [helper.make_tensor_value_info(n, types[n], value.shape) for n, value in feeds.items()],
+        [helper.make_tensor_value_info("o", kind, None)],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
+    )
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+def assert_equal(made, feeds, constants, kind=TensorProto.UINT8):
+    read = {name: value for name, value in constants.items() if name in made.input}
+    proto = model([made], feeds, read, kind)
+    want, have = graphs.run(proto, feeds)[0], built.run(proto, feeds)[0]
+    assert (have.dtype, have.shape) == (want.dtype, want.shape)
+    np.testing.assert_array_equal(have, want)
+
+
+COMMON = {**SCALES, **ZEROS, "w": WEIGHT, "wz": np.int8(3), "m": MATRIX,
+          "ws": RNG.uniform(0.001, 0.01, 12).astype(np.float32), "wz12": np.zeros(12, np.int8),
+          "b": RNG.integers(-999, 999, 12).astype(np.int32),
+          "ms": RNG.uniform(0.001, 0.01, 10).astype(np.float32), "mz": np.zeros(10, np.int8),
+          "ms1": np.float32(0.0437)}  # fmt: skip
+ONE = {"x": X}
+TWO = {"x": X, "y": Y}
+
+
+@pytest.mark.parametrize(
+    ("made", "feeds"),
+    [
+        (node("QLinearConv", "x xs xz w ws wz12 ys yz b", "o", pads=[1, 1, 1, 1]), ONE),
+        (node("QLinearConv", "x xs xz w ys wz ys yz", "o", strides=[2, 2]), ONE),
+        (node("QLinearMatMul", "x xs xz m ms mz ys yz", "o"), ONE),
+        (contrib("QLinearAdd", "x xs xz y ys yz zs zz"), TWO),
+        (contrib("QLinearMul", "x xs xz y ys yz zs zz"), TWO),
+        (contrib("QLinearGlobalAveragePool", "x xs xz ys yz"), ONE),
+        (contrib("QLinearAveragePool", "x xs xz ms1 yz", kernel_shape=[2, 2]), ONE),
+        (contrib("QLinearSigmoid", "x xs xz zs zz"), ONE),
+        (contrib("QLinearLeakyRelu", "x xs xz zs zz", alpha=0.1), ONE),
+        (contrib("QLinearConcat", "zs zz x xs xz y ys yz", axis=1), TWO),
+        (contrib("QLinearSoftmax", "x xs xz zs zz", axis=3, opset=13), ONE),
+    ],
+    ids=lambda value: value.op_type if hasattr(value, "op_type") else "",
+)
+def test_operator_in_steps_of_a_scale(made, feeds):
+    assert_equal(made, feeds, COMMON)
+
+
+@pytest.mark.parametrize(
+    ("made", "kind"),
+    [
+        (node("ConvInteger", "x w xz wz", "o", pads=[1, 1, 1, 1]), TensorProto.INT32),
+        (node("MatMulInteger", "x m xz mz", "o"), TensorProto.INT32),
+        (contrib("MatMulIntegerToFloat", "x m xs ms xz mz"), TensorProto.FLOAT),
+    ],
+    ids=lambda value: getattr(value, "op_type", ""),
+)
+def test_product_of_integers(made, kind):
+    assert_equal(made, ONE, COMMON, kind)
+
+
+def test_sum_beyond_what_float32_holds():
+    """4096 products of 255 * 127 need 27 bits."""
+    feeds = {"x": np.full((1, 4096), 255, np.uint8) - np.arange(4096, dtype=np.uint8) % 2}
+    constants = {"m": np.full((4096, 8), 127, np.int8)}
+    assert_equal(node("MatMulInteger", "x m", "o"), feeds, constants, TensorProto.INT32)
+
+
+def test_quantised_fully_connected_layer():
+    feeds = {"x": RNG.integers(0, 256, (4, 16)).astype(np.uint8)}
+    constants = COMMON | {"w": RNG.integers(-128, 128, (12, 16)).astype(np.int8)}
+    made = contrib("QGemm", "x xs xz w ws wz12 b ys yz", transB=1, alpha=1.0)
+    assert_equal(made, feeds, constants)
+
+
+def test_matrix_that_is_quantised_when_it_comes():
+    feeds = {"x": RNG.standard_normal((4, 6)).astype(np.float32)}
+    made = contrib("DynamicQuantizeMatMul", "x m ms mz")
+    proto = model([made], feeds, {k: COMMON[k] for k in ("m", "ms", "mz")}, TensorProto.FLOAT)
+    want, have = graphs.run(proto, feeds)[0], built.run(proto, feeds)[0]
+    np.testing.assert_allclose(have, want, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int8, np.uint16, np.int16])
+def test_rounding_to_even_and_saturation(kind):
+    feeds = {"x": np.array([0.5, 1.5, 2.5, -0.5, -1.5, 1e6, -1e6, 0.49999997], np.float32)}
+    made = node("QuantizeLinear", "x s z", "o")
+    constants = {"s": np.float32(1), "z": kind(5)}
+    proto = model([made], feeds, constants, helper.np_dtype_to_tensor_dtype(np.dtype(kind)), 21)
+    np.testing.assert_array_equal(built.run(proto, feeds)[0], graphs.run(proto, feeds)[0])
+
+
+def test_blocks_of_four_bit_weights():
+    weight = helper.make_tensor("w", TensorProto.INT4, (8, 6), np.arange(48) % 16 - 8)
+    nodes = [node("DequantizeLinear", "w s", "d", axis=0, block_size=4), node("MatMul", "x d", "o")]
+    feeds = {"x": graphs.randn(0, 3, 8)}
+    proto = model(nodes, feeds, {"s": graphs.randn(1, 2, 6)}, TensorProto.FLOAT, 21)
+    proto.ir_version = 10
+    proto.graph.initializer.append(weight)
+    want = graphs.run(proto, feeds)[0]
+    np.testing.assert_allclose(built.run(proto, feeds)[0], want, rtol=1e-5, atol=1e-5)
+
+
+def test_four_bits_from_float_and_back():
+    nodes = [node("QuantizeLinear", "x s z", "q"), node("DequantizeLinear", "q s z", "o")]
+    feeds = {"x": 8 * graphs.randn(0, 64)}
+    proto = model(nodes, feeds, {"s": np.float32(0.7)}, TensorProto.FLOAT, 21)
+    proto.ir_version = 10
+    proto.graph.initializer.append(helper.make_tensor("z", TensorProto.UINT4, (), [3]))
+    np.testing.assert_array_equal(built.run(proto, feeds)[0], graphs.run(proto, feeds)[0])
+
+
+@pytest.mark.parametrize("kind", [TensorProto.INT4, TensorProto.FLOAT8E4M3FN])
+def test_output_of_a_type_that_is_not_stored_is_refused_by_name(kind):
+    feeds = {"x": graphs.randn(0, 4)}
+    proto = model([node("QuantizeLinear", "x s z", "o")], feeds, {"s": np.float32(1)}, kind, 21)
+    proto.graph.initializer.append(helper.make_tensor("z", kind, (), [0]))
+    with pytest.raises(ModelError, match=r"QuantizeLinear.*(int4|float8e4m3fn)"):
+        built.run(proto, feeds)
