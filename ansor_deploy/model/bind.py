@@ -39,7 +39,7 @@ def declared_shape(value: ValueInfoProto) -> tuple[int | str, ...] | None:
     if not value.type.tensor_type.HasField("shape"):
         return None
     return tuple(
-        dim.dim_value if dim.dim_value > 0 else dim.dim_param or "?"
+        dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else dim.dim_param or "?"
         for dim in value.type.tensor_type.shape.dim
     )
 

@@ -14,6 +14,7 @@ from onnx.reference import ReferenceEvaluator
 
 from ..errors import ModelError
 from .constant_math import OPERATORS, evaluate
+from .empty import fold_empty
 from .graph import FLOATS, Graph, attribute, is_op, optional_input
 from .subgraph import resolve_branches
 
@@ -48,7 +49,7 @@ def fold_constants(graph: Graph) -> None:
     changed = True
     while changed:
         graph.infer()
-        changed = _resolve_reshapes(graph) or resolve_branches(graph)
+        changed = _resolve_reshapes(graph) or resolve_branches(graph) or fold_empty(graph)
         for node in list(graph.nodes):
             if _is_foldable(graph, node):
                 weights += _weight_bytes(graph, node, _WEIGHT_LIMIT - weights)
@@ -82,7 +83,8 @@ def _is_reproducible(node: NodeProto, given: list[TensorProto]) -> bool:
     """Whether the operator makes the same of these constants on every host."""
     integers = all(tensor.data_type not in FLOATS for tensor in given)
     exact = node.op_type in _EXACT or (node.op_type in _INTEGER_ONLY and integers)
-    return exact or _is_rounded(node, given)
+    empty = any(0 in tensor.dims for tensor in given)  # then there is nothing to round
+    return exact or empty or _is_rounded(node, given)
 
 
 def _is_rounded(node: NodeProto, given: list[TensorProto]) -> bool:

@@ -1,0 +1,30 @@
+"""Tensors without elements are constants, whatever makes them and wherever they go."""
+
+import numpy as np
+from helpers.graphs import assert_same, model, node, ops
+
+from ansor_deploy.model.canonicalize import canonicalize
+
+
+def test_a_reduction_of_nothing_is_a_constant():
+    proto = model([node("ReduceProd", "x", "p", axes=[1], keepdims=1), node("Add", "a p", "y")],
+                  {"x": (2, 0, 4), "a": (2, 1, 4)})  # fmt: skip
+    after = canonicalize(proto)
+    assert ops(after) == ["Add"]
+    assert_same(proto, after)
+
+
+def test_an_empty_output_is_made_by_a_node():
+    nodes = [node("Slice", "x n n", "y"), node("Relu", "x", "z")]
+    proto = model(nodes, {"x": (2, 3)}, ("y", "z"), {"n": np.array([9])})
+    after = canonicalize(proto)
+    assert sorted(ops(after)) == ["Identity", "Relu"]
+    assert_same(proto, after)
+
+
+def test_what_is_empty_joins_what_is_not():
+    nodes = [node("Exp", "x", "e"), node("Concat", "e a", "y", axis=0)]
+    proto = model(nodes, {"x": (0, 3), "a": (2, 3)})
+    after = canonicalize(proto)
+    assert ops(after) == ["Concat"]
+    assert_same(proto, after)
