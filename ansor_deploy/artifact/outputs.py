@@ -17,6 +17,7 @@ from typing import Any
 from ..errors import AnsorError
 from ..system.atomic_file import held
 from ..system.digest import file_sha256
+from ..system.interrupt import in_any_case
 from ..system.scratch import remove_unheld
 from . import files
 from .c_header import header as header_text
@@ -44,8 +45,8 @@ def staged(output: Path, export: Callable[[Path], None]) -> Iterator[Path]:
         made = tempfile.TemporaryDirectory(
             dir=output.parent, prefix=_prefix(output), ignore_cleanup_errors=True
         )
-    with made as folder, held(Path(folder)):
-        library = Path(folder, output.name)
+    with in_any_case(made.cleanup), held(Path(made.name)):
+        library = Path(made.name, output.name)
         with _writing_to(output.parent):
             export(library)
         yield library

@@ -15,7 +15,7 @@ import click
 
 from ..errors import AnsorError
 from ..report.plain import message_line
-from ..system.interrupt import forget, interrupt
+from ..system.interrupt import forget, interrupt, watched
 from .output import asks_for_json, print_json
 
 # What the system refuses is for the user to repair, not a bug of this tool.
@@ -54,7 +54,7 @@ def leave(run: Callable[[], int | None], words: list[str]) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or it would be stdin, if that is closed too
         sys.stdout = os.fdopen(1, "w")
     try:
-        with interruptible():
+        with interruptible(words):
             code = run() or 0
             sys.stdout.flush()
     except BrokenPipeError:  # stdout's reader has left, as `| head` does: say nothing
@@ -78,8 +78,17 @@ def finish_stdout() -> None:
 
 
 @contextmanager
-def interruptible() -> Iterator[None]:
-    """Within it Ctrl-C and SIGTERM are not lost, and SIGTERM raises `Terminated`."""
+def interruptible(words: list[str]) -> Iterator[None]:
+    """Within it Ctrl-C and SIGTERM are not lost, and SIGTERM raises `Terminated`.
+
+    Where the main thread does not come to heed them, the process is ended as if it had.
+    """
+
+    def end(number: int) -> None:
+        kind = KeyboardInterrupt if number == signal.SIGINT else Terminated
+        failure = describe(kind(), words)
+        show(failure, words)
+        os._exit(failure.exit_code)
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         interrupt(KeyboardInterrupt if number == signal.SIGINT else Terminated)
@@ -89,7 +98,8 @@ def interruptible() -> Iterator[None]:
         handled.append(signal.SIGINT)
     before = {number: signal.signal(number, on_signal) for number in handled}
     try:
-        yield
+        with watched(end):
+            yield
     finally:
         forget()
         for number, handler in before.items():

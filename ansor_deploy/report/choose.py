@@ -3,8 +3,9 @@
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 
+from ..system.interrupt import in_any_case
 from . import Report
 from .plain import JsonReport, PlainReport, QuietReport
 
@@ -26,7 +27,8 @@ def report_on_stderr(
     else:
         from .live import LiveReport  # imports rich
 
-        with closing(LiveReport()) as report:
+        report = LiveReport()
+        with in_any_case(report.close):
             yield report
 
 

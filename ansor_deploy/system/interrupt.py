@@ -1,11 +1,22 @@
-"""Ctrl-C that nothing swallows.
+"""Ctrl-C and SIGTERM that nothing swallows, and that nothing makes wait.
 
-Python raises KeyboardInterrupt wherever the main thread happens to be. Where that is a callback of
-a C++ library, the library may make an error of its own of it, or print and drop it. So that it was
-raised is noted, and asked for between two steps.
+Python raises KeyboardInterrupt in the main thread, wherever that happens to be. Where it is in a
+callback of a C++ library, the library may make an error of its own of it, or print and drop it: so
+that it was raised is noted, and asked for between two steps. Where it is in the library itself,
+nothing is raised until that returns: then another thread does what must not be left undone, and
+ends the process.
 """
 
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+PATIENCE = 1.5  # seconds for the main thread to end by itself
+
 _noted: list[type[KeyboardInterrupt]] = []
+_undone: list[Callable[[], object]] = []
 
 
 def interrupt(kind: type[KeyboardInterrupt] = KeyboardInterrupt) -> None:
@@ -23,3 +34,51 @@ def check() -> None:
 def forget() -> None:
     """Drop what was noted: it has come through."""
     _noted.clear()
+
+
+@contextmanager
+def in_any_case(undo: Callable[[], object]) -> Iterator[None]:
+    """Call a function when the block ends, also where the process is ended within it by `watched`.
+
+    It may be called twice, and in another thread.
+    """
+    _undone.append(undo)
+    try:
+        yield
+    finally:
+        undo()
+        _undone.remove(undo)
+
+
+@contextmanager
+def watched(end: Callable[[int], None]) -> Iterator[None]:
+    """Within it, a signal that the main thread does not heed in time is heeded by another thread.
+
+    It is one that Python handles. end: is called with its number after all that is to be done in
+    any case, and ends the process.
+    """
+    source, sink = os.pipe()
+    os.set_blocking(sink, False)
+    ended = threading.Event()
+    before = signal.set_wakeup_fd(sink, warn_on_full_buffer=False)
+    words = (source, ended, end)
+    watch = threading.Thread(target=_watch, args=words, name="ansor-deploy-signals", daemon=True)
+    watch.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        signal.set_wakeup_fd(before)
+        os.close(sink)  # which ends the thread
+        watch.join(PATIENCE)
+
+
+def _watch(source: int, ended: threading.Event, end: Callable[[int], None]) -> None:
+    heeded = (signal.SIGINT, signal.SIGTERM)
+    with open(source, "rb", buffering=0) as numbers:
+        while read := numbers.read(1):
+            if read[0] in heeded and not ended.wait(PATIENCE):
+                for undo in reversed(_undone):
+                    with suppress(Exception):
+                        undo()
+                end(read[0])

@@ -12,6 +12,8 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from .interrupt import in_any_case
+
 _AUTH = re.compile(r"--jobserver-(?:auth|fds)=(?:fifo:(?P<path>(?:\\.|\S)+)|(?P<ends>\d+,\d+))")
 
 
@@ -28,13 +30,16 @@ def threads(wanted: int) -> Iterator[int]:
     with _opened(auth[-1]) as (source, sink):
         # The kernel writes the tokens here: an interrupt finds them, wherever it comes.
         tokens = bytearray(max(0, wanted - 1))
-        try:
+
+        def give_back() -> None:
+            if taken := tokens.rstrip(b"\0"):
+                tokens[:] = bytes(len(tokens))
+                os.write(sink, taken)
+
+        with in_any_case(give_back):
             with suppress(OSError):  # none is free, or make has kept its pipe from this process
                 os.readv(source, [tokens])
             yield 1 + len(tokens.rstrip(b"\0"))
-        finally:
-            if taken := tokens.rstrip(b"\0"):
-                os.write(sink, taken)
 
 
 @contextmanager
