@@ -26,7 +26,7 @@ from .devices.machine import cannot_run, check_buildable, runs_here
 from .errors import AnsorError, UsageError
 from .registry.layers import indexes
 from .registry.store import Registry
-from .request import Outputs, Request
+from .request import Outputs, Request, Shapes
 from .system.interrupt import check
 from .target import built_for
 from .tune import known
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .build.verify import Library, Verification
     from .model.prepare import Prepared
     from .report import Report
+    from .runtime.model import Interface
     from .space.explain import Explanation
     from .space.rule import Rule
     from .target import Target
@@ -75,13 +76,13 @@ def _build_anew(
         from .build.verify import Oracle
 
         # A model that the oracle refuses is not worth the tuning.
-        oracle = Oracle(prepared[0].proto) if work.machine else None
+        oracles = [Oracle(proto) for proto in prepared[0].protos] if work.machine else []
         planned = _plan(prepared, work.ledger)
         check_limits(planned.memory[0], request.limits, model)
         report.plan(planned)
         tuned = _tune(planned, work)
         check()
-        manifest = assemble(prepared[0], oracle, work, outputs, tuned)
+        manifest = assemble(prepared[0], oracles, work, outputs, tuned)
         _wrote(outputs, manifest, report)
         if request.lock is not None:
             write_used(manifest, work.ledger, report)
@@ -130,7 +131,7 @@ def explain(
     model: Path,
     number: int | None,
     target: Target,
-    input_shapes: dict[str, tuple[int, ...]],
+    input_shapes: Sequence[Shapes],
     rules: Sequence[Rule],
     report: Report,
 ) -> tuple[int, list[Explanation]]:
@@ -200,7 +201,10 @@ def rebuild(
     request = Request(
         target=built_for(manifest),
         registry=Path(os.devnull),
-        input_shapes={name: tuple(shape) for name, shape in shapes.items()},
+        input_shapes=tuple(
+            {name: tuple(shape) for name, shape in each.items()}
+            for each in (shapes if isinstance(shapes, list) else [shapes])
+        ),
         rules=rules,
         lock=lock,
         frozen=True,
@@ -238,24 +242,32 @@ def verify(artifact: Path, model: Path, seed: int, device: str, report: Report) 
     from .model.onnx_file import load
 
     with opened(artifact, device, report) as library:
-        shapes = {info.name: info.shape for info in library.inputs}
         proto = load(model).proto
         _check_same_interface(artifact, model, library, proto)
-        return verify_model(library, Oracle(bind_shapes(proto, shapes)), seed)
+        shapes = [{i.name: i.shape for i in one.inputs} for one in library.interfaces]
+        oracles = [Oracle(bind_shapes(proto, each)) for each in shapes]
+        return verify_model(library, oracles, seed)
 
 
-def bench(artifact: Path, seconds: float, device: str, report: Report) -> list[float]:
-    """Run times of an artifact on seeded inputs, in seconds, one entry a run.
+def bench(
+    artifact: Path, seconds: float, device: str, report: Report
+) -> list[tuple[Interface, list[float]]]:
+    """Run times of an artifact on seeded inputs, in each of its shapes: seconds, one entry a run.
 
     device: that runs the artifact; "" for this machine.
     """
+    with opened(artifact, device, report) as library:
+        share = seconds / len(library.interfaces)
+        return [(one, _run_times(library, one, share)) for one in library.interfaces]
+
+
+def _run_times(library: Library, interface: Interface, seconds: float) -> list[float]:
     from .build.verify import seeded_inputs
 
-    with opened(artifact, device, report) as library:
-        inputs = seeded_inputs(library.inputs, seed=0, upper=2)
-        (warm,) = library.times(inputs, 1)
-        runs = max(3, int(seconds / max(warm, 1e-6)))
-        return library.times(inputs, min(runs, 100_000))
+    inputs = seeded_inputs(interface.inputs, seed=0, upper=2)
+    (warm,) = library.times(inputs, 1)
+    runs = max(3, int(seconds / max(warm, 1e-6)))
+    return library.times(inputs, min(runs, 100_000))
 
 
 def _plan(prepared: list[Prepared], ledger: Ledger) -> Plan:
@@ -332,7 +344,8 @@ def _check_same_interface(artifact: Path, model: Path, library: Any, proto: Any)
 
     takes = [value.name for value in model_inputs(proto)]
     gives = [value.name for value in proto.graph.output]
-    if takes == [i.name for i in library.inputs] and gives == [o.name for o in library.outputs]:
+    first = library.interfaces[0]
+    if takes == [i.name for i in first.inputs] and gives == [o.name for o in first.outputs]:
         return
     raise UsageError(
         f"{artifact} was not built from {model}: the model's inputs are {takes} and its outputs "

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .objectives import Objective
 
 if TYPE_CHECKING:
     from .registry.layers import Layer
     from .target import Target
+
+
+Shapes = dict[str, tuple[int, ...]]  # of inputs by their names
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,8 @@ class Outputs:
 class Request:
     """What every command that touches a model needs to know.
 
-    registry: path of the SQLite file. input_shapes: static shapes for dynamic inputs.
+    registry: path of the SQLite file. input_shapes: static shapes of inputs, by name; several
+    of these where one library is to take several.
     search: name of the search ("ansor" or "metaschedule"). seed: of the search and of the
     inputs that are verified.
     rules: files of derivation rules that are asked before the shipped ones.
@@ -82,7 +86,7 @@ class Request:
     target: Target
     registry: Path
     budget: Budget = field(default_factory=Budget)
-    input_shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    input_shapes: tuple[Shapes, ...] = ({},)
     search: str = "ansor"
     seed: int = 0
     rules: tuple[Path, ...] = ()
@@ -96,6 +100,12 @@ class Request:
     layers: tuple[Layer, ...] = ()
     sources: tuple[Path, ...] = ()
     limits: Limits = field(default_factory=Limits)
+
+    @property
+    def shapes_json(self) -> Any:
+        """The shapes as JSON: of each input its own, or a list of these where there are several."""
+        listed = [{name: list(one) for name, one in each.items()} for each in self.input_shapes]
+        return listed if len(listed) > 1 else listed[0]
 
     @property
     def files(self) -> tuple[Path, ...]:

@@ -25,7 +25,7 @@ from ansor_deploy.model.canonicalize import canonicalize
 from ansor_deploy.model.extract import extract
 from ansor_deploy.model.importer import import_model
 from ansor_deploy.project import shipped
-from ansor_deploy.runtime.model import main_function
+from ansor_deploy.runtime.model import main_functions
 from ansor_deploy.runtime.native import array, ffi, tensor
 from ansor_deploy.target import Target, load_target
 
@@ -167,7 +167,7 @@ def _run(proto: ModelProto, feeds: list[Any]) -> list[np.ndarray]:
     built = compile_model(model, extract(model.mod, target), {}, target)
     with tempfile.TemporaryDirectory() as folder:
         built.export(path := Path(folder, "case.so"), target)
-        main = main_function(path)
+        (main,) = main_functions(path)
     result = main(*(tensor(np.asarray(_plain(value))) for value in feeds))
     results = [result] if isinstance(result, ffi().Tensor) else list(result)
     return [array(value) for value in results]

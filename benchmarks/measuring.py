@@ -106,7 +106,7 @@ def _options() -> argparse.Namespace:
 
 
 def _tasks(target: Target, count: int) -> list[Task]:
-    tasks = prepare(NETWORK, target, {}).tasks
+    tasks = prepare(NETWORK, target).tasks
     return sorted(tasks, key=lambda task: -task.weight * task.roofline(target))[:count]
 
 

@@ -126,7 +126,7 @@ def network_tasks(name: str, target: Target, count: int) -> list[Task]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{name}.onnx"
         onnx.save(zoo.NETWORKS[name](), path)
-        tasks = prepare(path, target, {}).tasks
+        tasks = prepare(path, target).tasks
     return sorted(tasks, key=lambda task: -task.weight * task.roofline(target))[:count]
 
 

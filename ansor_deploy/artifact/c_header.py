@@ -33,20 +33,36 @@ def header(manifest: dict[str, Any]) -> str:
     """
     name = identifier(Path(manifest["artifact"]["file"]).stem)
     name = f"model_{name}" if not name or name[0].isdigit() else name
-    inputs = _tensors(name, "in", manifest["inputs"])
-    outputs = _tensors(name, "out", manifest["outputs"])
+    parts = [
+        _variant(name if at == 0 else f"{name}_{at}", at, one)
+        for at, one in enumerate(manifest.get("variants") or [manifest])
+    ]
     return _TEXT.format(
         name=name,
         NAME=name.upper(),
-        sizes="\n".join(map(_SIZE.format_map, inputs + outputs)),
-        shapes="".join(map(_SHAPE.format_map, inputs + outputs)),
-        inputs=_table("ansor_deploy_tensor", "inputs", _DESCRIBED, inputs, "static "),
-        outputs=_table("ansor_deploy_tensor", "outputs", _DESCRIBED, outputs, "static "),
-        arguments="".join(map(_ARGUMENT.format_map, inputs + outputs)),
-        given=_table("ansor_deploy_input", "inputs", _PASSED, inputs),
-        taken=_table("ansor_deploy_output", "outputs", _PASSED, outputs),
-        counts=f"inputs, {len(inputs)}, outputs, {len(outputs)}",
+        sizes="\n".join(part["sizes"] for part in parts),
+        expected="\n".join(map(_EXPECTED.format_map, parts)),
+        checks=" ||\n         ".join(map(_CHECK.format_map, parts)),
+        calls="\n".join(map(_CALL.format_map, parts)),
     )
+
+
+def _variant(name: str, number: int, declared: dict[str, Any]) -> Words:
+    """The parts of a header that one variant of a library has. name: what its names begin with."""
+    inputs = _tensors(name, "in", declared["inputs"])
+    outputs = _tensors(name, "out", declared["outputs"])
+    return {
+        "name": name,
+        "number": number,
+        "sizes": "\n".join(map(_SIZE.format_map, inputs + outputs)),
+        "shapes": "".join(map(_SHAPE.format_map, inputs + outputs)),
+        "inputs": _table("ansor_deploy_tensor", "inputs", _DESCRIBED, inputs, "static "),
+        "outputs": _table("ansor_deploy_tensor", "outputs", _DESCRIBED, outputs, "static "),
+        "arguments": "".join(map(_ARGUMENT.format_map, inputs + outputs)),
+        "given": _table("ansor_deploy_input", "inputs", _PASSED, inputs),
+        "taken": _table("ansor_deploy_output", "outputs", _PASSED, outputs),
+        "counts": f"inputs, {len(inputs)}, outputs, {len(outputs)}",
+    }
 
 
 def identifier(text: str) -> str:
@@ -111,8 +127,26 @@ _SHAPE = "    static const int64_t {name}[] = {{{extents}}};\n"
 _DESCRIBED = "{{{onnx_name}, {dtype}, {rank}, {name}, {count} * sizeof({c_type})}}"
 _PASSED = "{{{dtype}, {name}, {constant} * sizeof({c_type})}}"
 _ARGUMENT = ",\n    {const}{c_type} *{name}"
+_EXPECTED = """\
+/* 0 if the library has, as its variant {number}, what {name}_run takes and gives; -1 if not. */
+static inline int {name}_expect(const ansor_deploy_model *model) {{
+{shapes}{inputs}
+{outputs}
+    return ansor_deploy_expect_variant(model, {number}, {counts});
+}}
+"""
+_CHECK = "{name}_expect(model) != 0"
+_CALL = """\
+/* Run once; 0, or -1 if it fails: ansor_deploy_last_error() says why. */
+static inline int {name}_run(
+    ansor_deploy_model *model{arguments}) {{
+{given}
+{taken}
+    return ansor_deploy_run_variant(model, {number}, {counts});
+}}
+"""
 _TEXT = """\
-/* Written by ansor-deploy with the library {name}: its inputs, outputs and a typed call. */
+/* Written by ansor-deploy with the library {name}: its inputs, outputs and typed calls. */
 #ifndef ANSOR_DEPLOY_MODEL_{NAME}_H
 #define ANSOR_DEPLOY_MODEL_{NAME}_H
 
@@ -120,24 +154,17 @@ _TEXT = """\
 
 {sizes}
 
+{expected}
 /* The library at a path; NULL if it cannot be loaded or has another interface than this. */
 static inline ansor_deploy_model *{name}_load(const char *path) {{
-{shapes}{inputs}
-{outputs}
     ansor_deploy_model *model = ansor_deploy_load(path);
-    if (model == NULL || ansor_deploy_expect(model, {counts}) == 0)
-        return model;
-    ansor_deploy_free(model);
-    return NULL;
+    if (model != NULL && ({checks})) {{
+        ansor_deploy_free(model);
+        return NULL;
+    }}
+    return model;
 }}
 
-/* Run once; 0, or -1 if it fails: ansor_deploy_last_error() says why. */
-static inline int {name}_run(
-    ansor_deploy_model *model{arguments}) {{
-{given}
-{taken}
-    return ansor_deploy_run(model, {counts});
-}}
-
+{calls}
 #endif
 """

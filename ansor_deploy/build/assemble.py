@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -51,21 +51,22 @@ SLOWER = 1.02
 
 
 def assemble(
-    model: Prepared, oracle: Oracle | None, work: Workspace, outputs: Outputs, tuned: TuneResult
+    model: Prepared, oracles: Sequence[Oracle], work: Workspace, outputs: Outputs, tuned: TuneResult
 ) -> dict[str, Any]:
     """Write the library and its manifest, which is returned. VerificationError writes nothing.
 
-    Without a machine the library is not run, and no oracle is asked.
+    oracles: one of each of the model's shapes. Without a machine the library is not run, and they
+    are not asked.
     """
     records = work.ledger.best(task.key for task in model.tasks)
     made = _Assembly(model, records, outputs, work.request, work.report)
     manifest = made.describe(tuned)
     with made.staged() as (library, known):
         manifest |= known
-        if work.machine is None or oracle is None:
+        if work.machine is None:
             work.report.stage("verify", "left out, as all that runs the library: nothing here can")
         else:
-            manifest |= made.try_out(library, manifest, work.machine, oracle)
+            manifest |= made.try_out(library, manifest, work.machine, oracles)
         return made.commit(library, manifest)
 
 
@@ -91,7 +92,8 @@ def assemble_frozen(
         manifest |= known
         if runs_here(request.target):
             with threads(request.target.cores) as width:
-                made.verify(Model(library, manifest, width), Oracle(model.proto, width))
+                oracles = [Oracle(proto, width) for proto in model.protos]
+                made.verify(Model(library, manifest, width), oracles)
         return made.commit(library, manifest)
 
 
@@ -109,6 +111,7 @@ class _Assembly:
         """The manifest, as far as it is known before the library is there."""
         request, model, target = self.request, self.model, self.request.target
         header = self.outputs.header
+        shapes = [one.to_json() for one in model.imported.interfaces]
         return {
             "format": 2,
             "tool": __version__,
@@ -120,11 +123,11 @@ class _Assembly:
                 "digest": model.digest,
                 "sha256": file_sha256(model.path),
                 "external": [_file(path, model.path.parent) for path in model.external],
-                "input_shapes": {name: list(one) for name, one in request.input_shapes.items()},
+                "input_shapes": request.shapes_json,
             },
             "rules": [_file(path, path.parent) for path in request.rules],
-            "inputs": [_tensor(tensor) for tensor in model.imported.inputs],
-            "outputs": [_tensor(tensor) for tensor in model.imported.outputs],
+            **shapes[0],
+            "variants": shapes if len(shapes) > 1 else None,
             "target": {**target.to_json(), "fingerprint": target.fingerprint},
             "tuning": tuned.to_json(),
             "ran_on": None,  # as long as nothing was run
@@ -183,18 +186,18 @@ class _Assembly:
         return {"memory": memory.figures(), "tasks": self._tasks(built.fallbacks)}
 
     def try_out(
-        self, path: Path, manifest: dict[str, Any], machine: Machine, oracle: Oracle
+        self, path: Path, manifest: dict[str, Any], machine: Machine, oracles: Sequence[Oracle]
     ) -> dict[str, Any]:
         """What the manifest says of the runs. The untuned library replaces a slower one."""
         library = machine.load(path, manifest)
-        verified = self.verify(library, oracle)
+        verified = self.verify(library, oracles)
         untuned, comparison = self._compare(library, machine)
         shipped = {"shipped": manifest["shipped"]}
         if untuned is not library and comparison.latency_ms > SLOWER * comparison.untuned_ms:
             self.report.warn(
                 "the records make this model slower here: the untuned library is shipped"
             )
-            verified = self.verify(untuned, oracle)
+            verified = self.verify(untuned, oracles)
             known = {name: untuned.manifest[name] for name in ("memory", "tasks")}
             shipped = {"shipped": "untuned", **known}
             untuned.path.replace(path)
@@ -206,10 +209,10 @@ class _Assembly:
             **shipped,
         }
 
-    def verify(self, library: Library, oracle: Oracle) -> Verification:
-        """Compare a library with the oracle; VerificationError where they differ."""
+    def verify(self, library: Library, oracles: Sequence[Oracle]) -> Verification:
+        """Compare a library with the oracles; VerificationError where they differ."""
         self.report.stage("verify", "against ONNX Runtime on seeded inputs")
-        verification = verify_model(library, oracle, self.request.seed)
+        verification = verify_model(library, oracles, self.request.seed)
         self.report.verified(verification)
         if not verification.ok:
             raise VerificationError(
@@ -225,14 +228,19 @@ class _Assembly:
     def _compare(self, library: Library, machine: Machine) -> tuple[Library, Comparison]:
         """The same model with no record applied, and the two timed side by side."""
         self.report.stage("compare", "with the untuned build")
-        inputs = seeded_inputs(library.inputs, self.request.seed, upper=2)
         untuned = library
         if self.records:
             path = library.path.with_name("untuned.so")
             untuned = machine.load(path, {**library.manifest, **self.compile(path, {})})
-        comparison = compare_speed(library, untuned, inputs)
+        comparison = self._timed(library, untuned)
         self.report.compared(comparison)
         return untuned, comparison
+
+    def _timed(self, library: Library, untuned: Library) -> Comparison:
+        """The two side by side on seeded inputs; of several shapes, the sums."""
+        feeds = [seeded_inputs(one.inputs, self.request.seed, 2) for one in library.interfaces]
+        each = [compare_speed(library, untuned, inputs) for inputs in feeds]
+        return Comparison(sum(one.latency_ms for one in each), sum(one.untuned_ms for one in each))
 
     def commit(self, library: Path, manifest: dict[str, Any]) -> dict[str, Any]:
         """Put all outputs in place: the depfile before the manifest, which no output lacks then."""
@@ -250,7 +258,3 @@ def _without_estimates(manifest: dict[str, Any]) -> dict[str, Any]:
 
 def _file(path: Path, folder: Path) -> dict[str, str]:
     return {"file": str(path.relative_to(folder)), "sha256": file_sha256(path)}
-
-
-def _tensor(tensor: Any) -> dict[str, Any]:
-    return {"name": tensor.name, "shape": list(tensor.shape), "dtype": tensor.dtype}

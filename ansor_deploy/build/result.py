@@ -142,6 +142,6 @@ def _asked(outputs: Outputs, request: Request) -> dict[str, Any]:
         "rules": [path.name for path in request.rules],
         "devices": list(request.devices),
         "farm": request.farm,
-        "input_shapes": {name: list(shape) for name, shape in request.input_shapes.items()},
+        "input_shapes": request.shapes_json,
         "header": outputs.header,
     }

@@ -35,7 +35,7 @@ def identity(model: str, model_digest: str, request: Request, *, header: bool) -
                 "target": [target.name, target.description, target.fingerprint],
                 "rules": [file_sha256(path) for path in request.rules],
                 "header": header,
-                "input_shapes": {name: list(s) for name, s in request.input_shapes.items()},
+                "input_shapes": request.shapes_json,
                 "tool": __version__,
                 "tvm": metadata.version("apache-tvm"),
             }

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     import onnx
 
-    from ..runtime.model import TensorInfo
+    from ..runtime.model import Interface, TensorInfo
 
 
 _FLOAT = {
@@ -47,8 +47,7 @@ class Library(Protocol):
 
     path: Path
     manifest: dict[str, Any]
-    inputs: list[TensorInfo]
-    outputs: list[TensorInfo]
+    interfaces: list[Interface]
 
     def __call__(self, **inputs: np.ndarray) -> dict[str, np.ndarray]:
         """The outputs by name."""
@@ -73,7 +72,10 @@ class Verification:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Median milliseconds of interleaved runs: the tuned library beside the untuned one."""
+    """Median milliseconds of interleaved runs: the tuned library beside the untuned one.
+
+    Of a library of several shapes, of one run in each.
+    """
 
     latency_ms: float
     untuned_ms: float
@@ -121,16 +123,21 @@ class Oracle:
         raise _refused("cannot run", failure) from failure
 
 
-def verify_model(model: Library, oracle: Oracle, seed: int) -> Verification:
-    """Run the library and the oracle on the same seeded inputs and compare every output."""
-    inputs, expected = oracle.ask(model.inputs, seed)
-    actual = model(**inputs)
-    verdicts = [compare(actual[name], expected[name]) for name in expected]
+def verify_model(model: Library, oracles: Sequence[Oracle], seed: int) -> Verification:
+    """Run the library and the oracles on the same seeded inputs and compare every output.
+
+    oracles: one of each of the library's interfaces; the errors are maxima over all.
+    """
+    verdicts = []
+    for interface, oracle in zip(model.interfaces, oracles, strict=True):
+        inputs, expected = oracle.ask(interface.inputs, seed)
+        actual = model(**inputs)
+        verdicts += [compare(actual[name], expected[name]) for name in expected]
     return Verification(
         ok=all(ok for ok, _, _ in verdicts),
         max_abs_err=max(abs_err for _, abs_err, _ in verdicts),
         max_rel_err=max(rel_err for _, _, rel_err in verdicts),
-        oracle=oracle.name,
+        oracle=oracles[0].name,
         seed=seed,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -19,12 +19,16 @@ if TYPE_CHECKING:
     Arrays = dict[str, np.ndarray]
 
 
-def read_inputs(words: Iterable[str], expected: Iterable[Any]) -> Arrays:
-    """The arrays of "name=file.npy" and "file.npz", checked against the artifact's inputs."""
+def read_inputs(words: Iterable[str], interfaces: Sequence[Any]) -> Arrays:
+    """The arrays of "name=file.npy" and "file.npz", checked against the artifact's inputs.
+
+    Which of several shapes it takes, the artifact says when it is run.
+    """
     arrays: Arrays = {}
     for word in words:
         arrays.update(read_word(word))
-    check_inputs(arrays, expected)
+    if len(interfaces) == 1:
+        check_inputs(arrays, interfaces[0].inputs)
     return arrays
 
 

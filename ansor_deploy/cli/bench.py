@@ -30,14 +30,28 @@ from .values import parse_duration
 def command(artifact: Path, seconds: float, device: str) -> Answer:
     """Time a library on this machine or on a device.
 
-    Prints the median, the 10th and the 90th percentile of runs on seeded inputs.
+    Prints the median, the 10th and the 90th percentile of runs on seeded inputs, for each of the
+    shapes that it was built for.
     """
     from ..pipeline import bench
+    from ..runtime.model import takes_text
 
     with report() as events:
-        figures = statistics(bench(artifact, seconds, device, events))
+        timed = bench(artifact, seconds, device, events)
+    figures = [statistics(times) for _, times in timed]
+    lines = list(map(line, figures))
+    if len(timed) == 1:
+        return Answer(figures[0], lines)
+    shapes = [{i.name: list(i.shape) for i in interface.inputs} for interface, _ in timed]
+    named = [f"{takes_text(one)}: {text}" for (one, _), text in zip(timed, lines, strict=True)]
+    each = zip(shapes, figures, strict=True)
+    return Answer({"variants": [{"inputs": takes, **one} for takes, one in each]}, named)
+
+
+def line(figures: dict[str, float | int]) -> str:
+    """Figures of `statistics` as text."""
     middle, low, high = (latency(figures[f"{key}_ms"] / 1e3) for key in ("median", "p10", "p90"))
-    return Answer(figures, [f"median {middle}, p10 {low}, p90 {high} ({figures['runs']} runs)"])
+    return f"median {middle}, p10 {low}, p90 {high} ({figures['runs']} runs)"
 
 
 def statistics(times: list[float]) -> dict[str, float | int]:

@@ -6,7 +6,14 @@ import click
 
 from ..build.lock import TaskList, select
 from .helptext import with_examples
-from .options import chosen_target, existing_file, input_shape_option, new_file, target_option
+from .options import (
+    chosen_target,
+    existing_file,
+    input_shape_option,
+    new_file,
+    shapes_together,
+    target_option,
+)
 from .output import stdout_kept_clean
 from .values import InputShapes
 
@@ -41,7 +48,7 @@ def tasks_command(model: Path, output: Path, target: str | None, input_shapes: I
     from ..model.prepare import prepare
 
     with stdout_kept_clean():
-        prepared = prepare(model, chosen_target(target), dict(input_shapes))
+        prepared = prepare(model, chosen_target(target), shapes_together(input_shapes))
     TaskList.of(prepared).write(output)
 
 

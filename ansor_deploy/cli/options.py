@@ -12,7 +12,7 @@ import click
 
 from ..errors import UsageError
 from ..project import Project, shipped
-from ..request import EFFORTS, Budget, Limits, Request
+from ..request import EFFORTS, Budget, Limits, Request, Shapes
 from ..system.environment import in_ci
 from ..target import Target, load_target, target_files
 from .values import InputShapes, parse_duration, parse_shape, parse_share, parse_size
@@ -76,7 +76,8 @@ input_shape_option = click.option(
     type=parse_shape,
     multiple=True,
     metavar="NAME=1,3,224,224",
-    help="Fix the shape of a dynamic input. Repeatable.",
+    help="Set the shape of an input. Repeatable, for the same input, too: the library then takes "
+    "each of its shapes; the n-th shapes of all inputs belong together.",
 )
 device_option = click.option(
     "--device", default="", metavar="NAME", help="Run it on this device.  [default: this machine]"
@@ -220,7 +221,7 @@ def make_request(
     return Request(
         target=chosen_target(target, *devices),
         registry=Path(os.devnull) if frozen else project.registry_path(registry),
-        input_shapes=dict(input_shapes),
+        input_shapes=shapes_together(input_shapes),
         rules=tuple(rule_files(rules)),
         budget=make_budget(effort, trials, seconds, min_impact),
         devices=devices,
@@ -231,6 +232,26 @@ def make_request(
         limits=Limits(max_size, max_memory),
         **others,
     )
+
+
+def shapes_together(given: InputShapes) -> tuple[Shapes, ...]:
+    """The shapes that a library is to take: the n-th of each input together.
+
+    An input with one shape has it in all. UsageError where inputs have other numbers of shapes, or
+    where the same shapes are given twice.
+    """
+    of_input: dict[str, list[tuple[int, ...]]] = {}
+    for name, shape in given:
+        of_input.setdefault(name, []).append(shape)
+    count = max(map(len, of_input.values()), default=1)
+    if any(len(shapes) not in (1, count) for shapes in of_input.values()):
+        numbers = ", ".join(f"{len(shapes)} for {name}" for name, shapes in of_input.items())
+        hint = "give each input as many shapes as the others, or one for all"
+        raise UsageError(f"--input-shape: shapes do not go together: {numbers}", hint)
+    made = [{name: s[at % len(s)] for name, s in of_input.items()} for at in range(count)]
+    if any(one in made[:at] for at, one in enumerate(made)):
+        raise UsageError("--input-shape: the same shapes are given twice", "leave one out")
+    return tuple(made)
 
 
 def make_budget(

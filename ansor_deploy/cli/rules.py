@@ -13,7 +13,14 @@ from ..report.plain import QuietReport
 from ..report.text import shape_text, wrapped
 from ..space.rule import Rule, rule_set, rules_digest
 from .helptext import with_examples
-from .options import chosen_target, existing_file, input_shape_option, rule_files, rule_set_options
+from .options import (
+    chosen_target,
+    existing_file,
+    input_shape_option,
+    rule_files,
+    rule_set_options,
+    shapes_together,
+)
 from .output import Answer, answering
 from .values import InputShapes
 
@@ -70,9 +77,9 @@ def explain_command(
     """
     from ..pipeline import explain
 
-    where = chosen_target(target)
+    where, shapes = chosen_target(target), shapes_together(input_shapes)
     asked = rule_set(rule_files(rules), where.kind)
-    total, found = explain(model, task, where, dict(input_shapes), asked, QuietReport())
+    total, found = explain(model, task, where, shapes, asked, QuietReport())
     value = {"model": str(model), "target": where.name, "rules": [rule.name for rule in asked]}
     texts = ("\n".join(explanation_lines(one, total)) for one in found)
     return Answer({**value, "tasks": [one.to_json() for one in found]}, ["\n\n".join(texts)])

@@ -52,7 +52,7 @@ def command(
     if output and output_dir:
         raise UsageError("--output and --output-dir exclude each other", "give one of them")
     with report() as events, opened(artifact, device, events) as model:
-        outputs = model(**read_inputs(inputs, model.inputs))
+        outputs = model(**read_inputs(inputs, model.interfaces))
     paths = [str(path) for path in write_arrays(outputs, output, output_dir)]
     summaries = [summary(name, array) for name, array in outputs.items()]
     lines = [f"wrote {path}" for path in paths] or [summary_line(each) for each in summaries]

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .._tvm import collect, tvm
+from .._tvm import collect, relax, tvm
 from ..errors import AnsorError, RegistryError
 from ..model.importer import Imported
 from ..model.tasks import Task
@@ -163,7 +163,8 @@ def check_space(model: Imported, folder: Path) -> None:
 
     Asked before, because LLVM ends the process where a write of its own fails.
     """
-    weights = collect(model.mod["main"], tvm.ir.GenericConst)
+    mains = [func for func in model.mod.functions.values() if isinstance(func, relax.Function)]
+    weights = [one for main in mains for one in collect(main, tvm.ir.GenericConst)]
     needed = SPARE_BYTES + COPIES * sum(one.value.numpy().nbytes for one in weights)
     if (free := shutil.disk_usage(folder).free) < needed:
         raise AnsorError(

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..artifact.files import read_manifest
 from ..errors import AnsorError
-from ..runtime.model import check_inputs, interface
+from ..runtime.model import choose, interfaces
 from ..runtime.tensors import to_bytes
 from ..system.worker import WorkerFailure
 from .served import by_name
@@ -18,7 +18,7 @@ from .site import Site
 
 RUN_SECONDS = 600.0  # for the runs of one call
 _SERVED = "ansor_deploy.devices.served"
-_SENT = ("inputs", "outputs", "target")
+_SENT = ("inputs", "outputs", "target", "variants")
 
 
 class RemoteModel:
@@ -30,19 +30,20 @@ class RemoteModel:
     def __init__(self, site: Site, path: Path, manifest: dict[str, Any]) -> None:
         self.path = path
         self.manifest = manifest
-        self.inputs, self.outputs = interface(manifest)
+        self.interfaces = interfaces(manifest)
+        self.inputs, self.outputs = self.interfaces[0].inputs, self.interfaces[0].outputs
         self._site = site
-        self._interface = json.dumps({key: manifest[key] for key in _SENT})
+        self._interface = json.dumps({key: manifest.get(key) for key in _SENT})
         self._place = site.put(path)
         self._sent = ("", "")  # digest of the inputs, and where they lie
 
     def __call__(self, **inputs: np.ndarray) -> dict[str, np.ndarray]:
-        """Run once. Arrays must have the shapes and dtypes of `inputs`; UsageError if not."""
+        """Run once, in the shapes that the inputs have; UsageError where it has none such."""
         place = self._site.scratch("outputs")
         self._call("run", inputs, outputs=place)
         data = self._site.get(place)
         self._site.drop(place)
-        return by_name(self.outputs, data)
+        return by_name(self.interfaces[self._chosen(inputs)].outputs, data)
 
     def times(self, inputs: dict[str, np.ndarray], runs: int) -> list[float]:
         """Seconds of each of so many runs, one after the other, by the site's clock."""
@@ -55,11 +56,13 @@ class RemoteModel:
                 self._site.drop(place)
 
     def _call(self, function: str, inputs: dict[str, np.ndarray], **words: Any) -> Any:
-        check_inputs(self.path, self.inputs, inputs)
+        chosen = self._chosen(inputs)
+        takes = self.interfaces[chosen].inputs
         payload = {
             "path": self._place,
             "manifest": self._interface,
-            "inputs": self._send(to_bytes([inputs[info.name] for info in self.inputs])),
+            "variant": chosen,
+            "inputs": self._send(to_bytes([inputs[info.name] for info in takes])),
         }
         try:
             return self._site.call(f"{_SERVED}:{function}", {**payload, **words}, RUN_SECONDS)
@@ -67,6 +70,9 @@ class RemoteModel:
             what = f"{self.path} does not run on {self._site.name}: {failure.message}"
             hint = "was it built for that device's target? see `target` in its manifest"
             raise AnsorError(what, hint) from failure
+
+    def _chosen(self, inputs: dict[str, np.ndarray]) -> int:
+        return choose(self.path, self.interfaces, inputs)
 
     def _send(self, data: bytes) -> str:
         digest = hashlib.sha256(data).hexdigest()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..runtime import cpu_pinning, native
-from ..runtime.model import Model, TensorInfo, interface
+from ..runtime.model import Model, TensorInfo, interfaces
 from ..runtime.tensors import from_bytes, to_bytes
 
 
@@ -22,18 +22,18 @@ def run(payload: dict[str, Any]) -> None:
     """Run a library once.
 
     payload: its "path", "manifest", the JSON text of the parts of its manifest that say its
-    tensors and cores, "inputs", a file of `to_bytes`, and "outputs", a file to write likewise.
+    tensors and cores, "variant", the number of the interface that is used, "inputs", a file of
+    `to_bytes`, and "outputs", a file to write likewise.
     """
     model = _model(payload["path"], payload["manifest"])
-    outputs = model(**_inputs(payload["inputs"], payload["manifest"]))
-    data = to_bytes([outputs[info.name] for info in model.outputs])
-    Path(payload["outputs"]).write_bytes(data)
+    outputs = model(**_given(payload))
+    gives = model.interfaces[payload["variant"]].outputs
+    Path(payload["outputs"]).write_bytes(to_bytes([outputs[info.name] for info in gives]))
 
 
 def times(payload: dict[str, Any]) -> list[float]:
     """Seconds of each of "runs" runs; the rest of the payload is that of `run`."""
-    inputs = _inputs(payload["inputs"], payload["manifest"])
-    return _model(payload["path"], payload["manifest"]).times(inputs, payload["runs"])
+    return _model(payload["path"], payload["manifest"]).times(_given(payload), payload["runs"])
 
 
 def by_name(tensors: Sequence[TensorInfo], data: bytes) -> dict[str, np.ndarray]:
@@ -48,6 +48,10 @@ def _model(path: str, manifest: str) -> Model:
     return Model(Path(path), json.loads(manifest))
 
 
+def _given(payload: dict[str, Any]) -> dict[str, np.ndarray]:
+    return _inputs(payload["inputs"], payload["manifest"], payload["variant"])
+
+
 @lru_cache(maxsize=2)
-def _inputs(path: str, manifest: str) -> dict[str, np.ndarray]:
-    return by_name(interface(json.loads(manifest))[0], Path(path).read_bytes())
+def _inputs(path: str, manifest: str, variant: int) -> dict[str, np.ndarray]:
+    return by_name(interfaces(json.loads(manifest))[variant].inputs, Path(path).read_bytes())

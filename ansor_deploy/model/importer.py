@@ -14,7 +14,7 @@ import onnx
 
 from .._tvm import onnx_frontend, relax, tirx, tvm, tvm_target
 from ..errors import ModelError
-from ..runtime.model import TensorInfo
+from ..runtime.model import Interface, TensorInfo
 from ..target import Target
 from .bind import model_inputs
 from .fusion import with_cuts, without_cuts
@@ -28,11 +28,18 @@ from .widen import widen
 
 @dataclass(frozen=True)
 class Imported:
-    """A model in Relax: `mod["main"]` calls one PrimFunc for each fused group of operators."""
+    """A model in Relax: `mod["main"]` calls one PrimFunc for each fused group of operators.
+
+    interfaces: what each `main` takes and gives; of one, or of several in several shapes.
+    """
 
     mod: tvm.IRModule
-    inputs: tuple[TensorInfo, ...]
-    outputs: tuple[TensorInfo, ...]
+    interfaces: tuple[Interface, ...]
+
+    @property
+    def inputs(self) -> tuple[TensorInfo, ...]:
+        """What the first `main` takes."""
+        return self.interfaces[0].inputs
 
 
 def import_model(
@@ -55,7 +62,7 @@ def import_model(
         for done, change in enumerate(passes, start=1):
             mod = change(mod)
             step(done, len(passes))
-    return Imported(mod, inputs, outputs)
+    return Imported(mod, (Interface(inputs, outputs),))
 
 
 def _passes(target: Target) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 class Prepared:
     """A model ready to be planned, tuned and compiled.
 
-    proto: the model as it was read, with static shapes: what the oracle runs.
-    by_function: the task of each function that the imported module calls.
+    protos: the model as it was read, with static shapes, once for each of its shapes: what the
+    oracle runs. imported: all of them. by_function: the task of each function that it calls.
     """
 
     path: Path
     digest: str
     external: tuple[Path, ...]
-    proto: Any = field(repr=False)
+    protos: tuple[Any, ...] = field(repr=False)
     imported: Imported = field(repr=False)
     by_function: dict[str, Task] = field(repr=False)
 
@@ -45,12 +45,13 @@ class Prepared:
 def prepare(
     path: Path,
     target: Target,
-    input_shapes: dict[str, tuple[int, ...]],
+    input_shapes: Sequence[Mapping[str, tuple[int, ...]]] = ({},),
     stage: Callable[[str, str], None] = lambda name, detail: None,
     step: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> Prepared:
     """Read a model for a target; ModelError says what of it cannot be compiled.
 
+    input_shapes: the shapes of inputs by name, once or, for a library of several, more often.
     stage: is called with the name and a detail of each stage that begins. step: with what a stage
     has done of something, and of how many.
     """
@@ -58,17 +59,19 @@ def prepare(
     source = load(path)
     with blaming(path):
         refuse_early(source.proto)
-        proto = bind_shapes(source.proto, input_shapes)
-        canonical = canonicalize(proto)
-        stage("import", f"{len(proto.graph.node)} nodes")
+        protos = tuple(bind_shapes(source.proto, shapes) for shapes in input_shapes)
+        canonical = [canonicalize(proto) for proto in protos]
+        stage("import", f"{len(protos[0].graph.node)} nodes")
         # Here, since they load TVM, which a model that is refused does not need.
         from .extract import extract
         from .importer import import_model
+        from .variants import joined
 
-        imported = import_model(canonical, target, partial(step, "passes"))
-        stage("tasks", f"of {len(imported.mod.functions) - 1} fused functions")
+        steps = partial(step, "passes")
+        imported = joined([import_model(one, target, steps) for one in canonical])
+        stage("tasks", f"of {len(imported.mod.functions) - len(protos)} fused functions")
         tasks = extract(imported.mod, target, partial(step, "tasks"))
-    return Prepared(path, source.digest, source.external, proto, imported, tasks)
+    return Prepared(path, source.digest, source.external, protos, imported, tasks)
 
 
 def merge(models: list[Prepared]) -> list[Task]:

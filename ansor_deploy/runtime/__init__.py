@@ -4,6 +4,6 @@
 >>> model(data=x)["prob"]
 """
 
-from .model import Model, TensorInfo, load
+from .model import Interface, Model, TensorInfo, load
 
-__all__ = ["Model", "TensorInfo", "load"]
+__all__ = ["Interface", "Model", "TensorInfo", "load"]

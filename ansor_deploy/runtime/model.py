@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,25 +26,43 @@ class TensorInfo:
     dtype: str
 
 
+@dataclass(frozen=True)
+class Interface:
+    """What a library takes and gives, in the order of its arguments, in one of its shapes."""
+
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in a manifest."""
+        return {
+            kind: [{**asdict(info), "shape": list(info.shape)} for info in tensors]
+            for kind, tensors in vars(self).items()
+        }
+
+
 class Model:
     """A loaded library: call it with the inputs by name, get the outputs by name.
 
-    threads: that a call takes; 0 for as many as the target has cores.
+    interfaces: what it takes and gives; several where it was built for several shapes. inputs,
+    outputs: of the first. threads: that a call takes; 0 for as many as the target has cores.
     """
 
     def __init__(self, path: Path, manifest: dict[str, Any], threads: int = 0) -> None:
         self.path = path
         self.manifest = manifest
-        self.inputs, self.outputs = interface(manifest)
+        self.interfaces = interfaces(manifest)
+        self.inputs, self.outputs = self.interfaces[0].inputs, self.interfaces[0].outputs
         use_cores(threads or int(manifest["target"]["cores"]))
-        self._main = main_function(path)
+        self._functions = main_functions(path, len(self.interfaces))
 
     def __call__(self, **inputs: np.ndarray) -> dict[str, np.ndarray]:
-        """Run once. Arrays must have the shapes and dtypes of `inputs`; UsageError if not."""
-        check_inputs(self.path, self.inputs, inputs)
-        result = self._main(*(tensor(inputs[info.name]) for info in self.inputs))
+        """Run once, in the shapes that the inputs have; UsageError where it has none such."""
+        chosen = choose(self.path, self.interfaces, inputs)
+        takes, gives = self.interfaces[chosen].inputs, self.interfaces[chosen].outputs
+        result = self._functions[chosen](*(tensor(inputs[info.name]) for info in takes))
         results = [result] if isinstance(result, ffi().Tensor) else list(result)
-        return {info.name: array(value) for info, value in zip(self.outputs, results, strict=True)}
+        return {info.name: array(value) for info, value in zip(gives, results, strict=True)}
 
     def times(self, inputs: dict[str, np.ndarray], runs: int) -> list[float]:
         """Seconds of each of so many runs, inputs and outputs copied, by the wall clock."""
@@ -71,17 +89,40 @@ def load(path: str | Path) -> Model:
     return Model(path, manifest)
 
 
-def interface(manifest: dict[str, Any]) -> tuple[list[TensorInfo], list[TensorInfo]]:
-    """(inputs, outputs) as a manifest lists them, in the order of the library's arguments."""
-    inputs, outputs = (
-        [TensorInfo(one["name"], tuple(one["shape"]), one["dtype"]) for one in manifest[key]]
-        for key in ("inputs", "outputs")
-    )
-    return inputs, outputs
+def interfaces(manifest: dict[str, Any]) -> list[Interface]:
+    """What a manifest says that a library takes and gives, for each of its shapes."""
+    return [
+        Interface(*(tuple(map(_tensor, one[kind])) for kind in ("inputs", "outputs")))
+        for one in manifest.get("variants") or [manifest]
+    ]
 
 
-def check_inputs(path: Path, wanted: Sequence[TensorInfo], inputs: dict[str, np.ndarray]) -> None:
-    """UsageError naming every input that is missing, unknown, or of the wrong type."""
+def _tensor(entry: dict[str, Any]) -> TensorInfo:
+    return TensorInfo(entry["name"], tuple(entry["shape"]), entry["dtype"])
+
+
+def choose(path: Path, known: Sequence[Interface], inputs: dict[str, np.ndarray]) -> int:
+    """Which interface the inputs fit; UsageError that names every input that is amiss."""
+    faults = [_faults(one.inputs, inputs) for one in known]
+    if [] in faults:
+        return faults.index([])
+    what = "; ".join(faults[0]) if len(known) == 1 else _given(inputs)
+    takes = "; or ".join(takes_text(one) for one in known)
+    raise UsageError(f"inputs of {path} do not fit: {what}", f"it takes {takes}")
+
+
+def takes_text(one: Interface) -> str:
+    """The inputs of an interface, such as "x: float32[1, 3, 8, 8], y: int64[1]"."""
+    return ", ".join(f"{info.name}: {info.dtype}{list(info.shape)}" for info in one.inputs)
+
+
+def _given(inputs: dict[str, np.ndarray]) -> str:
+    texts = (f"{name}: {given.dtype}{list(given.shape)}" for name, given in inputs.items())
+    return f"{', '.join(texts) or 'none'} given"
+
+
+def _faults(wanted: Sequence[TensorInfo], inputs: dict[str, np.ndarray]) -> list[str]:
+    """Every input that is missing, unknown, or of the wrong type or shape."""
     names = {info.name for info in wanted}
     faults = [f"{name}: no such input" for name in inputs if name not in names]
     for info in wanted:
@@ -90,18 +131,17 @@ def check_inputs(path: Path, wanted: Sequence[TensorInfo], inputs: dict[str, np.
             faults.append(f"{info.name}: missing")
         elif given.shape != info.shape or str(given.dtype) != info.dtype:
             faults.append(f"{info.name}: {given.dtype}{list(given.shape)} given")
-    if faults:
-        takes = ", ".join(f"{i.name}: {i.dtype}{list(i.shape)}" for i in wanted)
-        raise UsageError(f"inputs of {path} do not fit: {'; '.join(faults)}", f"it takes {takes}")
+    return faults
 
 
-def main_function(path: Path) -> Any:
-    """The main function of a library, its weights mapped; AnsorError if it cannot be loaded."""
+def main_functions(path: Path, count: int = 1) -> list[Any]:
+    """A library's functions, one an interface, with their weights; AnsorError if it is none."""
+    names = ["main", *(f"main_{number}" for number in range(1, count))]
     try:
         machine = load_module(path)["vm_load_executable"]()
         machine["vm_initialization"](_CPU, 0, _POOLED)
-        bind_weights(machine, partial(mapped, path))
-        return machine["main"]
+        bind_weights(machine, partial(mapped, path), names)
+        return [machine[name] for name in names]
     except (OSError, RuntimeError, AttributeError) as error:
         reason = str(error).strip().splitlines()[-1]
         raise AnsorError(
@@ -111,12 +151,16 @@ def main_function(path: Path) -> Any:
         ) from error
 
 
-def bind_weights(machine: Any, block: Callable[[int], Any]) -> None:
-    """Give a virtual machine's function its weights (`codegen/weights.py`).
+def bind_weights(
+    machine: Any, block: Callable[[int], Any], functions: Sequence[str] = ("main",)
+) -> None:
+    """Give functions of a virtual machine their weights (`codegen/weights.py`).
 
     block: makes a tensor, uint8, of the block of so many bytes. A library of version 0.1.0 has its
     weights in its code, and needs none.
     """
     if machine.implements_function("weights_size") and (size := machine["weights_size"]()):
-        views = machine["main_weights"](block(size))
-        machine["save_function"]("main", "main", True, *views)
+        memory = block(size)
+        for name in functions:
+            views = machine[f"{name}_weights"](memory)
+            machine["save_function"](name, name, True, *views)

@@ -20,7 +20,7 @@ from ansor_deploy.model.canonicalize import canonicalize
 from ansor_deploy.model.extract import extract
 from ansor_deploy.model.importer import Imported, import_model
 from ansor_deploy.project import shipped
-from ansor_deploy.runtime.model import main_function
+from ansor_deploy.runtime.model import main_functions
 from ansor_deploy.target import Target, load_target
 from ansor_deploy.testing.rule import kernel_outputs
 from helpers import graphs
@@ -49,7 +49,7 @@ def main_of(model: Compiled) -> Any:
     """The function that computes the model in this process."""
     with tempfile.TemporaryDirectory() as folder:
         model.export(path := Path(folder, "model.so"), HOST)
-        return main_function(path)
+        return main_functions(path)[0]
 
 
 def run(proto: onnx.ModelProto, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:

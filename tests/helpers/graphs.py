@@ -68,6 +68,19 @@ def dense(*widths: int, rows: int = 8) -> ModelProto:
     return model(nodes, {"x": (rows, widths[0])}, constants=constants)
 
 
+def batches() -> ModelProto:
+    """A convolution and a matrix product over any number of images of any height."""
+    nodes = [
+        node("Conv", "x w", "c", pads=[1, 1, 1, 1]),
+        node("Relu", "c", "r"),
+        node("GlobalAveragePool", "r", "p"),
+        node("Flatten", "p", "f"),
+        node("MatMul", "f v", "y"),
+    ]
+    constants = {"w": randn(0, 16, 3, 3, 3), "v": randn(1, 16, 256)}
+    return model(nodes, {"x": ("n", 3, "h", 8)}, constants=constants)
+
+
 def batch_norm(name: str, channels: int, seed: int = 0) -> dict[str, np.ndarray]:
     """Scale, offset, mean and variance under `name`.s, .b, .m and .v."""
     values = {f"{name}.{key}": randn(seed + i, channels) for i, key in enumerate("sbm")}

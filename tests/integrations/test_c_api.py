@@ -139,6 +139,25 @@ def test_a_library_that_is_not_the_headers(shop, typed, tmp_path):
     assert "its input 0 is switch, bool, 4 bytes; expected im_age/1, float32" in said.stderr
 
 
+def test_a_library_of_two_shapes(shop, tmp_path):
+    proto = graphs.batches()
+    onnx.save(proto, tmp_path / "model.onnx")
+    shapes = ("--input-shape", "x=1,3,8,8", "--input-shape", "x=3,3,8,8")
+    answer(tmp_path, "build", "model.onnx", *shapes, "--trials", 0, "--header", "-o", "batches.so")
+    made = compiled(tmp_path, "gcc", "-std=c99", *SANITIZED, HERE / "run_variants.c")
+    library = tmp_path / "batches.so"
+    result = subprocess.run([made, library], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    *numbers, none, beyond = result.stdout.splitlines()
+    for line, batch in zip(numbers, (1, 3, 1, 3), strict=True):
+        x = (np.arange(batch * 3 * 8 * 8) % 7 - 3).astype(np.float32).reshape(batch, 3, 8, 8)
+        (want,) = graphs.run(proto, {"x": x})
+        assert compare(np.array(line.split(), np.float32).reshape(want.shape), want)[0]
+    takes = "x float32, 768 bytes; or x float32, 2304 bytes"
+    assert none == f"{library}: what is given fits none of its 2 variants; it takes {takes}"
+    assert beyond == f"{library}: it has no variant 2, but only 2"
+
+
 def copied(shop, folder):
     for suffix in (".so", ".json"):
         shutil.copy(shop / f"two-heads{suffix}", folder / f"copy{suffix}")

@@ -10,13 +10,17 @@
 
 #include <sched.h>
 
+typedef struct {
+    TVMFFIAny main;       /* the machine's function that computes the model */
+    TVMFFIAny *arguments; /* a tensor an input, aligned as kernels expect it */
+} runner;
+
 struct ansor_deploy_model {
     char *path;
     manifest declared;
-    TVMFFIAny library;    /* the module of the file */
-    TVMFFIAny machine;    /* the virtual machine that runs it */
-    TVMFFIAny main;       /* the machine's function that computes the model */
-    TVMFFIAny *arguments; /* a tensor an input, aligned as kernels expect it */
+    TVMFFIAny library; /* the module of the file */
+    TVMFFIAny machine; /* the virtual machine that runs it */
+    runner *runners;   /* one a variant of the manifest */
 };
 
 #ifdef __cplusplus
@@ -77,9 +81,7 @@ static int start(ansor_deploy_model *model) {
     if (status != 0) return -1;
     if (call_method(model->library, "vm_load_executable", NULL, 0, &model->machine) != 0) return -1;
     TVMFFIAny place[] = {integer(kDLCPU), integer(0), integer(2)}; /* 2: memory is kept, pooled */
-    if (call_method(model->machine, "vm_initialization", place, 3, &nothing) != 0) return -1;
-    if (bind_weights(model->machine, model->path) != 0) return -1;
-    return get_function(model->machine, "main", &model->main);
+    return call_method(model->machine, "vm_initialization", place, 3, &nothing);
 }
 
 static int make_argument(const ansor_deploy_tensor *tensor, TVMFFIAny *result) {
@@ -99,19 +101,40 @@ static int make_argument(const ansor_deploy_tensor *tensor, TVMFFIAny *result) {
     return status;
 }
 
-static int make_arguments(ansor_deploy_model *model) {
-    model->arguments = (TVMFFIAny *)zeros(model->declared.inputs.count, sizeof *model->arguments);
-    if (model->arguments == NULL) return -1;
-    for (size_t at = 0; at < model->declared.inputs.count; at++)
-        if (make_argument(&model->declared.inputs.items[at], &model->arguments[at]) != 0) return -1;
+static int make_arguments(const tensors *inputs, TVMFFIAny **arguments) {
+    *arguments = (TVMFFIAny *)zeros(inputs->count, sizeof **arguments);
+    if (*arguments == NULL) return -1;
+    for (size_t at = 0; at < inputs->count; at++)
+        if (make_argument(&inputs->items[at], &(*arguments)[at]) != 0) return -1;
     return 0;
+}
+
+static int make_runner(ansor_deploy_model *model, size_t variant, TVMFFIAny weights) {
+    runner *made = &model->runners[variant];
+    char name[32];
+    snprintf(name, sizeof name, variant > 0 ? "main_%zu" : "main", variant);
+    if (weights.type_index == kTVMFFITensor && bind_function(model->machine, name, weights) != 0)
+        return -1;
+    if (get_function(model->machine, name, &made->main) != 0) return -1;
+    return make_arguments(&model->declared.variants[variant].inputs, &made->arguments);
+}
+
+static int make_runners(ansor_deploy_model *model) {
+    TVMFFIAny weights;
+    if (open_weights(model->machine, model->path, &weights) != 0) return -1;
+    model->runners = (runner *)zeros(model->declared.count, sizeof *model->runners);
+    int bad = model->runners == NULL;
+    for (size_t at = 0; !bad && at < model->declared.count; at++)
+        bad = make_runner(model, at, weights) != 0;
+    release(&weights);
+    return bad ? -1 : 0;
 }
 
 static int open_model(ansor_deploy_model *model, const char *path) {
     model->path = strdup(path);
     if (model->path == NULL) return fail("out of memory");
     if (read_manifest(model->path, &model->declared) != 0) return -1;
-    if (use_threads(model->declared.cores) != 0 || start(model) != 0 || make_arguments(model) != 0)
+    if (use_threads(model->declared.cores) != 0 || start(model) != 0 || make_runners(model) != 0)
         return fail("%s: cannot be loaded: %s", path, last_error);
     return 0;
 }
@@ -124,30 +147,53 @@ ansor_deploy_model *ansor_deploy_load(const char *path) {
     return NULL;
 }
 
+static void free_runner(runner *one, size_t inputs) {
+    for (size_t at = 0; one->arguments != NULL && at < inputs; at++) release(&one->arguments[at]);
+    free(one->arguments);
+    release(&one->main);
+}
+
 void ansor_deploy_free(ansor_deploy_model *model) {
     if (model == NULL) return;
-    for (size_t at = 0; model->arguments != NULL && at < model->declared.inputs.count; at++)
-        release(&model->arguments[at]);
-    free(model->arguments);
-    release(&model->main);
+    for (size_t at = 0; model->runners != NULL && at < model->declared.count; at++)
+        free_runner(&model->runners[at], model->declared.variants[at].inputs.count);
+    free(model->runners);
     release(&model->machine);
     release(&model->library);
-    free_tensors(&model->declared.inputs);
-    free_tensors(&model->declared.outputs);
+    free_variants(&model->declared);
     free(model->path);
     free(model);
 }
 
 /* ---- What a model takes and gives ---- */
 
+size_t ansor_deploy_variants(const ansor_deploy_model *model) { return model->declared.count; }
+
+static const ansor_deploy_tensor *listed(const tensors *list, size_t *count) {
+    *count = list->count;
+    return list->items;
+}
+
+const ansor_deploy_tensor *ansor_deploy_variant_inputs(const ansor_deploy_model *model,
+                                                       size_t variant, size_t *count) {
+    *count = 0;
+    if (variant >= model->declared.count) return NULL;
+    return listed(&model->declared.variants[variant].inputs, count);
+}
+
+const ansor_deploy_tensor *ansor_deploy_variant_outputs(const ansor_deploy_model *model,
+                                                        size_t variant, size_t *count) {
+    *count = 0;
+    if (variant >= model->declared.count) return NULL;
+    return listed(&model->declared.variants[variant].outputs, count);
+}
+
 const ansor_deploy_tensor *ansor_deploy_inputs(const ansor_deploy_model *model, size_t *count) {
-    *count = model->declared.inputs.count;
-    return model->declared.inputs.items;
+    return ansor_deploy_variant_inputs(model, 0, count);
 }
 
 const ansor_deploy_tensor *ansor_deploy_outputs(const ansor_deploy_model *model, size_t *count) {
-    *count = model->declared.outputs.count;
-    return model->declared.outputs.items;
+    return ansor_deploy_variant_outputs(model, 0, count);
 }
 
 static int same(const ansor_deploy_tensor *one, const ansor_deploy_tensor *other) {
@@ -173,8 +219,22 @@ static int expect(const ansor_deploy_model *model, const char *kind, const tenso
 int ansor_deploy_expect(const ansor_deploy_model *model, const ansor_deploy_tensor *inputs,
                         size_t input_count, const ansor_deploy_tensor *outputs,
                         size_t output_count) {
-    if (expect(model, "input", &model->declared.inputs, inputs, input_count) != 0) return -1;
-    return expect(model, "output", &model->declared.outputs, outputs, output_count);
+    return ansor_deploy_expect_variant(model, 0, inputs, input_count, outputs, output_count);
+}
+
+static int has_variant(const ansor_deploy_model *model, size_t variant) {
+    if (variant < model->declared.count) return 1;
+    fail("%s: it has no variant %zu, but only %zu", model->path, variant, model->declared.count);
+    return 0;
+}
+
+int ansor_deploy_expect_variant(const ansor_deploy_model *model, size_t variant,
+                                const ansor_deploy_tensor *inputs, size_t input_count,
+                                const ansor_deploy_tensor *outputs, size_t output_count) {
+    if (!has_variant(model, variant)) return -1;
+    const interface *one = &model->declared.variants[variant];
+    if (expect(model, "input", &one->inputs, inputs, input_count) != 0) return -1;
+    return expect(model, "output", &one->outputs, outputs, output_count);
 }
 
 /* ---- Running ---- */
@@ -189,9 +249,10 @@ static int fits(const ansor_deploy_model *model, const ansor_deploy_tensor *want
                 data != NULL ? "" : " at NULL");
 }
 
-static int check(const ansor_deploy_model *model, const ansor_deploy_input *inputs,
+static int check(const ansor_deploy_model *model, size_t variant, const ansor_deploy_input *inputs,
                  size_t input_count, const ansor_deploy_output *outputs, size_t output_count) {
-    const tensors *takes = &model->declared.inputs, *gives = &model->declared.outputs;
+    const interface *one = &model->declared.variants[variant];
+    const tensors *takes = &one->inputs, *gives = &one->outputs;
     if (input_count != takes->count || output_count != gives->count)
         return fail("%s: it has %zu inputs and %zu outputs; given %zu and %zu", model->path,
                     takes->count, gives->count, input_count, output_count);
@@ -202,6 +263,21 @@ static int check(const ansor_deploy_model *model, const ansor_deploy_input *inpu
         if (fits(model, &gives->items[at], outputs[at].dtype, outputs[at].data, outputs[at].bytes))
             return -1;
     return 0;
+}
+
+/* No variant fits: the last error lists what the inputs of each are. */
+static int fits_none(const ansor_deploy_model *model) {
+    char takes[sizeof last_error / 2];
+    size_t used = 0;
+    for (size_t at = 0; at < model->declared.count; at++) {
+        const tensors *inputs = &model->declared.variants[at].inputs;
+        for (size_t k = 0; k < inputs->count && used < sizeof takes; k++)
+            used += (size_t)snprintf(takes + used, sizeof takes - used, "%s%s %s, %zu bytes",
+                                     k > 0 ? ", " : at > 0 ? "; or " : "", inputs->items[k].name,
+                                     inputs->items[k].dtype, inputs->items[k].bytes);
+    }
+    return fail("%s: what is given fits none of its %zu variants; it takes %s", model->path,
+                model->declared.count, takes);
 }
 
 static DLTensor *memory(TVMFFIAny tensor) {
@@ -229,18 +305,31 @@ static int copy_out(TVMFFIAny result, size_t at, const ansor_deploy_output *outp
     return bad ? fail("its output %zu has another size than its manifest says", at) : 0;
 }
 
-int ansor_deploy_run(ansor_deploy_model *model, const ansor_deploy_input *inputs,
-                     size_t input_count, const ansor_deploy_output *outputs,
-                     size_t output_count) {
+int ansor_deploy_run_variant(ansor_deploy_model *model, size_t variant,
+                             const ansor_deploy_input *inputs, size_t input_count,
+                             const ansor_deploy_output *outputs, size_t output_count) {
     TVMFFIAny result;
-    if (check(model, inputs, input_count, outputs, output_count) != 0) return -1;
+    if (!has_variant(model, variant)) return -1;
+    if (check(model, variant, inputs, input_count, outputs, output_count) != 0) return -1;
+    const runner *chosen = &model->runners[variant];
     for (size_t at = 0; at < input_count; at++)
-        copy(memory(model->arguments[at])->data, inputs[at].data, inputs[at].bytes);
+        copy(memory(chosen->arguments[at])->data, inputs[at].data, inputs[at].bytes);
     int bad = use_threads(model->declared.cores) != 0 ||
-              call(model->main.v_obj, model->arguments, input_count, &result) != 0;
+              call(chosen->main.v_obj, chosen->arguments, input_count, &result) != 0;
     if (bad) return fail("%s: cannot be run: %s", model->path, last_error);
     for (size_t at = 0; !bad && at < output_count; at++)
         bad = copy_out(result, at, &outputs[at]) != 0;
     release(&result);
     return bad ? fail("%s: cannot be run: %s", model->path, last_error) : 0;
+}
+
+int ansor_deploy_run(ansor_deploy_model *model, const ansor_deploy_input *inputs,
+                     size_t input_count, const ansor_deploy_output *outputs,
+                     size_t output_count) {
+    size_t variant = 0, count = model->declared.count;
+    while (variant < count && count > 1 &&
+           check(model, variant, inputs, input_count, outputs, output_count) != 0)
+        variant++;
+    if (variant == count) return fits_none(model);
+    return ansor_deploy_run_variant(model, variant, inputs, input_count, outputs, output_count);
 }

@@ -47,19 +47,36 @@ typedef struct ansor_deploy_model ansor_deploy_model;
  */
 ansor_deploy_model *ansor_deploy_load(const char *path);
 
-/* Inputs, and outputs, in the order that a run takes them; they live as long as the model. */
+/* How many shapes the library was built for; 1 but for a build with several of --input-shape. */
+size_t ansor_deploy_variants(const ansor_deploy_model *model);
+
+/* Inputs, and outputs, in the order that a run takes them; they live as long as the model. Of the
+   first variant, or of one by its number from 0 on; NULL where there is no such. */
 const ansor_deploy_tensor *ansor_deploy_inputs(const ansor_deploy_model *model, size_t *count);
 const ansor_deploy_tensor *ansor_deploy_outputs(const ansor_deploy_model *model, size_t *count);
+const ansor_deploy_tensor *ansor_deploy_variant_inputs(const ansor_deploy_model *model,
+                                                       size_t variant, size_t *count);
+const ansor_deploy_tensor *ansor_deploy_variant_outputs(const ansor_deploy_model *model,
+                                                        size_t variant, size_t *count);
 
-/* 0 if the model has exactly these inputs and outputs; -1 if not. */
+/* 0 if the model, its first variant, has exactly these inputs and outputs; -1 if not. */
 int ansor_deploy_expect(const ansor_deploy_model *model, const ansor_deploy_tensor *inputs,
                         size_t input_count, const ansor_deploy_tensor *outputs,
                         size_t output_count);
+int ansor_deploy_expect_variant(const ansor_deploy_model *model, size_t variant,
+                                const ansor_deploy_tensor *inputs, size_t input_count,
+                                const ansor_deploy_tensor *outputs, size_t output_count);
 
-/* Run once. -1, and nothing is run, if a count, a dtype or a size is not the model's. */
+/* Run once: the first variant that what is given fits. -1, and nothing is run, if a count, a dtype
+   or a size is none of the model's. */
 int ansor_deploy_run(ansor_deploy_model *model, const ansor_deploy_input *inputs,
                      size_t input_count, const ansor_deploy_output *outputs,
                      size_t output_count);
+
+/* The same for one variant, by its number from 0 on. */
+int ansor_deploy_run_variant(ansor_deploy_model *model, size_t variant,
+                             const ansor_deploy_input *inputs, size_t input_count,
+                             const ansor_deploy_output *outputs, size_t output_count);
 
 /* Give the model back; NULL is nothing to do. */
 void ansor_deploy_free(ansor_deploy_model *model);

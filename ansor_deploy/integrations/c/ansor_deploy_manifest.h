@@ -16,6 +16,11 @@ typedef struct {
 
 typedef struct {
     tensors inputs, outputs;
+} interface;
+
+typedef struct {
+    interface *variants; /* one a shape that the library was built for */
+    size_t count;
     int64_t cores; /* of the target: the most threads that a kernel takes */
 } manifest;
 
@@ -103,6 +108,38 @@ static int read_number(TVMFFIAny map, const char *section, const char *key, int6
     return status;
 }
 
+static int read_interface(TVMFFIAny map, interface *result) {
+    if (read_tensors(map, "inputs", &result->inputs) != 0) return -1;
+    return read_tensors(map, "outputs", &result->outputs);
+}
+
+static int read_variant(TVMFFIAny list, size_t at, interface *result) {
+    TVMFFIAny one;
+    if (entry(list, integer((int64_t)at), kTVMFFIMap, &one) != 0) return -1;
+    int status = read_interface(one, result);
+    release(&one);
+    return status;
+}
+
+/* A library of one shape has its inputs and outputs in the manifest itself. */
+static int read_variants(TVMFFIAny map, manifest *declared) {
+    TVMFFIAny arguments[] = {map, text("variants")}, list = value(kTVMFFINone), has;
+    size_t count = 1;
+    if (call_global("ffi.MapCount", arguments, 2, &has) != 0) return -1;
+    if (has.v_int64 != 0 && call_global("ffi.MapGetItem", arguments, 2, &list) != 0) return -1;
+    int several = list.type_index == kTVMFFIArray;
+    int bad = several && length(list, &count) != 0;
+    declared->variants = (interface *)zeros(count, sizeof *declared->variants);
+    if (declared->variants == NULL) bad = 1;
+    if (count == 0) bad = fail("it has no variants") != 0;
+    for (; !bad && declared->count < count; declared->count++) {
+        interface *next = &declared->variants[declared->count];
+        bad = (several ? read_variant(list, declared->count, next) : read_interface(map, next)) != 0;
+    }
+    release(&list);
+    return bad ? -1 : 0;
+}
+
 /* The whole file as a string, for the caller to free; NULL, and the last error, if not. */
 static char *read_file(const char *path) {
     struct stat about;
@@ -128,8 +165,7 @@ static int understand(const char *json, manifest *declared, int64_t *bytes) {
     int bad = map.type_index != kTVMFFIMap ? fail("it is not an object") : 0;
     bad = bad || read_number(map, "artifact", "bytes", bytes) != 0 ||
           read_number(map, "target", "cores", &declared->cores) != 0 ||
-          read_tensors(map, "inputs", &declared->inputs) != 0 ||
-          read_tensors(map, "outputs", &declared->outputs) != 0;
+          read_variants(map, declared) != 0;
     release(&map);
     return bad ? -1 : 0;
 }
@@ -167,6 +203,14 @@ static void free_tensors(tensors *list) {
         free((void *)list->items[at].shape);
     }
     free(list->items);
+}
+
+static void free_variants(manifest *declared) {
+    for (size_t at = 0; at < declared->count; at++) {
+        free_tensors(&declared->variants[at].inputs);
+        free_tensors(&declared->variants[at].outputs);
+    }
+    free(declared->variants);
 }
 
 #endif

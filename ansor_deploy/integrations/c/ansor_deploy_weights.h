@@ -61,14 +61,14 @@ static int map_weights(const char *path, int64_t bytes, TVMFFIAny *result) {
     return bad ? -1 : 0;
 }
 
-/* `main` of a machine gets its last arguments, views of the block, for good. */
-static int bind_views(TVMFFIAny machine, TVMFFIAny views) {
+/* A function of a machine gets its last arguments, views of the block, for good. */
+static int bind_views(TVMFFIAny machine, const char *function, TVMFFIAny views) {
     TVMFFIAny size, nothing;
     if (call_global("ffi.ArraySize", &views, 1, &size) != 0) return -1;
     size_t count = (size_t)size.v_int64, given = 3;
     TVMFFIAny *arguments = (TVMFFIAny *)zeros(given + count, sizeof *arguments);
     if (arguments == NULL) return -1;
-    arguments[0] = arguments[1] = text("main");
+    arguments[0] = arguments[1] = text(function);
     arguments[2] = integer(1);
     int bad = 0;
     while (!bad && given < count + 3) {
@@ -81,19 +81,24 @@ static int bind_views(TVMFFIAny machine, TVMFFIAny views) {
     return bad ? -1 : 0;
 }
 
-/* A library of version 0.1.0 has its weights in its code. */
-static int bind_weights(TVMFFIAny machine, const char *path) {
-    TVMFFIAny size, block, views, given;
+static int bind_function(TVMFFIAny machine, const char *function, TVMFFIAny block) {
+    TVMFFIAny views;
+    char binder[64];
+    snprintf(binder, sizeof binder, "%s_weights", function);
+    if (call_method(machine, binder, &block, 1, &views) != 0) return -1;
+    int status = bind_views(machine, function, views);
+    release(&views);
+    return status;
+}
+
+/* The weights of a library; none where they are in its code, as those of version 0.1.0. */
+static int open_weights(TVMFFIAny machine, const char *path, TVMFFIAny *block) {
+    TVMFFIAny size;
+    *block = value(kTVMFFINone);
     if (!has_function(machine, "weights_size")) return 0;
     if (call_method(machine, "weights_size", NULL, 0, &size) != 0) return -1;
     if (size.type_index != kTVMFFIInt || size.v_int64 <= 0) return 0;
-    if (map_weights(path, size.v_int64, &block) != 0) return -1;
-    given = block;
-    int bad = call_method(machine, "main_weights", &given, 1, &views) != 0;
-    bad = bad || bind_views(machine, views) != 0;
-    release(&views);
-    release(&block);
-    return bad ? -1 : 0;
+    return map_weights(path, size.v_int64, block);
 }
 
 #endif

@@ -20,6 +20,7 @@ from ansor_deploy.project import Project
 from ansor_deploy.registry.record import Provenance, Record, TaskKey, Workload
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.request import EFFORTS, Outputs
+from ansor_deploy.runtime import Interface
 from ansor_deploy.target import load_target
 from ansor_deploy.tune.plan import Plan
 
@@ -174,7 +175,7 @@ def test_build_passes_a_request(model, monkeypatch):
     path, outputs, request, _ = seen
     assert (path, outputs) == (Path("net.onnx"), Outputs(Path("net.so")))
     assert (request.target.name, request.registry, request.seed) == ("host", Path("r.db"), 3)
-    assert (request.input_shapes, request.budget.trials) == ({"x": (1, 2)}, 7)
+    assert (request.input_shapes, request.budget.trials) == (({"x": (1, 2)},), 7)
     assert request.retune == ("dense", "3fa9c0")
 
 
@@ -198,7 +199,8 @@ def test_plan_prints_to_stdout(model, monkeypatch):
 
 
 def test_bench_prints_percentiles(model, monkeypatch):
-    monkeypatch.setattr(pipeline, "bench", lambda *_: [n / 1e3 for n in range(11)])
+    timed = [(Interface((), ()), [n / 1e3 for n in range(11)])]
+    monkeypatch.setattr(pipeline, "bench", lambda *_: timed)
     assert (
         "median 5.00 ms, p10 1.00 ms, p90 9.00 ms (11 runs)" in invoke("bench", "net.onnx").stdout
     )

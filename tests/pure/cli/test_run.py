@@ -23,6 +23,7 @@ class Library:
     """Adds its two inputs."""
 
     inputs = (Tensor("a", (2, 3), "float32"), Tensor("b", (2, 3), "float32"))
+    interfaces = (types.SimpleNamespace(inputs=inputs),)
 
     def __call__(self, **inputs):
         return {"sum/0": inputs["a"] + inputs["b"]}

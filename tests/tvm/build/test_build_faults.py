@@ -212,7 +212,7 @@ def false_record(folder, trace):
 
 def the_task(folder):
     host = load_target("host", [shipped("targets")])
-    (task,) = prepare(folder / "net.onnx", host, {}).tasks
+    (task,) = prepare(folder / "net.onnx", host).tasks
     return task
 
 

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import onnx
 import psutil
 import pytest
 from helpers import graphs
@@ -21,10 +22,12 @@ from tvm import te
 
 from ansor_deploy.build import verify
 from ansor_deploy.codegen import candidate as codegen
+from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.codegen.signature import signature
 from ansor_deploy.devices import board as boards
 from ansor_deploy.devices.model import RemoteModel
 from ansor_deploy.errors import AnsorError, DeviceError, DeviceLost, UsageError
+from ansor_deploy.model.prepare import prepare
 from ansor_deploy.runtime.model import Model
 from ansor_deploy.space.canonical_text import canonical_text, parse
 from ansor_deploy.system.worker import WorkerFailure
@@ -305,6 +308,21 @@ def library(tmp_path_factory):
     entries = {n: [{"name": n, "shape": s, "dtype": "float32"}] for n, s in tensors.items()}
     manifest = {"inputs": entries["x"], "outputs": entries["y"], "target": HOST.to_json()}
     return path, manifest
+
+
+def test_a_model_of_several_shapes_on_a_board(site, tmp_path):
+    onnx.save(graphs.batches(), tmp_path / "net.onnx")
+    shapes = ((1, 3, 8, 8), (2, 3, 8, 8))
+    model = prepare(tmp_path / "net.onnx", HOST, [{"x": shape} for shape in shapes])
+    compile_model(model.imported, model.by_function, {}, HOST).export(tmp_path / "net.so", HOST)
+    variants = [one.to_json() for one in model.imported.interfaces]
+    manifest = {**variants[0], "variants": variants, "target": HOST.to_json()}
+    library = (tmp_path / "net.so", manifest)
+    there, here = RemoteModel(site, *library), Model(*library)
+    for shape in (*shapes, shapes[0]):
+        x = np.random.default_rng(0).standard_normal(shape, np.float32)
+        np.testing.assert_array_equal(there(x=x)["y"], here(x=x)["y"])
+        assert len(there.times({"x": x}, 2)) == 2
 
 
 def test_a_model_on_a_board_computes_what_it_does_here(site, library):

@@ -20,7 +20,7 @@ def shop(tmp_path):
 def test_each_stage_says_when_it_begins_and_how_far_it_is(shop):
     said = []
     stage = lambda name, _detail: said.append(name)  # noqa: E731
-    prepared = prepare(shop / "net.onnx", HOST, {}, stage, lambda *step: said.append(step))
+    prepared = prepare(shop / "net.onnx", HOST, [{}], stage, lambda *step: said.append(step))
     assert [one for one in said if isinstance(one, str)] == ["read", "import", "tasks"]
     first = said.index("tasks")
     for what, steps in (("passes", said[2:first]), ("tasks", said[first + 1 :])):

@@ -47,7 +47,7 @@ def shop(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def task(shop):
-    (found,) = prepare(shop / "m.onnx", HOST, {}).tasks
+    (found,) = prepare(shop / "m.onnx", HOST).tasks
     return found
 
 

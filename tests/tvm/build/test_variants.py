@@ -1,0 +1,98 @@
+"""One library for several shapes: built, checked, timed, and chosen by what is given."""
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+from helpers import graphs
+from helpers.cli_inside import answer, program
+from helpers.cli_process import refused
+
+from ansor_deploy.build.verify import compare
+from ansor_deploy.cli.options import shapes_together
+from ansor_deploy.errors import UsageError
+from ansor_deploy.runtime import load
+
+SHAPES = ((1, 3, 8, 8), (16, 3, 8, 8), (2, 3, 12, 8))
+WORDS = [word for s in SHAPES for word in ("--input-shape", f"x={','.join(map(str, s))}")]
+BUILD = ("build", "net.onnx", "--trials", 0)
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    """A folder with a network, a library of several shapes, and one of the first alone."""
+    folder = tmp_path_factory.mktemp("shop")
+    onnx.save(graphs.batches(), folder / "net.onnx")
+    answer(folder, *BUILD, *WORDS, "-o", "net.so", "--lock", "net.lock")
+    answer(folder, *BUILD, *WORDS[:2], "-o", "one.so")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def manifest(shop):
+    return json.loads((shop / "net.json").read_text())
+
+
+def test_what_is_given_decides(shop):
+    model = load(shop / "net.so")
+    for shape in (*SHAPES, *reversed(SHAPES)):
+        x = np.random.default_rng(0).standard_normal(shape, np.float32)
+        have, (want,) = model(x=x)["y"], graphs.run(graphs.batches(), {"x": x})
+        assert compare(have, want)[0]
+
+
+def test_what_fits_none_is_refused_with_what_there_is(shop):
+    with pytest.raises(UsageError) as caught:
+        load(shop / "net.so")(x=np.zeros((4, 3, 8, 8), np.float32))
+    assert "x: float32[4, 3, 8, 8] given" in caught.value.text
+    texts = [f"x: float32[{', '.join(map(str, shape))}]" for shape in SHAPES]
+    assert caught.value.hint == f"it takes {'; or '.join(texts)}"
+
+
+def test_the_manifest_lists_the_shapes(manifest):
+    assert [tuple(one["inputs"][0]["shape"]) for one in manifest["variants"]] == list(SHAPES)
+    assert [one["outputs"][0]["shape"][0] for one in manifest["variants"]] == [1, 16, 2]
+    assert manifest["inputs"] == manifest["variants"][0]["inputs"]
+    assert manifest["model"]["input_shapes"] == [{"x": list(shape)} for shape in SHAPES]
+
+
+def test_shapes_share_weights(shop, manifest):
+    """Those that are packed for both in one way: two of three here."""
+    alone = json.loads((shop / "one.json").read_text())["memory"]["weights"]
+    assert alone <= manifest["memory"]["weights"] < len(SHAPES) * alone
+
+
+def test_tasks_of_all_shapes_are_planned_together(shop):
+    tasks = answer(shop, "plan", "net.onnx", *WORDS)["tasks"]
+    assert sum(task["op"] == "conv2d" for task in tasks) == len(SHAPES)
+
+
+def test_verify_bench_and_run_know_the_shapes(shop):
+    assert answer(shop, "verify", "net.so", "net.onnx")["ok"]
+    timed = answer(shop, "bench", "net.so", "--time", "0.1s")["variants"]
+    assert [tuple(one["inputs"]["x"]) for one in timed] == list(SHAPES)
+    np.save(shop / "x.npy", np.zeros(SHAPES[1], np.float32))
+    (y,) = answer(shop, "run", "net.so", "--input", "x=x.npy")["outputs"]
+    assert y["shape"] == [16, 256]
+    np.save(shop / "x.npy", np.zeros((5, 3, 8, 8), np.float32))
+    refused(program(shop, "run", "net.so", "--input", "x=x.npy"), 2, "do not fit", "float32[16, 3")
+
+
+def test_it_is_up_to_date_for_these_shapes_only(shop):
+    frozen = (*BUILD, "--lock", "net.lock", "--frozen", "-o", "frozen.so")
+    assert not answer(shop, *frozen, *WORDS)["up_to_date"]
+    assert answer(shop, *frozen, *WORDS)["up_to_date"]
+    rebuilt = ("verify", "frozen.so", "net.onnx", "--rebuild", "--lock", "net.lock")
+    assert answer(shop, *rebuilt)["ok"]
+    assert not answer(shop, *frozen, *WORDS[:4])["up_to_date"]
+
+
+def test_shapes_that_do_not_go_together():
+    given = [("x", (1,)), ("x", (2,)), ("y", (3,))]
+    assert shapes_together(given) == ({"x": (1,), "y": (3,)}, {"x": (2,), "y": (3,)})
+    assert shapes_together([]) == ({},)
+    with pytest.raises(UsageError, match="3 for x, 2 for y"):
+        shapes_together([("x", (1,)), ("x", (2,)), ("x", (3,)), ("y", (1,)), ("y", (2,))])
+    with pytest.raises(UsageError, match="the same shapes are given twice"):
+        shapes_together([("x", (1,)), ("x", (1,))])
