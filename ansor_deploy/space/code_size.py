@@ -74,12 +74,12 @@ class _Copies:
         inside, extent = self, int(loop.extent)
         if step := int(loop.annotations.get("pragma_auto_unroll_max_step", 0)):
             inside = replace(inside, steps=1, most=step)
-        if "pragma_loop_partition_hint" in loop.annotations:  # the rest is code of its own
-            inside = replace(inside, unrolled=inside.unrolled * 2)
         if loop.kind == tirx.ForKind.VECTORIZED:
             return replace(inside, lanes=inside.lanes * extent)
         if loop.kind == tirx.ForKind.UNROLLED:
             return replace(inside, unrolled=inside.unrolled * extent)
+        if "pragma_loop_partition_hint" in loop.annotations:  # the rest is code of its own
+            inside = replace(inside, unrolled=inside.unrolled * 2)
         return replace(inside, steps=inside.steps * extent)
 
     def of(self, store: Any) -> int:

@@ -50,11 +50,29 @@ def bound(sch: Any, loops: Sequence[Any], axis: str) -> Any:
 
 
 def vectorized(sch: Any, loop: Any, target: Target) -> Any:
-    """A loop as one over vectors, which is returned, around vector instructions."""
-    vectors, lane = split_lanes(sch, loop, target)
-    if extent(sch, lane) > 1:
+    """A loop as one over vectors, which is returned, around vector instructions.
+
+    It is marked where the last vector is cut short.
+    """
+    size = extent(sch, loop)
+    width = vector_width(size, target)
+    vectors, lane = sch.split(loop, [None, width])
+    if size % width:
+        partitioned(sch, vectors)
+        partitioned(sch, lane)
+    if width > 1:
         sch.vectorize(lane)
     return vectors
+
+
+def vector_width(size: int, target: Target) -> int:
+    """Elements of the vectors of a row: whole registers, if that makes half as many at most.
+
+    Else the widest power of two that divides the row.
+    """
+    width = lanes(target)
+    even = math.gcd(size, width)
+    return width if size > width and 2 * math.ceil(size / width) <= size // even else even
 
 
 def split_lanes(sch: Any, loop: Any, target: Target) -> tuple[Any, ...]:
@@ -161,7 +179,13 @@ def parallel_map(sch: Any, block: Any, target: Target) -> None:
     loops = sch.get_loops(block)
     if not loops:
         return
-    task = fused(sch, [*loops[:-1], vectorized(sch, loops[-1], target)])
+    *outer, last = loops
+    vectors = vectorized(sch, last, target)
+    if not is_partitioned(sch, vectors):
+        task = fused(sch, [*outer, vectors])
+    else:  # lowering cuts it in two: it is fused with none
+        rows = fused(sch, outer) if outer else vectors
+        task = rows if extent(sch, rows) > 1 else vectors
     if extent(sch, task) > 1:
         sch.parallel(task)
 
@@ -220,7 +244,16 @@ def inline_producers(sch: Any, block: Any) -> None:
     would be asked about its producers.
     """
     for producer in BlockView(sch, block).producers:
+        if not _is_there(sch, producer.rv):  # inlined as the producer of another
+            continue
         inline_producers(sch, producer.rv)
         if not producer.stays:
             with suppress(tvm.s_tir.ScheduleError):
                 sch.compute_inline(producer.rv)
+
+
+def _is_there(sch: Any, block: Any) -> bool:
+    try:
+        return sch.get(block) is not None
+    except ValueError:
+        return False

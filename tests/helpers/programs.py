@@ -124,6 +124,13 @@ def scaled_softmax() -> tvm.IRModule:
     return program([x, m], topi.nn.fast_softmax(topi.add(topi.divide(x, 8.0), m), -1))
 
 
+def guarded_softmax(rows: int, width: int) -> tvm.IRModule:
+    """A softmax whose rows of nothing but -inf become zeros, as attention masks make them."""
+    x = _in(rows, width)
+    y = topi.nn.fast_softmax(x, -1)
+    return program([x], topi.where(topi.isnan(y), topi.full_like(y, 0.0), y))
+
+
 def log_softmax() -> tvm.IRModule:
     x = _in(6, 40)
     return program([x], topi.nn.log_softmax(x))
@@ -278,6 +285,7 @@ PROGRAMS: dict[str, Callable[[], tvm.IRModule]] = {
     "softmax over rows": lambda: softmax(9, 32, axis=0),
     "softmax over middle": lambda: softmax(2, 9, 32, axis=1),
     "scaled softmax": scaled_softmax,
+    "guarded softmax": lambda: guarded_softmax(6, 64),
     "log softmax": log_softmax,
     "layer norm": lambda: layer_norm(6, 768),
     "layer norm odd": lambda: layer_norm(3, 50),

@@ -41,3 +41,21 @@ def extremum(call: Call) -> Any:
         return call.by_tvm()
     converter = call.theirs
     return converter._impl_dynamic(call.bb, call.inputs)  # noqa: SLF001 - where no shape is known
+
+
+@converter("Pow")
+def power(call: Call) -> Any:
+    """Squares and cubes as products: a power is a function's call for each element."""
+    base, power = call.inputs[0], _scalar_exponent(call)
+    if power not in (2.0, 3.0):
+        return call.by_tvm()
+    square = relax.op.multiply(base, base)
+    return square if power == 2.0 else relax.op.multiply(square, base)
+
+
+def _scalar_exponent(call: Call) -> float | None:
+    """The constant exponent of floats, where it is one for all."""
+    value = call.value(1)
+    if value is None or value.size != 1 or value.ndim > len(call.shape(0)):
+        return None
+    return float(value.reshape(())) if call.dtype(0).startswith("float") else None

@@ -1,5 +1,6 @@
 """The table of operators is what can be imported: no more, no less, and what fails is named."""
 
+import numpy as np
 import onnx
 import pytest
 from helpers.built import assert_like_oracle, imported
@@ -70,3 +71,12 @@ def test_a_converter_that_fails_names_its_node(monkeypatch):
 
     with pytest.raises(ModelError, match=r"node 'middle': this use of Relu .*: no such axis"):
         imported(proto)
+
+
+@pytest.mark.parametrize(("exponent", "called"), [(2.0, False), (3.0, False), (2.5, True)])
+def test_squares_and_cubes_are_products(exponent, called):
+    value = np.array(exponent, np.float32)
+    nodes = [node("Abs", "x", "a"), node("Pow", "a e", "y")]
+    proto = model(nodes, {"x": (4, 8)}, constants={"e": value})
+    assert ("T.pow(" in imported(proto).mod.script()) == called
+    assert_like_oracle(proto)

@@ -62,7 +62,9 @@ def test_costly_programs_run_in_parallel_and_in_vectors(name, target):
     assert is_annotated(mod, "vectorized")
 
 
-@pytest.mark.parametrize("name", ["softmax", "softmax odd", "layer norm", "scaled softmax"])
+@pytest.mark.parametrize(
+    "name", ["softmax", "softmax odd", "layer norm", "scaled softmax", "guarded softmax"]
+)
 def test_a_row_stays_in_one_parallel_loop(name):
     script = default_schedule(PROGRAMS[name](), TARGETS[2]).mod.script()
     assert script.count("T.parallel(") == 1
