@@ -1,4 +1,4 @@
-"""TVM's lowering of kernels, with two things of ours: buffers on the stack, and cut-off tails.
+"""TVM's lowering of kernels, with three things of ours: stack, cut-off tails, vector functions.
 
 TVM takes a buffer of a kilobyte or more from the heap, however local it is. The accumulators of a
 register tile are two kilobytes where 32 registers hold 64 bytes each: every tile would allocate
@@ -8,6 +8,8 @@ What is on the stack, LLVM makes registers of (`SROA`).
 Where tiles do not divide an extent, the last is cut off: the loop over tiles, which a rule marked
 (`space.loops.partitioned`), becomes one over whole tiles and one over the rest, so that no whole
 tile asks where the extent ends. TVM's pass does that, for marked loops alone.
+
+exp and its like become arithmetic on vectors (`vector_math.py`).
 """
 
 import math
@@ -17,6 +19,7 @@ from typing import Any
 
 from .._tvm import collect, structural_map, tirx, tvm, tvm_target
 from ..target import Target
+from .vector_math import on_vectors
 
 # Name of the pipeline.
 PIPELINE = "ansor"
@@ -102,10 +105,15 @@ def _on_its_loop(mark: Any) -> Any:
     return tirx.AttrStmt(mark.body.loop_var, mark.attr_key, mark.value, mark.body, mark.span)
 
 
+@tirx.transform.prim_func_pass(opt_level=0, name="ansor.VectorMath")
+def _math(func: Any, _mod: Any, _context: Any) -> Any:
+    return func.with_body(on_vectors(func.body))
+
+
 def _pipeline() -> tuple[Any, Callable[[], Any], Callable[[], Any]]:
     lower, host, device = tirx.get_tir_pipeline("s_tir")
     lower = tvm.transform.Sequential([_cut_off, lower])
-    return lower, lambda: tvm.transform.Sequential([_keep_on_stack, host()]), device
+    return lower, lambda: tvm.transform.Sequential([_keep_on_stack, _math, host()]), device
 
 
 tirx.register_tir_pipeline(PIPELINE, _pipeline)

@@ -74,9 +74,6 @@ def _passes(target: Target) -> list[Any]:
     return [
         *passes,
         t.DeadCodeElimination(),
-        # Vector code calls libm once a lane for exp, erf and tanh; the polynomial forms stay
-        # in registers and within a few ULP, which verification then confirms.
-        t.FastMathTransform(),
         relax.backend.DispatchSortScan(),
         t.LegalizeOps(),
         t.AnnotateTIROpPattern(),
