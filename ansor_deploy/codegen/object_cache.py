@@ -25,7 +25,7 @@ MOST_BYTES = 1 << 29  # of all entries: ten thousand kernels or more
 _DIGEST_BYTES = 32
 _UNFINISHED_SECONDS = 3600.0  # what a killed process has begun to write is removed after that
 # What turns a program into an object file, besides TVM.
-_GENERATOR = ("kernel.py", "lowering.py")
+_GENERATOR = ("kernel.py", "lowering.py", "vector_math.py")
 
 
 class ObjectCache:
