@@ -45,7 +45,13 @@ with kept_from_home():
     import tvm
     from tvm import relax, tirx
     from tvm.s_tir import meta_schedule
-    from tvm_ffi import structural_equal, structural_hash, structural_map, structural_walk
+    from tvm_ffi import (
+        WalkResult,
+        structural_equal,
+        structural_hash,
+        structural_map,
+        structural_walk,
+    )
 
 
 def _without_type_checks(schedule: Any) -> None:
@@ -100,6 +106,7 @@ VERSION = version("apache-tvm")
 
 __all__ = [
     "VERSION",
+    "WalkResult",
     "collect",
     "meta_schedule",
     "relax",

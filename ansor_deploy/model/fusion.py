@@ -12,10 +12,11 @@ normalisations): there each is computed once.
 """
 
 import math
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from .._tvm import collect, relax, tirx, tvm
+from .._tvm import WalkResult, collect, relax, structural_walk, tirx, tvm
 from ..space.code_size import is_condition, operations
 from .dataflow import Walk, rewritten
 
@@ -38,6 +39,27 @@ class _Value:
 
     cost: float
     rows: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Function:
+    """What a function is to those that it may be fused with.
+
+    pattern: TVM's. operations: an element of the result takes. shapes: of its parameters, the
+    result's last. reads: of each parameter, the most iterations of a block that reads it at each.
+    """
+
+    pattern: int
+    operations: int
+    shapes: tuple[tuple[int, ...], ...]
+    reads: tuple[int, ...]
+
+    @classmethod
+    def of(cls, func: tirx.PrimFunc) -> "_Function":
+        """What a legalised operator's function is."""
+        pattern = int((func.attrs or {}).get("op_pattern", _OPAQUE))
+        operations_ = sum(operations(one.value) for one in collect(func.body, tirx.BufferStore))
+        return cls(pattern, operations_, tuple(map(_shape, func.params)), _reads(func))
 
 
 def with_cuts(mod: tvm.IRModule) -> tvm.IRModule:
@@ -80,6 +102,7 @@ class _Cutting(_Renaming):
         super().__init__(builder)
         self._mod = mod
         self._values: dict[Any, _Value] = {}
+        self._functions: dict[Any, _Function] = {}
 
     def bind(self, var: relax.Var, value: relax.Expr) -> None:
         """Note that `var` is this value, of operands behind barriers where it repeats them."""
@@ -88,13 +111,18 @@ class _Cutting(_Renaming):
         if _callee(value) != "relax.call_tir":
             super().bind(var, value)
             return
-        func, operands = self._mod[value.args[0]], value.args[1].fields
+        func, operands = self._function(value.args[0]), value.args[1].fields
         known = [self._values.get(operand) for operand in operands]
         cut = [own is not None and _is_cut(own, func, at) for at, own in enumerate(known)]
         self._note(var, _made(func, [k for k, c in zip(known, cut, strict=True) if k and not c]))
         args = [self._argument(o, c) for o, c in zip(operands, cut, strict=True)]
         call = [value.args[0], relax.Tuple(args), *value.args[2:]]
         self._new[var] = self.emit(relax.Call(value.op, call, value.attrs, value.ty_args))
+
+    def _function(self, name: Any) -> _Function:
+        if name not in self._functions:
+            self._functions[name] = _Function.of(self._mod[name])
+        return self._functions[name]
 
     def _note(self, var: relax.Var, value: _Value | None) -> None:
         if value is not None:
@@ -110,31 +138,28 @@ def _callee(value: relax.Expr) -> str:
     return str(getattr(getattr(value, "op", None), "name", ""))
 
 
-def _made(func: tirx.PrimFunc, fused: list[_Value]) -> _Value | None:
+def _made(func: _Function, fused: list[_Value]) -> _Value | None:
     """What a function makes of operands that it may be fused with; None if it ends a kernel."""
-    pattern = int((func.attrs or {}).get("op_pattern", _OPAQUE))
-    if pattern == _WITH_EPILOGUE:
+    if func.pattern == _WITH_EPILOGUE:
         return _Value(math.inf, _rows(func))
-    if pattern > _INJECTIVE:
+    if func.pattern > _INJECTIVE:
         return None
     rows = {value.rows for value in fused if value.rows}
-    kept = len(rows) == 1 and _is_sum(_shape(func.params[-1]), *rows)
-    return _Value(_operations(func) + sum(value.cost for value in fused), *rows if kept else ())
+    kept = len(rows) == 1 and _is_sum(func.shapes[-1], *rows)
+    return _Value(func.operations + sum(value.cost for value in fused), *rows if kept else ())
 
 
-def _is_cut(value: _Value, func: tirx.PrimFunc, at: int) -> bool:
+def _is_cut(value: _Value, func: _Function, at: int) -> bool:
     """Whether a function should read this operand of it from memory."""
-    operand, result = func.params[at], func.params[-1]
-    if value.cost == 0 or (value.rows and value.rows == _shape(result)):
+    if value.cost == 0 or (value.rows and value.rows == func.shapes[-1]):
         return False
-    reads = max((_iterations(one) for one in _reading(func, operand)), default=0)
-    again = reads - math.prod(_shape(operand))
+    again = func.reads[at] - math.prod(func.shapes[at])
     return again > 0 and value.cost * again > CALL
 
 
-def _rows(func: tirx.PrimFunc) -> tuple[int, ...]:
+def _rows(func: _Function) -> tuple[int, ...]:
     """The shape of the only operand, if its rows are summed up or the like; else empty."""
-    operand, *others = map(_shape, func.params)
+    operand, *others = func.shapes
     return operand if len(others) == 1 and _is_sum(others[0], operand) else ()
 
 
@@ -144,30 +169,26 @@ def _is_sum(sums: tuple[int, ...], rows: tuple[int, ...]) -> bool:
     return len(sums) == len(rows) and sums[:kept] == rows[:kept] and sums != rows
 
 
-def _operations(func: tirx.PrimFunc) -> int:
-    """How many operations an element of the result takes."""
-    return sum(operations(store.value) for store in collect(func.body, tirx.BufferStore))
+def _reads(func: tirx.PrimFunc) -> tuple[int, ...]:
+    """Of each parameter, the most iterations of a block that reads it at each."""
+    most: dict[Any, int] = defaultdict(int)
+    for block in collect(func.body, tvm.s_tir.SBlock):
+        iterations = math.prod(int(axis.dom.extent) for axis in block.iter_vars)
+        for buffer in _always_read(block):
+            most[buffer] = max(most[buffer], iterations)
+    return tuple(most.get(parameter, 0) for parameter in func.params)
 
 
-def _reading(func: tirx.PrimFunc, operand: Any) -> list[Any]:
-    """The blocks that read an operand at every iteration: not as one part of a concatenation."""
-    return [
-        block
-        for block in collect(func.body, tvm.s_tir.SBlock)
-        if _loads(block.body, operand) > sum(_loads(c, operand) for c in _conditions(block))
-    ]
+def _always_read(block: Any) -> list[Any]:
+    """The buffers that a block reads at every iteration: not as one part of a concatenation."""
+    found: list[Any] = []
 
+    def skip_condition(call: Any) -> Any:
+        return WalkResult.SKIP if is_condition(call) else None
 
-def _conditions(block: Any) -> list[Any]:
-    return [call for call in collect(block.body, tvm.ir.Call) if is_condition(call)]
-
-
-def _loads(node: Any, operand: Any) -> int:
-    return sum(load.source.same_as(operand) for load in collect(node, tvm.ir.TensorLoad))
-
-
-def _iterations(block: Any) -> int:
-    return math.prod(int(axis.dom.extent) for axis in block.iter_vars)
+    note = (tvm.ir.TensorLoad, lambda load: found.append(load.source))
+    structural_walk(block.body, [(tvm.ir.Call, skip_condition), note], order="pre")
+    return found
 
 
 def _shape(buffer: Any) -> tuple[int, ...]:

@@ -81,9 +81,9 @@ def _beyond(use: Use, operator: Operator, *, folded: bool) -> str:
     for limit in operator.limits:
         if limit.broken(use):
             return f"only where {limit.text}"
-    known = {*use.graph.shapes, *use.graph.dtypes}
     for index in operator.constant if folded else ():
-        given = use.given(index) and use.node.input[index] in known  # else of a nested graph
-        if given and use.value(index) is None:
-            return f"its input '{use.node.input[index]}' must be a constant"
+        name = use.node.input[index] if use.given(index) else ""
+        outer = name in use.graph.shapes or name in use.graph.dtypes  # else of a nested graph
+        if outer and use.value(index) is None:
+            return f"its input '{name}' must be a constant"
     return ""
