@@ -10,16 +10,13 @@ from typing import Any
 
 from .._tvm import relax, tirx, tvm, tvm_target
 from ..model.importer import Imported
-from ..system.digest import sha256
 from ..target import Target
-from .kernels import Kernel
+from .constants import fold
+from .kernels import TASK, Kernel
 from .lowering import code_generation, compiled
 from .memory import Memory
 from .planned_memory import memory_of
 from .weights import Weights, lift
-
-# Attribute of a function: the key of its task's workload.
-_TASK = "ansor.task"
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,7 @@ def lower_model(
     """
     mod = tvm.IRModule(dict(mod.functions.items()))
     for name, (key, func) in scheduled.items():
-        mod[mod.get_global_var(name)] = _private(func).with_attr(_TASK, key)
+        mod[mod.get_global_var(name)] = _private(func).with_attr(TASK, key)
     with code_generation(target):
         mod, weights = lift(_lower()(_pack_weights(mod)))
         memory = memory_of(mod, weights, target.cores)
@@ -53,7 +50,7 @@ def lower_model(
         tasks: dict[str, frozenset[str]] = {}
         for name, func in list(mod.functions.items()):
             if isinstance(func, tirx.PrimFunc):
-                kernel = _kernel(func)
+                kernel = Kernel.of(func)
                 kernels[kernel.symbol] = kernel
                 tasks[kernel.symbol] = tasks.get(kernel.symbol, frozenset()) | _tasks(func)
                 mod[name] = relax.ExternFunc(kernel.symbol)
@@ -61,13 +58,8 @@ def lower_model(
         return Lowered(executable, weights, memory, tuple(kernels.values()), tasks)
 
 
-def _kernel(func: Any) -> Kernel:
-    program = tvm.ir.save_json(func.without_attr(_TASK).without_attr("global_symbol"))
-    return Kernel(f"kernel_{sha256(program)[:16]}", program)
-
-
 def _tasks(func: Any) -> frozenset[str]:
-    key = (func.attrs or {}).get(_TASK)
+    key = (func.attrs or {}).get(TASK)
     return frozenset([str(key)] if key else [])
 
 
@@ -93,8 +85,8 @@ def _private(func: Any) -> Any:
 def _pack_weights(mod: tvm.IRModule) -> tvm.IRModule:
     """Run the layout-rewriting part of each program now, on the constants, and drop it."""
     t = relax.transform
-    passes = [t.SplitLayoutRewritePreproc(), t.FoldConstant(), t.DeadCodeElimination()]
-    return tvm.transform.Sequential(passes)(mod)
+    split = t.SplitLayoutRewritePreproc()(mod)
+    return tvm.transform.Sequential([t.FoldConstant(), t.DeadCodeElimination()])(fold(split))
 
 
 def _lower() -> Any:

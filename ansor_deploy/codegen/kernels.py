@@ -5,6 +5,8 @@ within nor survives the end of memory. So each runs in a warm child process that
 The processes are started at need, and are kept for the next build of this process.
 """
 
+from __future__ import annotations
+
 import base64
 import json
 import os
@@ -15,6 +17,8 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any
 
+from .._tvm import tvm
+from ..system.digest import sha256
 from ..system.jobserver import threads
 from ..system.worker import Worker, WorkerFailure
 from ..target import Target
@@ -28,12 +32,22 @@ _ENV = {"TVM_NUM_THREADS": "1"}
 _spare: list[Worker] = []
 
 
+# Attribute of a function that is no part of what it computes: the key of its task's workload.
+TASK = "ansor.task"
+
+
 @dataclass(frozen=True)
 class Kernel:
     """A scheduled program, and the symbol of its code. program: a PrimFunc as TVM's JSON."""
 
     symbol: str
     program: str
+
+    @classmethod
+    def of(cls, func: Any) -> Kernel:
+        """The kernel of a PrimFunc, called after the digest of its program."""
+        program = tvm.ir.save_json(func.without_attr(TASK).without_attr("global_symbol"))
+        return cls(f"kernel_{sha256(program)[:16]}", program)
 
 
 @dataclass(frozen=True)
