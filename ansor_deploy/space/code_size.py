@@ -6,9 +6,10 @@ LLVM's time grows with the square of a function: 2,000 statements, each on a vec
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
-from .._tvm import collect, tirx, tvm
+from .._tvm import collect, structural_equal, structural_hash, tirx, tvm
 from ..target import Target
 
 # Operations that a kernel may write out, in some seconds of LLVM's; rules' defaults take a tenth.
@@ -40,9 +41,8 @@ def code_size(sch: Any, target: Target) -> int:
 
 
 def operations(value: Any) -> int:
-    """Operations that an expression takes, those of indices left out."""
-    indices = [index for load in collect(value, tvm.ir.TensorLoad) for index in load.indices]
-    return _operations(value) - sum(map(_operations, indices))
+    """Operations that an expression takes: each once, and those of indices left out."""
+    return _operations(_Expression(value))
 
 
 def is_condition(call: Any) -> bool:
@@ -50,9 +50,33 @@ def is_condition(call: Any) -> bool:
     return str(getattr(call.op, "name", "")).endswith("if_then_else")
 
 
-def _operations(value: Any) -> int:
-    functions = [call for call in collect(value, tvm.ir.Call) if not is_condition(call)]
-    return len(collect(value, *_ARITHMETIC)) + FUNCTION * len(functions)
+@dataclass(frozen=True)
+class _Expression:
+    """An expression that equals another of the same structure: many programs have the same."""
+
+    value: Any
+
+    def __hash__(self) -> int:
+        return int(structural_hash(self.value, map_free_vars=True))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Expression):
+            return NotImplemented
+        return bool(structural_equal(self.value, other.value, map_free_vars=True))
+
+
+@lru_cache(maxsize=4096)
+def _operations(expression: _Expression) -> int:
+    loads = collect(expression.value, tvm.ir.TensorLoad)
+    arithmetic = _distinct([expression.value], *_ARITHMETIC)
+    arithmetic -= _distinct([index for load in loads for index in load.indices], *_ARITHMETIC)
+    calls = [call for call in collect(expression.value, tvm.ir.Call) if not is_condition(call)]
+    return len(arithmetic) + FUNCTION * len(_distinct(calls, tvm.ir.Call))
+
+
+def _distinct(roots: list[Any], *kinds: Any) -> set[int]:
+    """Nodes of these types, by what they compute: an inlined stage stands where it is used."""
+    return {structural_hash(node) for root in roots for node in collect(root, *kinds)}
 
 
 @dataclass(frozen=True)
@@ -60,7 +84,8 @@ class _Copies:
     """How often a statement stands in the code.
 
     register: its bytes. unrolled, lanes: what the loops around make of it. steps: iterations of
-    the loops below a pragma that the compiler may unroll, up to `most` copies.
+    the loops below a pragma that the compiler may unroll, up to `most` copies. parts: 2 where what
+    is left of a partitioned loop is code of its own.
     """
 
     register: int
@@ -68,6 +93,7 @@ class _Copies:
     lanes: int = 1
     steps: int = 1
     most: int = 0
+    parts: int = 1
 
     def within(self, loop: Any) -> "_Copies":
         """How often a statement of the loop's body does."""
@@ -79,13 +105,14 @@ class _Copies:
         if loop.kind == tirx.ForKind.UNROLLED:
             return replace(inside, unrolled=inside.unrolled * extent)
         if "pragma_loop_partition_hint" in loop.annotations:  # the rest is code of its own
-            inside = replace(inside, unrolled=inside.unrolled * 2)
+            inside = replace(inside, parts=2)
         return replace(inside, steps=inside.steps * extent)
 
     def of(self, store: Any) -> int:
         """How many vector registers the statement is about, all copies taken together."""
         registers = math.ceil(self.lanes * store.buffer.dtype.bits / 8 / self.register)
-        return registers * max(self.unrolled, min(self.most, self.unrolled * self.steps))
+        copies = max(self.unrolled, min(self.most, self.unrolled * self.steps))
+        return registers * copies * self.parts
 
 
 def _size(node: Any, copies: _Copies) -> int:
