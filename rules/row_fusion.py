@@ -21,7 +21,9 @@ from ansor_deploy.space import (
     inline_producers,
     lane_partials,
     parallel,
+    reduced_in_lanes,
     unrolled,
+    vector_width,
     vectorize_partials,
     vectorized,
 )
@@ -62,9 +64,11 @@ def apply(state, block, target):
     stages = _stages(state, state.block(block))
     depth = _depth(stages)
     vectors = state.choose("accumulators", [4, 2, 8])
-    partials, rows = [], []
+    partials, rows, odd = [], [], []
     for stage in stages:
-        if stage.is_reduction:
+        if stage.is_reduction and stage.reduced[-1] % vector_width(stage.reduced[-1], target):
+            odd.append(stage.rv)
+        elif stage.is_reduction:
             partials.append(lane_partials(sch, stage.rv, vectors, target))
             rows += partials[-1]
         rows.append(stage.rv)
@@ -76,6 +80,7 @@ def apply(state, block, target):
         if not BlockView(sch, stage).is_reduction and len(loops := sch.get_loops(stage)) > 1:
             vectorized(sch, loops[-1], target)
     inits = [init for made in partials for init in vectorize_partials(sch, made)]
+    inits += [reduced_in_lanes(sch, stage, vectors, target) for stage in odd]
     state.finish(*rows, *inits)
     return [state]
 

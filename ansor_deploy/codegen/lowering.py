@@ -19,6 +19,7 @@ from typing import Any
 
 from .._tvm import collect, structural_map, tirx, tvm, tvm_target
 from ..target import Target
+from .partial_lanes import MARK, partial_lanes
 from .vector_math import on_vectors
 
 # Name of the pipeline.
@@ -66,8 +67,9 @@ def _bytes(buffer: Any) -> int:
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.CutOff")
 def _cut_off(func: Any, _mod: Any, _context: Any) -> Any:
-    """Lower a function with marked loops as far as TVM partitions loops, and partition these."""
-    if not any(_PARTITION in (loop.annotations or {}) for loop in collect(func.body, tirx.For)):
+    """Lower a function with marked loops as far as TVM partitions loops, and write these out."""
+    marks = {key for loop in collect(func.body, tirx.For) for key in loop.annotations or {}}
+    if not marks & {_PARTITION, MARK}:
         return func
     config = {"s_tir.LoopPartition": {"partition_const_loop": True}}
     with tvm.transform.PassContext(config=config):
@@ -87,6 +89,7 @@ def _until_partitioned() -> list[Any]:
         t.LowerOpaqueBlock(),
         tirx.transform.FlattenBuffer(),
         tirx.transform.NarrowDataType(32),
+        partial_lanes,
         _marks_on_loops,
         t.LoopPartition(),
         t.StmtSimplify(),

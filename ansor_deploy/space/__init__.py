@@ -13,8 +13,8 @@ _NAMES = {
     "rule": "Pass Apply ApplyAndSkipRest",
     "block_view": "BlockView SPATIAL REDUCE blocks divisions uses",
     "loops": "bound extent finish_levels fused inline_producers lane_partials lanes "
-    "multi_level_tile parallel parallel_map tiled unrolled vectorize_partials vectorized "
-    "written_out",
+    "multi_level_tile parallel parallel_map reduced_in_lanes tiled unrolled vector_width "
+    "vectorize_partials vectorized written_out",
     "tiles": "divisors",
     "register_tile": "tile_reduction",
 }

@@ -16,6 +16,8 @@ INNERMOST = 64
 ROWS = 4
 # TVM's mark of a loop that lowering is to partition (`codegen/lowering.py`).
 _PARTITION = "pragma_loop_partition_hint"
+# Ours, of a reduction (`codegen/partial_lanes.py`).
+_PARTIAL_LANES = "ansor.partial_lanes"
 # The guess first, and not in order: records know each by its index.
 UNROLL = (16, 0, 64, 512)
 
@@ -212,6 +214,17 @@ def lane_partials(sch: Any, block: Any, vectors: int, target: Target) -> list[An
     joined = sch.rfactor(lane, factor_axis=rank)
     vector = sch.get_loops(joined)[-2]
     return [sch.rfactor(vector, factor_axis=rank), joined]
+
+
+def reduced_in_lanes(sch: Any, block: Any, vectors: int, target: Target) -> Any:
+    """Let lowering keep a partial result in each lane of so many registers, whatever the length.
+
+    The reduction has been moved to where it is computed. Returns the block that starts it.
+    """
+    reducing = len(BlockView(sch, block).reduced)
+    loops = sch.get_loops(block)
+    sch.annotate(loops[-1], _PARTIAL_LANES, f"{vectors}x{lanes(target)}")
+    return sch.decompose_reduction(block, loops[-reducing])
 
 
 def vectorize_partials(sch: Any, partials: list[Any]) -> list[Any]:

@@ -1,0 +1,62 @@
+"""A marked reduction keeps partial results in lanes, whatever its length; nothing else changes."""
+
+import numpy as np
+import pytest
+import tvm
+from helpers import built
+from tvm import te
+
+from ansor_deploy.codegen.lowering import _cut_off
+from ansor_deploy.codegen.partial_lanes import MARK
+
+LENGTHS = [16, 17, 31, 64, 65, 100, 197]
+REDUCERS = {"sum": te.sum, "max": te.max, "min": te.min}
+
+
+def rows_of(reducer, length: int, dtype: str = "float32") -> tvm.s_tir.Schedule:
+    """Five rows reduced, with one term subtracted from all, and each reduction by itself."""
+    x, k = te.placeholder((5, length), dtype, name="x"), te.reduce_axis((0, length))
+    out = te.compute((5,), lambda i: reducer(x[i, k] - x[i, 0], axis=k), name="out")
+    func = te.create_prim_func([x, out]).with_attr("global_symbol", "main")
+    return tvm.s_tir.Schedule(func, debug_mask="none")
+
+
+def marked(sch: tvm.s_tir.Schedule, mark: str) -> tvm.IRModule:
+    block = sch.get_sblock("out")
+    _, terms = sch.get_loops(block)
+    sch.annotate(terms, MARK, mark)
+    sch.decompose_reduction(block, terms)
+    return sch.mod
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("mark", ["1x16", "4x16", "8x4"])
+@pytest.mark.parametrize("name", REDUCERS)
+def test_it_reduces_rows_of_any_length(name, mark, length):
+    mod = marked(rows_of(REDUCERS[name], length), mark)
+    assert "T.vectorized(" in _cut_off(mod).script()
+    x, out = built.kernel_outputs(mod)
+    want = getattr(np, name)(x - x[:, :1], axis=1)
+    np.testing.assert_allclose(out, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float64", "int8"])
+def test_of_other_types_too(dtype):
+    x, out = built.kernel_outputs(marked(rows_of(te.max, 37, dtype), "2x16"))
+    np.testing.assert_array_equal(out, (x - x[:, :1]).max(axis=1))
+
+
+def test_a_row_shorter_than_a_vector_stays_as_it_is():
+    script = _cut_off(marked(rows_of(te.sum, 7), "4x16")).script()
+    assert "T.vectorized(" not in script
+
+
+def test_what_is_no_reduction_stays_as_it_is():
+    x = te.placeholder((5, 64), name="x")
+    out = te.compute(x.shape, lambda i, j: x[i, j] * 2.0, name="out")
+    func = te.create_prim_func([x, out]).with_attr("global_symbol", "main")
+    sch = tvm.s_tir.Schedule(func)
+    sch.annotate(sch.get_loops(sch.get_sblock("out"))[-1], MARK, "4x16")
+    x_value, doubled = built.kernel_outputs(sch.mod)
+    np.testing.assert_array_equal(doubled, x_value * 2)
+    assert "T.vectorized(" not in _cut_off(sch.mod).script()
