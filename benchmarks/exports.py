@@ -42,9 +42,9 @@ import sys
 from pathlib import Path
 from ansor_deploy.artifact.files import read_manifest
 from ansor_deploy.build.verify import seeded_inputs
-from ansor_deploy.runtime.model import interface
+from ansor_deploy.runtime.model import interfaces
 from benchmarks.side_by_side import onnxruntime
-inputs, _ = interface(read_manifest(Path(sys.argv[2])))
+inputs = interfaces(read_manifest(Path(sys.argv[2])))[0].inputs
 onnxruntime(Path(sys.argv[1]), seeded_inputs(inputs, 0, 2), 1)()
 """
 RESIDENT = "\nprint([line.split()[1] for line in open('/proc/self/status') if 'VmHWM' in line][0])"
