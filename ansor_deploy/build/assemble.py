@@ -227,9 +227,11 @@ class _Assembly:
 
     def _compare(self, library: Library, machine: Machine) -> tuple[Library, Comparison]:
         """The same model with no record applied, and the two timed side by side."""
-        self.report.stage("compare", "with the untuned build")
         untuned = library
-        if self.records:
+        if not self.records:
+            self.report.stage("time", "by itself: no task has a record")
+        else:
+            self.report.stage("compare", "with the untuned build")
             path = library.path.with_name("untuned.so")
             untuned = machine.load(path, {**library.manifest, **self.compile(path, {})})
         comparison = self._timed(library, untuned)

@@ -198,11 +198,16 @@ def _compare_exact(actual: np.ndarray, expected: np.ndarray) -> tuple[bool, floa
 
 
 def compare_speed(tuned: Library, untuned: Library, inputs: dict[str, np.ndarray]) -> Comparison:
-    """Interleaved blocks of runs, so that a drift of the machine's speed meets both alike."""
-    times: tuple[list[float], list[float]] = ([], [])
-    once = max(*tuned.times(inputs, 1), *untuned.times(inputs, 1))
+    """Interleaved blocks of runs, so that a drift of the machine's speed meets both alike.
+
+    A library that is both is timed by itself.
+    """
+    sides = [tuned] if untuned is tuned else [tuned, untuned]
+    once = max(second for model in sides for second in model.times(inputs, 1))
     block = max(1, min(10, int(0.05 / once)))
-    for _ in range(7 if once < 1.0 else 3):
-        for model, taken in zip((tuned, untuned), times, strict=True):
+    times: list[list[float]] = [[] for _ in sides]
+    for _ in range(7 if once < 0.25 else 3):
+        for model, taken in zip(sides, times, strict=True):
             taken.extend(model.times(inputs, block))
-    return Comparison(*(statistics.median(taken) * 1e3 for taken in times))
+    medians = [statistics.median(taken) * 1e3 for taken in times]
+    return Comparison(medians[0], medians[-1])

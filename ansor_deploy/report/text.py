@@ -223,6 +223,8 @@ def verification_text(verification: Verification) -> str:
 def comparison_text(comparison: Comparison) -> str:
     """Whether tuning was worth it, in one sentence."""
     tuned, untuned = comparison.latency_ms, comparison.untuned_ms
+    if tuned == untuned:  # one library is both
+        return f"untuned: {latency(tuned / 1e3)} a run"
     times = f"{latency(tuned / 1e3)} a run beside {latency(untuned / 1e3)}"
     ratio, word = (untuned / tuned, "faster") if tuned < untuned else (tuned / untuned, "slower")
     gain = f"{ratio:.2f}x {word} than" if ratio >= 1.005 else "as fast as"

@@ -6,7 +6,13 @@ import pytest
 from helpers.graphs import model, node, randn
 from onnx import TensorProto
 
-from ansor_deploy.build.verify import Oracle, compare, compare_speed, seeded_inputs
+from ansor_deploy.build.verify import (
+    Comparison,
+    Oracle,
+    compare,
+    compare_speed,
+    seeded_inputs,
+)
 from ansor_deploy.errors import ModelError
 from ansor_deploy.runtime.model import TensorInfo
 
@@ -155,8 +161,15 @@ def test_a_model_that_the_oracle_refuses_is_a_model_error():
         Oracle(proto).ask([TensorInfo("x", (1,), "float32")], 0)
 
 
-def test_speed_is_compared_in_turns():
-    calls = []
+@pytest.fixture
+def calls():
+    """Names of the libraries that ran, in order."""
+    return []
+
+
+@pytest.fixture
+def library(calls):
+    """Makes libraries by name."""
 
     class Library(str):
         __slots__ = ()
@@ -165,7 +178,19 @@ def test_speed_is_compared_in_turns():
             calls.extend([str(self)] * runs)
             return [0.01] * runs
 
-    compare_speed(Library("tuned"), Library("untuned"), {})
+    return Library
+
+
+def test_a_library_that_is_the_untuned_one_is_timed_by_itself(library, calls):
+    one = library("both")
+    assert compare_speed(one, one, {}) == Comparison(10.0, 10.0)
+    alone = len(calls)
+    compare_speed(library("tuned"), library("untuned"), {})
+    assert len(calls) == 3 * alone
+
+
+def test_speed_is_compared_in_turns(library, calls):
+    compare_speed(library("tuned"), library("untuned"), {})
     assert calls.count("tuned") == calls.count("untuned")
     middle = len(calls) // 2
     assert {"tuned", "untuned"} == set(calls[:middle]) == set(calls[middle:])

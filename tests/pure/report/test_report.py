@@ -127,6 +127,7 @@ def test_shortened_keeps_both_ends():
         (1.0, 1.84, "1.84x faster than untuned: 1.00 ms a run beside 1.84 ms"),
         (2.0, 1.0, "2.00x slower than untuned"),
         (1.0, 1.001, "as fast as untuned"),
+        (1.0, 1.0, "untuned: 1.00 ms a run"),
     ],
 )
 def test_comparison(tuned, untuned, says):
