@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from .._tvm import relax, tvm
+from .._tvm import relax, tirx, tvm
 from .dataflow import Walk, constant_of, rewritten
 from .transposed import SPATIAL, transposed_convolution
 
@@ -49,9 +49,19 @@ class _Walk(Walk):
         if isinstance(value, relax.Var):
             self._values[var] = self.value(value)
             return
-        rule = RULES.get(getattr(value.op, "name", "")) if isinstance(value, relax.Call) else None
-        ruled = rule(self, value) if rule else None
+        if isinstance(value, relax.TupleGetItem):
+            ruled = self._part(value)
+        else:
+            name = getattr(value.op, "name", "") if isinstance(value, relax.Call) else ""
+            ruled = RULES[name](self, value) if name in RULES else None
         self._values[var] = ruled or Value(first=self.emit(self.kept(value)))
+
+    def _part(self, item: Any) -> Value | None:
+        """A field of a tuple that was made channels last."""
+        whole = self.value(item.tuple_value).last
+        if whole is None:
+            return None
+        return Value(last=self.emit(relax.TupleGetItem(whole, item.index)))
 
     def value(self, expr: relax.Expr) -> Value:
         """The forms of an operand of the old function."""
@@ -218,6 +228,44 @@ def _pad(walk: _Walk, call: Any, last: Any) -> Value:
     return Value(last=walk.emit(padded))
 
 
+@_of_last
+def _slice(walk: _Walk, call: Any, last: Any) -> Value:
+    _, axes, *bounds = call.args
+    moved = [_axis_in_last(int(axis), _rank(call)) for axis in axes.fields]
+    begins, ends, *steps = ([int(one) for one in bound.fields] for bound in bounds)
+    inbound = bool(call.attrs.assume_inbound)
+    sliced = relax.op.strided_slice(last, moved, begins, ends, *steps, assume_inbound=inbound)
+    return Value(last=walk.emit(sliced))
+
+
+@_of_last
+def _split(walk: _Walk, call: Any, last: Any) -> Value:
+    parts, axis = call.attrs.indices_or_sections, _axis_in_last(int(call.attrs.axis), _rank(last))
+    counted = isinstance(parts, (int, tirx.IntImm))
+    sections = int(parts) if counted else [int(one) for one in parts]
+    return Value(last=walk.emit(relax.op.split(last, sections, axis)))
+
+
+@_of_last
+def _resize(walk: _Walk, call: Any, last: Any) -> Value | None:
+    if call.attrs.layout != "NCHW":
+        return None
+    region = tuple(float(one) for one in call.attrs.roi)
+    resize, given = relax.op.image.resize2d, _given(call.attrs, _RESIZING)
+    return Value(last=walk.emit(resize(last, call.args[1], region, layout="NHWC", **given)))
+
+
+@_of_last
+def _take(walk: _Walk, call: Any, last: Any) -> Value | None:
+    """Looking up along one axis, as resizing an image does: the rank stays."""
+    indices, axis = call.args[1], call.attrs.axis
+    if axis is None or _rank(indices) != 1:
+        return None
+    moved = _axis_in_last(int(axis), _rank(call))
+    taken = relax.op.take(last, walk.plain(indices), moved, mode=str(call.attrs.mode))
+    return Value(last=walk.emit(taken))
+
+
 def _reshape(walk: _Walk, call: Any) -> Value | None:
     """Dropping or adding extents of one keeps the elements' order in both forms."""
     constant, last = walk.constant(call.args[0]), walk.value(call.args[0]).last
@@ -236,7 +284,8 @@ def _permute(walk: _Walk, call: Any) -> Value | None:
     if constant is not None:
         return Value(first=_moved(constant, axes))
     if last is None:
-        return None
+        to_first = rank > 2 and axes == [0, rank - 1, *range(1, rank - 1)]
+        return Value(last=walk.plain(call.args[0])) if to_first else None
     composed = [_axis_in_last(axis, rank) for axis in axes]
     if composed == list(range(rank)):
         return Value(first=last)
@@ -247,6 +296,10 @@ _UNARY = "abs ceil clip cos erf exp floor log negative round rsqrt sigmoid sin s
 _BINARY = "add subtract multiply divide maximum minimum power"
 _NN_UNARY = "relu relu6 leakyrelu gelu gelu_tanh selu silu softplus"
 _POOLING = "pool_size strides padding dilation ceil_mode count_include_pad"
+_RESIZING = (
+    "method coordinate_transformation_mode rounding_method cubic_alpha cubic_exclude"
+    " extrapolation_value"
+)
 _REDUCE = "mean sum max min"
 
 CONVOLUTIONS = {f"relax.nn.conv{n}d" for n in (1, 2, 3)}
@@ -268,4 +321,8 @@ RULES: dict[str, Rule] = {
     "relax.nn.log_softmax": _softmax,
     "relax.nn.pad": _pad,
     "relax.permute_dims": _permute,
+    "relax.strided_slice": _slice,
+    "relax.split": _split,
+    "relax.take": _take,
+    "relax.image.resize2d": _resize,
 }

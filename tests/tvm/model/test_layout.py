@@ -1,5 +1,6 @@
 """Models in channels-last layout: few transposes, few tasks, and the numbers of ONNX Runtime."""
 
+import numpy as np
 import onnx
 import pytest
 from helpers import built, graphs
@@ -48,6 +49,41 @@ def test_mobilenet_is_transposed_once_and_its_clips_are_fused():
     assert transposes(calls) <= 1
     assert named(calls, "conv2d", "clip")
     assert all("conv2d" in name for name in named(calls, "clip"))
+
+
+def test_a_block_that_is_normalised_channels_last_is_not_transposed():
+    nodes = [
+        node("Conv", "x w", "c", pads=[1] * 4),
+        node("Transpose", "c", "t", perm=[0, 2, 3, 1]),
+        node("LayerNormalization", "t g h", "n", axis=-1),
+        node("Transpose", "n", "u", perm=[0, 3, 1, 2]),
+        node("Conv", "u p", "d"),
+        node("GlobalAveragePool", "d", "m"),
+        node("Flatten", "m", "y"),
+    ]
+    weights = {"w": randn(0, 16, 3, 3, 3), "g": randn(1, 16), "h": randn(2, 16)}
+    constants = {**weights, "p": randn(3, 8, 16, 1, 1)}
+    proto = model(nodes, {"x": (1, 3, 12, 12)}, constants=constants)
+    assert transposes(built.count_ops(proto)) == 1  # of the input
+    built.assert_like_oracle(proto)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_channels_that_are_split_resized_and_joined_are_not_transposed(mode):
+    nodes = [
+        node("Conv", "x w", "c", pads=[1] * 4),
+        node("Split", "c half", "d e", axis=1),
+        node("Resize", "d - s", "f", mode=mode),
+        node("Resize", "e - s", "g", mode=mode),
+        node("Concat", "g f", "h", axis=1),
+        node("GlobalAveragePool", "h", "m"),
+        node("Flatten", "m", "y"),
+    ]
+    weights = {"w": randn(0, 16, 3, 3, 3), "s": np.array([1, 1, 2, 2], np.float32)}
+    constants = {**weights, "half": np.array([8, 8])}
+    proto = model(nodes, {"x": (1, 3, 12, 12)}, constants=constants)
+    assert transposes(built.count_ops(proto)) == 1  # of the input
+    built.assert_like_oracle(proto)
 
 
 def test_bert_has_its_bias_residual_and_gelu_in_its_products():
