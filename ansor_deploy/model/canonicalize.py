@@ -5,7 +5,7 @@ from collections.abc import Callable
 from onnx import ModelProto, inliner
 
 from .affine import fold_affine
-from .cleanup import drop_dead, drop_dropout, drop_identity, sort_nodes, split_variadic
+from .cleanup import drop_dead, drop_identity, sort_nodes, split_variadic
 from .clips import scalar_clips
 from .fold import fold_constants
 from .graph import Graph
@@ -18,7 +18,6 @@ PASSES: tuple[Callable[[Graph], None], ...] = (
     drop_dead,
     fold_constants,
     rewrite_nodes,
-    drop_dropout,
     split_variadic,
     scalar_clips,
     *_TIDY,

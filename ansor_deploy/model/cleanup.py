@@ -6,7 +6,7 @@ from heapq import heappop, heappush
 from onnx import NodeProto, TensorProto, helper
 
 from ..errors import ModelError
-from .graph import Graph, attribute, is_op, optional_input, uses
+from .graph import Graph, attribute, is_op, uses
 
 _CHAINED = {"Sum": "Add", "Max": "Max", "Min": "Min"}
 
@@ -45,21 +45,6 @@ def sort_nodes(graph: Graph) -> None:
         first = heappop(ready)
         graph.nodes.append(nodes[first])
         sorter.done(first)
-
-
-def drop_dropout(graph: Graph) -> None:
-    """Dropout passes its input through at inference; TVM would keep it as a fused tuple."""
-    for node in list(graph.nodes):
-        if is_op(node, "Dropout") and _is_inference(graph, node):
-            mask = node.output[1] if len(node.output) > 1 else ""
-            if not mask or not (mask in graph.output_names or mask in graph.consumers()):
-                _bypass(graph, node)
-
-
-def _is_inference(graph: Graph, node: NodeProto) -> bool:
-    training = optional_input(node, 2)
-    value = graph.value(training)
-    return not training or (value is not None and not value.any())
 
 
 def drop_identity(graph: Graph) -> None:

@@ -2,7 +2,7 @@
 
 from onnx import NodeProto, TensorProto, defs, helper, inliner
 
-from ..graph import Graph
+from ..graph import Graph, attribute
 from ..subgraph import spliced
 from .operator import domain, rewrite
 
@@ -47,6 +47,12 @@ def _unless_float32(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
     return None if graph.dtypes.get(node.input[0]) == TensorProto.FLOAT else definition(graph, node)
 
 
+def _columns_first(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
+    """The definition where the order of the result's channels is not TVM's."""
+    return definition(graph, node) if attribute(node, "mode", b"DCR") == b"CRD" else None
+
+
+rewrite("SpaceToDepth")(_columns_first)
 rewrite("Elu")(_unless_float32)
 rewrite("Selu")(_unless_float32)
 

@@ -48,9 +48,19 @@ def power(call: Call) -> Any:
     """Squares and cubes as products: a power is a function's call for each element."""
     base, power = call.inputs[0], _scalar_exponent(call)
     if power not in (2.0, 3.0):
-        return call.by_tvm()
+        return _any_power(call)
     square = relax.op.multiply(base, base)
     return square if power == 2.0 else relax.op.multiply(square, base)
+
+
+def _any_power(call: Call) -> Any:
+    """What is raised keeps its type; whole numbers are exact up to 2**53."""
+    kind = call.dtype(0)
+    if "float" in kind and kind == call.dtype(1):
+        return call.by_tvm()
+    wide = kind if "float" in kind else "float64"
+    base, exponent = (relax.op.astype(call.bb.normalize(each), wide) for each in call.inputs)
+    return relax.op.astype(call.emit(relax.op.power(base, exponent)), kind)
 
 
 def _scalar_exponent(call: Call) -> float | None:

@@ -1,33 +1,36 @@
 """Operators that TVM's own converters import. Ours for some others are in the files beside this."""
 
-from .operator import importable
+from .operator import ANY, choice, importable
 
 # fmt: off
 importable(
-    1, "Abs", "Add", "And", "ArgMax", "ArgMin", "AveragePool", "BatchNormalization", "Cast", "Ceil",
-    "Concat", "Constant", "Conv", "ConvTranspose", "DepthToSpace", "Div", "Dropout", "Equal",
+    1, "Abs", "Add", "And", "ArgMax", "ArgMin", "AveragePool", "Cast", "Ceil",
+    "Concat", "Constant", "Conv", "ConvTranspose", "DepthToSpace", "Div", "Equal",
     "Exp", "Flatten", "Floor", "Gemm", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool",
     "Greater", "HardSigmoid", "Hardmax", "Identity", "InstanceNormalization", "LRN", "LeakyRelu",
     "Less", "Log", "LogSoftmax", "LpPool", "MatMul", "MaxPool", "MaxRoiPool", "Mean", "Mul", "Neg",
     "Not", "Or", "PRelu", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum",
-    "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum",
+    "ReduceLogSumExp", "ReduceMean", "ReduceProd", "ReduceSum",
     "ReduceSumSquare", "Relu", "Shape", "Sigmoid", "Size", "Slice", "Softmax", "Softplus",
-    "Softsign", "SpaceToDepth", "Split", "Sqrt", "Squeeze", "Sub", "Sum", "Tanh", "TopK",
+    "Softsign", "Split", "Sqrt", "Squeeze", "Sub", "Sum", "Tanh",
     "Transpose", "Xor",
 )
+importable(1, "BatchNormalization", limits=(choice("training_mode", 0, 0),))
+importable(1, "TopK", types=ANY - {"uint64"})
+importable(10, "RoiAlign", limits=(choice("mode", "avg", "avg"),))
 importable(1, "Reshape", "Tile", constant=(1,))
 importable(7, "Acos", "Asin", "Atan", "Cos", "Sin", "Tan")
 importable(8, "Expand", constant=(1,))
 importable(9, "ConstantOfShape", constant=(0,))
 importable(
     9, "Acosh", "Asinh", "Atanh", "Compress", "Cosh", "Erf", "EyeLike", "IsNaN", "MaxUnpool",
-    "NonZero", "OneHot", "Scatter", "Shrink", "Sign", "Sinh", "Where",
+    "NonZero", "Scatter", "Shrink", "Sign", "Sinh", "Where",
 )
 importable(
-    10, "IsInf", "Mod", "NonMaxSuppression", "RoiAlign", "Round", "ThresholdedRelu",
+    10, "NonMaxSuppression", "Round", "ThresholdedRelu",
 )
 importable(
-    11, "BitShift", "ConcatFromSequence", "CumSum", "GatherElements",
+    11, "ConcatFromSequence", "CumSum", "GatherElements",
     "GatherND", "Range", "ScatterElements", "ScatterND", "SequenceAt",
     "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength",
     "SplitToSequence", "Unique",

@@ -9,7 +9,7 @@ from ansor_deploy.model.canonicalize import canonicalize
 
 def test_a_reduction_of_nothing_is_a_constant():
     nodes = [node("Slice", "a n n one", "e"), node("Exp", "e", "x"),
-             node("ReduceProd", "x", "p", axes=[1], keepdims=1), node("Add", "a p", "y")]  # fmt: skip
+             node("ReduceProd", "x", "p", axes=[1]), node("Add", "a p", "y")]  # fmt: skip
     constants = {"n": np.array([9]), "one": np.array([1])}
     proto = model(nodes, {"a": (2, 1, 4)}, constants=constants)
     after = canonicalize(proto)

@@ -5,6 +5,7 @@ import pytest
 from helpers.graphs import assert_same, batch_norm, model, node, ops, randn
 from onnx import TensorProto, numpy_helper
 
+from ansor_deploy.errors import ModelError
 from ansor_deploy.model.canonicalize import canonicalize
 
 BN = "n.s n.b n.m n.v"
@@ -172,10 +173,13 @@ def test_bias_after_matmul_is_left_alone():
     check(model(nodes, {"x": (2, 4)}, constants=constants), ["MatMul", "Add"])
 
 
-def test_training_and_computed_statistics_are_left_alone():
+def test_training_is_refused():
     nodes = [node("BatchNormalization", f"x {BN}", "y m2 v2", training_mode=1)]
-    proto = model(nodes, {"x": (2, 4, 3)}, constants=batch_norm("n", 4))
-    check(proto, ["BatchNormalization"])
+    with pytest.raises(ModelError, match="training_mode"):
+        canonicalize(model(nodes, {"x": (2, 4, 3)}, constants=batch_norm("n", 4)))
+
+
+def test_computed_statistics_are_left_alone():
     nodes = [node("Relu", "n.s", "s"), node("BatchNormalization", "x s n.b n.m n.v", "y")]
     inputs = {"x": (2, 4, 3), "n.s": (4,)}
     constants = {k: v for k, v in batch_norm("n", 4).items() if k != "n.s"}

@@ -1,0 +1,150 @@
+"""Operators on numbers that TVM's converters lack, or get wrong for some types or values."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+
+from ..graph import FLOATS
+from .converting import Call
+from .emitter import Emitter, expansion
+from .lazy_tvm import relax, tirx, tvm
+from .operator import ANY, REAL, Limit, converter
+
+_LARGEST_DET = 4
+
+
+@expansion("Mod", since=10)
+def modulo(emit: Emitter) -> str | None:
+    """Mod of floats with the divisor's sign: TVM's makes NaN of an infinite divisor."""
+    left, right = emit.input(0), emit.input(1)
+    kind = emit.dtype(left)
+    if kind not in FLOATS or emit.attribute("fmod", 0):
+        return None
+    zero = emit.constant(0, kind)
+    rest = emit("Mod", left, right, fmod=1)
+    unlike = emit("Xor", emit("Less", rest, zero), emit("Less", right, zero))
+    wrong = emit("And", unlike, emit("Not", emit("Equal", rest, zero)))
+    return emit("Where", wrong, emit("Add", rest, right), rest)
+
+
+@expansion("IsInf", since=10)
+def is_infinite(emit: Emitter) -> str:
+    """One of two comparisons, or both."""
+    kind = emit.dtype(emit.input(0))
+    found = [
+        emit("Equal", emit.input(0), emit.constant(value, kind))
+        for name, value in (("detect_negative", -inf), ("detect_positive", inf))
+        if emit.attribute(name, 1)
+    ]
+    if not found:
+        return emit("And", emit("IsNaN", emit.input(0)), emit.constant(False, TensorProto.BOOL))
+    return emit("Or", *found) if len(found) > 1 else found[0]
+
+
+@expansion("ReduceMax")
+@expansion("ReduceMin")
+def extreme(emit: Emitter) -> str | None:
+    """Booleans as bytes: TVM knows no least and no greatest of them."""
+    if emit.dtype(emit.input(0)) != TensorProto.BOOL:
+        return None
+    data = emit.cast(emit.input(0), TensorProto.UINT8)
+    attributes = {name: emit.attribute(name) for name in ("keepdims", "noop_with_empty_axes")}
+    reduced = emit(emit.node.op_type, data, *list(emit.node.input)[1:], **attributes)
+    return emit.cast(reduced, TensorProto.BOOL)
+
+
+@expansion("LpNormalization", types=REAL)
+def lp_normalization(emit: Emitter) -> str:
+    """Divide by the norm along an axis; zeros stay where it is zero."""
+    data, kind = emit.input(0), emit.dtype(emit.input(0))
+    norm = "ReduceL1" if emit.attribute("p", 2) == 1 else "ReduceL2"
+    length = emit.reduce(norm, data, emit.attribute("axis", -1))
+    zero = emit.constant(0, kind)
+    return emit("Where", emit("Equal", length, zero), zero, emit("Div", data, length))
+
+
+@expansion("Det", since=11, types=REAL)
+def determinant(emit: Emitter) -> str:
+    """The sum of signed products (Leibniz's formula, by the first row's minors)."""
+    data = emit.input(0)
+    shape = emit.shape(data)
+    rank, size = len(shape), shape[-1]
+    if size > _LARGEST_DET:
+        raise emit.refuse(f"only of matrices with at most {_LARGEST_DET} rows")
+    rows = [emit.slice(data, rank - 2, row, row + 1) for row in range(size)]
+    elements = [[emit.slice(r, rank - 1, at, at + 1) for at in range(size)] for r in rows]
+    return emit.reshape(_minor(emit, elements, tuple(range(size))), *shape[:-2])
+
+
+def _minor(emit: Emitter, rows: list[list[str]], columns: tuple[int, ...]) -> str:
+    """The determinant of the columns of these rows, of which there are as many."""
+    if len(rows) == 1:
+        return rows[0][columns[0]]
+    total = ""
+    for at, column in enumerate(columns):
+        rest = _minor(emit, rows[1:], columns[:at] + columns[at + 1 :])
+        product = emit("Mul", rows[0][column], rest)
+        total = emit("Sub" if at % 2 else "Add", total, product) if total else product
+    return total
+
+
+@converter("CumProd", since=26, types=ANY - {"bool"}, constant=(1,))
+def cumulative_product(call: Call) -> Any:
+    """Products of all elements up to one along an axis, of those before it if exclusive."""
+    axis = int(np.asarray(call.value(1)).reshape(()))
+    data = call.inputs[0]
+    backwards = bool(call.attribute("reverse", 0))
+    data = call.emit(relax.op.flip(data, axis)) if backwards else data
+    exclusive = bool(call.attribute("exclusive", 0))
+    made = call.emit(relax.op.cumprod(data, axis, call.dtype(0), exclusive=exclusive))
+    return relax.op.flip(made, axis) if backwards else made
+
+
+@converter("BitShift", since=11)
+def bit_shift(call: Call) -> Any:
+    """Shift by any number of bits: by as many as there are, or a negative number, all go."""
+    data, shift = (call.bb.normalize(each) for each in call.inputs)
+    kind = call.dtype(0)
+    bits = np.dtype(kind).itemsize * 8
+    signed = not kind.startswith("u")
+    last = relax.const(bits - 1, kind)
+    far = relax.op.greater(shift, last)
+    if signed:
+        far = relax.op.logical_or(far, relax.op.less(shift, relax.const(0, kind)))
+    near = call.emit(relax.op.where(call.emit(far), last, shift))
+    if call.attribute("direction") == "RIGHT":
+        moved = call.emit(relax.op.right_shift(data, near))
+        return moved if signed else relax.op.where(far, relax.const(0, kind), moved)
+    return relax.op.where(far, relax.const(0, kind), call.emit(relax.op.left_shift(data, near)))
+
+
+def _other_width(use: Any) -> bool:
+    given = use.dtype(0)
+    to = np.dtype(_numpy_name(use.attribute("to")))
+    return given not in (None, "bfloat16") and np.dtype(given).itemsize != to.itemsize
+
+
+def _numpy_name(element: int) -> str:
+    name = TensorProto.DataType.Name(element).lower()
+    return {"float": "float32", "double": "float64"}.get(name, name)
+
+
+_SAME_WIDTH = Limit("both types are of one width", _other_width)
+
+
+@converter("BitCast", since=26, limits=(_SAME_WIDTH,))
+def bit_cast(call: Call) -> Any:
+    """The same bits as another type."""
+    kind = _numpy_name(call.attribute("to"))
+    if "bool" in (kind, call.dtype(0)):
+        return relax.op.astype(call.inputs[0], kind)
+
+    def reinterpreted(data: Any) -> Any:
+        one = lambda *at: tirx.reinterpret(kind, data(*at))  # noqa: E731
+        return tvm.te.compute(data.shape, one, name="bit_cast")
+
+    return call.bb.emit_te(reinterpreted, call.inputs[0])

@@ -1,0 +1,52 @@
+"""Operators that functions of ours compile: node tests of the `onnx` package, one by one."""
+
+import numpy as np
+import pytest
+from helpers.built import assert_like_oracle
+from helpers.graphs import model, node
+from onnx import TensorProto
+
+from ansor_deploy.errors import ModelError
+from ansor_deploy.model.canonicalize import canonicalize
+from benchmarks.conformance_cases import attempt
+
+# fmt: off
+RIGHT = (
+    "bitcast_2d_float32_to_int32", "bitcast_scalar_float32_to_int32",
+    "bitshift_left_int32_shift_ge_width", "bitshift_right_int32_negative_shift",
+    "cumprod_1d_reverse_exclusive", "cumprod_2d_negative_axis", "det_nd",
+    "dropout_default_mask", "isinf_negative", "isinf_positive", "l1normalization_axis_1",
+    "mod_float_edge_cases_fmod_0_float16", "onehot_negative_indices", "onehot_with_axis",
+    "pow_types_float32_int32", "pow_types_int64_float32", "reduce_max_bool_inputs",
+    "reversesequence_batch", "reversesequence_time", "spacetodepth_crd_mode_example",
+    "tensorscatter_3d", "tensorscatter_circular",
+)
+# fmt: on
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_as_onnx_says(name):
+    found = attempt({"case": f"test_{name}"})
+    assert found["outcome"] == "right", found["detail"]
+
+
+def test_the_determinant_of_three_rows():
+    assert_like_oracle(model([node("Det", "x", "y")], {"x": (2, 5, 3, 3)}))
+
+
+def test_larger_determinants_are_refused():
+    with pytest.raises(ModelError, match="at most 4 rows"):
+        canonicalize(model([node("Det", "x", "y")], {"x": (5, 5)}))
+
+
+def test_a_whole_power_of_whole_numbers():
+    nodes = [node("Cast", "x", "n", to=TensorProto.INT32), node("Pow", "n k", "p"),
+             node("Cast", "p", "y", to=TensorProto.FLOAT)]  # fmt: skip
+    assert_like_oracle(model(nodes, {"x": (8,)}, constants={"k": np.array(3, np.int32)}))
+
+
+def test_dropout_in_training_is_refused():
+    nodes = [node("Dropout", "x r t", "y")]
+    constants = {"r": np.float32(0.5), "t": np.array(True)}
+    with pytest.raises(ModelError, match="random"):
+        canonicalize(model(nodes, {"x": (4,)}, constants=constants))
