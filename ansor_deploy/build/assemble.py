@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +107,11 @@ class _Assembly:
     request: Request
     report: Report
 
+    @cached_property
+    def warn(self) -> Callable[[str], None]:
+        """Warns of each thing once, where two libraries are compiled."""
+        return cache(self.report.warn)
+
     def describe(self, tuned: TuneResult) -> dict[str, Any]:
         """The manifest, as far as it is known before the library is there."""
         request, model, target = self.request, self.model, self.request.target
@@ -177,9 +182,9 @@ class _Assembly:
 
         AnsorError where it takes more memory than it may.
         """
-        target, report = self.request.target, self.report
+        target = self.request.target
         rules = rule_set(self.request.rules, target.kind)
-        words = (records, target, rules, report.warn, partial(report.step, "kernels"))
+        words = (records, target, rules, self.warn, partial(self.report.step, "kernels"))
         built = compile_model(self.model.imported, self.model.by_function, *words)
         memory = built.export(path, target)
         check_limits(memory, self.request.limits, self.model.path)

@@ -1,7 +1,7 @@
 """Tasks and their best records to one shared library, weights packed for the schedules."""
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -79,9 +79,8 @@ def compile_model(
         if len(objects) == len(of_kernels):
             made = (lowered.executable, lowered.weights, lowered.memory)
             return Compiled(*made, objects, choices.fallbacks)
-        for symbol, result in of_kernels.items():
-            if isinstance(result, Refusal):
-                choices.simplify(lowered.tasks[symbol], result.reason)
+        refused = {name: one for name, one in of_kernels.items() if isinstance(one, Refusal)}
+        choices.simplify({lowered.tasks[name]: one.reason for name, one in refused.items()})
 
 
 class _Choices:
@@ -108,12 +107,16 @@ class _Choices:
         keys = {name: task.key.workload for name, task in self._tasks.items()}
         return {name: (key, self._chosen[key][1]) for name, key in keys.items()}
 
-    def simplify(self, keys: Iterable[str], reason: str) -> None:
-        """Give tasks their next schedule. AnsorError where there is none, or no task."""
+    def simplify(self, refused: Mapping[frozenset[str], str]) -> None:
+        """Give tasks their next schedule. refused: the reasons by the tasks that a kernel serves.
+
+        AnsorError where there is none, or a kernel serves no task.
+        """
         names = {task.key.workload: task.name for task in self._tasks.values()}
-        if not keys:
-            raise _uncompilable("a kernel that has but one schedule", reason)
-        for key in sorted(keys):
+        reasons = {key: reason for keys, reason in refused.items() for key in keys}
+        if not reasons:
+            raise _uncompilable("a kernel that has but one schedule", *refused.values())
+        for key, reason in sorted(reasons.items()):
             before, _ = self._chosen[key]
             if (simpler := next(self._simpler[key], None)) is None:
                 raise _uncompilable(f"task {names[key]}", reason)
