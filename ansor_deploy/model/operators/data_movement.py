@@ -37,6 +37,8 @@ def gather(call: Call) -> Any:
 def pad(call: Call) -> Any:
     """Pad with a constant as an operator: TVM lowers it at once, which stops layout conversion."""
     constant = call.attribute("mode", "constant") == "constant"
+    if constant and call.opset >= 11 and call.input(2) is not None and call.value(2) is None:
+        return _pad_with_computed(call)
     if call.opset < 11 or not constant or not call.dtype(0).startswith("float"):
         return call.by_tvm()
     before, after, value = call.theirs._parse_pads_and_axes(call.inputs, call.params)  # noqa: SLF001
@@ -44,3 +46,15 @@ def pad(call: Call) -> Any:
         return call.by_tvm()
     widths = [width for pair in zip(before, after, strict=True) for width in pair]
     return relax.op.nn.pad(call.inputs[0], widths, "constant", float(value))
+
+
+def _pad_with_computed(call: Call) -> Any:
+    """Pad with a value that is not known before a run."""
+    data, widths, value, *axes = call.inputs
+    given = [data, widths, None, *axes]
+    before, after, _ = call.theirs._parse_pads_and_axes(given, call.params)  # noqa: SLF001
+    pairs = list(zip(before, after, strict=True))
+    padded = call.emit(relax.op.nn.pad(data, [n for pair in pairs for n in pair], "constant", 0.0))
+    outside = np.pad(np.zeros(call.shape(0), bool), pairs, constant_values=True)
+    number = call.emit(relax.op.reshape(value, ()))
+    return relax.op.where(relax.const(outside, "bool"), number, padded)

@@ -5,10 +5,10 @@ from .operator import ANY, choice, importable
 # fmt: off
 importable(
     1, "Abs", "Add", "And", "ArgMax", "ArgMin", "AveragePool", "Cast", "Ceil",
-    "Concat", "Constant", "Conv", "ConvTranspose", "DepthToSpace", "Div", "Equal",
+    "Concat", "Constant", "Conv", "DepthToSpace", "Div", "Equal",
     "Exp", "Flatten", "Floor", "Gemm", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool",
     "Greater", "HardSigmoid", "Hardmax", "Identity", "InstanceNormalization", "LRN", "LeakyRelu",
-    "Less", "Log", "LogSoftmax", "LpPool", "MatMul", "MaxPool", "MaxRoiPool", "Mean", "Mul", "Neg",
+    "Less", "Log", "LogSoftmax", "LpPool", "MatMul", "MaxRoiPool", "Mean", "Mul", "Neg",
     "Not", "Or", "PRelu", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum",
     "ReduceLogSumExp", "ReduceMean", "ReduceProd", "ReduceSum",
     "ReduceSumSquare", "Relu", "Shape", "Sigmoid", "Size", "Slice", "Softmax", "Softplus",

@@ -14,9 +14,12 @@ from benchmarks.conformance_cases import attempt
 RIGHT = (
     "bitcast_2d_float32_to_int32", "bitcast_scalar_float32_to_int32",
     "bitshift_left_int32_shift_ge_width", "bitshift_right_int32_negative_shift",
-    "cumprod_1d_reverse_exclusive", "cumprod_2d_negative_axis", "det_nd",
+    "col2im_5d", "col2im_dilations", "col2im_strides", "constant_pad_axes",
+    "convtranspose_output_shape", "cumprod_1d_reverse_exclusive",
+    "cumprod_2d_negative_axis", "det_nd",
     "dft_axis", "dft_irfft", "dft_rfft_opset19",
     "dropout_default_mask", "isinf_negative", "isinf_positive", "l1normalization_axis_1",
+    "maxpool_with_argmax_2d_precomputed_pads", "maxpool_with_argmax_2d_precomputed_strides",
     "mod_float_edge_cases_fmod_0_float16", "onehot_negative_indices", "onehot_with_axis",
     "pow_types_float32_int32", "pow_types_int64_float32", "reduce_max_bool_inputs",
     "reversesequence_batch", "reversesequence_time", "spacetodepth_crd_mode_example",

@@ -1,0 +1,166 @@
+"""Operators that slide a window: where their elements lie is computed beforehand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from onnx import TensorProto
+
+from ..graph import FLOATS
+from .emitter import Emitter, expansion
+from .operator import REAL
+
+INT64 = TensorProto.INT64
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window of `kernel` elements an axis; `before` of an input's first elements it begins."""
+
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    before: tuple[int, ...]
+
+    @property
+    def spans(self) -> list[int]:
+        """How many elements lie between the window's ends, with both."""
+        return [d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilations, strict=True)]
+
+    def places(self, axis: int, made: int) -> np.ndarray:
+        """Where along an axis the elements of each of `made` windows lie, a row each."""
+        first = np.arange(made)[:, None] * self.strides[axis] - self.before[axis]
+        return first + np.arange(self.kernel[axis]) * self.dilations[axis]
+
+
+def _window(emit: Emitter, kernel: tuple[int, ...], before: tuple[int, ...]) -> Window:
+    one = (1,) * len(kernel)
+    strides, dilations = (tuple(emit.attribute(n) or one) for n in ("strides", "dilations"))
+    return Window(kernel, strides, dilations, before)
+
+
+def _pads(emit: Emitter, rank: int) -> tuple[int, ...]:
+    return tuple(emit.attribute("pads") or (0,) * (2 * rank))
+
+
+@expansion("Col2Im", since=18, types=REAL)
+def column_to_image(emit: Emitter) -> str:
+    """A transposed convolution of weights that are one where an element goes."""
+    image, block = (emit.graph.value(emit.input(index)) for index in (1, 2))
+    if image is None or block is None:
+        raise emit.refuse("the shapes of image and block must be constant")
+    kernel, sizes = tuple(map(int, block)), tuple(map(int, image))
+    rank, count = len(kernel), prod(kernel)
+    pads = _pads(emit, rank)
+    window = _window(emit, kernel, pads[:rank])
+    room = [n + pads[at] + pads[rank + at] - window.spans[at] for at, n in enumerate(sizes)]
+    batch, columns, _ = emit.shape(emit.input(0))
+    blocks = [r // s + 1 for r, s in zip(room, window.strides, strict=True)]
+    ones = np.tile(
+        np.eye(count).reshape(count, 1, *kernel), (columns // count,) + (1,) * (rank + 1)
+    )
+    return emit(
+        "ConvTranspose",
+        emit.reshape(emit.input(0), batch, columns, *blocks),
+        emit.constant(ones, emit.dtype(emit.input(0))),
+        group=columns // count,
+        kernel_shape=kernel,
+        strides=window.strides,
+        dilations=window.dilations,
+        pads=pads,
+        output_padding=[r % s for r, s in zip(room, window.strides, strict=True)],
+    )
+
+
+@expansion("ConvTranspose")
+def transposed_convolution(emit: Emitter) -> str | None:
+    """Its output's shape as padding: TVM does not look at it."""
+    wanted = emit.attribute("output_shape")
+    if not wanted:
+        return None
+    rank = len(wanted)
+    sizes, kernel = emit.shape(emit.input(0))[2:], emit.shape(emit.input(1))[2:]
+    window = _window(emit, kernel, (0,) * rank)
+    extra = list(emit.attribute("output_padding") or [0] * rank)
+    steps = [s * (n - 1) for s, n in zip(window.strides, sizes, strict=True)]
+    natural = [a + b + c for a, b, c in zip(steps, window.spans, extra, strict=True)]
+    total = [made - want for made, want in zip(natural, wanted[-rank:], strict=True)]
+    # What is missing to the shape asked for is added at the end.
+    extra = [more - min(over, 0) for more, over in zip(extra, total, strict=True)]
+    over = [max(n, 0) for n in total]
+    half = [n // 2 for n in over]
+    rest = [n - h for n, h in zip(over, half, strict=True)]
+    pads = half + rest if emit.attribute("auto_pad") == "SAME_UPPER" else rest + half
+    kept = {e.name: emit.attribute(e.name) for e in emit.node.attribute}
+    kept.update(output_shape=None, auto_pad=None, pads=pads, output_padding=extra)
+    return emit("ConvTranspose", *emit.node.input, **kept)
+
+
+@expansion("MaxPool")
+def max_pool(emit: Emitter) -> list[str] | None:
+    """With the places of the maxima: the elements of each window beside each other."""
+    if not emit.wants(1):
+        return None
+    data, kind = emit.input(0), emit.dtype(emit.input(0))
+    batch, channels, *sizes = emit.shape(data)
+    made = emit.shape(emit.node.output[0])
+    flat, inside = _flat_places(emit, sizes, made[2:])
+    windows, count = flat.shape
+    rows = emit.reshape(data, batch * channels, prod(sizes))
+    picked = emit("Gather", rows, emit.constant(flat.reshape(-1), INT64), axis=1)
+    picked = emit.reshape(picked, batch * channels, windows, count)
+    lowest = emit.constant(_least(kind), kind)
+    picked = emit("Where", emit.constant(inside[None], TensorProto.BOOL), picked, lowest)
+    most = emit.reduce("ReduceMax", picked, 2)
+    # Of equal ones, the first: places grow within a window.
+    order = np.where(inside, flat, prod(sizes))[None]
+    none = emit.constant(prod(sizes), INT64)
+    place = emit("Where", emit("Equal", picked, most), emit.constant(order, INT64), none)
+    first = emit.reshape(emit.reduce("ReduceMin", place, 2), batch * channels, windows)
+    if emit.attribute("storage_order", 0):
+        turned = np.arange(prod(sizes)).reshape(sizes[::-1]).T.reshape(-1)
+        first = emit("Gather", emit.constant(turned, INT64), first)
+    offset = np.arange(batch * channels)[:, None] * prod(sizes)
+    indices = emit("Add", first, emit.constant(offset, INT64))
+    return [emit.reshape(most, *made), emit.reshape(indices, *made)]
+
+
+def _least(kind: int) -> float:
+    return -np.inf if kind in FLOATS else {TensorProto.INT8: -128}.get(kind, 0)
+
+
+def _flat_places(
+    emit: Emitter, sizes: list[int], made: tuple[int, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """(place in a channel of each element of each window, whether it is inside)."""
+    rank = len(sizes)
+    kernel = tuple(emit.attribute("kernel_shape"))
+    window = _window(emit, kernel, _begins(emit, kernel, sizes, made))
+    flat, inside = np.zeros((1, 1), np.int64), np.ones((1, 1), bool)
+    for axis in range(rank):
+        along = window.places(axis, made[axis])
+        within = (along >= 0) & (along < sizes[axis])
+        along = np.clip(along, 0, sizes[axis] - 1)
+        flat = _crossed(flat * sizes[axis], along, np.add)
+        inside = _crossed(inside, within, np.logical_and)
+    return flat, inside
+
+
+def _crossed(left: np.ndarray, right: np.ndarray, join: np.ufunc) -> np.ndarray:
+    """Windows and elements of one more axis."""
+    joined = join(left[:, None, :, None], right[None, :, None, :])
+    return joined.reshape(len(left) * len(right), -1)
+
+
+def _begins(
+    emit: Emitter, kernel: tuple[int, ...], sizes: list[int], made: tuple[int, ...]
+) -> tuple[int, ...]:
+    how = emit.attribute("auto_pad", "NOTSET")
+    if how in ("NOTSET", "VALID"):
+        return _pads(emit, len(kernel))[: len(kernel)]
+    window = _window(emit, kernel, (0,) * len(kernel))
+    reach = zip(made, window.strides, window.spans, sizes, strict=True)
+    total = [max((m - 1) * s + span - n, 0) for m, s, span, n in reach]
+    return tuple(n // 2 if how == "SAME_UPPER" else n - n // 2 for n in total)
