@@ -21,7 +21,7 @@ from ansor_deploy.build.verify import compare
 from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model.bind import bind_shapes, model_inputs
-from ansor_deploy.model.canonicalize import canonicalize
+from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.extract import extract
 from ansor_deploy.model.importer import import_model
 from ansor_deploy.project import shipped
@@ -163,7 +163,7 @@ def _formals(node: NodeProto) -> list[str]:
 
 def _run(proto: ModelProto, feeds: list[Any]) -> list[np.ndarray]:
     target = _target()
-    model = import_model(canonicalize(bind_shapes(proto, {})), target)
+    model = import_model(canonical_graph(bind_shapes(proto, {})), target)
     built = compile_model(model, extract(model.mod, target), {}, target)
     with tempfile.TemporaryDirectory() as folder:
         built.export(path := Path(folder, "case.so"), target)

@@ -29,6 +29,14 @@ PASSES: tuple[Callable[[Graph], None], ...] = (
 def canonicalize(proto: ModelProto) -> ModelProto:
     """The model after all passes, for inference; equal outputs, equal bytes for equal bytes.
 
+    It has copies of the model's weights. Raises what `canonical_graph` does.
+    """
+    return canonical_graph(proto).to_proto()
+
+
+def canonical_graph(proto: ModelProto) -> Graph:
+    """The model's graph after all passes; weights that are left as they were are the model's own.
+
     Give it static input shapes (`bind_shapes`) for all of it to work. The model given stays
     as it is. Inputs and outputs keep their names, types and order.
 
@@ -45,4 +53,4 @@ def canonicalize(proto: ModelProto) -> ModelProto:
     if not graph.output_names <= graph.shapes.keys():
         graph.infer(strict=True)  # says why, unless the shapes depend on the data
     refuse(graph)
-    return graph.to_proto()
+    return graph

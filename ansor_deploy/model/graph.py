@@ -128,7 +128,14 @@ class Graph:
 
     def to_proto(self) -> ModelProto:
         """The graph as a model, its outputs with the shapes that were inferred."""
-        model = self._model(list(self.constants.values()))
+        model = self.structure()
+        for tensor in self.constants.values():
+            model.graph.initializer.add().CopyFrom(tensor)
+        return model
+
+    def structure(self) -> ModelProto:
+        """The same model without its constants."""
+        model = self._model([])
         for value in model.graph.output:
             if value.name in self.shapes:
                 set_shape(value, self.shapes[value.name])

@@ -3,7 +3,7 @@
 import itertools
 import keyword
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
@@ -16,13 +16,13 @@ from .._tvm import onnx_frontend, relax, tirx, tvm, tvm_target
 from ..errors import ModelError
 from ..runtime.model import Interface, TensorInfo
 from ..target import Target
-from .bind import model_inputs
 from .fusion import with_cuts, without_cuts
+from .graph import Graph
 from .layout import channels_last
 from .operators.converting import last_line, own_converters, tvm_name
 from .operators.operator import domain
 from .precision import in_single
-from .skeleton import nodes, with_initializers
+from .skeleton import nodes
 from .widen import widen
 
 
@@ -43,20 +43,21 @@ class Imported:
 
 
 def import_model(
-    proto: onnx.ModelProto,
-    target: Target,
-    step: Callable[[int, int], None] = lambda done, total: None,
+    graph: Graph, target: Target, step: Callable[[int, int], None] = lambda done, total: None
 ) -> Imported:
     """Import a canonical, statically shaped graph for a target.
 
     step: is called with the numbers of passes that are done and that there are.
     ModelError names the node that cannot be imported.
     """
-    inputs = tuple(_tensor(value) for value in model_inputs(proto))
+    proto = graph.structure()
+    inputs = tuple(_tensor(value) for value in proto.graph.input)
+    names = [value.name for value in proto.graph.output]
     with own_converters(), warnings.catch_warnings(), redirect_stdout(StringIO()):
         warnings.simplefilter("ignore")
-        mod = _convert(_for_tvm(proto))
-    outputs = _outputs(proto, mod["main"].body.body.ty)
+        mod = _convert(_for_tvm(proto), graph)
+    outputs = _outputs(names, mod["main"].body.body.ty)
+    del graph  # its weights are in the module
     with tvm_target(target), tvm.transform.PassContext(opt_level=3):
         passes = _passes(target)
         for done, change in enumerate(passes, start=1):
@@ -105,21 +106,20 @@ def _rooted(func: tirx.PrimFunc) -> tirx.PrimFunc:
 
 
 def _for_tvm(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy in the front end's terms: every node named, its operator named with its domain.
+    """The model in the front end's terms: every node named, its operator named with its domain.
 
     Inputs are renamed where no parameter of TVMScript, which is Python, can be called so.
     """
-    copy = with_initializers(proto, proto.graph.initializer)
-    for node in nodes(copy.graph):
+    for node in nodes(proto.graph):
         node.name = node.name or next(filter(None, node.output))
         node.op_type = tvm_name(domain(node), node.op_type)
-    _rename_keywords(copy)
-    return copy
+    _rename_keywords(proto)
+    return proto
 
 
 def _rename_keywords(proto: onnx.ModelProto) -> None:
     taken = {name for node in nodes(proto.graph) for name in (*node.input, *node.output)}
-    for old in [value.name for value in model_inputs(proto) if keyword.iskeyword(value.name)]:
+    for old in [value.name for value in proto.graph.input if keyword.iskeyword(value.name)]:
         new = next(name for n in itertools.count() if (name := f"{old}_{n}") not in taken)
         for value in (*proto.graph.input, *proto.graph.output):
             value.name = new if value.name == old else value.name
@@ -127,10 +127,17 @@ def _rename_keywords(proto: onnx.ModelProto) -> None:
             node.input[:] = [new if name == old else name for name in node.input]
 
 
-def _convert(proto: onnx.ModelProto) -> tvm.IRModule:
-    shapes = {tensor.name: list(tensor.shape) for tensor in map(_tensor, model_inputs(proto))}
+def _convert(proto: onnx.ModelProto, graph: Graph) -> tvm.IRModule:
+    """The structure of a graph as the front end reads it, with the graph's constants.
+
+    TVM's `from_onnx` would want them in the model, and write all of it out to check it.
+    """
+    shapes = {tensor.name: list(tensor.shape) for tensor in map(_tensor, proto.graph.input)}
+    importer = onnx_frontend.ONNXGraphImporter(shapes, "float32")
+    for name, tensor in graph.constants.items():
+        importer._nodes[name] = relax.const(importer._parse_array(tensor))  # noqa: SLF001
     try:
-        return onnx_frontend.from_onnx(proto, shape_dict=shapes, keep_params_in_input=False)
+        return importer.from_onnx(proto.graph, graph.opset)
     except ModelError:
         raise
     except Exception as error:  # the front end's own, outside any converter
@@ -140,10 +147,9 @@ def _convert(proto: onnx.ModelProto) -> tvm.IRModule:
         ) from error
 
 
-def _outputs(proto: onnx.ModelProto, result: Any) -> tuple[TensorInfo, ...]:
+def _outputs(names: Sequence[str], result: Any) -> tuple[TensorInfo, ...]:
     """Names from the graph, shapes from the import: ONNX files often leave them out."""
     types = result.fields if isinstance(result, relax.TupleType) else [result]
-    names = [value.name for value in proto.graph.output]
     return tuple(_output(name, type_) for name, type_ in zip(names, types, strict=True))
 
 

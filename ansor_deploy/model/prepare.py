@@ -12,7 +12,7 @@ from ..errors import blaming
 from ..registry.record import TaskKey
 from ..target import Target
 from .bind import bind_shapes
-from .canonicalize import canonicalize
+from .canonicalize import canonical_graph
 from .onnx_file import load
 from .operators.support import refuse_early
 from .tasks import Task
@@ -56,11 +56,9 @@ def prepare(
     has done of something, and of how many.
     """
     stage("read", str(path))
-    source = load(path)
+    digest, external, protos = _read(path, input_shapes)
     with blaming(path):
-        refuse_early(source.proto)
-        protos = tuple(bind_shapes(source.proto, shapes) for shapes in input_shapes)
-        canonical = [canonicalize(proto) for proto in protos]
+        graphs = [canonical_graph(proto) for proto in protos]
         stage("import", f"{len(protos[0].graph.node)} nodes")
         # Here, since they load TVM, which a model that is refused does not need.
         from .extract import extract
@@ -68,10 +66,24 @@ def prepare(
         from .variants import joined
 
         steps = partial(step, "passes")
-        imported = joined([import_model(one, target, steps) for one in canonical])
+        imported = joined([import_model(graphs.pop(0), target, steps) for _ in protos])
         stage("tasks", f"of {len(imported.mod.functions) - len(protos)} fused functions")
         tasks = extract(imported.mod, target, partial(step, "tasks"))
-    return Prepared(path, source.digest, source.external, protos, imported, tasks)
+    return Prepared(path, digest, external, protos, imported, tasks)
+
+
+def _read(
+    path: Path, input_shapes: Sequence[Mapping[str, tuple[int, ...]]]
+) -> tuple[str, tuple[Path, ...], tuple[Any, ...]]:
+    """The model's digest, its external files, and the model with the inputs of each of the shapes.
+
+    The model as it was read, which has the weights once more, is let go of.
+    """
+    source = load(path)
+    with blaming(path):
+        refuse_early(source.proto)
+        protos = tuple(bind_shapes(source.proto, shapes) for shapes in input_shapes)
+    return source.digest, source.external, protos
 
 
 def merge(models: list[Prepared]) -> list[Task]:

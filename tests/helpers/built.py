@@ -16,7 +16,7 @@ from tvm import relax
 
 from ansor_deploy.build import verify
 from ansor_deploy.codegen.model import Compiled, compile_model
-from ansor_deploy.model.canonicalize import canonicalize
+from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.extract import extract
 from ansor_deploy.model.importer import Imported, import_model
 from ansor_deploy.project import shipped
@@ -36,7 +36,7 @@ def with_vectors(size: int, registers: int = 16) -> Target:
 
 
 def imported(proto: onnx.ModelProto, target: Target = HOST) -> Imported:
-    return import_model(canonicalize(proto), target)
+    return import_model(canonical_graph(proto), target)
 
 
 def compiled(proto: onnx.ModelProto, target: Target = HOST) -> Compiled:

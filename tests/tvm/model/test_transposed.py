@@ -9,7 +9,7 @@ from helpers.graphs import model, node, randn
 from ansor_deploy._tvm import tvm
 from ansor_deploy.build.verify import Oracle, compare
 from ansor_deploy.codegen.model import compile_model
-from ansor_deploy.model.canonicalize import canonicalize
+from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.extract import extract
 from ansor_deploy.model.importer import import_model
 from ansor_deploy.project import shipped
@@ -37,7 +37,7 @@ def transposed(extent, kernel, stride, pad, output_padding, dims, groups=1):
 
 
 def run(proto):
-    imported = import_model(canonicalize(proto), HOST)
+    imported = import_model(canonical_graph(proto), HOST)
     tasks = extract(imported.mod, HOST)
     main = main_of(compile_model(imported, tasks, {}, HOST))
     feed, expected = Oracle(proto).ask(imported.inputs, seed=0)
