@@ -357,6 +357,11 @@ def spread() -> tvm.IRModule:
     return program([x, w], topi.nn.relu(te.compute((8, 8), at, name="conv")), free=(1,))
 
 
+def image() -> tvm.IRModule:
+    x = _in(64, 80)
+    return program([x], topi.transpose(x, (1, 0)))
+
+
 # Small enough that a drawing of their loops can be read; each is named in tests/golden.
 DRAWN: dict[str, Callable[[], tvm.IRModule]] = {
     "product": product,
@@ -368,4 +373,5 @@ DRAWN: dict[str, Callable[[], tvm.IRModule]] = {
     "two long sums": lambda: reduce("sum", 2, 65536, axis=1),
     "short sum": lambda: add(4, 8),
     "long sum": lambda: add(64, 256),
+    "image": image,
 }

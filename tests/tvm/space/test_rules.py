@@ -18,6 +18,13 @@ from ansor_deploy.space.sketch import derive
 
 TARGETS = [built.with_vectors(64, 32), built.with_vectors(32), built.with_vectors(16)]
 
+
+def _moved(shape: tuple[int, ...], axes: tuple[int, ...]) -> list[te.Tensor]:
+    """An image and a pass over it that changes its layout."""
+    image = te.placeholder(shape, name="image")
+    return [image, tvm.topi.transpose(tvm.topi.add(image, 1.0), axes)]
+
+
 OPERATORS = {
     "conv1d": partial(w.conv1d_nlc, 1, 16, 8, 32, 3, 2, 1),
     "conv2d": partial(w.conv2d_nhwc, 1, 8, 8, 8, 32, 3, 1, 1),
@@ -34,6 +41,8 @@ OPERATORS = {
     "norm of many": partial(w.norm_bmn, 16, 8, 64),
     "softmax": partial(w.softmax_mn, 12, 64),
     "conv bn relu": partial(w.conv2d_nhwc_bn_relu, 1, 8, 8, 8, 32, 3, 1, 1),
+    "image to channels first": partial(_moved, (13, 24, 40), (2, 0, 1)),
+    "image to channels last": partial(_moved, (24, 13, 40), (1, 2, 0)),
     "transposed product": partial(w.transpose_batch_matmul, 1, 16, 2, 16),
 }
 FAST = [
@@ -118,12 +127,23 @@ def test_random_decisions_rarely_fail(name):
         ("transposed", {"add-cache-stage", "transposed"}),
         ("softmax", {"row-fusion"}),
         ("norm", {"reduction-factorisation"}),
+        ("image to channels first", {"always-inline", "transpose-tile"}),
         ("attention", {"add-cache-stage", "register-tile", "row-fusion"}),
     ],
 )
 def test_the_first_sketch_of_an_operator(name, rules):
     first = sketches(name, TARGETS[0])[0]
     assert {step.rule.name for step in first.path} - {"skip"} == rules
+
+
+@pytest.mark.parametrize(
+    ("name", "along_reads"), [("image to channels first", 0), ("image to channels last", 1)]
+)
+def test_a_tile_is_passed_along_the_lines_that_lie_farther_apart(name, along_reads):
+    (sketch,) = sketches(name, TARGETS[0])
+    made = sketch.program(Guess())
+    (order,) = (one for one in made.decisions if one.question.about == "order")
+    assert order.option == along_reads
 
 
 @pytest.mark.parametrize("name", ["conv2d", "conv bn relu", "matmul", "capsule"])

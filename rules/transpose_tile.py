@@ -1,0 +1,73 @@
+"""Transpose tile: a stage that reads along another axis than it writes, tile by tile.
+
+for c, h: b[c, h] = a[h, c]
+-->
+parallel c / T, h / T:
+    for c % T, h % T: b[c, h] = a[h, c]
+
+What is read of each line of the cache is used while it is there: row by row, a large image would
+fetch every line anew for each of its elements. Within a tile the loop goes along the lines of that
+side of which the lines lie farther apart, since they may all fall in one set of the cache.
+"""
+
+import math
+from typing import NamedTuple
+
+from ansor_deploy.space import SPATIAL, ApplyAndSkipRest, Pass, parallel, uses
+
+NAME = "transpose-tile"
+KINDS = ("llvm",)
+
+# Sides of a tile: 16 elements of four bytes are a line of the cache.
+SIDES = [16, 32, 8, 64]
+# Elements of a stage below which all of its lines stay in the first cache.
+FEW = 1 << 12
+
+
+class _Crossing(NamedTuple):
+    """An operand that is contiguous along another axis than the result.
+
+    axis: its number. read: how far the operand's elements lie apart along the result's last axis.
+    written: how far the result's do along this one.
+    """
+
+    axis: int
+    read: int
+    written: int
+
+
+def applies(state, block, target):
+    view = state.view(block)
+    if view.is_reduction or view.has_several_results():
+        return Pass("it is no pass over its results")
+    if math.prod(view.spatial) < FEW:
+        return Pass("it is small")
+    return ApplyAndSkipRest() if _crossing(view) else Pass("it reads along the axis that it writes")
+
+
+def apply(state, block, target):
+    sch, view = state.sch, state.view(block)
+    crossing = _crossing(view)
+    *outer, last = sch.get_loops(view.rv)[-len(view.spatial) :]
+    side = state.choose("side", SIDES)
+    pairs = (sch.split(loop, [None, side]) for loop in (outer[crossing.axis], last))
+    (outer[crossing.axis], tall), (across, wide) = pairs
+    along_reads = state.choose("order", [0, 1], guess=int(crossing.read > crossing.written))
+    sch.reorder(*outer, across, *([wide, tall] if along_reads else [tall, wide]))
+    parallel(sch, [*outer, across])
+    state.finish(view.rv)
+    return [state]
+
+
+def _crossing(view):
+    """The first operand that is contiguous along another axis than the result's; or None."""
+    axes = view.axes(SPATIAL)
+    for buffer, indices in view.operands if axes else ():
+        shape = [int(extent) for extent in buffer.shape]
+        wide = [at for at, extent in enumerate(shape) if extent > 1]
+        along = [at for at, axis in enumerate(axes) if wide and uses(indices[wide[-1]], axis.var)]
+        crossed = [at for at, index in enumerate(indices) if uses(index, axes[-1].var)]
+        if len(along) == 1 and along[0] < len(axes) - 1 and crossed:
+            read = math.prod(shape[crossed[-1] + 1 :])
+            return _Crossing(along[0], read, math.prod(view.spatial[along[0] + 1 :]))
+    return None
