@@ -102,6 +102,15 @@ class BlockView:
         ]
 
     @property
+    def bits(self) -> int:
+        """Bits of the widest element that it writes, or reads to compute with: not as an index."""
+        loads = collect(self.node.body, tvm.ir.TensorLoad)
+        indices = [one for load in loads for i in load.indices for one in collect(i, type(load))]
+        values = [one for one in loads if not any(one.same_as(other) for other in indices)]
+        buffers = [load.source for load in values] + [one.source for one in self.node.writes]
+        return max(8, *(int(buffer.dtype.bits) for buffer in buffers))
+
+    @property
     def reads(self) -> list[tuple[int, list[Any]]]:
         """Each operand once: its position among what the block reads, and its first indices."""
         operands, found = self.operands, []

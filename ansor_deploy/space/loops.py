@@ -22,9 +22,9 @@ _PARTIAL_LANES = "ansor.partial_lanes"
 UNROLL = (16, 0, 64, 512)
 
 
-def lanes(target: Target) -> int:
-    """float32 elements of a vector register."""
-    return max(1, target.vector_bytes // 4)
+def lanes(target: Target, bits: int = 32) -> int:
+    """Elements of a vector register, of so many bits each."""
+    return max(1, target.vector_bytes * 8 // bits)
 
 
 def extent(sch: Any, loop: Any) -> int:
@@ -51,13 +51,13 @@ def bound(sch: Any, loops: Sequence[Any], axis: str) -> Any:
     return loop
 
 
-def vectorized(sch: Any, loop: Any, target: Target) -> Any:
+def vectorized(sch: Any, loop: Any, target: Target, bits: int = 32) -> Any:
     """A loop as one over vectors, which is returned, around vector instructions.
 
-    It is marked where the last vector is cut short.
+    It is marked where the last vector is cut short. bits: of an element.
     """
     size = extent(sch, loop)
-    width = vector_width(size, target)
+    width = vector_width(size, target, bits)
     vectors, lane = sch.split(loop, [None, width])
     if size % width:
         partitioned(sch, vectors)
@@ -67,19 +67,19 @@ def vectorized(sch: Any, loop: Any, target: Target) -> Any:
     return vectors
 
 
-def vector_width(size: int, target: Target) -> int:
+def vector_width(size: int, target: Target, bits: int = 32) -> int:
     """Elements of the vectors of a row: whole registers, if that makes half as many at most.
 
     Else the widest power of two that divides the row.
     """
-    width = lanes(target)
+    width = lanes(target, bits)
     even = math.gcd(size, width)
     return width if size > width and 2 * math.ceil(size / width) <= size // even else even
 
 
-def split_lanes(sch: Any, loop: Any, target: Target) -> tuple[Any, ...]:
+def split_lanes(sch: Any, loop: Any, target: Target, bits: int = 32) -> tuple[Any, ...]:
     """The loop as (vectors, lanes), lanes the widest power of two that divides it."""
-    width = math.gcd(extent(sch, loop), lanes(target))
+    width = math.gcd(extent(sch, loop), lanes(target, bits))
     return tuple(sch.split(loop, [None, width]))
 
 
@@ -109,7 +109,7 @@ def written_out(sch: Any, block: Any, count: int, target: Target) -> None:
     One vector register a vectorised loop: LLVM handles odd widths badly, unrolling well.
     """
     *outer, last = sch.get_loops(block)[-count:]
-    vectors, inner = split_lanes(sch, last, target)
+    vectors, inner = split_lanes(sch, last, target, BlockView(sch, block).bits)
     for loop in [*outer, vectors]:
         if extent(sch, loop) > 1:
             sch.unroll(loop)
@@ -155,7 +155,7 @@ def multi_level_tile(state: State, view: BlockView, target: Target) -> list[list
     """
     inline_producers(state.sch, view.rv)
     *rows, columns = view.spatial
-    inner = [*(math.gcd(size, ROWS) for size in rows), math.gcd(columns, lanes(target))]
+    inner = [*(math.gcd(size, ROWS) for size in rows), math.gcd(columns, lanes(target, view.bits))]
     spatial = [[size // own, 1, 1, own] for size, own in zip(view.spatial, inner, strict=True)]
     reducing = [[size, 1] for size in view.reduced]
     return tiled(state, view, "SSRSRS", INNERMOST, spatial + reducing)
@@ -182,7 +182,7 @@ def parallel_map(sch: Any, block: Any, target: Target) -> None:
     if not loops:
         return
     *outer, last = loops
-    vectors = vectorized(sch, last, target)
+    vectors = vectorized(sch, last, target, BlockView(sch, block).bits)
     if not is_partitioned(sch, vectors):
         task = fused(sch, [*outer, vectors])
     else:  # lowering cuts it in two: it is fused with none

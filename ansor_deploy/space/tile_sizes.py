@@ -78,7 +78,7 @@ class _Model:
             registers = registers // 2 + SPARE_REGISTERS
         rank = len(extents)
         taps, operands = math.prod(steps[rank:]), _indexing_axes(view)
-        return cls(extents, steps[:rank], operands, taps, registers, lanes(target))
+        return cls(extents, steps[:rank], operands, taps, registers, lanes(target, view.bits))
 
     def width(self, columns: int) -> int:
         """Elements of each vector of so many columns."""

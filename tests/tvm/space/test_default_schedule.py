@@ -8,13 +8,13 @@ import tvm
 from helpers import built, graphs
 from helpers.graphs import model, node, randn
 from helpers.programs import PROGRAMS, conv2d, pool
-from tvm import relax
+from tvm import relax, te
 from tvm_ffi import structural_equal
 
 from ansor_deploy.build import verify
 from ansor_deploy.codegen import executable
 from ansor_deploy.codegen.lowering import code_generation
-from ansor_deploy.model.extract import extract
+from ansor_deploy.model.extract import extract, task_of
 from ansor_deploy.space.block_view import BlockView, blocks
 from ansor_deploy.space.register_tile import tiles
 from ansor_deploy.space.sketch import Sketch, default_schedule
@@ -68,6 +68,21 @@ def test_costly_programs_run_in_parallel_and_in_vectors(name, target):
 def test_a_row_stays_in_one_parallel_loop(name):
     script = default_schedule(PROGRAMS[name](), TARGETS[2]).mod.script()
     assert script.count("T.parallel(") == 1
+
+
+@pytest.mark.parametrize(
+    ("dtype", "lanes"), [("int8", 32), ("float16", 16), ("float32", 8), ("float64", 4)]
+)
+def test_vectors_fill_a_register_whatever_their_elements(dtype, lanes):
+    x = te.placeholder((8, 128), dtype, "x")
+    func = te.create_prim_func([x, te.compute((8, 128), lambda i, j: x[i, j] + x[i, j], "y")])
+    script = default_schedule(task_of(func, "add", TARGETS[1]).mod, TARGETS[1]).mod.script()
+    assert f"in T.vectorized({lanes})" in script
+
+
+def test_what_is_looked_up_by_long_indices_fills_a_register():
+    script = default_schedule(PROGRAMS["gather"](), TARGETS[1]).mod.script()
+    assert "in T.vectorized(8)" in script
 
 
 @pytest.mark.parametrize("name", ["softmax", "layer norm", "max of row"])
