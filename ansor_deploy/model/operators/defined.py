@@ -63,6 +63,7 @@ for _name, _since in {
     "CenterCropPad": 18,
     "HammingWindow": 17,
     "HannWindow": 17,
+    "LinearAttention": 27,
     "MeanVarianceNormalization": 9,
     "NegativeLogLikelihoodLoss": 12,
     "SoftmaxCrossEntropyLoss": 12,

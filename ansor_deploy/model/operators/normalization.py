@@ -76,8 +76,11 @@ def layer_norm(emit: Emitter, name: str, scale: str, bias: str) -> str:
 
 @expansion("LayerNormalization")
 def layer_normalization(emit: Emitter) -> list[str] | None:
-    """ONNX Runtime writes it into models of opsets that do not have it yet."""
-    if emit.graph.opset >= 17:
+    """ONNX Runtime writes it into models of opsets that do not have it yet.
+
+    TVM's converter gives numbers without axes for the mean and the deviation.
+    """
+    if emit.graph.opset >= 17 and not (emit.wants(1) or emit.wants(2)):
         return None
     name, scale, bias = (emit.input(index) for index in range(3))
     axes = _axes(emit, name)

@@ -11,7 +11,7 @@ REASONS = {
     ),
     "RandomUniformLike": _RANDOM,
     "SequenceMap": _SEQUENCE,
-    "ImageDecoder": _DATA,
+    **dict.fromkeys(("ImageDecoder", "NonMaxSuppression"), _DATA),
     **dict.fromkeys(
         ("RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit", "TfIdfVectorizer"),
         _STRING,

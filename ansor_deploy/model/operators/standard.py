@@ -27,7 +27,7 @@ importable(
     "NonZero", "Scatter", "Shrink", "Sign", "Sinh", "Where",
 )
 importable(
-    10, "NonMaxSuppression", "Round", "ThresholdedRelu",
+    10, "Round", "ThresholdedRelu",
 )
 importable(
     11, "ConcatFromSequence", "CumSum", "GatherElements",
