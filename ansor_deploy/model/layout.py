@@ -284,7 +284,8 @@ def _permute(walk: _Walk, call: Any) -> Value | None:
     if constant is not None:
         return Value(first=_moved(constant, axes))
     if last is None:
-        to_first = rank > 2 and axes == [0, rank - 1, *range(1, rank - 1)]
+        # Of three axes the same order leads there and back: tokens are no image.
+        to_first = rank > 3 and axes == [0, rank - 1, *range(1, rank - 1)]
         return Value(last=walk.plain(call.args[0])) if to_first else None
     composed = [_axis_in_last(axis, rank) for axis in axes]
     if composed == list(range(rank)):

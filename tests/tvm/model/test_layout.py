@@ -68,6 +68,25 @@ def test_a_block_that_is_normalised_channels_last_is_not_transposed():
     built.assert_like_oracle(proto)
 
 
+def test_tokens_of_an_image_are_added_to_where_they_are_multiplied():
+    nodes = [
+        node("Conv", "x w", "c", strides=[4, 4]),
+        node("Reshape", "c flat", "f"),
+        node("Transpose", "f", "t", perm=[0, 2, 1]),
+        node("Add", "t p", "e"),
+        node("MatMul", "e m", "d"),
+        node("Add", "d e", "r"),
+        node("MatMul", "r m", "g"),
+        node("Add", "g r", "y"),
+    ]
+    constants = {"w": randn(0, 16, 3, 4, 4), "p": randn(1, 1, 9, 16), "m": randn(2, 16, 16)}
+    flat = {"flat": np.array([1, 16, 9])}
+    proto = model(nodes, {"x": (1, 3, 12, 12)}, constants={**constants, **flat})
+    calls = built.count_ops(proto)
+    assert sum(calls[name] for name in named(calls, "matmul", "add")) == 2
+    built.assert_like_oracle(proto)
+
+
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
 def test_channels_that_are_split_resized_and_joined_are_not_transposed(mode):
     nodes = [
