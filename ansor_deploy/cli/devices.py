@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..devices.inventory import Device, Inventory, parse_url, target_of
 from ..errors import DeviceError, UsageError
-from ..target import Target
 from .doctor import failed, print_checks
 from .helptext import with_examples
 from .options import chosen_target, existing_file
 from .output import Answer, answering, in_columns, json_option
 
 if TYPE_CHECKING:
+    from ..devices.inventory import Device, Inventory
     from ..devices.ssh import SshConnection
+    from ..target import Target
 
 
 @with_examples(
@@ -56,11 +56,13 @@ def command() -> None:
 )
 def add_command(name: str, url: str, target: str, identity: Path | None, jump: str) -> None:
     """Give a board a name; nothing is connected yet."""
+    from ..devices.inventory import parse_url
+
     chosen_target(target)
     if target.endswith(".toml"):
         target = str(Path(target).resolve())
     key = str(identity.absolute()) if identity else ""
-    Inventory.find().add(parse_url(name, url, target, key, jump))
+    _inventory().add(parse_url(name, url, target, key, jump))
     click.echo(f"added {name}; next: ansor-deploy devices trust {name}", err=True)
 
 
@@ -81,7 +83,7 @@ def trust_command(name: str, replace: bool, fingerprint: str, yes: bool) -> None
     """
     from ..devices.ssh import known_keys, offered_key, refuse_revoked, verify
 
-    inventory = Inventory.find()
+    inventory = _inventory()
     device = inventory.get(name)
     key = offered_key(device, inventory)
     click.echo(f"{name} ({device.url}) shows {key.fingerprint} ({key.kind})", err=True)
@@ -105,7 +107,7 @@ def trust_command(name: str, replace: bool, fingerprint: str, yes: bool) -> None
 @answering
 def list_command() -> Answer:
     """Print every device: where it is, what it is, whether it may work."""
-    inventory = Inventory.find()
+    inventory = _inventory()
     rows = [row(device, inventory) for device in inventory.list()]
     table = in_columns([(r["name"], r["url"], r["target"], state(r)) for r in rows])
     none = "no devices; add one: ansor-deploy devices add NAME ssh://USER@HOST --target T"
@@ -130,7 +132,7 @@ def doctor_command(name: str, as_json: bool) -> int:
     kernel = check_kernel(name, target, connecting)
     if failed(print_checks(diagnose(target, connecting, kernel), as_json)):
         return DeviceError.exit_code
-    if (inventory := Inventory.find()).reason(name):
+    if (inventory := _inventory()).reason(name):
         inventory.release(name)
         click.echo(f"{name} is out of quarantine", err=True)
     return 0
@@ -168,7 +170,7 @@ def install_command(name: str) -> None:
 @click.argument("name")
 def remove_command(name: str) -> None:
     """Forget a device and its host key; the board is left alone."""
-    Inventory.find().remove(name)
+    _inventory().remove(name)
     click.echo(f"removed {name}", err=True)
 
 
@@ -199,10 +201,17 @@ def state(values: dict[str, Any]) -> str:
     return "trusted" if values["host_keys"] else "no host key pinned"
 
 
+def _inventory() -> Inventory:
+    from ..devices.inventory import Inventory
+
+    return Inventory.find()
+
+
 def _board(name: str) -> tuple[Target, Callable[[], SshConnection]]:
     """What a device is, and a function that connects to it."""
+    from ..devices.inventory import target_of
     from ..devices.ssh import connect
 
-    inventory = Inventory.find()
+    inventory = _inventory()
     device = inventory.get(name)
     return target_of(device), partial(connect, device, inventory)

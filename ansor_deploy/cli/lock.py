@@ -4,7 +4,6 @@ from pathlib import Path
 
 import click
 
-from ..build.lock import TaskList, select
 from .helptext import with_examples
 from .options import (
     chosen_target,
@@ -45,6 +44,7 @@ def tasks_command(model: Path, output: Path, target: str | None, input_shapes: I
 
     The model and the target decide that alone.
     """
+    from ..build.lock import TaskList
     from ..model.prepare import prepare
 
     with stdout_kept_clean():
@@ -63,4 +63,6 @@ def select_command(lock: Path, tasks: Path, output: Path, target: str | None) ->
 
     Exits 5 if that lacks one of them.
     """
+    from ..build.lock import TaskList, select
+
     select(TaskList.read(tasks), lock, chosen_target(target), output)

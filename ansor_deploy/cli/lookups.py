@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import click
 from ..errors import UsageError
 from ..project import shipped
 from ..report.text import TASK_HEADER, count, latency, shape_text, share, shortened, task_cells
+from ..system.environment import version
 from .helptext import with_examples
 from .options import known_target_option, new_file, number_option, opened, registry_path
 from .output import Answer, answering, in_columns
@@ -153,7 +153,7 @@ def _wanted(found: dict[str, Any]) -> str:
     """The record that was named, else the best one made with the TVM that is installed."""
     if found["record"]:
         return str(found["record"])
-    tvm = metadata.version("apache-tvm")
+    tvm = version("apache-tvm")
     best = [row for row in found["records"] if row["place"] == 1 and row["tvm"] == tvm]
     if not best:
         hint = "Name one of its records, if it has any; the other versions' need not replay."
