@@ -35,12 +35,13 @@ from ansor_deploy.target import Target, load_target
 # fmt: off
 PARAMETERS = frozenset((
     "axes", "axis", "block_shape", "cond", "delta", "depth", "dft_length", "dtype_like", "ends",
-    "frame_length", "frame_step", "image_shape", "iou_threshold", "K", "k", "limit",
+    "frame_length", "frame_step", "image_shape", "iou_threshold", "k", "limit",
     "lower_edge_hertz", "M", "max_output_boxes_per_class", "num_mel_bins", "output_shape", "pads",
     "ratio", "repeats", "roi", "sample_rate", "scales", "score_threshold", "shape", "size",
     "sizes", "split", "start", "starts", "steps", "training_mode", "upper_edge_hertz",
 ))
 # fmt: on
+_OTHERS = frozenset((("ConstantOfShape", "input"), ("TopK", "K")))
 # What the goal of 95% leaves out: results of which the values decide the size; chance; types that
 # are no tensors; training.
 _DYNAMIC = frozenset(("Compress", "NonMaxSuppression", "NonZero", "Unique"))
@@ -150,7 +151,7 @@ def _parameters(proto: ModelProto) -> set[str]:
         name
         for node in proto.graph.node
         for name, formal in zip(node.input, _formals(node), strict=False)
-        if formal in PARAMETERS or (node.op_type, formal) == ("ConstantOfShape", "input")
+        if formal in PARAMETERS or (node.op_type, formal) in _OTHERS
     }
 
 

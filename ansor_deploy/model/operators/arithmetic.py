@@ -6,7 +6,7 @@ from math import inf
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from ..graph import FLOATS
 from .converting import Call
@@ -48,13 +48,38 @@ def is_infinite(emit: Emitter) -> str:
 @expansion("ReduceMax")
 @expansion("ReduceMin")
 def extreme(emit: Emitter) -> str | None:
-    """Booleans as bytes: TVM knows no least and no greatest of them."""
-    if emit.dtype(emit.input(0)) != TensorProto.BOOL:
-        return None
-    data = emit.cast(emit.input(0), TensorProto.UINT8)
-    attributes = {name: emit.attribute(name) for name in ("keepdims", "noop_with_empty_axes")}
-    reduced = emit(emit.node.op_type, data, *list(emit.node.input)[1:], **attributes)
-    return emit.cast(reduced, TensorProto.BOOL)
+    """Booleans as bytes, of which TVM knows a least and a greatest; and what is masked."""
+    data = emit.input(0)
+    if emit.dtype(data) == TensorProto.BOOL:
+        return emit.cast(_reduced(emit, emit.cast(data, TensorProto.UINT8)), TensorProto.BOOL)
+    return _masked_maximum(emit, data) if _is_masked(emit) else None
+
+
+def _is_masked(emit: Emitter) -> bool:
+    """Whether it is the maximum of what a mask has made minus infinity here and there."""
+    producers = emit.graph.producers()
+    producer = producers.get(emit.input(0))
+    while producer is not None and producer.op_type in ("Identity", "Cast"):
+        producer = producers.get(producer.input[0])
+    if emit.node.op_type != "ReduceMax" or producer is None or producer.op_type != "Where":
+        return False
+    given = (emit.graph.value(name) for name in producer.input[1:])
+    return any(value is not None and np.isneginf(value).any() for value in given)
+
+
+def _masked_maximum(emit: Emitter, data: str) -> str:
+    """Minus infinity where nothing else is: TVM's maximum begins with the least finite number."""
+    kind = emit.dtype(data)
+    nothing = emit.constant(-inf, kind)
+    seen = emit.cast(emit("Greater", data, nothing), TensorProto.UINT8)
+    least = np.finfo(helper.tensor_dtype_to_np_dtype(kind)).min
+    finite = _reduced(emit, emit("Max", data, emit.constant(least, kind)))
+    return emit("Where", emit.cast(_reduced(emit, seen), TensorProto.BOOL), finite, nothing)
+
+
+def _reduced(emit: Emitter, data: str) -> str:
+    attributes = {entry.name: emit.attribute(entry.name) for entry in emit.node.attribute}
+    return emit(emit.node.op_type, data, *list(emit.node.input)[1:], **attributes)
 
 
 @expansion("LpNormalization", types=REAL)

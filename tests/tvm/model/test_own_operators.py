@@ -51,6 +51,13 @@ def test_a_whole_power_of_whole_numbers():
     assert_like_oracle(model(nodes, {"x": (8,)}, constants={"k": np.array(3, np.int32)}))
 
 
+def test_the_maximum_of_a_masked_row_is_minus_infinity():
+    nodes = [node("Greater", "x zero", "seen"), node("Where", "seen x none", "masked"),
+             node("ReduceMax", "masked", "y", axes=[1])]  # fmt: skip
+    constants = {"zero": np.float32(0), "none": np.float32(-np.inf)}
+    assert_like_oracle(model(nodes, {"x": (64, 2)}, constants=constants))
+
+
 def test_dropout_in_training_is_refused():
     nodes = [node("Dropout", "x r t", "y")]
     constants = {"r": np.float32(0.5), "t": np.array(True)}
