@@ -12,6 +12,8 @@ from benchmarks.conformance_cases import attempt
 
 # fmt: off
 RIGHT = (
+    "basic_deform_conv_with_padding", "deform_conv_with_mask_bias",
+    "deform_conv_with_multiple_offset_groups",
     "bitcast_2d_float32_to_int32", "bitcast_scalar_float32_to_int32",
     "bitshift_left_int32_shift_ge_width", "bitshift_right_int32_negative_shift",
     "col2im_5d", "col2im_dilations", "col2im_strides", "constant_pad_axes",
