@@ -11,7 +11,14 @@ parallel i0, j0:
 Gives two structures, the consumer after the first level of tiles and after the second.
 """
 
-from ansor_deploy.space import Apply, Pass, finish_levels, multi_level_tile, vectorized
+from ansor_deploy.space import (
+    Apply,
+    Pass,
+    finish_levels,
+    inline_producers,
+    multi_level_tile,
+    vectorized,
+)
 
 NAME = "multi-level-tiling-with-fusion"
 KINDS = ("llvm",)
@@ -33,6 +40,7 @@ def apply(state, block, target):
 def _fused(state, block, target, level):
     sch = state.sch
     consumer = state.view(block).epilogue
+    inline_producers(sch, consumer.rv)
     levels = multi_level_tile(state, state.view(block), target)
     sch.reverse_compute_at(consumer.rv, levels[level][-1], preserve_unit_loops=True)
     vectorized(sch, sch.get_loops(consumer.rv)[-1], target)

@@ -46,7 +46,9 @@ def tile_reduction(
     of remainders, and the reducing axis's are written out, so that conditions on them vanish.
     """
     sch, reduction = state.sch, view.rv
-    inline_producers(sch, reduction)
+    (epilogue,) = view.consumers
+    # The reduction's, and the epilogue's others: none may stand outside of the loops it moves to.
+    inline_producers(sch, epilogue.rv)
     rank, columns = len(view.spatial), view.spatial[-1]
     steps = [(phases or {}).get(axis.var, 1) for axis in view.node.iter_vars]
     offered = tiles(view, target, steps)
@@ -56,7 +58,6 @@ def tile_reduction(
     rows_outside = _rows_outside(view, target)
     if view.is_contraction:
         pack_operands(state, view, tile[-1], target)
-    (epilogue,) = view.consumers
     loops = sch.get_loops(reduction)
     pairs = [sch.split(loop, [None, size]) for loop, size in zip(loops[:rank], tile, strict=True)]
     outer, inner = [o for o, _ in pairs], [i for _, i in pairs]

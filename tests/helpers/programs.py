@@ -218,6 +218,13 @@ def shared_middle() -> tvm.IRModule:
     return program([x], topi.nn.relu(middle), topi.add(middle, 1.0))
 
 
+def gated_sum() -> tvm.IRModule:
+    """A product whose epilogue adds a chain of its own."""
+    x, w, y, gate = _in(12, 8), _in(8, 32), _in(12, 32), _in(1, 32)
+    scaled = topi.multiply(topi.multiply(y, gate), 0.5)
+    return program([x, w, y, gate], topi.add(scaled, topi.matmul(x, w)), free=(1,))
+
+
 def resize() -> tvm.IRModule:
     x = _in(1, 4, 4, 8)
     y = topi.image.resize2d(x, (0.0,) * 4, (8, 8), layout="NHWC", method="linear")
@@ -323,6 +330,7 @@ PROGRAMS: dict[str, Callable[[], tvm.IRModule]] = {
     "cast to int8": lambda: cast("int32", "int8"),
     "cast from int64": lambda: cast("int64", "float32"),
     "shared middle": shared_middle,
+    "gated sum": gated_sum,
     "resize": resize,
     "lrn": lrn,
 }

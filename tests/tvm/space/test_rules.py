@@ -49,6 +49,7 @@ FAST = [
     *("conv 13x13", "conv to prime", "conv to 3", "pool nchw", "scaled softmax", "layer norm odd"),
     *("mean of image", "sum of ends", "argmax of row", "two products", "product then softmax"),
     *("batched transposed", "gemv", "dot", "instance norm", "mean of all", "shared middle"),
+    "gated sum",
 ]
 
 
@@ -127,6 +128,7 @@ def test_random_decisions_rarely_fail(name):
         ("transposed", {"add-cache-stage", "transposed"}),
         ("softmax", {"row-fusion"}),
         ("norm", {"reduction-factorisation"}),
+        ("gated sum", {"register-tile"}),
         ("image to channels first", {"always-inline", "transpose-tile"}),
         ("attention", {"add-cache-stage", "register-tile", "row-fusion"}),
     ],
