@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator
 from onnx import ModelProto, NodeProto, inliner
 
 from ...errors import ModelError
+from ..bind import model_inputs
 from ..cleanup import drop_dead
-from ..graph import Graph
+from ..graph import Graph, uses
 from ..skeleton import nested, nodes
 from .operator import Operator, Use, domain, dtype_name, find
 from .refused import REASONS
@@ -15,13 +16,22 @@ from .refused import REASONS
 def refuse_early(proto: ModelProto) -> None:
     """ModelError for what cannot be compiled whichever shapes the model's inputs get.
 
-    Nodes that no output needs may be anything; those of nested graphs are looked at by `refuse`,
-    since a branch may fall away.
+    Nodes that no output needs may be anything. `refuse` looks at those of nested graphs, since a
+    branch may fall away, and at those that compute with constants alone, which are folded.
     """
     graph = Graph.of(inliner.inline_local_functions(proto) if proto.functions else proto)
     drop_dead(graph)
     graph.infer()
-    _refuse(graph, graph.nodes, folded=False)
+    _refuse(graph, _of_inputs(graph), folded=False)
+
+
+def _of_inputs(graph: Graph) -> Iterator[NodeProto]:
+    """The nodes that compute with an input of the model, or what was computed with one."""
+    computed = {value.name for value in model_inputs(graph.proto)}
+    for node in graph.nodes:
+        if not computed.isdisjoint(uses(node)):
+            computed.update(node.output)
+            yield node
 
 
 def refuse(graph: Graph) -> None:
