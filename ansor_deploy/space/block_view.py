@@ -7,11 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._tvm import collect, tirx, tvm
+from .code_size import ARITHMETIC
 from .rule import Pass
 
 SPATIAL, REDUCE = tirx.IterVar.DataPar, tirx.IterVar.CommReduce
 # Calls that are worth a stage of their own before a reduction, which reads each result often.
 COSTLY = ("exp", "erf", "tanh", "pow", "sigmoid", "log", "if_then_else")
+
+# Operations that copies of a stage may come to where it disappears into what reads it. Each stage
+# of a chain that reads its predecessor twice would double them.
+MOST_COPIED = 1 << 8
 
 
 def blocks(sch: Any) -> list[Any]:
@@ -171,7 +176,16 @@ class BlockView:
             return "a reduction would compute it again for every use"
         if len(consumers) > 1 and self.calls():
             return "several consumers would each compute it"
+        if self._copied(consumers) > MOST_COPIED:
+            return "its consumers would write it out too often"
         return ""
+
+    def _copied(self, consumers: Sequence[BlockView]) -> int:
+        """Operations that copies of it would come to, one wherever it is read; 0 for one copy."""
+        (made, *_) = [region.source for region in self.node.writes]
+        loads = [one for user in consumers for one in collect(user.node.body, tvm.ir.TensorLoad)]
+        uses = sum(load.source.same_as(made) for load in loads)
+        return uses * len(collect(self.node.body, *ARITHMETIC)) if uses > 1 else 0
 
     def reduces_nothing(self) -> Pass | None:
         """It has no reducing axis."""

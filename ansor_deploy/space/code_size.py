@@ -17,7 +17,7 @@ MOST_OPERATIONS = 1 << 14
 # Operations of an exp, tanh, square root and the like.
 FUNCTION = 16
 
-_ARITHMETIC = (
+ARITHMETIC = (
     *(tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.FloorDiv, tirx.FloorMod, tirx.Max, tirx.Min),
     *(tirx.LT, tirx.LE, tirx.GT, tirx.GE, tirx.EQ, tirx.NE, tirx.Select, tirx.Cast),
 )
@@ -68,8 +68,8 @@ class _Expression:
 @lru_cache(maxsize=4096)
 def _operations(expression: _Expression) -> int:
     loads = collect(expression.value, tvm.ir.TensorLoad)
-    arithmetic = _distinct([expression.value], *_ARITHMETIC)
-    arithmetic -= _distinct([index for load in loads for index in load.indices], *_ARITHMETIC)
+    arithmetic = _distinct([expression.value], *ARITHMETIC)
+    arithmetic -= _distinct([index for load in loads for index in load.indices], *ARITHMETIC)
     calls = [call for call in collect(expression.value, tvm.ir.Call) if not is_condition(call)]
     return len(arithmetic) + FUNCTION * len(_distinct(calls, tvm.ir.Call))
 

@@ -1,9 +1,11 @@
 """What a schedule writes out is counted, and too much of it never reaches a compiler."""
 
+from itertools import pairwise
+
 import pytest
 import tvm
 from helpers import built
-from helpers.graphs import dense
+from helpers.graphs import dense, model, node
 from helpers.programs import PROGRAMS, matmul
 from tvm import te
 from tvm_ffi import structural_equal
@@ -135,3 +137,11 @@ def test_a_build_names_the_task_and_the_rule(greedy):
     rules = [greedy, *shipped_rules("llvm")]
     compile_model(model, tasks, {}, built.HOST, rules, warnings.append)
     assert [w for w in warnings if w.startswith("task matmul") and "rule greedy" in w]
+
+
+def test_a_chain_that_reads_every_stage_twice_is_not_written_out():
+    names = ["x", *(f"h{at}" for at in range(13)), "y"]
+    proto = model([node("HardSwish", a, b) for a, b in pairwise(names)], {"x": [8, 64]})
+    (task,) = extract(built.imported(proto).mod, built.HOST).values()
+    assert len(default_schedule(task.mod, built.HOST).mod.script()) < 100_000
+    built.assert_like_oracle(proto)
