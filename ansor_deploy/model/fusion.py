@@ -165,7 +165,9 @@ def _rows(func: _Function) -> tuple[int, ...]:
 
 def _is_sum(sums: tuple[int, ...], rows: tuple[int, ...]) -> bool:
     """Whether a tensor has the shape of others, but for a 1 for each of the last axes."""
-    kept = next((at for at, size in enumerate(sums) if sums[at:] == (1,) * (len(sums) - at)), 0)
+    kept = len(sums)
+    while kept and sums[kept - 1] == 1:
+        kept -= 1
     return len(sums) == len(rows) and sums[:kept] == rows[:kept] and sums != rows
 
 

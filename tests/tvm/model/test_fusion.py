@@ -72,6 +72,17 @@ def test_gate_is_no_epilogue_of_what_makes_it(gate):
     assert_like_oracle(proto)
 
 
+def test_means_of_channels_are_no_epilogue_beside_what_they_are_means_of():
+    nodes = [
+        node("Conv", "x w", "c", pads=[1, 1, 1, 1]),
+        node("ReduceMean", "c", "m", axes=[2, 3], keepdims=1),
+        node("Sub", "c m", "y"),
+    ]
+    proto = model(nodes, {"x": [1, 3, 56, 56]}, constants={"w": randn(0, 16, 3, 3, 3)})
+    assert largest_epilogue(proto) == 1
+    assert_like_oracle(proto)
+
+
 def test_sums_of_rows_stay_with_their_rows():
     nodes = [
         node("ReduceMean", "x", "m", axes=[-1]),
