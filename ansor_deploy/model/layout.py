@@ -301,7 +301,7 @@ _RESIZING = (
     "method coordinate_transformation_mode rounding_method cubic_alpha cubic_exclude"
     " extrapolation_value"
 )
-_REDUCE = "mean sum max min"
+_REDUCE = "mean sum max min variance"
 
 CONVOLUTIONS = {f"relax.nn.conv{n}d" for n in (1, 2, 3)}
 POOLS = {f"relax.nn.{kind}_pool{n}d" for kind in ("max", "avg", "adaptive_avg") for n in (1, 2, 3)}

@@ -87,6 +87,19 @@ def test_tokens_of_an_image_are_added_to_where_they_are_multiplied():
     built.assert_like_oracle(proto)
 
 
+def test_an_image_that_is_normalised_stays_in_one_layout():
+    nodes = [
+        node("Conv", "x w", "c", pads=[1] * 4),
+        node("InstanceNormalization", "c s b", "n"),
+        node("Conv", "n w2", "y", pads=[1] * 4),
+    ]
+    constants = {"w": randn(0, 16, 3, 3, 3), "s": randn(1, 16), "b": randn(2, 16)}
+    constants["w2"] = randn(3, 16, 16, 3, 3)
+    proto = model(nodes, {"x": (1, 3, 12, 12)}, constants=constants)
+    assert transposes(built.count_ops(proto)) == 2  # of the input and of the output
+    built.assert_like_oracle(proto)
+
+
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
 def test_channels_that_are_split_resized_and_joined_are_not_transposed(mode):
     nodes = [
