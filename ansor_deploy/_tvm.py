@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .errors import AnsorError
 from .system import tvm_pairing
 from .system.environment import version
@@ -84,6 +86,17 @@ def collect(root: Any, *kinds: Any) -> list[Any]:
     return found
 
 
+def elements(constant: Any) -> np.ndarray:
+    """The elements of a constant, where they lie: not to be written to.
+
+    Copied only where NumPy has no such type, as bfloat16.
+    """
+    try:
+        return np.from_dlpack(constant.value)
+    except RuntimeError:
+        return constant.value.numpy()
+
+
 def tvm_target(target: Target) -> tvm.target.Target:
     """The code generator's view of a target."""
     host: dict[str, Any] = {"kind": "llvm", "mcpu": target.cpu, "mtriple": target.triple}
@@ -108,6 +121,7 @@ __all__ = [
     "VERSION",
     "WalkResult",
     "collect",
+    "elements",
     "meta_schedule",
     "relax",
     "structural_equal",

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from .._tvm import relax, tirx, tvm
+from .._tvm import elements, relax, tirx, tvm
 from .dataflow import Walk, constant_of, rewritten
 from .transposed import SPATIAL, transposed_convolution
 
@@ -72,7 +72,7 @@ class _Walk(Walk):
     def constant(self, expr: relax.Expr) -> np.ndarray | None:
         """The operand's elements where they are known."""
         first = self.value(expr).first
-        return first.value.numpy() if isinstance(first, tvm.ir.GenericConst) else None
+        return elements(first) if isinstance(first, tvm.ir.GenericConst) else None
 
     def has_last(self, expr: relax.Expr) -> bool:
         """Whether the operand exists channels last already."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .._tvm import relax, tvm
+from .._tvm import elements, relax, tvm
 from ..target import Target
 from .dataflow import Walk, constant_of, rewritten
 from .layout import CONVOLUTIONS, ELEMENTWISE, POOLS, REDUCTIONS
@@ -120,6 +120,6 @@ class _Walk(Walk):
 
 def _padded(constant: Any, channels: int) -> Any:
     """A constant with zeros behind its last axis, up to so many."""
-    values = constant.value.numpy()
+    values = elements(constant)
     surplus = [(0, 0)] * (values.ndim - 1) + [(0, channels - values.shape[-1])]
     return constant_of(np.pad(values, surplus))

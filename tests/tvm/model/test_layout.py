@@ -7,6 +7,7 @@ from helpers import built, graphs
 from helpers.graphs import model, node, randn
 from helpers.layout_models import MODELS, WEIGHTS, after, conv, pooled
 
+from ansor_deploy._tvm import elements, relax, tvm
 from ansor_deploy.model.extract import extract
 from benchmarks import zoo
 
@@ -173,3 +174,12 @@ def test_an_input_may_have_a_name_that_means_something_in_python(name):
     )
     assert [one.name for one in built.imported(named).inputs] == [name]
     built.assert_like_oracle(named)
+
+
+@pytest.mark.parametrize("kind", ["FLOAT", "FLOAT16", "INT8", "INT64", "BOOL", "BFLOAT16"])
+def test_elements_of_a_constant_are_its_values(kind):
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(onnx.TensorProto.DataType.Value(kind))
+    values = np.arange(6).reshape(2, 3).astype(dtype)
+    found = elements(relax.const(tvm.runtime.tensor(values)))
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, values)
