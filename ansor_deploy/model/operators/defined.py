@@ -2,6 +2,7 @@
 
 from onnx import NodeProto, TensorProto, defs, helper, inliner
 
+from ...errors import ModelError
 from ..graph import Graph, attribute
 from ..subgraph import spliced
 from .operator import domain, rewrite
@@ -23,7 +24,13 @@ def definition(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
     )
     model = helper.make_model(alone, opset_imports=graph.proto.opset_import)
     named = [(domain(node), node.op_type)]
-    body = inliner.inline_selected_functions(model, named, inline_schema_functions=True).graph
+    try:
+        body = inliner.inline_selected_functions(model, named, inline_schema_functions=True).graph
+    except RuntimeError as error:  # it has no types for inputs that are left out
+        raise ModelError(
+            f"node '{node.name or node.output[0]}': {node.op_type}: not with these inputs left out",
+            "Replace it in the exporting framework, or cut the graph before it.",
+        ) from error
     if len(body.node) == 1 and body.node[0].op_type == node.op_type:
         return None
     results = [name for name in node.output if name]

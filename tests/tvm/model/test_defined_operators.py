@@ -7,6 +7,7 @@ from helpers.graphs import model, node, ops
 from onnx import TensorProto
 
 from ansor_deploy.model.canonicalize import canonicalize
+from benchmarks.conformance_cases import attempt
 
 
 @pytest.mark.parametrize("alpha", [{}, {"alpha": 0.5}])
@@ -39,3 +40,8 @@ def test_definitions_of_definitions_are_expanded():
 def test_half_precision(op):
     proto = model([node(op, "x", "y")], {"x": (4, 8)}, opset=22, dtype=TensorProto.FLOAT16)
     assert_like_oracle(proto)
+
+
+def test_a_definition_that_cannot_be_had_is_refused():
+    found = attempt({"case": "test_linear_attention_gated"})
+    assert found["outcome"] in ("right", "refused"), found["detail"]
