@@ -371,14 +371,20 @@ def _refusing(extract, bad):
     return refuse
 
 
-def test_the_traces_of_an_older_version_are_recovered():
-    """They were written when tiles and choices were asked for in two ways."""
-    target = load_target("cortex-a53", [shipped("targets")])
+def test_the_traces_of_an_older_version_replay_and_are_recovered_where_rules_ask_the_same():
+    """They were written when tiles and choices were asked for in two ways, and tiles divided."""
+    target, recovered = load_target("cortex-a53", [shipped("targets")]), []
     for old in json.loads(OLD_TRACES.read_text(encoding="utf-8")):
+        mod = PROGRAMS[old["program"]]()
+        assert dump(replay(mod, old["trace"]).trace) == old["trace"]
         rules = [rule for rule in shipped_rules("llvm") if rule.name not in old["without"]]
-        sketches = derive(PROGRAMS[old["program"]](), target, rules).sketches
-        genome, candidate = recover(sketches, old["trace"])
+        sketches = derive(mod, target, rules).sketches
+        if (found := recover(sketches, old["trace"])) is None:
+            continue
+        genome, candidate = found
+        recovered.append(old["program"])
         assert str(sketches[genome.sketch]) == old["sketch"]
         made = choices(candidate.sketch, genome.decisions)
         asked = [one for one in made if not one[0].startswith("rule ")]
         assert json.loads(json.dumps(asked)) == old["choices"]
+    assert "sum of ends" in recovered
