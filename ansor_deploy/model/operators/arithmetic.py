@@ -6,6 +6,7 @@ from math import inf
 from typing import Any
 
 import numpy as np
+from ml_dtypes import finfo  # NumPy's own does not know bfloat16
 from onnx import TensorProto, helper
 
 from ..graph import FLOATS
@@ -15,6 +16,7 @@ from .lazy_tvm import relax, tirx, tvm
 from .operator import ANY, REAL, Limit, converter
 
 _LARGEST_DET = 4
+_MASKING = ("Add", "Cast", "CastLike", "Identity", "Where")  # how masks are made and added
 
 
 @expansion("Mod", since=10)
@@ -57,14 +59,18 @@ def extreme(emit: Emitter) -> str | None:
 
 def _is_masked(emit: Emitter) -> bool:
     """Whether it is the maximum of what a mask has made minus infinity here and there."""
-    producers = emit.graph.producers()
-    producer = producers.get(emit.input(0))
-    while producer is not None and producer.op_type in ("Identity", "Cast"):
-        producer = producers.get(producer.input[0])
-    if emit.node.op_type != "ReduceMax" or producer is None or producer.op_type != "Where":
+    if emit.node.op_type != "ReduceMax":
         return False
-    given = (emit.graph.value(name) for name in producer.input[1:])
-    return any(value is not None and np.isneginf(value).any() for value in given)
+    producers, seen, ahead = emit.graph.producers(), set(), [emit.input(0)]
+    while ahead:
+        name = ahead.pop()
+        value, producer = emit.graph.value(name), producers.get(name)
+        if value is not None and np.isneginf(value).any():
+            return True
+        if name not in seen and producer is not None and producer.op_type in _MASKING:
+            ahead += producer.input
+        seen.add(name)
+    return False
 
 
 def _masked_maximum(emit: Emitter, data: str) -> str:
@@ -72,7 +78,7 @@ def _masked_maximum(emit: Emitter, data: str) -> str:
     kind = emit.dtype(data)
     nothing = emit.constant(-inf, kind)
     seen = emit.cast(emit("Greater", data, nothing), TensorProto.UINT8)
-    least = np.finfo(helper.tensor_dtype_to_np_dtype(kind)).min
+    least = float(finfo(helper.tensor_dtype_to_np_dtype(kind)).min)
     finite = _reduced(emit, emit("Max", data, emit.constant(least, kind)))
     return emit("Where", emit.cast(_reduced(emit, seen), TensorProto.BOOL), finite, nothing)
 
