@@ -16,7 +16,7 @@ from .lazy_tvm import relax, tirx, tvm
 from .operator import ANY, REAL, Limit, converter
 
 _LARGEST_DET = 4
-_MASKING = ("Add", "Cast", "CastLike", "Identity", "Where")  # how masks are made and added
+_MASKING = ("Add", "Cast", "CastLike", "Identity", "Pad", "Where")  # how masks are made and added
 
 
 @expansion("Mod", since=10)
