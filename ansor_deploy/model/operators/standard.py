@@ -4,7 +4,7 @@ from .operator import ANY, choice, importable
 
 # fmt: off
 importable(
-    1, "Abs", "Add", "And", "ArgMax", "ArgMin", "AveragePool", "Cast", "Ceil",
+    1, "Abs", "Add", "And", "ArgMax", "ArgMin", "AveragePool", "Ceil",
     "Concat", "Constant", "Conv", "DepthToSpace", "Div", "Equal",
     "Exp", "Flatten", "Floor", "Gemm", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool",
     "Greater", "HardSigmoid", "Hardmax", "Identity", "InstanceNormalization", "LRN", "LeakyRelu",

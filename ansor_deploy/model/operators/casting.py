@@ -1,0 +1,29 @@
+"""Cast, of which TVM's own converter makes nine operators where numbers become integers."""
+
+from typing import Any
+
+from onnx import helper
+
+from .converting import Call
+from .lazy_tvm import relax
+from .operator import converter
+
+_NARROW = ("int8", "int16", "uint8", "uint16")
+
+
+@converter("Cast")
+def cast(call: Call) -> Any:
+    """Cast between numbers, one or two instructions each; what overflows is not defined by ONNX.
+
+    TVM tests each number for infinity and wraps it round by hand, which is no elementwise operator
+    to the layout conversion, and takes LLVM a minute in a long epilogue.
+    """
+    kind = str(helper.tensor_dtype_to_np_dtype(call.attribute("to")))
+    source = str(getattr(getattr(call.inputs[0], "ty", None), "dtype", ""))  # none of a shape
+    if call.value(0) is not None or "float" not in source or "int" not in kind:
+        return call.by_tvm()
+    if kind in _NARROW:  # as in C, and in ONNX Runtime: the low bits of 32
+        return relax.op.astype(relax.op.astype(call.inputs[0], "int32"), kind)
+    if kind == "uint32":
+        return relax.op.astype(relax.op.astype(call.inputs[0], "int64"), kind)
+    return relax.op.astype(call.inputs[0], kind)
