@@ -87,10 +87,10 @@ def test_external_data_that_is_missing(folder):
 
 
 def test_every_unsupported_operator_is_named(folder):
-    proto = model([node("Multinomial", "x", "h"), node("Relu", "h", "y")], {"x": (8, 32)})
+    proto = model([node("Bernoulli", "x", "h"), node("Relu", "h", "y")], {"x": (8, 32)})
     proto.graph.node[1].op_type, proto.graph.node[1].domain = "Warp", "acme"
     proto.opset_import.append(helper.make_opsetid("acme", 3))
-    bad_model(folder, proto, "Multinomial  at node h  (ai.onnx 17)", "Warp  at node y  (acme 3)")
+    bad_model(folder, proto, "Bernoulli  at node h  (ai.onnx 17)", "Warp  at node y  (acme 3)")
 
 
 def test_a_dynamic_shape_is_refused_with_the_option_that_binds_it(folder):
