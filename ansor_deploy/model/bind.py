@@ -18,12 +18,16 @@ def bind_shapes(proto: ModelProto, input_shapes: Mapping[str, tuple[int, ...]]) 
     """A copy of the model in which every input has a static shape, given or already declared.
 
     Raises:
-        ModelError: a name that is no input, a rank or a fixed dimension that disagrees, a size
-            below one, or an input left with an unknown dimension.
+        ModelError: a name that is no input, a rank that disagrees, a fixed dimension that a node
+            forbids to change, a size below one, or an input left with an unknown dimension.
     """
     inputs = {value.name: value for value in model_inputs(proto)}
     for name, shape in input_shapes.items():
         _check_binding(name, shape, inputs)
+    if (old := exported_shapes(proto, input_shapes)) != input_shapes:
+        from .rebatch import rebatched
+
+        proto = rebatched(proto, old, input_shapes)
     bound = with_initializers(proto, proto.graph.initializer)
     # Shapes between the nodes follow from the inputs; those in the file may be symbolic.
     del bound.graph.value_info[:]
@@ -32,6 +36,20 @@ def bind_shapes(proto: ModelProto, input_shapes: Mapping[str, tuple[int, ...]]) 
             set_shape(value, input_shapes[value.name])
     _check_static(bound)
     return bound
+
+
+def exported_shapes(
+    proto: ModelProto, input_shapes: Mapping[str, tuple[int, ...]]
+) -> dict[str, tuple[int, ...]]:
+    """The shapes given, but for the dimensions that the model fixes: these as it has them."""
+    declared = {value.name: declared_shape(value) for value in model_inputs(proto)}
+    return {
+        name: tuple(
+            size if isinstance(fixed, str) else fixed
+            for fixed, size in zip(declared[name] or map(str, shape), shape, strict=True)
+        )
+        for name, shape in input_shapes.items()
+    }
 
 
 def declared_shape(value: ValueInfoProto) -> tuple[int | str, ...] | None:
@@ -56,12 +74,10 @@ def _check_binding(name: str, shape: tuple[int, ...], inputs: dict[str, ValueInf
     declared = declared_shape(inputs[name])
     if declared is None:
         return
-    if len(declared) != len(shape) or any(
-        isinstance(have, int) and have != want for have, want in zip(declared, shape, strict=True)
-    ):
+    if len(declared) != len(shape):
         raise ModelError(
             f"input '{name}' has shape {_show(declared)} in the model; {_show(shape)} does not fit",
-            "Only unknown dimensions can be set: export the model with the others dynamic.",
+            "Give as many dimensions as the model has.",
         )
 
 

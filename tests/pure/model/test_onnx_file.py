@@ -146,7 +146,7 @@ def test_every_unknown_input_is_named():
     [
         ({"z": (1, 40)}, "no input 'z'"),
         ({"x": (1,)}, r"has shape \(batch, 40\) in the model; \(1\) does not fit"),
-        ({"x": (1, 41)}, r"\(1, 41\) does not fit"),
+        ({"x": (1, 41)}, "MatMul.* does not fit them: "),
         ({"x": (0, 40)}, "a size below one"),
         ({"x": (-1, 40)}, "a size below one"),
     ],
