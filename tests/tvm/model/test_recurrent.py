@@ -1,0 +1,89 @@
+"""Recurrent layers compute what ONNX says, in the node tests of `onnx` and beside ONNX Runtime."""
+
+import numpy as np
+import pytest
+from helpers.built import HOST, assert_like_oracle, imported, run
+from helpers.graphs import model, node, randn
+from onnx import TensorProto
+
+from ansor_deploy.errors import ModelError
+from ansor_deploy.model.canonicalize import canonicalize
+from ansor_deploy.model.extract import extract
+from benchmarks.conformance_cases import attempt
+
+CASES = (
+    "test_lstm_with_peepholes",
+    "test_lstm_batchwise",
+    "test_lstm_bidirectional",
+    "test_gru_defaults",
+    "test_gru_seq_length",
+    "test_gru_bidirectional",
+    "test_rnn_seq_length",
+    "test_simple_rnn_reverse",
+)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_node_test_of_onnx_is_right(name):
+    assert attempt({"case": name}) == {"outcome": "right", "detail": ""}
+
+
+def layer(op, steps, batch, size, hidden, gates, **attributes):
+    """A layer with weights and biases, and lengths and states where `inputs` names them."""
+    two = 2 if attributes.get("direction") == "bidirectional" else 1
+    scale = np.float32(hidden**-0.5)
+    constants = {
+        "w": randn(1, two, gates * hidden, size) * scale,
+        "r": randn(2, two, gates * hidden, hidden) * scale,
+        "b": randn(3, two, 2 * gates * hidden),
+        "lens": np.arange(steps, steps - batch, -1, dtype=np.int32),
+        "h": randn(4, two, batch, hidden),
+        "c": randn(5, two, batch, hidden),
+        "p": randn(6, two, 3 * hidden),
+    }
+    inputs = {"LSTM": "x w r b lens h c p", "GRU": "x w r b lens h", "RNN": "x w r b lens h"}[op]
+    made = "y y_h y_c" if op == "LSTM" else "y y_h"
+    used = {name: constants[name] for name in inputs.split()[1:]}
+    nodes = [node(op, inputs, made, hidden_size=hidden, **attributes)]
+    return model(nodes, {"x": (steps, batch, size)}, made.split(), used)
+
+
+def test_an_lstm_with_all_it_can_have():
+    """Of 37 units, which leave the last panel half empty."""
+    activations = ["HardSigmoid", "Softsign", "Elu", "Sigmoid", "ScaledTanh", "Relu"]
+    numbers = {"activation_alpha": [0.3, 0.7, 1.1], "activation_beta": [0.4, 0.9]}
+    options = {"direction": "bidirectional", "activations": activations, **numbers}
+    assert_like_oracle(layer("LSTM", 6, 3, 5, 37, 4, clip=1.5, **options))
+
+
+def test_an_lstm_whose_units_are_worth_threads():
+    assert_like_oracle(layer("LSTM", 4, 2, 24, 272, 4, input_forget=1))
+
+
+@pytest.mark.parametrize("linear_before_reset", [0, 1])
+def test_a_gru(linear_before_reset):
+    options = {"direction": "reverse", "clip": 0.8, "linear_before_reset": linear_before_reset}
+    assert_like_oracle(layer("GRU", 5, 2, 7, 40, 3, **options))
+
+
+def test_only_the_products_of_all_steps_inputs_are_a_task():
+    proto = layer("RNN", 5, 2, 7, 40, 1)
+    tasks = extract(imported(proto).mod, HOST)
+    (matmul,) = (task for task in tasks.values() if "matmul" in task.name)
+    assert matmul.flops >= 2 * 5 * 2 * 7 * 40
+    assert not any("rnn" in name for name in tasks)
+
+
+def test_numbers_far_from_zero_stay_finite():
+    """Gates saturate, where an exponential that overflows would make them no numbers."""
+    ones = {"w": np.ones((1, 12, 1), np.float32), "r": np.zeros((1, 12, 3), np.float32)}
+    proto = model([node("LSTM", "x w r", "y", hidden_size=3)], {"x": (4, 1, 1)}, ("y",), ones)
+    (made,) = run(proto, {"x": np.array([1e4, -1e4, 3e38, -3e38], np.float32).reshape(4, 1, 1)})
+    assert np.isfinite(made).all()
+
+
+def test_float64_is_refused_by_name():
+    nodes = [node("GRU", "x w r", "y", hidden_size=2)]
+    shapes = {"x": (3, 1, 2), "w": (1, 6, 2), "r": (1, 6, 2)}
+    with pytest.raises(ModelError, match=r"GRU  at node y .*: not supported in float64"):
+        canonicalize(model(nodes, shapes, dtype=TensorProto.DOUBLE))
