@@ -43,7 +43,7 @@ def use_cores(count: int) -> None:
     width = max(1, min(count, len(allowed)))
     os.environ["TVM_NUM_THREADS"] = str(width)
     shared = -3  # mode "kSpecifyThreadShareAllCore" of TVM's threading_backend.h
-    processors = [str(cpu) for cpu in allowed[:width]]
+    processors = [str(cpu) for cpu in allowed]
     ffi().get_global_func("runtime.config_threadpool")(shared, width, processors)
 
 

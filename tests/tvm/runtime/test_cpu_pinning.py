@@ -30,3 +30,18 @@ def test_each_thread_of_a_kernel_has_its_own_processor_until_they_are_released()
     assert [first] in held
     assert [second] in held
     assert all(one == sorted(os.sched_getaffinity(0)) for one in released)
+
+
+LOADED = """
+import os
+from ansor_deploy.runtime import native
+
+before = os.sched_getaffinity(0)
+native.use_cores(1)
+assert os.sched_getaffinity(0) == before
+"""
+
+
+def test_a_library_for_one_core_leaves_its_caller_all_processors():
+    """Two programs with a thread each would else share the first."""
+    subprocess.run([sys.executable, "-c", LOADED], check=True)
