@@ -1,9 +1,14 @@
 """A sample of the node tests of the `onnx` package: a floor under what is right."""
 
+import sys
+from pathlib import Path
+
 import pytest
 
 from benchmarks import conformance, conformance_cases
 
+# The workers, which import it too, get this process's path; the wheel that is tested stays first.
+sys.path.append(str(Path(__file__).parents[3]))
 SAMPLE = 37  # each so many-th case: a few dozen
 FLOOR = 0.9  # of the cases that are meant
 
