@@ -13,9 +13,11 @@ from .emitter import Emitter, expansion
 from .operator import REAL
 
 INT64 = TensorProto.INT64
+# Of signals, and of the axis, the length and the step.
+TYPES = (*REAL, "int32", "int64")
 
 
-@expansion("DFT", since=17, types=REAL)
+@expansion("DFT", since=17, types=TYPES)
 def fourier(emit: Emitter) -> str:
     """The transform along one axis, or its inverse; half of it where that says all."""
     shape = emit.shape(emit.input(0))
@@ -30,7 +32,7 @@ def fourier(emit: Emitter) -> str:
     return emit("Transpose", made, perm=np.argsort(order).tolist())
 
 
-@expansion("STFT", since=17, types=REAL)
+@expansion("STFT", since=17, types=TYPES)
 def short_time_fourier(emit: Emitter) -> str:
     """The transform of each frame: frames are gathered, weighed by the window, multiplied."""
     signal = emit.input(0)
