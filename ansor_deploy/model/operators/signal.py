@@ -14,7 +14,7 @@ from .operator import REAL
 
 INT64 = TensorProto.INT64
 # Of signals, and of the axis, the length and the step.
-TYPES = (*REAL, "int32", "int64")
+TYPES = REAL | {"int32", "int64"}
 
 
 @expansion("DFT", since=17, types=TYPES)

@@ -45,7 +45,7 @@ def _pads(emit: Emitter, rank: int) -> tuple[int, ...]:
     return tuple(emit.attribute("pads") or (0,) * (2 * rank))
 
 
-@expansion("Col2Im", since=18, types=REAL)
+@expansion("Col2Im", since=18, types=REAL | {"int64"})
 def column_to_image(emit: Emitter) -> str:
     """A transposed convolution of weights that are one where an element goes."""
     image, block = (emit.graph.value(emit.input(index)) for index in (1, 2))

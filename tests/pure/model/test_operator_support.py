@@ -12,6 +12,7 @@ from onnx import TensorProto, helper
 
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model.canonicalize import canonicalize
+from ansor_deploy.model.operators import OPERATORS
 from ansor_deploy.model.operators.support import refuse_early
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -86,6 +87,17 @@ def test_an_input_that_must_be_constant_is_named():
     proto = model(nodes, {"x": (2,)}, constants={"w": np.ones((1, 1), np.float32)})
     refuse_early(proto)
     assert "Expand  at node y  (ai.onnx 17): its input 'n' must be a constant" in refused(proto)
+
+
+def test_the_types_of_an_operator_are_those_of_all_its_tensors():
+    """Of axes, shapes and lengths too: where exporters note their types, they are looked at."""
+    names = {"float": "float32", "double": "float64"}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        operator = OPERATORS.get((schema.domain, schema.name))
+        for tensor in (*schema.inputs, *schema.outputs) if operator else ():
+            kinds = {kind[7:-1] for kind in tensor.types if kind.startswith("tensor(")}
+            known = {names.get(kind, kind) for kind in kinds}
+            assert not known or known.intersection(operator.types), (schema.name, tensor.name)
 
 
 def test_refusing_needs_no_tvm(tmp_path):
