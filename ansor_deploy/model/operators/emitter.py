@@ -71,6 +71,12 @@ class Emitter:
         self._infer(name)
         return self.graph.shapes[name]
 
+    def known_shape(self, name: str) -> Shape | None:
+        """The static shape of a tensor that the node reads; None where it is not known yet."""
+        if name not in self.graph.shapes:
+            self.graph.infer()
+        return self.graph.shapes.get(name)
+
     def refuse(self, reason: str) -> ModelError:
         """The error that names the node and says what of it cannot be compiled."""
         return ModelError(

@@ -1,0 +1,132 @@
+"""Scan and Loop whose number of steps is known, written out step by step.
+
+for t: state, y[t] = body(state, x[t])
+-->
+state1, y0 = body(state0, x[0]) ; state2, y1 = body(state1, x[1]) ; ... ; y = [y0, y1, ...]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnx import GraphProto, TensorProto
+
+from ..graph import attribute, is_op
+from ..skeleton import nodes
+from ..subgraph import spliced
+from .emitter import Emitter, expansion
+
+# What all steps may become together: more take longer to import than anybody waits.
+MOST_NODES = 20_000
+
+
+@expansion("Scan", since=9)
+def scan(emit: Emitter) -> list[str] | None:
+    """A body over the elements of sequences, along any axes and in both directions."""
+    fed = emit.attribute("num_scan_inputs")
+    given = list(emit.node.input)
+    states, sequences = given[:-fed], given[-fed:]
+    axes = emit.attribute("scan_input_axes") or [0] * fed
+    backwards = emit.attribute("scan_input_directions") or [0] * fed
+    shape = emit.known_shape(sequences[0])
+    if shape is None or emit.graph.opset < 9:  # before, it had batches
+        return None
+    steps = shape[axes[0]]
+    body = _Body(emit, steps)
+    kept = len(states)
+    rows = []
+    for step in range(steps):
+        ways = zip(sequences, axes, backwards, strict=True)
+        parts = [
+            _element(emit, n, axis, steps - 1 - step if back else step) for n, axis, back in ways
+        ]
+        made = body.step([*states, *parts])
+        states, row = made[:kept], made[kept:]
+        rows.append(row)
+    outputs = len(body.graph.output) - kept
+    return [*states, *_stacked(emit, rows, outputs)]
+
+
+@expansion("Loop", since=1, constant=(0,))
+def loop(emit: Emitter) -> list[str] | None:
+    """A body that is run so many times, by a constant, and ends never before."""
+    count, start = emit.graph.value(emit.input(0)), emit.graph.value(emit.input(1))
+    if not emit.input(0) or (emit.input(1) and start is None):
+        raise emit.refuse("how often it runs must be constant")
+    if count is None:
+        return None  # perhaps it is one once what is around is folded
+    steps = int(count.reshape(())) if start is None or bool(start.reshape(())) else 0
+    body = _Body(emit, steps)
+    if not _goes_on(body.graph):
+        raise emit.refuse("its condition must be constant")
+    states = list(emit.node.input[2:])
+    kept, rows = len(states), []
+    for step in range(steps):
+        number = emit.constant(step, TensorProto.INT64)
+        _, *made = body.step([number, emit.constant(True, TensorProto.BOOL), *states])
+        states, row = made[:kept], made[kept:]
+        rows.append(row)
+    return [*states, *_stacked(emit, rows, len(body.graph.output) - 1 - kept)]
+
+
+class _Body:
+    """The graph of a step, its constants kept once for all steps."""
+
+    def __init__(self, emit: Emitter, steps: int) -> None:
+        self.emit = emit
+        self.graph = GraphProto()
+        self.graph.CopyFrom(attribute(emit.node, "body"))
+        size = steps * sum(1 for _ in nodes(self.graph))
+        if not steps or size > MOST_NODES:
+            raise emit.refuse(
+                f"its {steps} steps would be {size} nodes, and {MOST_NODES} are compiled at most"
+                if steps
+                else "it takes no step"
+            )
+        self._constants: dict[str, str] = {}
+        for tensor in self.graph.initializer:
+            name = self._constants[tensor.name] = emit.graph.fresh(tensor.name)
+            emit.graph.constants[name] = TensorProto()
+            emit.graph.constants[name].CopyFrom(tensor)
+            emit.graph.constants[name].name = name
+        self.graph.ClearField("initializer")
+
+    def step(self, arguments: Sequence[str]) -> list[str]:
+        """Append the nodes of one step; what it makes."""
+        emit = self.emit
+        made = [emit.graph.fresh(value.name) for value in self.graph.output]
+        takes = [value.name for value in self.graph.input]
+        if len(takes) != len(arguments):
+            raise emit.refuse(f"its body takes {len(takes)} inputs, and gets {len(arguments)}")
+        given = {**self._constants, **dict(zip(takes, arguments, strict=True))}
+        emit.nodes += spliced(emit.graph, self.graph, given, made)
+        return made
+
+
+def _element(emit: Emitter, sequence: str, axis: int, at: int) -> str:
+    return emit("Gather", sequence, emit.constant(at, TensorProto.INT64), axis=axis)
+
+
+def _stacked(emit: Emitter, rows: list[list[str]], count: int) -> list[str]:
+    """What the steps made, one tensor for each of the body's last outputs."""
+    axes = emit.attribute("scan_output_axes") or [0] * count
+    backwards = emit.attribute("scan_output_directions") or [0] * count
+    stacked = []
+    for number, (axis, back) in enumerate(zip(axes, backwards, strict=True)):
+        parts = [emit.unsqueeze(row[number], axis) for row in (reversed(rows) if back else rows)]
+        stacked.append(emit("Concat", *parts, axis=axis))
+    return stacked
+
+
+def _goes_on(body: GraphProto) -> bool:
+    """Whether the condition that a step makes is the one that it got, or a true constant."""
+    name, given = body.output[0].name, body.input[1].name
+    for node in reversed(body.node):
+        if name in node.output:
+            if is_op(node, "Constant"):
+                value = attribute(node, "value")
+                return value is not None and any(value.raw_data or value.int32_data)
+            if not is_op(node, "Identity"):
+                return False
+            name = node.input[0]
+    return name == given

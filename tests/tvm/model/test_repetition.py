@@ -1,0 +1,90 @@
+"""Scan and Loop of so many steps as are known compute what ONNX says, or are refused by name."""
+
+import numpy as np
+import pytest
+from helpers.built import assert_like_oracle
+from helpers.graphs import model, node, randn
+from onnx import TensorProto, helper, numpy_helper
+
+from ansor_deploy.errors import ModelError
+from ansor_deploy.model.canonicalize import canonicalize
+from ansor_deploy.model.operators.repetition import MOST_NODES
+from benchmarks.conformance_cases import attempt
+
+CASES = (
+    "test_scan9_sum",
+    "test_scan9_multi_state",
+    "test_loop11",
+    "test_range_float_type_positive_delta_expanded",
+)
+
+
+def body(nodes, takes, gives, constants=()):
+    """The graph of a step, of vectors of four numbers; names in capitals are of other types."""
+    kinds = {"NUMBER": (TensorProto.INT64, ()), "GOES": (TensorProto.BOOL, ())}
+    infos = [
+        [
+            helper.make_tensor_value_info(n, *kinds.get(n.rstrip("_"), (TensorProto.FLOAT, (4,))))
+            for n in names
+        ]
+        for names in (takes, gives)
+    ]
+    held = [numpy_helper.from_array(values, name) for name, values in constants]
+    return helper.make_graph(nodes, "step", *infos, held)
+
+
+def scanned(**directions):
+    """h = tanh(h * w + x[t]), and all of it along the last axis of the output."""
+    nodes = [
+        node("Mul", "h w", "m"),
+        node("Add", "m e", "a"),
+        node("Tanh", "a", "n"),
+        node("Exp", "n", "o"),
+    ]
+    step = body(nodes, ("h", "e"), ("n", "o"), [("w", randn(0, 4))])
+    made = node(
+        "Scan", "h0 x", "h1 y", num_scan_inputs=1, body=step, scan_output_axes=[1], **directions
+    )
+    return model([made], {"h0": (4,), "x": (5, 4)}, ("h1", "y"))
+
+
+def looped(count, goes_on="Identity"):
+    """s += x + number of the step, so many times."""
+    nodes = [
+        node("Cast", "NUMBER", "n", to=TensorProto.FLOAT),
+        node("Add", "s n", "t"),
+        node("Add", "t x", "u"),
+        node("Mul", "u u", "square"),
+        node(goes_on, "GOES", "GOES_"),
+    ]
+    step = body(nodes, ("NUMBER", "GOES", "s"), ("GOES_", "u", "square"))
+    made = node("Loop", "count goes s0", "s1 y", body=step)
+    constants = {"count": np.int64(count), "goes": np.bool_(True)}
+    return model([made], {"s0": (4,), "x": (4,)}, ("s1", "y"), constants)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_node_test_of_onnx_is_right(name):
+    assert attempt({"case": name}) == {"outcome": "right", "detail": ""}
+
+
+@pytest.mark.parametrize("back", [0, 1])
+def test_a_scan(back):
+    assert_like_oracle(scanned(scan_input_directions=[back], scan_output_directions=[1 - back]))
+
+
+def test_a_loop_that_reads_what_is_around_it():
+    assert_like_oracle(looped(3))
+
+
+@pytest.mark.parametrize(
+    ("proto", "reason"),
+    [
+        (lambda: looped(MOST_NODES), "are compiled at most"),
+        (lambda: looped(3, "Not"), "its condition must be constant"),
+        (lambda: looped(0), "it takes no step"),
+    ],
+)
+def test_what_cannot_be_written_out_is_refused_by_name(proto, reason):
+    with pytest.raises(ModelError, match=f"Loop: .*{reason}"):
+        canonicalize(proto())
