@@ -24,8 +24,6 @@ from ..target import Target
 MOST_BYTES = 1 << 29  # of all entries: ten thousand kernels or more
 _DIGEST_BYTES = 32
 _UNFINISHED_SECONDS = 3600.0  # what a killed process has begun to write is removed after that
-# What turns a program into an object file, besides TVM.
-_GENERATOR = ("kernel.py", "lowering.py", "vector_math.py")
 
 
 class ObjectCache:
@@ -81,9 +79,9 @@ class ObjectCache:
 
 @cache
 def _generator() -> list[str]:
-    """What generates code: versions, and digests of what is ours."""
-    files = [file_sha256(Path(__file__).with_name(name)) for name in _GENERATOR]
-    return [__version__, VERSION, version("apache-tvm-ffi"), *files]
+    """What turns a program into an object file: versions, and digests of this room's files."""
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return [__version__, VERSION, version("apache-tvm-ffi"), *map(file_sha256, files)]
 
 
 def _trim(folder: Path) -> None:
