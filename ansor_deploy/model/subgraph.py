@@ -30,13 +30,7 @@ def spliced(
     arguments: by the name of an input of the body, the tensor that it is. results: the names that
     the body's outputs get. All other tensors of the body get fresh names.
     """
-    names = dict(arguments)
-    for tensor in body.initializer:
-        names[tensor.name] = graph.fresh(tensor.name)
-        kept = TensorProto()
-        kept.CopyFrom(tensor)
-        kept.name = names[tensor.name]
-        graph.constants[kept.name] = kept
+    names = {**arguments, **adopt_constants(graph, body)}
     made = {name for node in body.node for name in node.output if name}
     names.update((name, graph.fresh(name)) for name in sorted(made))
     nodes = [_renamed(node, names) for node in body.node]
@@ -46,6 +40,17 @@ def spliced(
         for give, result in zip(gives, results, strict=False)
         if result
     ]
+
+
+def adopt_constants(graph: Graph, body: GraphProto) -> dict[str, str]:
+    """Copy a nested graph's constants to the graph around it; their names there by those here."""
+    names = {}
+    for tensor in body.initializer:
+        kept = TensorProto()
+        kept.CopyFrom(tensor)
+        kept.name = names[tensor.name] = graph.fresh(tensor.name)
+        graph.constants[kept.name] = kept
+    return names
 
 
 def _renamed(node: NodeProto, names: Mapping[str, str]) -> NodeProto:

@@ -110,9 +110,7 @@ class Emitter:
         return self("Cast", name, to=kind)
 
     def _infer(self, name: str) -> None:
-        if name not in self.graph.shapes:
-            self.graph.infer()
-        if name not in self.graph.shapes or not self.graph.dtypes.get(name):
+        if self.known_shape(name) is None or not self.graph.dtypes.get(name):
             raise self.refuse(f"type and shape of its input '{name}' must be known")
 
 

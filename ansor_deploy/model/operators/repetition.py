@@ -13,7 +13,7 @@ from onnx import GraphProto, TensorProto
 
 from ..graph import attribute, is_op
 from ..skeleton import nodes
-from ..subgraph import spliced
+from ..subgraph import adopt_constants, spliced
 from .emitter import Emitter, expansion
 
 # What all steps may become together: more take longer to import than anybody waits.
@@ -83,12 +83,7 @@ class _Body:
                 if steps
                 else "it takes no step"
             )
-        self._constants: dict[str, str] = {}
-        for tensor in self.graph.initializer:
-            name = self._constants[tensor.name] = emit.graph.fresh(tensor.name)
-            emit.graph.constants[name] = TensorProto()
-            emit.graph.constants[name].CopyFrom(tensor)
-            emit.graph.constants[name].name = name
+        self._constants = adopt_constants(emit.graph, self.graph)
         self.graph.ClearField("initializer")
 
     def step(self, arguments: Sequence[str]) -> list[str]:
