@@ -99,3 +99,12 @@ class RegistryError(AnsorError):
     """The registry is damaged, locked, or not a registry (exit 8)."""
 
     exit_code = 8
+
+
+class MachineError(AnsorError):
+    """This machine failed, not what was made on it: no space, no memory, a killed process (exit 9).
+
+    Nothing that ended so is kept as a fact about a schedule; trying again may help.
+    """
+
+    exit_code = 9

@@ -60,6 +60,7 @@ EXIT_CODES = """\
 Exit codes:
   0 done, 1 failed, 2 usage, 3 bad model, 4 device, 5 record missing,
   6 outputs differ, 7 budget ended before the goal, 8 registry damaged,
+  9 the machine failed (no space, no memory, a killed process),
   70 a bug (a log is written), 130 interrupted, 143 terminated"""
 
 

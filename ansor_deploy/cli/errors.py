@@ -16,19 +16,15 @@ import click
 from ..errors import AnsorError
 from ..report.plain import message_line
 from ..system.interrupt import forget, interrupt, watched
+from ..system.machine_fault import fault_of
 from .output import asks_for_json, print_json
 
-# What the system refuses is for the user to repair, not a bug of this tool.
+# What the system refuses to this user is theirs to repair, not a bug of this tool.
+_PERMISSIONS = "check the permissions, or write elsewhere with --output and --registry"
 SYSTEM_HINTS = {
-    errno.ENOSPC: "free some space, or write elsewhere with --output and --registry",
-    errno.EDQUOT: "free some of the quota, or write elsewhere with --output and --registry",
-    errno.EACCES: "check the permissions, or write elsewhere with --output and --registry",
-    errno.EPERM: "check the permissions, or write elsewhere with --output and --registry",
+    errno.EACCES: _PERMISSIONS,
+    errno.EPERM: _PERMISSIONS,
     errno.EROFS: "the file system is read-only: write elsewhere with --output and --registry",
-    errno.EIO: "the disk or the network file system failed: see the system's log",
-    errno.EMFILE: "raise the limit of open files: ulimit -n 4096",
-    errno.ENFILE: "the machine is out of open files: end other programs",
-    errno.ENOMEM: "end other programs, or use a machine with more memory",
 }
 
 
@@ -110,6 +106,7 @@ def describe(error: BaseException, words: list[str]) -> Failure:
     """The failure that an exception means; an unexpected one is logged to a file."""
     if isinstance(error, click.Abort):
         error = error.__cause__ or KeyboardInterrupt()  # click's wrapping of Ctrl-C
+    error = fault_of(error) or error
     if isinstance(error, AnsorError):
         file = str(error.file) if error.file else None
         return Failure(kind_of(error), error.text, error.hint, error.exit_code, file, error.line)
@@ -119,8 +116,6 @@ def describe(error: BaseException, words: list[str]) -> Failure:
         code = 143 if isinstance(error, Terminated) else 130
         message = "interrupted; what was measured is kept: the same command resumes"
         return Failure("interrupted", message, "", code)
-    if isinstance(error, MemoryError):
-        error = OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
     if isinstance(error, OSError) and error.errno in SYSTEM_HINTS:
         return system_failure(error, SYSTEM_HINTS[error.errno])
     return bug(error, words)

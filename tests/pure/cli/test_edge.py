@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from ansor_deploy import cli, pipeline
 from ansor_deploy.cli.errors import Terminated, describe
-from ansor_deploy.errors import AnsorError, MissingRecordError, ModelError
+from ansor_deploy.errors import AnsorError, MachineError, MissingRecordError, ModelError
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = [sys.executable, "-m", "ansor_deploy"]
@@ -28,9 +28,10 @@ def invoke(*words):
         (AnsorError("no"), "failed", 1),
         (ModelError("no"), "model", 3),
         (MissingRecordError("no"), "missing-record", 5),
-        (OSError(errno.ENOSPC, "No space left on device", "r.db"), "system", 1),
+        (OSError(errno.ENOSPC, "No space left on device", "r.db"), "machine", 9),
+        (MachineError("no"), "machine", 9),
         (PermissionError(errno.EACCES, "Permission denied", "out.so"), "system", 1),
-        (MemoryError(), "system", 1),
+        (MemoryError(), "machine", 9),
         (KeyboardInterrupt(), "interrupted", 130),
         (Terminated(), "interrupted", 143),
         (EOFError(), "bug", 70),
@@ -124,7 +125,7 @@ def test_a_closed_pipe_is_quiet():
         assert child.stderr.read() == b""
 
 
-@pytest.mark.parametrize(("end", "code"), [(">&-", 0), ("<&- >&-", 0), ("> /dev/full", 1)])
+@pytest.mark.parametrize(("end", "code"), [(">&-", 0), ("<&- >&-", 0), ("> /dev/full", 9)])
 def test_stdout_that_takes_nothing(end, code):
     script = f'exec "$0" -m ansor_deploy targets list {end}'
     result = subprocess.run(
@@ -136,4 +137,4 @@ def test_stdout_that_takes_nothing(end, code):
     )
     assert result.returncode == code
     assert "Traceback" not in result.stderr
-    assert ("no space left" in result.stderr) == (code == 1)
+    assert ("no space left" in result.stderr) == (code != 0)
