@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from ..system.printable import printable
+
 
 @dataclass(frozen=True)
 class Ran:
@@ -43,5 +45,5 @@ class Connection(Protocol):
 
 
 def plain(text: str) -> str:
-    """The text without what a terminal would obey: a board's words end up in messages."""
-    return "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)
+    """The text with what a terminal would obey spelled out: a board's words end up in messages."""
+    return printable(text, keep="\n\t")

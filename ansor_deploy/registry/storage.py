@@ -8,8 +8,8 @@ from typing import Any
 
 from ..errors import RegistryError
 from ..system.atomic_file import write_whole
+from ..system.printable import printable
 from .bundle import MOST_BYTES, digest
-from .untrusted import printable
 
 SIGNATURE = ".sig"
 NAME = re.compile(r"[0-9a-f]{64}\.jsonl")
@@ -72,10 +72,10 @@ class BundleStore:
             raise RegistryError(f"{self.url} needs another package to be reached", hint) from error
         except RuntimeError as error:  # what a file system does not offer
             hint = "Push to a folder or a bucket; from an HTTP server one can only pull."
-            what = printable(repr(error))
+            what = printable(repr(error)[:300])
             raise RegistryError(f"{self.url} cannot do that: {what}", hint) from error
         except Exception as error:  # every file system has errors of its own
-            what = printable(str(error).strip() or type(error).__name__)
+            what = printable(str(error).strip()[:300] or type(error).__name__)
             hint = "Check the address, and that you may read and write there."
             raise RegistryError(f"{self.url} cannot be used: {what}", hint) from error
 

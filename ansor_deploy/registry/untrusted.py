@@ -24,11 +24,6 @@ def quoted(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def printable(text: str) -> str:
-    """The beginning of a text with `?` for whatever a terminal would not just print."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text[:300])
-
-
 def is_int(value: Any, least: int, most: int) -> bool:
     """Whether the value is a whole number within bounds; True and False are none."""
     return type(value) is int and least <= value <= most

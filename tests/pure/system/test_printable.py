@@ -1,0 +1,44 @@
+"""Nothing that a terminal obeys is left of a text, and nothing is lost of what it shows."""
+
+import sys
+
+import pytest
+
+from ansor_deploy.system.printable import printable
+
+# Unicode's control characters, marks of direction, and characters without width.
+OBEYED = [
+    *map(chr, [*range(0x20), *range(0x7F, 0xA0)]),
+    *"\u061c\u200b\u200c\u200d\u200e\u200f\u2028\u2029\u2060\ufeff",
+    *map(chr, [*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0xE0001, 0xE007F]),
+    *"\ud800\udc80\udfff",
+]
+
+
+@pytest.mark.parametrize("letter", OBEYED, ids=ascii)
+def test_what_a_terminal_obeys_is_spelled_out(letter: str) -> None:
+    shown = printable(f"a{letter}b")
+    assert shown.isascii()
+    assert shown.isprintable()
+    assert shown.startswith("a\\")
+    assert shown.endswith("b")
+
+
+def test_the_spelling_is_that_of_python() -> None:
+    assert printable("\x1b]0;x\x07\u202e\n") == r"\x1b]0;x\x07\u202e\n"
+
+
+def test_words_of_any_language_stay() -> None:
+    text = "Größe 尺寸 размер حجم [red] 'x' \\ /"
+    assert printable(text) == text
+
+
+def test_line_ends_stay_where_asked() -> None:
+    assert printable("a\n\x1bb\r\n", keep="\n") == "a\n\\x1bb\\r\n"
+
+
+def test_shown_twice_is_shown_once() -> None:
+    every = "".join(map(chr, range(sys.maxunicode + 1)))
+    shown = printable(every)
+    assert printable(shown) == shown
+    assert shown.encode()
