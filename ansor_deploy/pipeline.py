@@ -21,7 +21,7 @@ from .artifact.files import output_paths, read_manifest
 from .artifact.outputs import check_writable
 from .build.lock import check_complete, is_same, lock_of, write_entries, write_used
 from .build.result import BuildResult, TuneResult, finished_build
-from .build.up_to_date import built_keys, current_manifest, has_same_records
+from .build.up_to_date import built_keys, current_manifest, has_same_records, is_verified
 from .devices.machine import cannot_run, check_buildable, runs_here
 from .errors import AnsorError, UsageError
 from .registry.layers import indexes
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 def build(model: Path, outputs: Outputs, request: Request, report: Report) -> BuildResult:
     """Tune what is missing and matters, compile, verify, write the library and its manifest.
 
-    For a target whose code cannot run here, nothing is run: the records that there are, and
-    default schedules, make the library. The manifest says so.
+    For a target whose code cannot run here, the records that there are, and default schedules,
+    make the library, and a stand-in of it is verified. The manifest says so.
     A frozen build takes its records from the lock alone, and writes the same bytes everywhere.
     ModelError, DeviceError, MissingRecordError, RegistryError, VerificationError or AnsorError
     where that cannot be done; then nothing was written, and what was measured is in the registry.
@@ -76,7 +76,7 @@ def _build_anew(
         from .build.verify import Oracle
 
         # A model that the oracle refuses is not worth the tuning.
-        oracles = [Oracle(proto) for proto in prepared[0].protos] if work.machine else []
+        oracles = [Oracle(proto) for proto in prepared[0].protos] if request.verify else []
         planned = _plan(prepared, work.ledger)
         check_limits(planned.memory[0], request.limits, model)
         report.plan(planned)
@@ -208,6 +208,7 @@ def rebuild(
         rules=rules,
         lock=lock,
         frozen=True,
+        verify=is_verified(manifest),
     )
     with tempfile.TemporaryDirectory() as folder:
         outputs = Outputs(Path(folder, artifact.name), header=manifest["header"] is not None)
@@ -335,7 +336,7 @@ def _kept(model: Path, outputs: Outputs, manifest: dict[str, Any], request: Requ
 def _without_runs(request: Request, report: Report) -> Request:
     """The request of a build that runs nothing. DeviceError where not even that can be built."""
     check_buildable(request.target)
-    report.warn(f"{cannot_run(request.target)}: nothing is tuned, verified or timed")
+    report.warn(f"{cannot_run(request.target)}: nothing is tuned or timed")
     return replace(request, budget=replace(request.budget, trials=0))
 
 

@@ -29,13 +29,13 @@ from ..tune.plan import impacts, latencies
 from ..tune.workspace import Workspace
 from .limits import check_limits
 from .lock import lock_digest
-from .result import TuneResult
+from .result import UNVERIFIED, TuneResult, verified
+from .stand_in import make_stand_in
 from .up_to_date import identity
 from .verify import (
     Comparison,
     Library,
     Oracle,
-    Verification,
     compare_speed,
     seeded_inputs,
     verify_model,
@@ -55,8 +55,8 @@ def assemble(
 ) -> dict[str, Any]:
     """Write the library and its manifest, which is returned. VerificationError writes nothing.
 
-    oracles: one of each of the model's shapes. Without a machine the library is not run, and they
-    are not asked.
+    oracles: one of each of the model's shapes; none where nothing is to be verified. Without a
+    machine the library is not run, but its stand-in is.
     """
     records = work.ledger.best(task.key for task in model.tasks)
     made = _Assembly(model, records, outputs, work.request, work.report)
@@ -64,7 +64,7 @@ def assemble(
     with made.staged() as (library, known):
         manifest |= known
         if work.machine is None:
-            work.report.stage("verify", "left out, as all that runs the library: nothing here can")
+            manifest |= made.try_stand_in(library, manifest, oracles)
         else:
             manifest |= made.try_out(library, manifest, work.machine, oracles)
         return made.commit(library, manifest)
@@ -80,8 +80,8 @@ def assemble_frozen(
 ) -> dict[str, Any]:
     """Write the library of a lock's records and its manifest, which is returned.
 
-    Nothing that is measured is in either: they are the same on every machine. Where the code runs
-    here, its numbers are verified.
+    Nothing that is measured is in either: they are the same on every machine. So the manifest says
+    that the numbers were verified, and not where: that depends on the machine that builds.
     """
     keys = [task.key for task in model.tasks]
     records = {key: lock.records[key] for key in keys if key in lock.records}
@@ -90,10 +90,14 @@ def assemble_frozen(
     manifest["lock"] = lock_digest(lock, keys)
     with made.staged() as (library, known):
         manifest |= known
-        if runs_here(request.target):
+        if request.verify:
             with threads(request.target.cores) as width:
                 oracles = [Oracle(proto, width) for proto in model.protos]
-                made.verify(Model(library, manifest, width), oracles)
+                if runs_here(request.target):
+                    made.verify(Model(library, manifest, width), oracles, "native")
+                else:
+                    made.try_stand_in(library, manifest, oracles, width)
+            manifest["verification"] = verified(None)
         return made.commit(library, manifest)
 
 
@@ -136,6 +140,7 @@ class _Assembly:
             "target": {**target.to_json(), "fingerprint": target.fingerprint},
             "tuning": tuned.to_json(),
             "ran_on": None,  # as long as nothing was run
+            "verification": UNVERIFIED,
             "verify": None,
             "speed": None,
             "shipped": "tuned" if self.records else "untuned",
@@ -195,27 +200,47 @@ class _Assembly:
     ) -> dict[str, Any]:
         """What the manifest says of the runs. The untuned library replaces a slower one."""
         library = machine.load(path, manifest)
-        verified = self.verify(library, oracles)
+        where = f"device {machine.name}" if machine.sites else "native"
+        figures = self.verify(library, oracles, where)
         untuned, comparison = self._compare(library, machine)
         shipped = {"shipped": manifest["shipped"]}
         if untuned is not library and comparison.latency_ms > SLOWER * comparison.untuned_ms:
             self.report.warn(
                 "the records make this model slower here: the untuned library is shipped"
             )
-            verified = self.verify(untuned, oracles)
+            figures = self.verify(untuned, oracles, where)
             known = {name: untuned.manifest[name] for name in ("memory", "tasks")}
             shipped = {"shipped": "untuned", **known}
             untuned.path.replace(path)
             comparison = Comparison(comparison.untuned_ms, comparison.untuned_ms)
         return {
             "ran_on": machine.name,
-            "verify": asdict(verified),
+            **figures,
             "speed": asdict(comparison),
             **shipped,
         }
 
-    def verify(self, library: Library, oracles: Sequence[Oracle]) -> Verification:
-        """Compare a library with the oracles; VerificationError where they differ."""
+    def try_stand_in(
+        self, path: Path, manifest: dict[str, Any], oracles: Sequence[Oracle], width: int = 0
+    ) -> dict[str, Any]:
+        """What the manifest says of a library that runs nowhere: its stand-in is verified.
+
+        width: threads that this may take; 0 for all.
+        """
+        if not oracles:
+            return {}
+        self.report.stage("stand-in", "the same import, untuned, for this machine")
+        beside, step = path.with_name("stand-in.so"), partial(self.report.step, "kernels")
+        stand_in = make_stand_in(self.model, beside, manifest, width, step)
+        return self.verify(stand_in, oracles, "this machine, untuned")
+
+    def verify(self, library: Library, oracles: Sequence[Oracle], where: str) -> dict[str, Any]:
+        """What the manifest says of the numbers; VerificationError where they are wrong.
+
+        oracles: none where nothing is to be verified. where: the library runs.
+        """
+        if not oracles:
+            return {}
         self.report.stage("verify", "against ONNX Runtime on seeded inputs")
         verification = verify_model(library, oracles, self.request.seed)
         self.report.verified(verification)
@@ -228,7 +253,7 @@ class _Assembly:
                 "and report it",
                 self.model.path,
             )
-        return verification
+        return {"verify": asdict(verification), "verification": verified(where)}
 
     def _compare(self, library: Library, machine: Machine) -> tuple[Library, Comparison]:
         """The same model with no record applied, and the two timed side by side."""

@@ -11,12 +11,22 @@ from ..artifact.files import manifest_path, output_paths
 from ..registry.record import Build
 from ..system.digest import file_sha256
 from ..tune.ledger import now
+from .up_to_date import is_verified
 
 if TYPE_CHECKING:
     from ..request import Outputs, Request
     from ..tune.plan import Plan
     from ..tune.queue import Spent
     from ..tune.scheduler import Round
+
+
+# What a manifest says of its verification where --no-verify was given.
+UNVERIFIED = {"verified": False, "where": None, "reason": "asked for by --no-verify"}
+
+
+def verified(where: str | None) -> dict[str, Any]:
+    """What a manifest says of its verification. where: None in a frozen build's."""
+    return {"verified": True, "where": where, "reason": None}
 
 
 @dataclass(frozen=True)
@@ -87,6 +97,11 @@ class BuildResult:
         tuned = TuneResult.untuned(len(tasks), hits, known["latency_ms"])
         return cls(artifact, manifest, tuned, up_to_date=True)
 
+    @property
+    def verified(self) -> bool:
+        """Whether the library's numbers were compared."""
+        return is_verified(self.manifest)
+
     def to_json(self) -> dict[str, Any]:
         """The answer of `build --json`; where nothing was run, what a run would show is null."""
         speed = self.manifest["speed"] or {"latency_ms": None, "untuned_ms": None}
@@ -99,8 +114,9 @@ class BuildResult:
             "latency_ms": speed["latency_ms"],
             "untuned_ms": speed["untuned_ms"],
             "verify": self.manifest["verify"],
+            "verification": self.manifest.get("verification"),  # version 0.1.0 did not say
             "ran_on": self.manifest["ran_on"],
-            "memory": self.manifest.get("memory"),  # version 0.1.0 did not say
+            "memory": self.manifest.get("memory"),
         }
 
 

@@ -63,12 +63,25 @@ def current_manifest(model: Path, outputs: Outputs, request: Request) -> dict[st
     manifest = previous(outputs.library)
     if manifest is None or (manifest["lock"] is not None) != request.frozen or request.retune:
         return None
+    if request.verify and not is_verified(manifest):
+        return None
     external = [model.parent / one["file"] for one in manifest["model"]["external"]]
     if not all(path.is_file() for path in external):
         return None
     model_digest = digest(model, external)
     same = identity(model.name, model_digest, request, header=outputs.header)
     return manifest if manifest["identity"] == same and _is_within(manifest, request) else None
+
+
+def is_verified(manifest: dict[str, Any]) -> bool:
+    """Whether a library's numbers were compared.
+
+    Version 0.1.0 did not say so. A frozen build of its compared where the code ran, and one that
+    was not frozen has the errors that it found.
+    """
+    if known := manifest.get("verification"):
+        return bool(known["verified"])
+    return manifest["lock"] is not None or manifest["verify"] is not None
 
 
 def _is_within(manifest: dict[str, Any], request: Request) -> bool:

@@ -35,7 +35,7 @@ BUILD_KEYS = {
         "skipped",
         "trials",
     ),
-    *("tune_seconds", "latency_ms", "untuned_ms", "verify", "ran_on", "memory"),
+    *("tune_seconds", "latency_ms", "untuned_ms", "verify", "verification", "ran_on", "memory"),
 }
 VERIFY_KEYS = {"ok", "max_abs_err", "max_rel_err", "oracle", "seed"}
 BLOCKS = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 1, 2))

@@ -12,12 +12,14 @@ import tvm
 from helpers.cli_inside import answer, program
 from helpers.cli_process import everything, refused
 from helpers.graphs import model, node, randn
+from onnx import helper
 from tvm import te
 
 from ansor_deploy.codegen import candidate as codegen
 from ansor_deploy.codegen import linker
 from ansor_deploy.errors import AnsorError, LinkError
 from ansor_deploy.measure.build import Builder, BuildJob, Failure
+from ansor_deploy.model.operators.operator import OPERATORS, Operator
 from ansor_deploy.project import shipped
 from ansor_deploy.space.canonical_text import canonical_text
 from ansor_deploy.target import load_target
@@ -25,7 +27,10 @@ from ansor_deploy.target import load_target
 HOST = load_target("host", [shipped("targets")])
 BOARD = load_target("rpi3", [shipped("targets")])
 FOREIGN = BOARD if linker.is_foreign(BOARD) else replace(HOST, triple="x86_64-linux-gnu")
-NOTHING = {"ran_on": None, "verify": None}
+NOT_RUN = {"ran_on": None, "latency_ms": None, "untuned_ms": None, "trials": 0}
+STOOD_IN = {"verified": True, "where": "this machine, untuned", "reason": None}
+VERIFIED = ("verify", "verification")
+UNVERIFIED = {"verified": False, "where": None, "reason": "asked for by --no-verify"}
 
 
 @pytest.fixture(scope="module")
@@ -53,21 +58,63 @@ def words(target, name):
 
 @pytest.mark.usefixtures("board_linker")
 @pytest.mark.parametrize("target", [FOREIGN.name, "wide.toml"])
-def test_a_build_without_a_device_says_that_nothing_was_run(shop, target):
+def test_a_build_without_a_device_verifies_the_same_import_here(shop, target):
     line = ("build", *words(target, target), "-o", f"out-{target}/net.so")
     result = program(shop, *line, "--json")
     assert result.returncode == 0, result.stderr
     printed = json.loads(result.stdout)
-    assert {name: printed[name] for name in NOTHING} == NOTHING
-    assert (printed["latency_ms"], printed["untuned_ms"], printed["trials"]) == (None, None, 0)
+    assert {name: printed[name] for name in NOT_RUN} == NOT_RUN
+    assert (printed["verification"], printed["verify"]["ok"]) == (STOOD_IN, True)
     manifest = json.loads((shop / f"out-{target}/net.json").read_text())
-    assert {name: manifest[name] for name in (*NOTHING, "speed")} == {**NOTHING, "speed": None}
+    assert (manifest["ran_on"], manifest["speed"]) == (None, None)
+    assert {name: printed[name] for name in VERIFIED} == {name: manifest[name] for name in VERIFIED}
     said = " ".join(result.stderr.split())
     assert "cannot run on this machine" in said
-    assert "no device is given: nothing is tuned, verified or timed" in said
+    assert "no device is given: nothing is tuned or timed" in said
+    assert "outputs agree with onnxruntime" in said
     before = everything(shop / f"out-{target}")
     assert answer(shop, *line)["up_to_date"]
     assert everything(shop / f"out-{target}") == before
+
+
+@pytest.fixture
+def wrong_relu(monkeypatch):
+    """An import that takes Relu for Identity."""
+
+    def identity(graph, node):
+        return [helper.make_node("Identity", [node.input[0]], list(node.output))]
+
+    monkeypatch.setitem(OPERATORS, ("", "Relu"), Operator("Relu", rewrite=identity))
+
+
+@pytest.mark.usefixtures("board_linker", "wrong_relu")
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_wrong_import_is_found_without_the_target(shop, frozen):
+    lock = ("--lock", f"{FOREIGN.name}.lock")
+    if frozen:
+        line = (*words(FOREIGN.name, "lock"), *lock)
+        answer(shop, "build", *line, "--no-verify", "-o", "unverified.so")
+    how = (*lock, "--frozen") if frozen else ()
+    line = ("build", *words(FOREIGN.name, "wrong"), "-o", f"wrong-{frozen}.so", *how)
+    refused(program(shop, *line), 6, "outputs differ from onnxruntime", "no library was written")
+    assert not list(shop.glob(f"wrong-{frozen}*"))
+
+
+@pytest.mark.usefixtures("board_linker")
+@pytest.mark.parametrize("target", [FOREIGN.name, "host"])
+def test_a_build_that_verifies_nothing_says_so_and_is_no_verified_one(shop, target):
+    line = ("build", *words(target, "not"), "-o", f"not-{target}/net.so", "--trials", "0")
+    result = program(shop, *line, "--no-verify")
+    assert result.returncode == 0
+    assert "net.so is not verified: asked for by --no-verify" in " ".join(result.stderr.split())
+    manifest = json.loads((shop / f"not-{target}/net.json").read_text())
+    assert (manifest["verification"], manifest["verify"]) == (UNVERIFIED, None)
+    again = program(shop, *line, "--no-verify")
+    assert "is up to date" in again.stdout
+    assert "is not verified" in again.stderr
+    made = answer(shop, *line)
+    assert (made["up_to_date"], made["verify"]["ok"]) == (False, True)
+    assert answer(shop, *line, "--no-verify")["up_to_date"]
 
 
 @pytest.mark.usefixtures("board_linker")

@@ -1,0 +1,42 @@
+"""What is verified of a library whose code runs nowhere here: the same import, for this machine.
+
+What an import makes of a model is a module of programs that know no machine. Compiled untuned for
+this machine, they show whether the import is right; what they do not show is whether the target's
+code generation and its records are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..codegen.model import compile_model
+from ..model.prepare import Prepared
+from ..project import shipped
+from ..runtime.model import Model
+from ..target import Target, load_target
+
+
+def make_stand_in(
+    model: Prepared,
+    path: Path,
+    manifest: dict[str, Any],
+    width: int = 0,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Model:
+    """A model's stand-in, written to a path and loaded.
+
+    manifest: of the library that it stands in for. width: threads that it may take; 0 for all.
+    progress: is called with the numbers of kernels that are compiled and that there are.
+    """
+    target = this_machine()
+    built = compile_model(model.imported, model.by_function, {}, target, progress=progress)
+    built.export(path, target)
+    return Model(path, {**manifest, "target": target.to_json()}, width)
+
+
+def this_machine() -> Target:
+    """The target of this machine, whatever a project calls so."""
+    return replace(load_target("host", [shipped("targets")]), name="host")
