@@ -13,8 +13,11 @@ from pathlib import Path
 from .. import __version__
 from ..errors import UsageError
 from ..system.environment import user_folder, version
+from ..system.printable import printable
 
 DISTRIBUTIONS = ("apache-tvm", "apache-tvm-ffi", "numpy", "onnx", "onnxruntime", "click", "rich")
+
+_MOST = 1 << 20  # characters: a name in a message may be of any length
 
 PASSWORD = re.compile(r"(://[^\s/@:]*:)[^\s/]*@")  # of an address
 
@@ -45,4 +48,4 @@ def log_text(error: BaseException, words: list[str]) -> str:
         "",
         "".join(traceback.format_exception(error)),
     ]
-    return PASSWORD.sub(r"\1***@", "\n".join(lines))
+    return printable(PASSWORD.sub(r"\1***@", "\n".join(lines))[:_MOST], keep="\n")

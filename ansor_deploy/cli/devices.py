@@ -16,7 +16,7 @@ from ..errors import DeviceError, UsageError
 from .doctor import failed, print_checks
 from .helptext import with_examples
 from .options import chosen_target, existing_file
-from .output import Answer, answering, in_columns, json_option
+from .output import Answer, answering, in_columns, json_option, say
 
 if TYPE_CHECKING:
     from ..devices.inventory import Device, Inventory
@@ -63,7 +63,7 @@ def add_command(name: str, url: str, target: str, identity: Path | None, jump: s
         target = str(Path(target).resolve())
     key = str(identity.absolute()) if identity else ""
     _inventory().add(parse_url(name, url, target, key, jump))
-    click.echo(f"added {name}; next: ansor-deploy devices trust {name}", err=True)
+    say(f"added {name}; next: ansor-deploy devices trust {name}", err=True)
 
 
 @with_examples(
@@ -86,20 +86,20 @@ def trust_command(name: str, replace: bool, fingerprint: str, yes: bool) -> None
     inventory = _inventory()
     device = inventory.get(name)
     key = offered_key(device, inventory)
-    click.echo(f"{name} ({device.url}) shows {key.fingerprint} ({key.kind})", err=True)
+    say(f"{name} ({device.url}) shows {key.fingerprint} ({key.kind})", err=True)
     if fingerprint and fingerprint != key.fingerprint:
         hint = "Do not connect: whoever answers there is not the board that you mean."
         raise DeviceError(f"{name}: its host key is {key.fingerprint}, not {fingerprint}", hint)
     refuse_revoked(device, key)
     if key in inventory.keys(name):
-        click.echo(f"{name} is trusted already", err=True)
+        say(f"{name} is trusted already", err=True)
         return
     if known_keys(device, inventory) and not replace:
         verify(device, key, inventory)
     if not (fingerprint or yes):
         ask(name)
     inventory.trust(name, key)
-    click.echo(f"{name} is trusted; next: ansor-deploy devices doctor {name}", err=True)
+    say(f"{name} is trusted; next: ansor-deploy devices doctor {name}", err=True)
 
 
 @with_examples("devices list", "devices list --json")
@@ -134,7 +134,7 @@ def doctor_command(name: str, as_json: bool) -> int:
         return DeviceError.exit_code
     if (inventory := _inventory()).reason(name):
         inventory.release(name)
-        click.echo(f"{name} is out of quarantine", err=True)
+        say(f"{name} is out of quarantine", err=True)
     return 0
 
 
@@ -157,12 +157,12 @@ def install_command(name: str) -> None:
         board = look_at(name, connection)
     arch, python = board.machine, board.short_python
     if not is_like_here(arch, python):
-        click.echo(f"fetching packages for {arch}, Python {python}", err=True)
+        say(f"fetching packages for {arch}, Python {python}", err=True)
         fetch_wheels(arch, python, wheels_folder())
-    click.echo(f"installing them on {name}", err=True)
+    say(f"installing them on {name}", err=True)
     with closing(BoardSite(name, connecting, target.cores)) as site:
         site.start()
-    click.echo(f"{name} has the runtime; next: ansor-deploy devices doctor {name}", err=True)
+    say(f"{name} has the runtime; next: ansor-deploy devices doctor {name}", err=True)
 
 
 @with_examples("devices remove pi")
@@ -171,7 +171,7 @@ def install_command(name: str) -> None:
 def remove_command(name: str) -> None:
     """Forget a device and its host key; the board is left alone."""
     _inventory().remove(name)
-    click.echo(f"removed {name}", err=True)
+    say(f"removed {name}", err=True)
 
 
 def ask(name: str) -> None:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..project import Project
+from ..system.printable import message
 from .helptext import with_examples
 from .options import registry_path
-from .output import json_option, print_json
+from .output import json_option, print_json, say
 
 if TYPE_CHECKING:
     from ..doctor.host import Check
@@ -38,7 +39,8 @@ def print_checks(checks: Iterable[Check], as_json: bool) -> list[Check]:
     for check in checks:
         made.append(check)
         if not as_json:
-            click.echo("\n".join(check_lines(check)))
+            for line in check_lines(check):
+                say(line)
     if as_json:
         print_json(checks_json(made))
     return made
@@ -46,8 +48,8 @@ def print_checks(checks: Iterable[Check], as_json: bool) -> list[Check]:
 
 def check_lines(check: Check) -> list[str]:
     """A check as text, with its remedy if it has one."""
-    remedy = [f"      remedy: {check.remedy}"] if check.remedy else []
-    return [f"{check.level:4}  {check.name}: {check.found}", *remedy]
+    remedy = f"\n      remedy: {check.remedy}" if check.remedy else ""
+    return message(f"{check.level:4}  {check.name}: {check.found}{remedy}").split("\n")
 
 
 def checks_json(checks: Sequence[Check]) -> dict[str, Any]:

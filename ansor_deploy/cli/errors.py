@@ -7,7 +7,8 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from io import TextIOWrapper
 from types import FrameType
 from typing import NoReturn
 
@@ -17,7 +18,8 @@ from ..errors import AnsorError
 from ..report.plain import message_line
 from ..system.interrupt import forget, interrupt, watched
 from ..system.machine_fault import fault_of
-from .output import asks_for_json, print_json
+from ..system.printable import message, printable
+from .output import asks_for_json, print_json, say
 
 # What the system refuses to this user is theirs to repair, not a bug of this tool.
 _PERMISSIONS = "check the permissions, or write elsewhere with --output and --registry"
@@ -49,6 +51,9 @@ def leave(run: Callable[[], int | None], words: list[str]) -> NoReturn:
     if sys.stdout is None:  # closed by the caller: a file opened later must not take its place
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or it would be stdin, if that is closed too
         sys.stdout = os.fdopen(1, "w")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a letter that its encoding lacks is no failure
+            stream.reconfigure(errors="backslashreplace")
     try:
         with interruptible(words):
             code = run() or 0
@@ -153,13 +158,14 @@ def bug(error: BaseException, words: list[str]) -> Failure:
 
 def show(failure: Failure, words: list[str]) -> None:
     """Print a failure on stderr, and on stdout for a program that asked for JSON."""
+    failure = replace(failure, message=message(failure.message), hint=message(failure.hint))
     if asks_for_json(words):
         details = {"file": failure.file, "line": failure.line, "code": failure.exit_code}
-        click.echo(message_line("error", failure.message, failure.hint, **details), err=True)
+        say(message_line("error", failure.message, failure.hint, **details), err=True)
     else:
         at = ":".join(str(part) for part in (failure.file, failure.line) if part) or "ansor-deploy"
-        click.echo(f"{at}: error: {failure.message}", err=True)
-        if failure.hint:
-            click.echo(f"  hint: {failure.hint}", err=True)
+        hint = [f"  hint: {failure.hint}"] if failure.hint else []
+        for line in "\n".join([f"{printable(at)}: error: {failure.message}", *hint]).split("\n"):
+            say(line, err=True)
     if "--json" in words:
         print_json({"error": asdict(failure)})

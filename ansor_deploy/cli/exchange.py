@@ -11,7 +11,7 @@ from ..errors import RegistryError, UsageError
 from ..project import Project
 from .helptext import with_examples
 from .options import existing_file, new_file, registry_path
-from .output import Answer, answering
+from .output import Answer, answering, say
 
 if TYPE_CHECKING:
     from ..registry.exchange import Given, Trusted
@@ -119,7 +119,7 @@ def pull_command(url: str, registry: Path, trust: Path | None) -> Answer:
 
     pulled = pull(registry, url, _trusted(trust))
     for name in pulled.torn:
-        click.echo(f"passed over, not whole: {name}", err=True)
+        say(f"passed over, not whole: {name}", err=True)
     if pulled.refused:
         reasons = "\n".join(error.message for error in pulled.refused)
         others = f"{pulled.bundles} other bundles were taken in, with {pulled.taken.records} new"
@@ -153,7 +153,7 @@ def _taken(taken: Taken, **more: Any) -> Answer:
 
 def _given(given: Given, where: str) -> Answer:
     for refusal in given.left_out:
-        click.echo(f"left out, as no one would take it in: {refusal}", err=True)
+        say(f"left out, as no one would take it in: {refusal}", err=True)
     sent = f"{given.records} records to {where} ({given.name[:12]})"
     line = sent if given.name else f"{where} has every record already"
     figures = {"bundle": given.name, "records": given.records, "left_out": len(given.left_out)}

@@ -1,5 +1,7 @@
 """`ansor-deploy hooks`: where the files for other build systems lie."""
 
+import os
+
 import click
 
 from ..integrations import hook_folder, runtime_folder
@@ -18,4 +20,5 @@ def command(kind: str) -> None:
     header and source, and a pkg-config file. runtime: the folder of the packages tvm and
     tvm_ffi: a C program is linked with their libraries.
     """
-    click.echo(runtime_folder() if kind == "runtime" else hook_folder(kind))
+    folder = runtime_folder() if kind == "runtime" else hook_folder(kind)
+    click.echo(os.fsencode(folder))  # for a program: in any encoding

@@ -8,6 +8,7 @@ import click
 from ..errors import UsageError
 from .helptext import with_examples
 from .options import chosen_target, existing_file
+from .output import say
 
 
 @with_examples("init", "init models/resnet18.onnx --target rpi3", "init --yes")
@@ -26,17 +27,18 @@ def command(models: tuple[Path, ...], target: str, yes: bool) -> None:
     chosen_target(target)
     lacking = list(additions(Path(), target, models))
     if not lacking:
-        click.echo("nothing to do: all is there")
+        say("nothing to do: all is there")
         return
     for one in lacking:
-        body = "".join(f"  {line}\n" for line in one.text.splitlines())
-        click.echo(f"{one.verb} {one.path}:\n{body}")
+        body = [f"  {line}" for line in one.text.splitlines()]
+        for line in (f"{one.verb} {one.path}:", *body, ""):
+            say(line)
     if not yes:
         _ask()
     for one in lacking:
         one.make()
     if any(one.path.name == MAKEFILE for one in lacking):
-        click.echo(f"next: `include {MAKEFILE}` in the Makefile, then make tune")
+        say(f"next: `include {MAKEFILE}` in the Makefile, then make tune")
 
 
 def _ask() -> None:

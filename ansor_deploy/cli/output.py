@@ -16,6 +16,7 @@ import click
 
 from ..report import Report
 from ..report.choose import report_on_stderr
+from ..system.printable import printable
 
 _MESSAGE_FORMAT = "--message-format"
 
@@ -57,7 +58,7 @@ def answering(command: Callable[..., Answer]) -> Callable[..., int]:
             print_json(answer.value)
         else:
             for line in answer.lines:
-                click.echo(line)
+                say(line)
         return answer.exit_code
 
     return call
@@ -74,6 +75,11 @@ def asks_for_json(words: Sequence[str]) -> bool:
     """Whether a command line asks for messages in JSON, even one that click refuses."""
     formats = re.findall(rf"(?:^|\0){_MESSAGE_FORMAT}[=\0]([^\0]*)", "\0".join(words))
     return formats[-1:] == ["json"]  # the last one counts
+
+
+def say(line: str, *, err: bool = False) -> None:
+    """Print one line on stdout or stderr; of what others wrote in it, a terminal obeys nothing."""
+    click.echo(printable(line), err=err)
 
 
 def print_json(value: Any) -> None:
@@ -94,8 +100,9 @@ def finite(value: Any) -> Any:
 
 def in_columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
     """The rows as lines, each column as wide as it needs to be."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    shown = [tuple(map(printable, row)) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in shown]
 
 
 @contextmanager

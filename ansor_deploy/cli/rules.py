@@ -81,8 +81,8 @@ def explain_command(
     asked = rule_set(rule_files(rules), where.kind)
     total, found = explain(model, task, where, shapes, asked, QuietReport())
     value = {"model": str(model), "target": where.name, "rules": [rule.name for rule in asked]}
-    texts = ("\n".join(explanation_lines(one, total)) for one in found)
-    return Answer({**value, "tasks": [one.to_json() for one in found]}, ["\n\n".join(texts)])
+    lines = [line for one in found for line in (*explanation_lines(one, total), "")][:-1]
+    return Answer({**value, "tasks": [one.to_json() for one in found]}, lines)
 
 
 def described(rule: Rule, given: tuple[Path, ...]) -> dict[str, Any]:

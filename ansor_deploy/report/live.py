@@ -13,6 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from ..system.printable import printable
 from . import text
 from .plain import PlainReport
 
@@ -37,7 +38,7 @@ class LiveReport(PlainReport):
     def stage(self, name: str, detail: str = "") -> None:
         """Print a bold name below the panel of the stage before."""
         self.close()
-        self._console.print(Text.assemble((name, "bold cyan"), "  ", (detail, "dim")))
+        self._console.print(Text.assemble((name, "bold cyan"), "  ", (printable(detail), "dim")))
 
     def progress(self, progress: Progress) -> None:
         """Open the panel at the first batch; the clocks run on between batches."""
@@ -68,13 +69,15 @@ class LiveReport(PlainReport):
         return self._panel()
 
     def _say(self, line: str, style: str = "", *, unbroken: bool = False) -> None:
-        self._console.print(Text(line, style), soft_wrap=unbroken)
+        shown = printable(line, keep="" if unbroken else "\n")
+        self._console.print(Text(shown, style), soft_wrap=unbroken)
 
 
 def steps(what: str, done: int, total: int) -> RenderableType:
     """How far a stage is, as a bar and in numbers."""
     grid = Table.grid(padding=(0, 2))
-    grid.add_row(ProgressBar(total=total, completed=done, width=30), text.steps(what, done, total))
+    bar = ProgressBar(total=total, completed=done, width=30)
+    grid.add_row(bar, Text(text.steps(what, done, total)))
     return grid
 
 

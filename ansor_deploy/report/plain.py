@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from ..system.printable import message as shown
+from ..system.printable import printable
 from . import Report, text
 
 if TYPE_CHECKING:
@@ -28,12 +30,12 @@ class QuietReport(Report):
 
     def warn(self, message: str) -> None:
         """Print it marked, so that a log can be searched for it."""
-        self._say(f"warning: {message}", "yellow")
+        self._say(f"warning: {shown(message)}", "yellow")
 
     def _say(self, line: str, style: str = "", *, unbroken: bool = False) -> None:
         """Print a line. style: where there are colours. unbroken: so that it can be copied."""
         for part in [line] if unbroken else text.wrapped(line, "", "  "):
-            print(part, file=self._stream, flush=True)
+            print(printable(part), file=self._stream, flush=True)
 
 
 class PlainReport(QuietReport):
@@ -99,7 +101,7 @@ class JsonReport(QuietReport):
 
     def warn(self, message: str) -> None:
         """Print the message alone: a warning is of no file and ends nothing."""
-        self._say(message_line("warning", message), unbroken=True)
+        self._say(message_line("warning", shown(message)), unbroken=True)
 
 
 def message_line(level: str, message: str, hint: str = "", **details: str | int | None) -> str:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..codegen.memory import size_text
+from ..system.printable import printable
 
 if TYPE_CHECKING:
     from ..build.result import TuneResult
@@ -81,7 +82,8 @@ def count(number: int, noun: str) -> str:
 
 
 def shortened(text: str, width: int) -> str:
-    """At most `width` characters; the end stays, since two tasks differ there."""
+    """At most `width` printable characters; the end stays, since two tasks differ there."""
+    text = printable(text)
     if len(text) <= width:
         return text
     head = (width - 2) // 2
@@ -195,9 +197,12 @@ def near_lines(plan: Plan) -> list[str]:
     """For each task that is near, its nearest neighbour and how many doublings lie between."""
     near = [(row.task, row.neighbours[0]) for row in plan_rows(plan) if row.neighbours]
     return [
-        f"{shortened(task.name, 24)} {shapes(task.workload.shapes)}\n"
-        f"  is near {shapes(neighbour.workload.shapes)}, at {neighbour.distance:.1f}"
+        line
         for task, neighbour in near
+        for line in (
+            f"{shortened(task.name, 24)} {shapes(task.workload.shapes)}",
+            f"  is near {shapes(neighbour.workload.shapes)}, at {neighbour.distance:.1f}",
+        )
     ]
 
 

@@ -1,5 +1,8 @@
 """Text that somebody else wrote, as it may be shown on a terminal, in a log or in a file."""
 
+# What of a message is shown: a screen, whatever a model's names are.
+_LINES, _CHARACTERS = 20, 2000
+
 
 def printable(text: str, keep: str = "") -> str:
     r"""The text with whatever a terminal would obey, reorder or hide spelled out, as `\x1b`.
@@ -13,3 +16,16 @@ def printable(text: str, keep: str = "") -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in keep else ascii(c)[1:-1] for c in text)
+
+
+def message(text: str) -> str:
+    """A text as it stands in a message: printable, and at most a screen of it.
+
+    Lines after the first are indented, so that no name with a line end begins another message.
+    """
+    first, *rest = text.split("\n")
+    lines = [first, *(line if line.startswith("  ") else f"  {line}" for line in rest)]
+    screen = printable("\n".join(lines[:_LINES])[: _CHARACTERS + 1], keep="\n")
+    cut = "..." if len(screen) > _CHARACTERS else ""
+    more = f"\n  ... and {len(lines) - _LINES} more" if len(lines) > _LINES else ""
+    return screen[:_CHARACTERS] + cut + more

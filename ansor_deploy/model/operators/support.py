@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from onnx import ModelProto, NodeProto, inliner
 
 from ...errors import ModelError
+from ...system.printable import printable
 from ..bind import model_inputs
 from ..cleanup import drop_dead
 from ..graph import Graph, uses
@@ -67,7 +68,8 @@ def _refuse(graph: Graph, every: Iterable[NodeProto], *, folded: bool) -> None:
 def _row(node: NodeProto, fault: str, opsets: dict[str, int]) -> str:
     place = domain(node) or "ai.onnx"
     opset = f"{place} {opsets.get(place, '?')}"
-    return f"  {node.op_type}  at node {node.name or node.output[0]}  ({opset}): {fault}"
+    name = node.name or node.output[0]
+    return printable(f"  {node.op_type}  at node {name}  ({opset}): {fault}")
 
 
 def _fault(graph: Graph, node: NodeProto, *, folded: bool) -> str:

@@ -291,6 +291,17 @@ def test_names_are_no_markup(live):
     assert "[red]net[/red]" in said
 
 
+def test_names_move_no_cursor(live, plain):
+    for report in (live, plain):
+        report.stage("read", "\x1b]0;pwned\x07.onnx")
+        report.warn("\x1b[2J\nwarning: \u202e")
+        report.wrote([Path("\x1b[1m\n.so")])
+        said = screen_of(report) if report is live else "\n".join(lines_of(report))
+        for shown in (r"\x1b]0;pwned\x07.onnx", r"\x1b[2J", r"\u202e", r"\x1b[1m\n.so"):
+            assert shown in said
+        assert "\nwarning: \\u202e" not in said
+
+
 # The choice
 
 

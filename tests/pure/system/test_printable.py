@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from ansor_deploy.system.printable import printable
+from ansor_deploy.system.printable import message, printable
 
 # Unicode's control characters, marks of direction, and characters without width.
 OBEYED = [
@@ -42,3 +42,15 @@ def test_shown_twice_is_shown_once() -> None:
     shown = printable(every)
     assert printable(shown) == shown
     assert shown.encode()
+
+
+def test_a_message_is_at_most_a_screen():
+    assert message("one\n  two") == "one\n  two"
+    rows = message("\n".join(map(str, range(500)))).split("\n")
+    assert (rows[1], rows[-1], len(rows)) == ("  1", "  ... and 480 more", 21)
+    assert message("x" * 2001) == "x" * 2000 + "..."
+    assert len(message("\x1b" * 2000)) <= 2003
+
+
+def test_no_name_begins_a_line_of_a_message():
+    assert message("'a\nansor-deploy: error: b'") == "'a\n  ansor-deploy: error: b'"
