@@ -183,7 +183,7 @@ def _known(args: Any, target: Target, measurer: Measurer) -> list[Program]:
     if not any(VARIANTS[name].warm and VARIANTS[name].learns for name in args.variants):
         return []
     tasks = searching.network_tasks(WARM_NETWORK, target, WARM_TASKS)
-    rng = random.Random(args.seed)  # noqa: S311 - no secret
+    rng = random.Random(args.seed)
     return list(measured_programs(tasks, target, measurer, WARM_PROGRAMS, rng))
 
 

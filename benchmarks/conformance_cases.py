@@ -113,7 +113,7 @@ def attempt(payload: dict[str, Any]) -> dict[str, str]:
     case = cases()[payload["case"]]
     inputs, expected = case.data_sets[0]
     try:
-        proto, feeds = _bound(case, inputs)
+        proto, feeds = bound(case, inputs)
         results = _run(proto, feeds)
     except ModelError as error:
         return {"outcome": "refused", "detail": str(error)}
@@ -127,7 +127,7 @@ def attempt(payload: dict[str, Any]) -> dict[str, str]:
     return {"outcome": "wrong" if faults else "right", "detail": detail}
 
 
-def _bound(case: Any, values: list[Any]) -> tuple[ModelProto, list[Any]]:
+def bound(case: Any, values: list[Any]) -> tuple[ModelProto, list[Any]]:
     """The model with its parameters as initializers, and what is left to feed."""
     proto = ModelProto()
     proto.CopyFrom(case.model)

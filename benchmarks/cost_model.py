@@ -69,7 +69,7 @@ def main() -> None:
     args = _arguments()
     target = searching.host(args.threads)
     tasks = searching.network_tasks("resnet50", target, args.tasks)
-    rng = random.Random(args.seed)  # noqa: S311 - no secret
+    rng = random.Random(args.seed)
     with Measurer(target) as measurer:
         programs = list(measured_programs(tasks, target, measurer, args.programs, rng))
     found = evaluate(programs, args.seed)
@@ -168,7 +168,7 @@ def _drawn(task: Task, target: Target, count: int, rng: random.Random) -> dict[s
 def _split(programs: Sequence[Program], seed: int) -> tuple[list[Program], list[Program]]:
     """Those that test, and those that teach."""
     order = list(programs)
-    random.Random(seed).shuffle(order)  # noqa: S311 - no secret
+    random.Random(seed).shuffle(order)
     count = max(1, round(len(order) * HELD_OUT))
     return order[:count], order[count:]
 

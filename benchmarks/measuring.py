@@ -113,7 +113,7 @@ def _tasks(target: Target, count: int) -> list[Task]:
 def _programs(task: Task, target: Target, count: int, seed: int) -> list[str]:
     """Traces of different random programs of the task's sketches, as many as there are."""
     sketches = derive(task.mod, target, shipped_rules(target.kind)).sketches
-    rng = random.Random(f"{seed} {task.key.workload}")  # noqa: S311
+    rng = random.Random(f"{seed} {task.key.workload}")
     found: dict[str, None] = {}
     for _ in range(4 * count):
         try:

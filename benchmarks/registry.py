@@ -135,7 +135,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers here")
     args = parser.parse_args()
-    chance = random.Random(args.seed)  # noqa: S311 - repeats a run, and protects nothing
+    chance = random.Random(args.seed)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "registry.db"
         speed = measure(path, fill(path, args.records, chance), args.records, chance)

@@ -1,0 +1,105 @@
+"""A build that is killed, and one whose disk is full: what it leaves is whole, and it can go on.
+
+Both run as processes of their own, as a user has them. A small disk is a file system in memory
+within namespaces of the process, which needs no root.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+PROGRAM = (sys.executable, "-m", "ansor_deploy")
+COMMAND = (
+    "build", "net.onnx", "--target", "./own.toml", "--registry", "records.db", "--trials", "16",
+    "--min-impact", "0%",
+)  # fmt: skip
+LONGEST = 12.0  # seconds until a kill: such a build takes about as long
+_ENOUGH = 60.0
+
+
+def killed(seed: int, folder: Path) -> dict[str, Any]:
+    """Kill a build at a random moment; then the registry is whole, and the same command ends."""
+    after = random.Random(seed).uniform(0.3, LONGEST)
+    began = time.perf_counter()
+    build = _start(folder, COMMAND)
+    try:
+        build.communicate(timeout=after)
+    except subprocess.TimeoutExpired:
+        os.killpg(build.pid, signal.SIGKILL)
+        build.communicate()
+    return {"what": f"killed after {after:.2f} s", **_afterwards(folder, began)}
+
+
+def full(seed: int, folder: Path) -> dict[str, Any]:
+    """Build with a small disk for temporary files, or for everything; then once more with space."""
+    chance = random.Random(seed)
+    size = 1 << chance.randrange(12, 24)
+    where = chance.choice(("temporary", "output", "cache"))
+    began = time.perf_counter()
+    build = _start(folder, (), script=_small_disk(where, size))
+    said = _communicate(build)
+    found = {
+        "what": f"{size >> 10} KiB for {where}: exit {build.returncode}",
+        **_afterwards(folder, began),
+    }
+    if build.returncode == 70 or "Traceback" in said:
+        return {**found, "code": build.returncode, "said": said[-1000:]}
+    return found
+
+
+def _small_disk(where: str, size: int) -> str:
+    """A shell command that builds with little space for one of its folders."""
+    build = " ".join((*PROGRAM, *COMMAND))
+    mount = f"mount -t tmpfs -o size={size} small small"
+    uses = {
+        "temporary": f"TMPDIR=$PWD/small {build}",
+        "cache": f"XDG_CACHE_HOME=$PWD/small {build}",
+        "output": f"{build} -o small/net.so",
+    }[where]
+    return f"mkdir -p small && {mount} && {uses}"
+
+
+def _start(folder: Path, words: tuple[str, ...], script: str = "") -> subprocess.Popen[str]:
+    command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script]
+    return subprocess.Popen(
+        command if script else [*PROGRAM, *words],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "XDG_STATE_HOME": str(folder)},
+    )
+
+
+def _communicate(process: subprocess.Popen[str]) -> str:
+    try:
+        return process.communicate(timeout=_ENOUGH)[1]
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        return "hangs: " + process.communicate()[1]
+
+
+def _afterwards(folder: Path, began: float) -> dict[str, Any]:
+    """What two commands say: one that checks the registry, and the build once more."""
+    for words in (("registry", "verify", "--registry", "records.db"), COMMAND):
+        if words is not COMMAND and not (folder / "records.db").exists():
+            continue
+        process = _start(folder, words)
+        said = _communicate(process)
+        if process.returncode:
+            break
+    return {
+        "code": process.returncode,
+        "said": said[-1000:],
+        "traceback": "Traceback (most recent" in said,
+        "seconds": 0.0 if "hangs" not in said else time.perf_counter() - began,
+        "megabytes": 0.0,
+    }

@@ -1,0 +1,55 @@
+"""The fuzzer: the same tries for the same seed, and each of its surfaces tried for real."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from onnx import ModelProto
+
+from benchmarks import fuzz
+from benchmarks.fuzzing.messages import mutate
+from benchmarks.fuzzing.models import NETS, spoil
+
+ENDED = {"code": 0, "traceback": False, "seconds": 1.0, "megabytes": 100.0, "said": ""}
+
+
+def test_an_edit_changes_the_message_and_the_same_seed_makes_the_same(tmp_path):
+    whole = NETS["convolutional"]()
+    made = []
+    for _ in range(2):
+        proto = ModelProto()
+        proto.CopyFrom(whole)
+        done = mutate(proto, 3, random.Random(5))
+        made.append((done, proto.SerializeToString()))
+    assert made[0] == made[1]
+    assert made[0][1] != whole.SerializeToString()
+    assert spoil(3, tmp_path / "a.onnx") == spoil(3, tmp_path / "b.onnx")
+    assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("change", "end"),
+    [
+        ({}, "done"),
+        ({"code": 3}, "refused"),
+        ({"code": 6}, "differs"),
+        ({"code": 70}, "exit 70"),
+        ({"code": 3, "traceback": True}, "traceback"),
+        ({"code": 3, "seconds": 21.0}, "hang"),
+        ({"megabytes": 5000.0}, "memory"),
+    ],
+)
+def test_how_a_command_ended(change, end, tmp_path):
+    assert fuzz.judged("models", "x", {**ENDED, **change}, tmp_path).end == end
+
+
+@pytest.mark.slow
+def test_a_few_tries_of_each_surface(monkeypatch, capsys, tmp_path):
+    few = {name: (20, tries) for name, (_, tries) in fuzz.SURFACES.items()}
+    monkeypatch.setattr(fuzz, "SURFACES", few)
+    monkeypatch.setattr(fuzz, "ROUNDS", 1)
+    fuzz.main(["--seed", "3", "--findings", str(tmp_path / "findings")])
+    table = [line.split() for line in capsys.readouterr().out.splitlines()[-len(few) :]]
+    assert [words[0] for words in table] == list(few)
+    assert all(len(words) > 1 for words in table)
