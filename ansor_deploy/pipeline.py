@@ -19,7 +19,14 @@ from typing import TYPE_CHECKING, Any
 from .artifact.depfile import input_files, write_depfile
 from .artifact.files import output_paths, read_manifest
 from .artifact.outputs import check_writable
-from .build.lock import check_complete, is_same, lock_of, write_entries, write_used
+from .build.lock import (
+    check_complete,
+    check_possible,
+    is_same,
+    lock_of,
+    write_entries,
+    write_used,
+)
 from .build.result import BuildResult, TuneResult, finished_build
 from .build.up_to_date import built_keys, current_manifest, has_same_records, is_verified
 from .devices.machine import cannot_run, check_buildable, runs_here
@@ -105,6 +112,7 @@ def _build_frozen(model: Path, outputs: Outputs, request: Request, report: Repor
     from .build.assemble import assemble_frozen
 
     check_complete(prepared, lock, request.lock)
+    check_possible(prepared.tasks, lock, request)
     tasks = prepared.tasks
     tuned = TuneResult.untuned(len(tasks), sum(task.key in lock.records for task in tasks))
     manifest = assemble_frozen(prepared, lock, outputs, request, tuned, report)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ..errors import MissingRecordError, UsageError
-from ..registry.lock import Lock, read_lock, write_lock
+from ..errors import MissingRecordError, RegistryError, UsageError
+from ..registry.lock import REMEDY, Lock, read_lock, write_lock
+from ..registry.plausible import impossible, least_seconds
 from ..registry.record import Record, TaskKey
 from ..system.atomic_file import held, write_whole
 from ..system.digest import canonical_json, sha256
@@ -22,6 +23,7 @@ from .up_to_date import manifest_keys
 
 if TYPE_CHECKING:
     from ..model.prepare import Prepared
+    from ..model.tasks import Task
     from ..report import Report
     from ..request import Request
     from ..target import Target
@@ -106,6 +108,15 @@ def check_complete(model: Prepared | TaskList, locked: Lock, lock: Path | None) 
         f"make them: ansor-deploy tune {model.path} --lock {lock}",
         lock,
     )
+
+
+def check_possible(tasks: Iterable[Task], locked: Lock, request: Request) -> None:
+    """RegistryError where a record's time is one that no machine can have taken for its task."""
+    for task in tasks:
+        if (record := locked.records.get(task.key)) is None:
+            continue
+        if wrong := impossible(record.seconds, least_seconds(task.workload, request.target)):
+            raise RegistryError(f"the record of {task.name}: {wrong}", REMEDY, request.lock)
 
 
 def _path(request: Request) -> Path:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..artifact.files import read_manifest
-from ..errors import AnsorError
+from ..errors import AnsorError, DeviceLost
+from ..registry.plausible import impossible
 from ..runtime.model import choose, interfaces
 from ..runtime.tensors import to_bytes
 from ..system.worker import WorkerFailure
@@ -47,7 +48,10 @@ class RemoteModel:
 
     def times(self, inputs: dict[str, np.ndarray], runs: int) -> list[float]:
         """Seconds of each of so many runs, one after the other, by the site's clock."""
-        return [float(seconds) for seconds in self._call("times", inputs, runs=runs)]
+        seconds: list[float] = self._call("times", inputs, runs=runs)
+        if wrong := impossible(seconds):
+            raise DeviceLost(f"{self._site.name}: {wrong}", "look at its clock")
+        return seconds
 
     def close(self) -> None:
         """Remove its files from the site."""

@@ -4,12 +4,14 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from ..codegen.signature import signature
 from ..devices.site import Site
+from ..errors import AnsorError, DeviceLost, MachineError
 from ..model.tasks import Task
+from ..registry.plausible import impossible, least_seconds
 from ..runtime.tensors import Signature
 from ..system.worker import WorkerFailure
 from ..target import Target
@@ -21,6 +23,7 @@ Oracle = Callable[[Task, str], "Built | Failure"]
 LEAST_SECONDS = 5.0
 PLAIN_SECONDS = 60.0
 MOST_SECONDS = 600.0
+TRIES = 3  # of a run whose times are impossible
 _PATIENCE = 60.0
 _ASSUMED_SLOWER = 20.0  # than the roofline, a candidate of a task without any result
 _RUNNER = "ansor_deploy.measure.runner"
@@ -76,8 +79,9 @@ class SiteRunner:
         with self._on_site(*fit) as candidates:
             payload = {**self._payload(task, reference.path), "candidates": candidates}
             patience = self._deadline(task, math.inf) * len(fit)
+            run = partial(self.site.call, f"{_IN_TURNS}:head_to_head", payload, patience)
             try:
-                found = self.site.call(f"{_IN_TURNS}:head_to_head", payload, patience)
+                found = self._possible(task, run)
             except WorkerFailure as failure:  # which of them it was is not known
                 found = [_failed(failure)] * len(fit)
         answers = iter(found)
@@ -91,7 +95,27 @@ class SiteRunner:
             self._kernel = self.site.put(kernel.path)
         payload: dict[str, Any] = {"path": self._kernel, "steps": list(kernel.steps)}
         payload |= {"signature": spec.to_json(), "seed": self._seed}
-        return float(self.site.call(f"{_IN_TURNS}:pulse", payload, LEAST_SECONDS * 6))
+        seconds = self.site.call(f"{_IN_TURNS}:pulse", payload, LEAST_SECONDS * 6)
+        if wrong := impossible([seconds]):
+            raise self._wrong_clock(wrong)
+        return float(seconds)
+
+    def _possible(self, task: Task, run: Callable[[], Any]) -> Any:
+        """The answers of a run, repeated where a time is one that no machine can have taken.
+
+        Then the clock was set meanwhile; where it stays so, the site is at fault.
+        """
+        least = least_seconds(task.workload, self._target)
+        for _ in range(TRIES):
+            answers = run()
+            wrong = [impossible(one["seconds"], least) for one in answers if not one["error"]]
+            if not any(wrong):
+                return answers
+        raise self._wrong_clock(next(filter(None, wrong)))
+
+    def _wrong_clock(self, wrong: str) -> AnsorError:
+        what, hint = f"{self.site.name}: its clock cannot be believed: {wrong}", "look at its clock"
+        return DeviceLost(what, hint) if self.site.remote else MachineError(what, hint)
 
     @contextmanager
     def _on_site(self, *libraries: Built) -> Iterator[list[dict[str, Any]]]:
@@ -114,7 +138,8 @@ class SiteRunner:
             payload = {**self._payload(task, reference.path), **library, "best": known}
             found: dict[str, Any] | Failure
             try:
-                found = self._run(payload, self._deadline(task, best))
+                run = partial(self._run, payload, self._deadline(task, best))
+                (found,) = self._possible(task, lambda: [run()])
             except WorkerFailure as failure:
                 found = _failed(failure)
         return self._outcome(trace, found, reference.oracle)

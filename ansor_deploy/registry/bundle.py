@@ -201,7 +201,7 @@ class _Reading:
     def record(self, data: Any) -> None:
         self.claimed.add(str(data["id"]))
         target, workload = self._of(data["record"])
-        record = check_record(data["id"], data["record"], target.kind, workload.flops)
+        record = check_record(data["id"], data["record"], target, workload)
         self.found.records[record.id] = record
 
     def search(self, data: Any) -> None:

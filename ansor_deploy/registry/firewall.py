@@ -14,11 +14,11 @@ from ..system.digest import canonical_json, sha256
 from ..target import GPU_FIELDS, IDENTITY, Target, complaints
 from .forms import check_program
 from .instructions import check_trace
+from .plausible import impossible, least_seconds
 from .record import Contest, Record, Workload
 from .schema import BEATEN, RECORDS, WORKLOADS
 from .untrusted import exactly, quoted, refuse
 
-MOST_FLOPS = 1e16  # a second: more than any one device
 AHEAD = timedelta(days=1)  # by which another machine's clock may be before this one's
 
 
@@ -56,17 +56,20 @@ def check_workload(data: Any) -> Workload:
     return workload
 
 
-def check_record(claimed: Any, data: Any, kind: str, flops: float = 0.0) -> Record:
+def check_record(
+    claimed: Any, data: Any, target: Target, workload: Workload | None = None
+) -> Record:
     """The record of a `Record.to_json` object with the id that is claimed; Refused if it is none.
 
-    kind: of the target that it is for. flops: of one run of its workload, if known.
+    target, workload: that it is for; the latter if it is known.
     """
     unproven = isinstance(data, dict) and not data.get("proof", True)
     refuse(unproven, "record: no proof of its output")
     record: Record = RECORDS.admitted(data)
-    check_trace(record.trace, kind)
-    fastest = min(record.seconds)
-    refuse(flops > MOST_FLOPS * record.latency, f"record: no device does this in {fastest} s")
+    check_trace(record.trace, target.kind)
+    if workload is not None:
+        wrong = impossible(record.seconds, least_seconds(workload, target))
+        refuse(wrong, f"record: {wrong}")
     refuse(record.id != claimed, f"record: id {quoted(claimed)} is not its content's digest")
     return record
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .plausible import CALL_SECONDS, SLOWEST
 from .untrusted import exactly, is_int, quoted, refuse
 
 Check = Callable[[Any], bool]
@@ -12,7 +13,6 @@ Check = Callable[[Any], bool]
 MOST_TEXT = 262_144  # characters of a workload's program
 MOST_REPEATS = 10_000  # times of one record
 MOST_TENSORS = 256
-FASTEST, SLOWEST = 1e-9, 3600.0  # seconds
 MOST_WORK = 1e18  # operations or bytes of one run
 WORST_ERROR = 0.1  # relative; no check of outputs lets more pass
 
@@ -88,7 +88,7 @@ WORK = Form(number(0, MOST_WORK, types=(float,)))
 SHAPES = Form(list_of(list_of(COUNT.fits, 0, 64), 0, MOST_TENSORS))
 DTYPES = Form(list_of(text(_DTYPE), 0, MOST_TENSORS))
 PROGRAM = TRACE = Form(lambda value: isinstance(value, str), "the {name} is no text")
-_TIME = number(FASTEST, SLOWEST, types=(float,))
+_TIME = number(CALL_SECONDS, SLOWEST, types=(float,))
 TIMES = Form(list_of(_TIME, 1, MOST_REPEATS), "record: times {value} are not those of a run")
 _PROVES = "record: {name} {value} proves nothing"
 PROOF: Forms = {

@@ -27,7 +27,7 @@ from .untrusted import Refused, exactly, quoted, refuse, strict_json
 VERSION = 1
 _FORMAT = "ansor-deploy-lock"
 _DEFAULT = "default"
-_REMEDY = (
+REMEDY = (
     "Restore it from version control, or remove it and make it anew: "
     "ansor-deploy tune MODEL --lock FILE"
 )
@@ -92,7 +92,7 @@ def read_lock(path: Path, target: Target, tvm: str) -> Lock:
             refuse(last and record.key <= last, "its key is not behind that before it")
             last, found[record.key] = record.key, record
     except Refused as refused:
-        raise RegistryError(str(refused), _REMEDY, path, number) from refused
+        raise RegistryError(str(refused), REMEDY, path, number) from refused
     return Lock(found, frozenset(defaults))
 
 
@@ -123,7 +123,7 @@ def _default(line: str, before: Sequence[str]) -> str:
 
 def _record(line: str, target: Target, tvm: str) -> Record:
     entry = exactly(strict_json(line, MOST_LINE), "id", "record")
-    record = check_record(entry["id"], entry["record"], target.kind)
+    record = check_record(entry["id"], entry["record"], target)
     refuse(record.key.target != target.fingerprint, "the record is for another target")
     refuse(record.provenance.tvm != tvm, "the record was made with another TVM")
     return record
