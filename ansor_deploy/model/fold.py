@@ -16,6 +16,7 @@ from ..errors import ModelError
 from .constant_math import OPERATORS, evaluate
 from .empty import fold_empty
 from .graph import FLOATS, Graph, attribute, is_op, optional_input
+from .skeleton import name_of
 from .subgraph import resolve_branches
 
 # fmt: off
@@ -128,7 +129,7 @@ def _weight_bytes(graph: Graph, node: NodeProto, allowed: int) -> int:
 
 
 def _fault(node: NodeProto, text: str, hint: str) -> ModelError:
-    return ModelError(f"node '{node.name or node.output[0]}': {text}", hint)
+    return ModelError(f"node '{name_of(node)}': {text}", hint)
 
 
 def _results(graph: Graph, node: NodeProto) -> Sequence[TensorProto | np.ndarray] | None:

@@ -19,10 +19,11 @@ from ..target import Target
 from .fusion import with_cuts, without_cuts
 from .graph import Graph
 from .layout import channels_last
-from .operators.converting import last_line, own_converters, tvm_name
+from .operators.blame import last_line
+from .operators.converting import own_converters, tvm_name
 from .operators.operator import domain
 from .precision import in_single
-from .skeleton import nodes
+from .skeleton import name_of, nodes
 from .widen import widen
 
 
@@ -111,7 +112,7 @@ def _for_tvm(proto: onnx.ModelProto) -> onnx.ModelProto:
     Inputs are renamed where no parameter of TVMScript, which is Python, can be called so.
     """
     for node in nodes(proto.graph):
-        node.name = node.name or next(filter(None, node.output))
+        node.name = name_of(node)
         node.op_type = tvm_name(domain(node), node.op_type)
     _rename_keywords(proto)
     return proto

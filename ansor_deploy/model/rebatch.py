@@ -25,7 +25,7 @@ from onnx import ModelProto, NodeProto, TensorProto, TypeProto, helper, inliner,
 from onnx.reference import ReferenceEvaluator
 
 from ..errors import ModelError
-from .skeleton import nested, with_initializers
+from .skeleton import name_of, nested, with_initializers
 
 Shape = tuple[int, ...]
 _MOST = 64  # elements of what may be a shape: only that is computed here
@@ -289,6 +289,6 @@ def _text(shape: Shape) -> str:
 def _forbids(node: NodeProto, why: str) -> ModelError:
     return ModelError(
         f"these input shapes are not those that the model was exported for, and node "
-        f"{node.name or node.output[0]} ({node.op_type}) does not fit them: {why}",
+        f"{name_of(node)} ({node.op_type}) does not fit them: {why}",
         "export the model with these shapes, or with these dimensions dynamic",
     )

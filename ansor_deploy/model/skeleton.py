@@ -87,3 +87,8 @@ def _copy_fields(source: object, target: object, leave: set[str]) -> None:
             getattr(target, field.name).CopyFrom(value)
         else:
             getattr(target, field.name).extend(value)
+
+
+def name_of(node: NodeProto) -> str:
+    """What a person knows a node by: its name, else its first output's."""
+    return str(node.name or next(filter(None, node.output), "without a name"))

@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from ...errors import ModelError
+from .blame import importing
 from .lazy_tvm import relax, tvm
 from .operator import OPERATORS, Operator
 
@@ -106,24 +106,10 @@ class _Converter:
         name = self.operator.name
         call = Call(name, bb, inputs, attributes, opset, self.theirs, params)
         convert = self.operator.convert or Call.by_tvm
-        try:
+        with importing(name, attributes["tvm_custom"]["name"]):
             # Here, not by the front end: it would not say which node's types do not fit.
             return _normal(bb, convert(call))
-        except ModelError:
-            raise
-        except Exception as error:  # a converter raises what it happens to raise
-            node = attributes["tvm_custom"]["name"]
-            raise ModelError(
-                f"node '{node}': this use of {name} cannot be imported: {last_line(error)}",
-                "simplify the model (onnxslim model.onnx simple.onnx), or replace the node",
-            ) from error
 
 
 def _normal(bb: Any, result: Any) -> Any:
     return bb.normalize(result) if isinstance(result, relax.Expr) else result
-
-
-def last_line(error: Exception) -> str:
-    """What an error of TVM's says in the end."""
-    lines = [line for line in str(error).strip().splitlines() if line.strip()]
-    return lines[-1].strip() if lines else type(error).__name__

@@ -4,6 +4,7 @@ from onnx import NodeProto, TensorProto, defs, helper, inliner
 
 from ...errors import ModelError
 from ..graph import Graph, attribute
+from ..skeleton import name_of
 from ..subgraph import spliced
 from .operator import domain, rewrite
 
@@ -28,7 +29,7 @@ def definition(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
         body = inliner.inline_selected_functions(model, named, inline_schema_functions=True).graph
     except RuntimeError as error:  # it has no types for inputs that are left out
         raise ModelError(
-            f"node '{node.name or node.output[0]}': {node.op_type}: not with these inputs left out",
+            f"node '{name_of(node)}': {node.op_type}: not with these inputs left out",
             "Replace it in the exporting framework, or cut the graph before it.",
         ) from error
     if len(body.node) == 1 and body.node[0].op_type == node.op_type:

@@ -133,6 +133,8 @@ def dtype_name(element: int) -> str | None:
     """The name of an ONNX element type, as NumPy spells it; None where it is not known."""
     if not element:
         return None
+    if element not in TensorProto.DataType.values():
+        return f"element type {element}"
     name = TensorProto.DataType.Name(element).lower()
     return {"float": "float32", "double": "float64"}.get(name, name)
 

@@ -1,9 +1,15 @@
 """Nodes that TVM has no converter for, or a worse one, become other nodes."""
 
+from __future__ import annotations
+
 from collections import deque
+
+from onnx import NodeProto
 
 from ..fold import fold_constants
 from ..graph import Graph
+from ..skeleton import name_of
+from .blame import importing
 from .operator import find
 
 
@@ -24,8 +30,7 @@ def _rewritten(graph: Graph) -> bool:
     done, ahead, changed = [], deque(graph.nodes), False
     while ahead:
         node = ahead.popleft()
-        operator = find(node)
-        made = operator.rewrite(graph, node) if operator and operator.rewrite else None
+        made = _made(graph, node)
         if made is None:
             done.append(node)
         else:
@@ -33,3 +38,11 @@ def _rewritten(graph: Graph) -> bool:
             ahead.extendleft(reversed(made))
             graph.nodes = [*done, *ahead]  # for the next one to ask of
     return changed
+
+
+def _made(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
+    operator = find(node)
+    if operator is None or operator.rewrite is None:
+        return None
+    with importing(node.op_type, name_of(node)):
+        return operator.rewrite(graph, node)

@@ -9,7 +9,8 @@ from ...system.printable import printable
 from ..bind import model_inputs
 from ..cleanup import drop_dead
 from ..graph import Graph, uses
-from ..skeleton import nested, nodes
+from ..skeleton import name_of, nested, nodes
+from .blame import importing
 from .operator import Operator, Use, domain, dtype_name, find
 from .refused import REASONS
 
@@ -68,8 +69,7 @@ def _refuse(graph: Graph, every: Iterable[NodeProto], *, folded: bool) -> None:
 def _row(node: NodeProto, fault: str, opsets: dict[str, int]) -> str:
     place = domain(node) or "ai.onnx"
     opset = f"{place} {opsets.get(place, '?')}"
-    name = node.name or node.output[0]
-    return printable(f"  {node.op_type}  at node {name}  ({opset}): {fault}")
+    return printable(f"  {node.op_type}  at node {name_of(node)}  ({opset}): {fault}")
 
 
 def _fault(graph: Graph, node: NodeProto, *, folded: bool) -> str:
@@ -79,7 +79,9 @@ def _fault(graph: Graph, node: NodeProto, *, folded: bool) -> str:
         return REASONS.get(node.op_type, "not supported")
     if not operator.domain and graph.opset < operator.since:
         return f"supported from opset {operator.since} on"
-    return _wrong_type(graph, node, operator) or _beyond(Use(node, graph), operator, folded=folded)
+    with importing(node.op_type, name_of(node)):
+        use = Use(node, graph)
+        return _wrong_type(graph, node, operator) or _beyond(use, operator, folded=folded)
 
 
 def _wrong_type(graph: Graph, node: NodeProto, operator: Operator) -> str:

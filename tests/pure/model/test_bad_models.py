@@ -12,7 +12,10 @@ from helpers.graphs import model, node, randn
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from ansor_deploy.errors import ModelError
+from ansor_deploy.model.bind import bind_shapes
+from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.onnx_file import load
+from ansor_deploy.model.operators.support import refuse_early
 from ansor_deploy.model.tensor_data import check_size
 
 
@@ -258,7 +261,10 @@ def test_hostile_sizes_allocate_nothing(tmp_path):
     code = f"""
 import pathlib, resource
 from ansor_deploy.errors import ModelError
+from ansor_deploy.model.bind import bind_shapes
+from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.onnx_file import load
+from ansor_deploy.model.operators.support import refuse_early
 from ansor_deploy.model.tensor_data import check_size
 pages = int(open("/proc/self/statm").read().split()[0])
 limit = pages * {resource.getpagesize()} + 2**30
@@ -280,3 +286,31 @@ def test_saved_as_text_is_refused(tmp_path):
 
 def test_empty_message_is_refused(tmp_path):
     refused(written(tmp_path, ModelProto(ir_version=8)), "no nodes")
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda proto: setattr(proto.graph.node[0].attribute[0], "s", b"lin\xff"),
+        lambda proto: scales(proto, np.array([1, 1, np.nan, 2], "float32")),
+        lambda proto: scales(proto, np.float32(2)),
+    ],
+)
+def test_what_no_code_of_an_operator_foresees_names_the_node(spoil):
+    nodes = [node("Resize", "x - scales", "y", mode="linear")]
+    ones = np.ones(4, "float32")
+    proto = model(nodes, {"x": (1, 1, 4, 4)}, constants={"scales": ones}, opset=19)
+    spoil(proto)
+    with pytest.raises(ModelError, match="node 'y'"):
+        canonical_graph(bind_shapes(proto, {}))
+
+
+def test_an_element_type_that_there_is_not():
+    proto = good()
+    proto.graph.input[0].type.tensor_type.elem_type = 77
+    with pytest.raises(ModelError, match="element type 77"):
+        refuse_early(proto)
+
+
+def scales(proto, value):
+    proto.graph.initializer[0].CopyFrom(numpy_helper.from_array(value, "scales"))
