@@ -21,7 +21,7 @@ from ..measure.outcome import UNMEASURED, Outcome
 from ..model.tasks import Task
 from ..registry.record import Measurement
 from ..space.question import Random
-from ..space.sketch import derive
+from ..space.sketch import derive, newly_ended
 from ..space.trace import dump
 from .context import SearchContext
 from .evolution import Evolution
@@ -103,6 +103,8 @@ class AnsorSearch:
                 self._context.model.add(workload, trace, outcome.latency, candidate.features)
         self._evolution.update()
         self._context.model.update()
+        for sentence in newly_ended(self._context.rules):
+            self._context.warn(sentence)
 
     def _recover(self, measured: Sequence[Measurement]) -> None:
         """Take up earlier runs' programs: not another search's, nor of rules that have changed."""

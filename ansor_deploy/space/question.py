@@ -42,6 +42,28 @@ class Question:
         beside = (index - 1, index + 1) if self.ordered else ()
         return [at for at in beside if 0 <= at < self.size]
 
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object, from which `from_json` makes an equal question in another process.
+
+        Of an option that JSON cannot hold only its text is there.
+        """
+        options = self.options
+        return {
+            "about": self.about,
+            "node": self.node,
+            "tiles": vars(options) if isinstance(options, Tiles) else None,
+            "options": [] if isinstance(options, Tiles) else [_plain(one) for one in options],
+            "guess": self.guess,
+            "ordered": self.ordered,
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Question:
+        """What `to_json` wrote."""
+        tiles, options = data["tiles"], tuple(map(_option, data["options"]))
+        of = Tiles(**tiles) if tiles else options
+        return cls(data["about"], data["node"], of, data["guess"], data["ordered"])
+
 
 @dataclass(frozen=True)
 class Decision:
@@ -107,3 +129,14 @@ class Decided(Chooser):
             return decision.index
         self._left = []
         return self._otherwise.answer(question)
+
+
+def _plain(option: Any) -> Any:
+    if isinstance(option, (tuple, list)):
+        return [_plain(one) for one in option]
+    return option if option is None or isinstance(option, (bool, int, float, str)) else repr(option)
+
+
+def _option(value: Any) -> Any:
+    """Of a list the tuple that it was."""
+    return tuple(map(_option, value)) if isinstance(value, list) else value

@@ -26,6 +26,7 @@ from ..errors import UsageError
 from ..project import shipped
 from ..system.digest import file_sha256, sha256
 from ..system.toml_file import TomlFile, read_toml
+from .rule_process import RuleProcess, rule_process
 
 if TYPE_CHECKING:
     from ..target import Target
@@ -51,7 +52,10 @@ class ApplyAndSkipRest:
 
 @dataclass(frozen=True)
 class Rule:
-    """A loaded rule. digest: SHA-256 of its file. doc: the file's docstring, or ""."""
+    """A loaded rule. digest: SHA-256 of its file. doc: the file's docstring, or "".
+
+    process: in which a user's rule runs, and nowhere else; None for one that runs here.
+    """
 
     name: str
     kinds: tuple[str, ...]
@@ -60,6 +64,7 @@ class Rule:
     applies: Callable[[State, str, Target], Pass | Apply | ApplyAndSkipRest] = field(repr=False)
     apply: Callable[[State, str, Target], Sequence[State]] = field(repr=False)
     doc: str = field(default="", repr=False)
+    process: RuleProcess | None = field(default=None, repr=False, compare=False)
 
     @property
     def summary(self) -> str:
@@ -70,12 +75,31 @@ class Rule:
 def rule_set(files: Sequence[Path], kind: str) -> list[Rule]:
     """The rules that a kind of target is asked about, in order.
 
-    files: a user's own, asked before the shipped ones. Of two rules with one name the earlier
-    counts, so a user's replaces the shipped one.
+    files: a user's own, asked before the shipped ones; they run in a process of their own.
+    UsageError as of `load_rule`.
     """
-    rules = [*load_rules(files, kind), *shipped_rules(kind)]
+    process = rule_process(tuple((path, _file_digest(path)) for path in files)) if files else None
+    own = [_apart(process, path) for path in files] if process else []
+    return before_shipped([rule for rule in own if kind in rule.kinds], kind)
+
+
+def before_shipped(own: Sequence[Rule], kind: str) -> list[Rule]:
+    """These rules, then the shipped ones. Of two with one name the earlier counts.
+
+    So a user's rule replaces the shipped one of its name.
+    """
+    rules = [*own, *shipped_rules(kind)]
     names = [rule.name for rule in rules]
     return [rule for at, rule in enumerate(rules) if rule.name not in names[:at]]
+
+
+def _apart(process: RuleProcess, path: Path) -> Rule:
+    name, kinds, digest, doc = process.load(path)
+    return Rule(name, tuple(kinds), path, digest, _elsewhere, _elsewhere, doc, process)
+
+
+def _elsewhere(*words: Any) -> Any:
+    raise RuntimeError("a user's rule runs in a process of its own")
 
 
 def rules_digest(files: Sequence[Path], kind: str) -> str:

@@ -9,7 +9,7 @@ walking the path again with other decisions gives other programs of the same str
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,9 @@ from .block_view import blocks
 from .code_size import TooMuchCodeError, check_size
 from .question import Chooser, Decision, Guess
 from .rule import Apply, ApplyAndSkipRest, Pass, Rule, shipped_rules
+from .rule_process import RuleEndedError, RuleProcess
 from .state import State
+from .trace import replay
 
 # Paper: "fewer than 10 for a typical subgraph". A rule that branches without end stops here.
 MAX_SKETCHES = 32
@@ -41,7 +43,7 @@ class Step:
 class RuleAnswer:
     """What one rule answered about one block. text: "applies", or why not, or how it failed.
 
-    failed: the rule broke its contract, and was left out for this task.
+    failed: the rule broke its contract, and was left out.
     """
 
     block: str
@@ -66,6 +68,7 @@ class Sketch:
     mod: Any = field(repr=False, compare=False)
     target: Target = field(repr=False)
     path: tuple[Step, ...]
+    text: str = field(default="", repr=False, compare=False)  # of mod, where a process needs it
 
     def __str__(self) -> str:
         return " ".join(f"{block}:{rule}" for block, rule in self.steps) or "as it stands"
@@ -81,15 +84,30 @@ class Sketch:
 
         The latter is TooMuchCodeError where the program would keep the compiler busy for too long.
         """
+        if process := _process([step.rule for step in self.path]):
+            trace, decisions = process.program(self.text, self.target, self._path, chooser)
+            sch = replay(self.mod, trace)
+        else:
+            state = self.derived(chooser)
+            sch, decisions = state.sch, tuple(state.decisions)
+        check_size(sch, self.target)
+        return Program(self, sch, decisions)
+
+    def derived(self, chooser: Chooser) -> State:
+        """The state at the end of the path, derived in this process; raises as `program` does."""
         state = _start(self.mod, chooser)
         for step in self.path:
             state = _follow(step, state, self.target)
         annotate(state, self.target)
-        check_size(state.sch, self.target)
-        return Program(self, state.sch, tuple(state.decisions))
+        return state
 
     def excess(self, chooser: Chooser) -> tuple[Rule, TooMuchCodeError] | None:
         """The rule of the first step after which a program is too much code, and how much."""
+        rules = [step.rule for step in self.path]
+        if process := _process(rules):
+            found = process.excess(self.text, self.target, self._path, chooser)
+            named = {rule.name: rule for rule in rules}
+            return (named[found[0]], TooMuchCodeError(found[1])) if found else None
         state = _start(self.mod, chooser)
         for step in self.path:
             state = _follow(step, state, self.target)
@@ -98,6 +116,10 @@ class Sketch:
             except TooMuchCodeError as error:
                 return step.rule, error
         return None
+
+    @property
+    def _path(self) -> list[tuple[str, Rule, int]]:
+        return [(step.block, step.rule, step.branch) for step in self.path]
 
 
 @dataclass(frozen=True)
@@ -110,11 +132,7 @@ class Derivation:
     @property
     def faults(self) -> list[str]:
         """A sentence for each rule that was left out because it broke its contract."""
-        return [
-            f"the rule {one.rule} {one.text} at block {one.block}, and is left out for this task"
-            for one in self.answers
-            if one.failed
-        ]
+        return [_sentence(one) for one in self.answers if one.failed]
 
 
 class _RuleError(Exception):
@@ -127,7 +145,12 @@ class _RuleError(Exception):
 
 
 def derive(mod: tvm.IRModule, target: Target, rules: Sequence[Rule]) -> Derivation:
-    """All sketches of a task's program, as if there were no rules that break their contract."""
+    """All sketches of a task's program, as if there were no rules that break their contract.
+
+    A user's rules are asked in their own process, and the shipped ones with them.
+    """
+    if process := _process(rules):
+        return _derived_apart(process, mod, target, rules)
     search = _Enumeration(mod, target, rules)
     try:
         search.run()
@@ -135,6 +158,45 @@ def derive(mod: tvm.IRModule, target: Target, rules: Sequence[Rule]) -> Derivati
         others = derive(mod, target, [rule for rule in rules if rule is not error.rule])
         return Derivation(others.sketches, (error.answer, *others.answers))
     return Derivation(tuple(search.sketches), tuple(search.answers))
+
+
+def _derived_apart(
+    process: RuleProcess, mod: tvm.IRModule, target: Target, rules: Sequence[Rule]
+) -> Derivation:
+    """Derived in the process of these rules, without those that have ended it."""
+    asked = [rule for rule in rules if rule.name not in process.ended]
+    if _process(asked) is None:
+        found = derive(mod, target, asked)
+        return Derivation(found.sketches, (*_ended(process), *found.answers))
+    text = tvm.ir.save_json(mod)
+    try:
+        said = process.derive(text, target, asked)
+    except RuleEndedError:
+        return _derived_apart(process, mod, target, rules)
+    named = {rule.name: rule for rule in asked}
+    paths = [tuple(Step(block, named[rule], at) for block, rule, at in one) for one in said.paths]
+    answers = (*_ended(process), *(RuleAnswer(*one) for one in said.answers))
+    return Derivation(tuple(Sketch(mod, target, path, text) for path in paths), answers)
+
+
+def newly_ended(rules: Sequence[Rule]) -> list[str]:
+    """A sentence for each rule that has ended its process since derivations last said so."""
+    process = _process(rules)
+    return [_sentence(one) for one in _ended(process)] if process else []
+
+
+def _process(rules: Iterable[Rule]) -> RuleProcess | None:
+    """The process of the user's rules among these; None without any."""
+    return next((rule.process for rule in rules if rule.process), None)
+
+
+def _ended(process: RuleProcess) -> list[RuleAnswer]:
+    return [RuleAnswer(one.block, one.rule, one.text, failed=True) for one in process.untold()]
+
+
+def _sentence(answer: RuleAnswer) -> str:
+    at = f" at block {answer.block}" if answer.block else ""
+    return f"the rule {answer.rule} {answer.text}{at}, and is left out"
 
 
 def default_schedule(

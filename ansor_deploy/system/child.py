@@ -22,6 +22,8 @@ _MESSAGE_CHARS = 600
 _FILE_BYTES = 1 << 30  # beyond what any call writes; less than what printing fills in seconds
 _MARGIN_BYTES = 1 << 30
 _TIMES = 16
+_connection: Connection  # to the parent, and the process that talks on it, since `serve` runs
+_process: int
 
 
 def serve(descriptor: int, parent: int, preload: str) -> None:
@@ -31,14 +33,31 @@ def serve(descriptor: int, parent: int, preload: str) -> None:
     importlib.import_module(preload)  # the second that this may take passes before the first call
     confine()  # the called code may do anything, and the machine's other work goes on
 
-    connection = Connection(descriptor)
-    connection.send_bytes(b"ready")
+    global _connection, _process
+    _connection, _process = Connection(descriptor), os.getpid()
+    _connection.send_bytes(b"ready")
     while True:
         try:
-            function, payload = json.loads(connection.recv_bytes())
+            function, payload = json.loads(_connection.recv_bytes())
         except EOFError:
             os._exit(0)
-        connection.send_bytes(json.dumps(_answer(function, payload)).encode())
+        _send(_answer(function, payload))
+
+
+def ask(what: Any) -> Any:
+    """What the parent says to this, in the midst of a call; ValueError where it refuses."""
+    _send(("asks", what))
+    status, value = json.loads(_connection.recv_bytes())
+    if status != "ok":
+        raise ValueError(value)
+    return value
+
+
+def _send(message: tuple[str, Any]) -> None:
+    """Send a message; a copy of this process, which called code has forked, ends instead."""
+    if os.getpid() != _process:
+        os._exit(0)
+    _connection.send_bytes(json.dumps(message).encode())
 
 
 def _tie_to(parent: int) -> None:

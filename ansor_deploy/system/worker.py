@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -85,15 +85,22 @@ class Worker:
             )
         self._connection = Connection(ours.detach())
 
-    def call(self, function: str, payload: dict[str, Any], timeout: float) -> Any:
+    def call(
+        self,
+        function: str,
+        payload: dict[str, Any],
+        timeout: float,
+        heed: Callable[[Any], Any] = lambda asked: None,
+    ) -> Any:
         """What `function` ("module:name") of the child's side answers to the payload.
 
-        timeout: seconds, not counting the child's start. WorkerFailure where it raised, crashed
-        or was killed at the deadline; AnsorError where the child cannot start at all.
+        timeout: seconds, not counting the child's start. heed: answers what the function asks
+        meanwhile (`child.ask`); a ValueError of it is raised there. WorkerFailure where it raised,
+        crashed or was killed at the deadline; AnsorError where the child cannot start at all.
         """
         try:
             self._begin(function, payload)
-            return self._answer(timeout)
+            return self._answer(timeout, heed)
         except WorkerFailure:
             raise
         except BaseException:  # interrupted: the answer that may still come is nobody's
@@ -137,9 +144,19 @@ class Worker:
         with contextlib.suppress(OSError):  # a child that died meanwhile is seen by `_answer`
             self._link.send_bytes(json.dumps([function, payload]).encode())
 
-    def _answer(self, timeout: float) -> Any:
+    def _answer(self, timeout: float, heed: Callable[[Any], Any]) -> Any:
         """The answer to the request that was sent; raises as `call` does."""
         deadline = time.monotonic() + timeout
+        while (message := self._message(deadline, timeout))[0] == "asks":
+            with contextlib.suppress(OSError):  # as in `_begin`
+                self._link.send_bytes(json.dumps(_heeded(heed, message[1])).encode())
+        status, value = message
+        if status != "ok":
+            raise WorkerFailure("raised", str(value))
+        return value
+
+    def _message(self, deadline: float, timeout: float) -> tuple[str, Any]:
+        """The next message of the child: its kind and content."""
         while not self._link.poll(min(_GLANCE_SECONDS, max(0.0, deadline - time.monotonic()))):
             if self._process is not None and self._process.poll() is not None:
                 raise WorkerFailure("crash", self._bury())  # what it started holds its socket
@@ -147,12 +164,10 @@ class Worker:
                 self.kill()
                 raise WorkerFailure("timeout", f"killed after {timeout:.3g} s")
         try:
-            status, value = json.loads(self._link.recv_bytes(_MAX_REPLY_BYTES))
-        except (EOFError, OSError, ValueError) as error:
+            kind, content = json.loads(self._link.recv_bytes(_MAX_REPLY_BYTES))
+        except (EOFError, OSError, TypeError, ValueError) as error:
             raise WorkerFailure("crash", self._bury()) from error
-        if status != "ok":
-            raise WorkerFailure("raised", str(value))
-        return value
+        return kind, content
 
     def _await_ready(self) -> None:
         with contextlib.suppress(EOFError, OSError):
@@ -173,6 +188,13 @@ class Worker:
         tail = os.pread(self._output, _TAIL_BYTES, max(0, size - _TAIL_BYTES))
         lines = tail.decode(errors="replace").strip().splitlines()[-5:]
         return ": ".join([_cause(status), *([" | ".join(lines)] if lines else [])])
+
+
+def _heeded(heed: Callable[[Any], Any], asked: Any) -> tuple[str, Any]:
+    try:
+        return "ok", heed(asked)
+    except ValueError as error:
+        return "raised", str(error)
 
 
 def _append_only() -> int:

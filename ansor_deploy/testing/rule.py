@@ -16,7 +16,7 @@ from ..project import shipped
 from ..runtime.model import TensorInfo
 from ..space.block_view import BlockView, blocks
 from ..space.question import Chooser, Guess, Random
-from ..space.rule import Pass, Rule, load_rule, rule_set
+from ..space.rule import Pass, Rule, before_shipped, load_rule
 from ..space.sketch import Program, derive
 from ..space.state import State
 from ..space.trace import dump
@@ -124,7 +124,7 @@ class RuleContract(ABC):
     def _programs(self) -> Iterator[Program]:
         """Programs of every sketch that the rule and the shipped ones lead to."""
         target = self.target()
-        derivation = derive(self.program(), target, rule_set([self.rule()], target.kind))
+        derivation = derive(self.program(), target, before_shipped([self._loaded()], target.kind))
         assert not derivation.faults, derivation.faults
         rng = random.Random(0)
         for sketch in derivation.sketches:

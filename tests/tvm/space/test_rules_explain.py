@@ -18,7 +18,7 @@ from ansor_deploy.model.extract import extract
 from ansor_deploy.search import open_search
 from ansor_deploy.search.context import SearchContext
 from ansor_deploy.space.question import Decided, Guess
-from ansor_deploy.space.rule import rule_set, shipped_rules
+from ansor_deploy.space.rule import before_shipped, load_rule, shipped_rules
 from ansor_deploy.space.sketch import MAX_SKETCHES, derive
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "rules" / "serial_small.py"
@@ -91,7 +91,7 @@ def shop(tmp_path):
 def rules_with(folder, text):
     path = folder / "mine.py"
     path.write_text(HEAD + text)
-    return rule_set([path], "llvm")
+    return before_shipped([load_rule(path)], "llvm")
 
 
 def same_result(name, candidate):
@@ -161,7 +161,9 @@ def test_two_bad_rules_are_both_left_out(tmp_path):
     one, other = tmp_path / "one.py", tmp_path / "other.py"
     one.write_text(HEAD + BAD["applies raises"][0])
     other.write_text((HEAD + BAD["always again"][0]).replace('"mine"', '"other"'))
-    found = derive(PROGRAMS["add"](), HOST, rule_set([one, other], "llvm"))
+    found = derive(
+        PROGRAMS["add"](), HOST, before_shipped([load_rule(one), load_rule(other)], "llvm")
+    )
     assert len(found.faults) == 2
     assert found.sketches
 
@@ -238,7 +240,7 @@ def test_the_example_is_a_project_s_rule(shop):
     ("name", "serial"), [("add", True), ("concat rows", True), ("softmax odd", False)]
 )
 def test_the_example_keeps_small_results_on_one_core(name, serial):
-    found = derive(PROGRAMS[name](), HOST, rule_set([EXAMPLE], "llvm"))
+    found = derive(PROGRAMS[name](), HOST, before_shipped([load_rule(EXAMPLE)], "llvm"))
     candidate = found.sketches[0].program(Guess())
     assert ("T.parallel" not in candidate.sch.mod.script()) == serial
     same_result(name, candidate)

@@ -1,0 +1,168 @@
+"""A user's rules run in a process of their own, which may end without ending the build.
+
+A rule is anybody's code: it may loop, crash, exit or take all memory. `rule_server` runs it within
+limits. What comes back is text: paths of rules, and programs as traces, which are replayed here.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import AnsorError, UsageError
+from ..system.worker import Worker, WorkerFailure
+from .question import Chooser, Decision, Question
+
+if TYPE_CHECKING:
+    from ..target import Target
+    from .rule import Rule
+
+# Of one call: a derivation by the shipped rules takes a tenth of a second.
+PROCESSOR_SECONDS = 5.0
+SECONDS = 12.0  # of a call that waits, and does nothing
+
+_SERVER = f"{__package__}.rule_server"
+
+Step = tuple[str, str, int]  # a block, the name of a rule, and which of its states
+
+
+class RuleEndedError(ValueError):
+    """A rule has ended the process that it ran in, or did not come back; it is asked no more."""
+
+    def __init__(self, rule: str, block: str, text: str) -> None:
+        super().__init__(f"the rule {rule} {text}")
+        self.rule, self.block, self.text = rule, block, text
+
+
+@dataclass(frozen=True)
+class Derived:
+    """What the rules made of a task: paths of steps, and answers as of `sketch.RuleAnswer`."""
+
+    paths: list[list[Step]]
+    answers: list[tuple[str, str, str, bool]]
+
+
+class RuleProcess:
+    """The process of some rules, started when it is needed, and anew after a rule has ended it."""
+
+    def __init__(self) -> None:
+        self.ended: dict[str, RuleEndedError] = {}
+        self._untold: list[RuleEndedError] = []
+        self._running = ("", "")  # the user's rule, and the block, that was asked last
+        self._worker = Worker(_SERVER, {"TVM_NUM_THREADS": "1"})
+        weakref.finalize(self, self._worker.close)
+
+    def untold(self) -> list[RuleEndedError]:
+        """The rules that were ended since this was last asked."""
+        found, self._untold = self._untold, []
+        return found
+
+    def load(self, path: Path) -> tuple[str, list[str], str, str]:
+        """Name, kinds, digest and docstring of a rule. UsageError where it cannot be loaded."""
+        try:
+            said = self._call("load", {"path": str(path.resolve())}, running=path.stem)
+        except RuleEndedError as ended:
+            hint = "mend the file, or take it out of the project's rules folder"
+            raise UsageError(f"the rule cannot be loaded: it {ended.text}", hint, path) from ended
+        if "error" in said:
+            raise UsageError(said["error"], said["hint"], path, said["line"])
+        return said["name"], said["kinds"], said["digest"], said["doc"]
+
+    def derive(self, text: str, target: Target, rules: Sequence[Rule]) -> Derived:
+        """What the rules make of a task. text: its module's. RuleEndedError."""
+        said = self._call("derive", {**_payload(text, target), "rules": [*map(_named, rules)]})
+        answers = [(block, rule, text, failed) for block, rule, text, failed in said["answers"]]
+        paths = [[(block, rule, at) for block, rule, at in path] for path in said["paths"]]
+        return Derived(paths, answers)
+
+    def program(
+        self, text: str, target: Target, path: Sequence[tuple[str, Rule, int]], chooser: Chooser
+    ) -> tuple[str, tuple[Decision, ...]]:
+        """The trace of a path's program, and its decisions.
+
+        ValueError where the chooser's answers do not fit, RuleEndedError among them.
+        """
+        said = self._call("program", {**_payload(text, target), "path": _steps(path)}, chooser)
+        made = tuple(Decision(Question.from_json(one), index) for one, index in said["decisions"])
+        return said["trace"], made
+
+    def excess(
+        self, text: str, target: Target, path: Sequence[tuple[str, Rule, int]], chooser: Chooser
+    ) -> tuple[str, str] | None:
+        """As of `Sketch.excess`: the rule's name, and how much."""
+        said = self._call("excess", {**_payload(text, target), "path": _steps(path)}, chooser)
+        return (said["rule"], said["text"]) if said else None
+
+    def _call(
+        self,
+        function: str,
+        payload: dict[str, Any],
+        chooser: Chooser | None = None,
+        running: str = "",
+    ) -> Any:
+        """What the process answers; RuleEndedError for the rule that ran when it was ended.
+
+        running: the rule to blame before one says that it runs.
+        """
+        choosers = [] if chooser is None else [chooser]
+        self._running = (running, "")
+
+        def heed(asked: list[Any]) -> Any:
+            match asked:
+                case ["runs", rule, block]:
+                    self._running = (str(rule), str(block))
+                case ["fork", number]:
+                    choosers.append(choosers[number].fork())
+                    return len(choosers) - 1
+                case ["answer", number, question]:
+                    return choosers[number].answer(Question.from_json(question))
+            return None
+
+        try:
+            limited = {**payload, "seconds": PROCESSOR_SECONDS}
+            return self._worker.call(f"{_SERVER}:{function}", limited, SECONDS, heed)
+        except WorkerFailure as failure:
+            if failure.kind == "raised" and choosers:
+                raise ValueError(failure.message) from failure
+            raise self._blamed(failure) from failure
+
+    def _blamed(self, failure: WorkerFailure) -> RuleEndedError:
+        rule, block = self._running
+        if not rule:
+            raise AnsorError(f"the process of the rules ended: {failure.message}")
+        ended = self.ended[rule] = RuleEndedError(rule, block, _said(failure))
+        self._untold.append(ended)
+        return ended
+
+
+@lru_cache(maxsize=1)
+def rule_process(files: tuple[tuple[Path, str], ...]) -> RuleProcess:
+    """The process of these files, known with their digests: a command has one."""
+    return RuleProcess()
+
+
+def _said(failure: WorkerFailure) -> str:
+    """What the rule did, in words that follow its name."""
+    if failure.kind == "timeout":
+        return f"did not come back within {SECONDS:g} s"
+    cause = failure.message.partition(":")[0]
+    if cause == "SIGXCPU":
+        return f"took more than {PROCESSOR_SECONDS:g} s of processor time"
+    return f"ended its process ({cause})"
+
+
+def _payload(text: str, target: Target) -> dict[str, Any]:
+    return {"text": text, "target": target.to_json()}
+
+
+def _named(rule: Rule) -> list[str]:
+    """A rule's name, and its file if it is a user's."""
+    return [rule.name, str(rule.path.resolve()) if rule.process else ""]
+
+
+def _steps(path: Sequence[tuple[str, Rule, int]]) -> list[list[Any]]:
+    return [[block, *_named(rule), branch] for block, rule, branch in path]

@@ -1,0 +1,137 @@
+"""The process that a user's rules run in: it loads them, derives sketches and makes programs.
+
+Its other side is `rule_process`. Whatever ends this process, ends nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+from collections.abc import Callable
+from dataclasses import astuple, replace
+from functools import cache, lru_cache, wraps
+from pathlib import Path
+from typing import Any
+
+from .._tvm import tvm
+from ..errors import UsageError
+from ..system.child import ask, limit_memory, limit_processor
+from ..target import Target
+from .question import Chooser, Question
+from .rule import Rule, load_rule, shipped_rules
+from .sketch import Sketch, Step
+from .sketch import derive as derive_here
+from .trace import dump
+
+_FILE_BYTES = 16 << 20  # that a rule may write to a file, or print
+
+
+def _limited(function: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any]], Any]:
+    """Within the limits of one call; payload: also "seconds" of processor time."""
+
+    @wraps(function)
+    def call(payload: dict[str, Any]) -> Any:
+        limit_memory(0)
+        limit_processor(payload["seconds"])
+        resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_BYTES, _FILE_BYTES))
+        return function(payload)
+
+    return call
+
+
+@_limited
+def load(payload: dict[str, Any]) -> dict[str, Any]:
+    """What a rule's file says of the rule, or why it cannot be loaded. payload: "path"."""
+    try:
+        rule = _loaded(Path(payload["path"]))
+    except UsageError as error:
+        return {"error": error.text, "hint": error.hint, "line": error.line}
+    return {"name": rule.name, "kinds": rule.kinds, "digest": rule.digest, "doc": rule.doc}
+
+
+@_limited
+def derive(payload: dict[str, Any]) -> dict[str, Any]:
+    """The paths of a task's sketches, and every rule's answers.
+
+    payload: "text" of the module, "target", and "rules": of each its name and, of a user's, file.
+    """
+    mod, target = _module(payload["text"]), _target(payload)
+    found = derive_here(mod, target, [_rule(*one, target.kind) for one in payload["rules"]])
+    paths = [[[s.block, s.rule.name, s.branch] for s in one.path] for one in found.sketches]
+    return {"paths": paths, "answers": [astuple(one) for one in found.answers]}
+
+
+@_limited
+def program(payload: dict[str, Any]) -> dict[str, Any]:
+    """A program of a path. payload: as of `derive`, but "path" for "rules"."""
+    made = _sketch(payload).derived(_Asked())
+    decisions = [(one.question.to_json(), one.index) for one in made.decisions]
+    return {"trace": dump(made.sch.trace), "decisions": decisions}
+
+
+@_limited
+def excess(payload: dict[str, Any]) -> dict[str, str] | None:
+    """The rule of a path after which a program is too much code. payload: as of `program`."""
+    found = _sketch(payload).excess(_Asked())
+    return {"rule": found[0].name, "text": str(found[1])} if found else None
+
+
+class _Asked(Chooser):
+    """Answers with what the chooser at the other side says."""
+
+    def __init__(self, number: int = 0) -> None:
+        self._number = number
+
+    def answer(self, question: Question) -> int:
+        """The index that it says; ValueError where none of the options will do."""
+        return int(ask(["answer", self._number, question.to_json()]))
+
+    def fork(self) -> Chooser:
+        """One that its fork answers."""
+        return _Asked(ask(["fork", self._number]))
+
+
+def _sketch(payload: dict[str, Any]) -> Sketch:
+    target = _target(payload)
+    path = [
+        Step(block, _rule(name, file, target.kind), branch)
+        for block, name, file, branch in payload["path"]
+    ]
+    return Sketch(_module(payload["text"]), target, tuple(path))
+
+
+@lru_cache(maxsize=4)
+def _module(text: str) -> Any:
+    return tvm.ir.load_json(text)
+
+
+def _target(payload: dict[str, Any]) -> Target:
+    return _parsed(json.dumps(payload["target"]))
+
+
+@lru_cache(maxsize=2)
+def _parsed(text: str) -> Target:
+    return Target.from_json(json.loads(text))
+
+
+@cache
+def _loaded(path: Path) -> Rule:
+    """A user's rule, which says when it runs: of one that ends this process no more is known."""
+    rule = load_rule(path)
+
+    def applies(state: Any, block: str, target: Target) -> Any:
+        ask(["runs", rule.name, block])
+        return rule.applies(state, block, target)
+
+    def apply(state: Any, block: str, target: Target) -> Any:
+        ask(["runs", rule.name, block])
+        return rule.apply(state, block, target)
+
+    return replace(rule, applies=applies, apply=apply)
+
+
+@cache
+def _rule(name: str, file: str, kind: str) -> Rule:
+    if file:
+        return _loaded(Path(file))
+    return next(rule for rule in shipped_rules(kind) if rule.name == name)
