@@ -8,9 +8,9 @@ from .database import Database
 from .record import Build, Contest, Measurement, Record, SearchEnd, TaskKey, Workload
 
 # Only an equal key is passed over; a row that breaks another rule is a bug and is refused.
-_UNLESS_KNOWN = " ON CONFLICT DO NOTHING"
+UNLESS_KNOWN = " ON CONFLICT DO NOTHING"
 # What others say of a workload has no name, until a model that has it says what it is.
-_UNLESS_NAMED = """
+UNLESS_NAMED = """
     ON CONFLICT DO UPDATE
     SET op = excluded.op, name = excluded.name, family = excluded.family,
         shapes = excluded.shapes, dtypes = excluded.dtypes,
@@ -33,7 +33,7 @@ class Additions(Database):
 
     def add_workloads(self, workloads: Iterable[Workload]) -> None:
         """Make workloads known; those that a model of this machine named stay as they are."""
-        self.write(schema.WORKLOADS.insert + _UNLESS_NAMED, map(schema.WORKLOADS.row, workloads))
+        self.write(schema.WORKLOADS.insert + UNLESS_NAMED, map(schema.WORKLOADS.row, workloads))
 
     def add_batch(self, measurements: Sequence[Measurement], records: Iterable[Record]) -> None:
         """Add what a batch of trials left behind."""
@@ -42,7 +42,7 @@ class Additions(Database):
         recorded = [schema.RECORDS.row(one) for one in records]
         with self.writing() as run:
             run.executemany(schema.MEASUREMENTS.insert, measured)
-            run.executemany(schema.RECORDS.insert + _UNLESS_KNOWN, recorded)
+            run.executemany(schema.RECORDS.insert + UNLESS_KNOWN, recorded)
 
     def add_contest(self, winner: Record, losers: Sequence[str], created: str) -> None:
         """Note that a record has beaten others in a comparison run by run.
@@ -53,7 +53,7 @@ class Additions(Database):
         """
         contests = [Contest(loser, winner.id, created) for loser in losers]
         with self.writing() as run:
-            run.execute(schema.RECORDS.insert + _UNLESS_KNOWN, schema.RECORDS.row(winner))
+            run.execute(schema.RECORDS.insert + UNLESS_KNOWN, schema.RECORDS.row(winner))
             run.executemany(schema.BEATEN.insert + _LATER, map(schema.BEATEN.row, contests))
 
     def add_contests(self, contests: Iterable[Contest]) -> int:
@@ -83,7 +83,7 @@ class Additions(Database):
     def add_build(self, build: Build) -> None:
         """Note a finished build, and its model if that is new; its target must be known."""
         with self.writing() as run:
-            run.execute(schema.MODELS.insert + _UNLESS_KNOWN, (build.model, build.name))
+            run.execute(schema.MODELS.insert + UNLESS_KNOWN, (build.model, build.name))
             run.execute(schema.BUILDS.insert, schema.BUILDS.row(build))
 
     def add_tuning(

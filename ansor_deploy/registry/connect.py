@@ -4,6 +4,7 @@ import os
 import random
 import runpy
 import sqlite3
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -13,10 +14,12 @@ from typing import Any
 from ..errors import RegistryError
 from ..project import shipped
 from .faults import damaged, explained
+from .schema_check import named, strange
 
 APPLICATION_ID = 0x416E7344  # "AnsD", in the file's header
 SCHEMA_VERSION = 4
 BUSY_SECONDS = 30.0
+SQLITES_LOCKS = (512, 0x40000000)  # bytes of the file that stand for its locks: length, start
 _SMALLEST = 512  # bytes of a page
 
 
@@ -26,6 +29,7 @@ def connect(path: Path, *, write: bool, busy_seconds: float = BUSY_SECONDS) -> s
     RegistryError (exit 8) if the file is damaged, locked, of a newer tool, or not a registry.
     """
     with explained(path):
+        check_regular(path)
         if write:
             _prepare(path)
         elif not path.exists() or path.stat().st_size == 0:
@@ -43,12 +47,34 @@ def connect(path: Path, *, write: bool, busy_seconds: float = BUSY_SECONDS) -> s
         return connection
 
 
+def check_regular(path: Path) -> None:
+    """RegistryError where there is something else than a file: a pipe or a device never ends."""
+    try:
+        regular = stat.S_ISREG(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if not regular:
+        raise RegistryError(
+            f"the registry {path} cannot be opened: it is no regular file", "Name a file."
+        )
+
+
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """A transaction that takes the write lock at once, so that two writers queue up."""
-    _begin(connection)
-    with connection:
+    """A transaction that takes the write lock at once, so that two writers queue up.
+
+    Within one it is a part of that.
+    """
+    if connection.in_transaction:
         yield
+        return
+    _begin(connection)
+    try:
+        yield
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def _begin(connection: sqlite3.Connection) -> None:
@@ -103,6 +129,23 @@ def _connect(path: Path, *, write: bool, busy_seconds: float = BUSY_SECONDS) -> 
 
 
 def _check(connection: sqlite3.Connection, path: Path, *, write: bool) -> None:
+    connection.execute("BEGIN")  # another process may bring the file up to date between two looks
+    try:
+        version = version_of(connection, path)
+        found = strange(connection, version, own=True)
+    finally:
+        connection.execute("ROLLBACK")
+    if found:
+        raise damaged(path, f"no registry has {named(found)} as it has it")
+    if version < SCHEMA_VERSION:
+        _update(connection, path, version)
+    if write:
+        # WAL is faster, but in SQLite before 3.51.3 two processes can corrupt it.
+        connection.execute("PRAGMA journal_mode = DELETE")
+
+
+def version_of(connection: sqlite3.Connection, path: Path) -> int:
+    """The schema version of a file; RegistryError if it is no registry, or a newer tool's."""
     identity, version, tables = _header(connection)
     if identity != APPLICATION_ID and (identity or version or tables):
         raise RegistryError(
@@ -115,16 +158,12 @@ def _check(connection: sqlite3.Connection, path: Path, *, write: bool) -> None:
             f"(schema {version}; this one knows {SCHEMA_VERSION})",
             "Update ansor-deploy, or name another registry with --registry PATH.",
         )
-    if version < SCHEMA_VERSION:
-        _update(connection, path, version)
-    if write:
-        # WAL is faster, but in SQLite before 3.51.3 two processes can corrupt it.
-        connection.execute("PRAGMA journal_mode = DELETE")
+    return version
 
 
 def _header(connection: sqlite3.Connection) -> tuple[int, int, int]:
     """Application id, schema version and number of tables."""
-    queries = ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
+    queries = ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_schema")
     identity, version, tables = (connection.execute(query).fetchone()[0] for query in queries)
     return identity, version, tables
 

@@ -16,7 +16,7 @@ from ..system.atomic_file import write_whole
 from .bundle import MOST_BYTES, Bundle, BundleRefused, digest, read_bundle, refused
 from .signing import Signer, check_signature, signed_by
 from .storage import SIGNATURE, BundleStore, name_of
-from .transfer import Taken, contents, take_in
+from .transfer import Taken, contents, contents_of_other, take_in
 
 Trusted = frozenset[bytes]
 
@@ -77,7 +77,7 @@ def import_file(registry: Path, file: Path, trusted: Trusted | None = None) -> T
 
 def merge_file(registry: Path, other: Path) -> Taken:
     """Take in all of another registry's file, or nothing."""
-    bundle, refusals = contents(other)
+    bundle, refusals = contents_of_other(other)
     if refusals:
         raise refused(str(other), refusals)
     return take_in(registry, bundle)

@@ -1,16 +1,21 @@
 """What SQLite's errors mean to the user, and what to do about each."""
 
+import errno
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..errors import RegistryError
+from ..errors import AnsorError, RegistryError
+from ..system.machine_fault import fault, fault_of, heed
 
 _DAMAGED = (
     "Save what is whole with `ansor-deploy registry verify --repair`, restore a copy of the file, "
     "or move it away and let the next build start a new one."
 )
+
+ASK_FOR_A_BUNDLE = "Ask for a bundle: `ansor-deploy registry export` where it was made."
 
 # A part of SQLite's message: (what went wrong, what to do next).
 _MEANINGS = {
@@ -19,11 +24,14 @@ _MEANINGS = {
     "UTF-8": ("is damaged", _DAMAGED),
     "not a database": ("is damaged, or not a registry", _DAMAGED),
     "no such": ("is damaged", _DAMAGED),  # a table or a column
-    "is full": ("cannot grow: the disk is full", "Free some space and try again."),
     "readonly": ("is not writable", "Check the permissions of the file and of its folder."),
     "unable to open": ("cannot be opened", "Check the path, its folder and their permissions."),
-    "disk I/O": ("cannot be read or written: disk I/O error", "Check the disk and its free space."),
+    "interrupted": ("is refused: it takes too long to read", ASK_FOR_A_BUNDLE),
+    "too big": ("is refused: a value in it is too large", ASK_FOR_A_BUNDLE),
 }
+
+# What SQLite says of a fault of the machine.
+_FAULTS = {"is full": errno.ENOSPC, "disk I/O": errno.EIO, "out of memory": errno.ENOMEM}
 
 
 class DamagedError(RegistryError):
@@ -34,7 +42,8 @@ class DamagedError(RegistryError):
 def explained(path: Path) -> Iterator[None]:
     """Turn the errors that a registry file can cause into RegistryErrors that name it.
 
-    A violated constraint is a bug of the caller and passes through.
+    MachineError where the machine is at fault. A violated constraint is a bug of the caller and
+    passes through.
     """
     try:
         yield
@@ -44,8 +53,11 @@ def explained(path: Path) -> Iterator[None]:
         raise _explain(path, str(error)) from error
     except UnicodeDecodeError as error:  # SQLite quotes the bytes that it stumbled over
         raise damaged(path, "it holds bytes that are not text") from error
+    except MemoryError as error:
+        raise fault(errno.ENOMEM, str(path)) from error
     except OSError as error:
-        hint = "Check the path, its permissions and the free space of its disk."
+        heed(error)
+        hint = "Check the path and its permissions."
         raise RegistryError(f"the registry {path}: {error.strerror}", hint) from error
 
 
@@ -54,18 +66,32 @@ def damaged(path: Path, what: str) -> DamagedError:
     return DamagedError(f"the registry {path} is damaged: {what}", _DAMAGED)
 
 
-def in_use(path: Path) -> RegistryError:
+def in_use(path: Path) -> AnsorError:
     """The error of a file that another process has locked."""
     return _explain(path, "database is locked")
 
 
-def _explain(path: Path, message: str) -> RegistryError:
+def _explain(path: Path, message: str) -> AnsorError:
+    for part, number in _FAULTS.items():
+        if part in message:
+            return fault(number, str(path))
+    if "unable to open" in message and (found := _no_descriptor()):
+        return found
     for part, (problem, hint) in _MEANINGS.items():
         if part in message:
             what = problem.format(holder=_holder(path))
             kind = DamagedError if hint == _DAMAGED else RegistryError
             return kind(f"the registry {path} {what} ({message})", hint)
     return RegistryError(f"the registry {path} cannot be used: {message}", _DAMAGED)
+
+
+def _no_descriptor() -> AnsorError | None:
+    """The fault where no file at all can be opened, which SQLite does not tell apart."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        return fault_of(error)
+    return None
 
 
 def _holder(path: Path) -> str:

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import RegistryError
+from .connect import SQLITES_LOCKS
 from .database import Database
 from .faults import damaged, explained, in_use
 from .pages import Pages, page_size
 from .schema import BEATEN, TABLES, Row
-
-_SQLITES_LOCKS = (512, 0x40000000)  # bytes of the file that stand for its locks: length, start
 
 # A contest says nothing without its two records; they are never added again.
 _ORPHANS = """
@@ -108,7 +107,7 @@ def _locked(path: Path) -> Iterator[mmap.mmap]:
         raise damaged(path, "it is empty")
     with path.open("r+b") as file:
         try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, *_SQLITES_LOCKS)
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, *SQLITES_LOCKS)
         except BlockingIOError as error:
             raise in_use(path) from error
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass
 from operator import add
 from pathlib import Path
 from typing import Any
 
-from ..errors import RegistryError
 from ..system.digest import canonical_json
-from .bundle import Bundle, read_lines, record_line
+from .additions import UNLESS_KNOWN, UNLESS_NAMED
+from .bundle import MOST_LINE, Bundle, read_lines, record_line
 from .firewall import target_fields
+from .foreign import MOST_BYTES, foreign_file, too_large
 from .schema import BEATEN, RECORDS, SEARCHES, TARGETS, UNREADABLE, WORKLOADS, Table
 from .store import Registry
 
 _SENT = (TARGETS, WORKLOADS, RECORDS, SEARCHES, BEATEN)
-# Workloads that only a plan has asked for stay at home.
-_USED = "WHERE key IN (SELECT workload FROM records UNION SELECT workload FROM searches)"
+Rows = list[dict[str, Any]]
+
+# Of schema 2, whose comparisons have no time: both records were there by then.
+_UNDATED = """
+    SELECT loser, winner, (
+        SELECT created FROM records WHERE id IN (loser, winner) ORDER BY created DESC LIMIT 1
+    ) AS created
+    FROM beaten
+"""
 
 # What others say of a target or a search never replaces what this machine knows. A bundle does not
 # say under which rules a search has ended: those by which its newest record was found.
@@ -36,7 +44,6 @@ _ADD_SEARCH = """
         AND (trials, reason, enough_for, created) = (:trials, :reason, :enough_for, :created)
     )
 """
-_COUNT = "SELECT count(*) AS n FROM records"
 
 
 @dataclass(frozen=True)
@@ -55,13 +62,27 @@ class Taken:
 
 
 def contents(path: Path) -> tuple[Bundle, list[str]]:
-    """What of a registry another one may take in, and what it would refuse.
+    """What of one's own registry others may take in, and what they would refuse.
 
-    RegistryError if the file is damaged, or its tables are not those of a registry.
+    RegistryError if the file is damaged.
     """
     with Registry.open(path, write=False) as registry:
-        _check_tables(registry)
-        return read_lines(_lines(registry))
+        rows = {table: registry.rows(f"SELECT * FROM {table.name}") for table in _SENT}  # noqa: S608
+    return read_lines(_lines(rows))
+
+
+def contents_of_other(path: Path) -> tuple[Bundle, list[str]]:
+    """What of somebody else's registry may come in, and what not; nothing of it is run or written.
+
+    RegistryError if it is not a registry, damaged, or larger than a bundle may be.
+    """
+    with foreign_file(path) as file:
+        rows = {
+            table: file.rows(table.name, _select(table, file.version))
+            for table in _SENT
+            if table is not BEATEN or file.version > 1  # which brought it
+        }
+    return read_lines(_bounded(path, _lines(rows)))
 
 
 def take_in(path: Path, bundle: Bundle) -> Taken:
@@ -69,39 +90,45 @@ def take_in(path: Path, bundle: Bundle) -> Taken:
 
     It is a union: whatever was there stays as it is, and taking in twice is taking in once.
     """
-    with Registry.open(path) as registry:
-        before = registry.rows(_COUNT)[0]["n"]
-        # Under its cpu's name and without figures, until a build on this machine gives it both.
-        targets = [
-            (target.fingerprint, target.name, canonical_json(target_fields(target.to_json())))
-            for target in bundle.targets.values()
-        ]
-        registry.write(TARGETS.insert + " ON CONFLICT DO NOTHING", targets)
-        registry.add_workloads(bundle.workloads.values())
-        registry.add_batch([], bundle.records.values())
-        rows = [{**vars(end), **vars(end.key), "key": None} for end in bundle.searches]
-        registry.write(_ADD_SEARCH, rows)
-        new = registry.rows(_COUNT)[0]["n"] - before
-        return Taken(new, len(bundle.records) - new, registry.add_contests(bundle.contests))
+    # Under its cpu's name and without figures, until a build on this machine gives it both.
+    targets = [
+        (target.fingerprint, target.name, canonical_json(target_fields(target.to_json())))
+        for target in bundle.targets.values()
+    ]
+    # Packed before the file is locked.
+    workloads = list(map(WORKLOADS.row, bundle.workloads.values()))
+    records = list(map(RECORDS.row, bundle.records.values()))
+    ends = [{**vars(end), **vars(end.key), "key": None} for end in bundle.searches]
+    with Registry.open(path) as registry, registry.writing() as run:
+        run.executemany(TARGETS.insert + UNLESS_KNOWN, targets)
+        run.executemany(WORKLOADS.insert + UNLESS_NAMED, workloads)
+        new = max(0, run.executemany(RECORDS.insert + UNLESS_KNOWN, records).rowcount)  # -1: none
+        run.executemany(_ADD_SEARCH, ends)
+        return Taken(new, len(records) - new, registry.add_contests(bundle.contests))
 
 
-def _check_tables(registry: Registry) -> None:
-    """RegistryError if a view stands in a table's place: it could be any query, and never end."""
-    rows = registry.rows("SELECT name, type || ':' || sql AS made FROM sqlite_master")
-    made = {row["name"]: str(row["made"]) for row in rows}
-    for table in _SENT:
-        if not made.get(table.name, "").startswith("table:CREATE TABLE"):
-            raise RegistryError(
-                f"{registry.path} is refused: its {table.name} are no plain table",
-                "Ask for a bundle: `ansor-deploy registry export` where it was made.",
-            )
+def _select(table: Table, version: int) -> str:
+    return _UNDATED if table is BEATEN and version == 2 else f"SELECT * FROM {table.name}"  # noqa: S608
 
 
-def _lines(registry: Registry) -> Iterator[tuple[str, str]]:
+def _bounded(path: Path, lines: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """The lines, up to what a bundle may have: a small file may unpack to much."""
+    left = MOST_BYTES
+    for name, line in lines:
+        left -= len(line) or MOST_LINE
+        if left < 0:
+            raise too_large(path)
+        yield name, line
+
+
+def _lines(rows: dict[Table, Rows]) -> Iterator[tuple[str, str]]:
     """Every entry as (which, line of a bundle); unchecked."""
-    for table in _SENT:
-        where = _USED if table is WORKLOADS else ""
-        for row in registry.rows(f"SELECT * FROM {table.name} {where}"):  # noqa: S608
+    # Workloads that only a plan has asked for stay at home.
+    used = {row["workload"] for table in (RECORDS, SEARCHES) for row in rows[table]}
+    for table, found in rows.items():
+        for row in found:
+            if table is WORKLOADS and row["key"] not in used:
+                continue
             name = f"{table.entry} {ascii(str(next(iter(row.values())))[:12])[1:-1]}"
             try:
                 yield name, _line(table, row)

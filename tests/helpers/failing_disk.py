@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from ansor_deploy.errors import RegistryError
+from ansor_deploy.errors import AnsorError
 from ansor_deploy.registry.store import Registry
 from helpers.registry_samples import TARGET, key, measurement, record, workload
 
@@ -29,7 +29,7 @@ def commits(path: Path) -> set[str]:
     acknowledged = set()
     with Registry.open(path) as registry:
         for batch in range(BATCHES):
-            with suppress(RegistryError):
+            with suppress(AnsorError):
                 registry.add_batch([measurement(key())] * SIZE, records(batch))
                 acknowledged.add(f"batch {batch}")
     return acknowledged
@@ -95,7 +95,7 @@ def attempt(scenario: Callable[[Path], set[str]], path: Path) -> tuple[set[str],
     """What was acknowledged, and whether all went well."""
     try:
         done = scenario(path)
-    except RegistryError:  # any other error is a traceback to the user, and ends this program
+    except AnsorError:  # any other error is a traceback to the user, and ends this program
         return set(), False
     return done, True
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from ansor_deploy.errors import RegistryError
+from ansor_deploy.errors import MachineError
 from ansor_deploy.registry.leases import Holder
 from ansor_deploy.registry.record import Build, Measurement, Provenance, Record, TaskKey, Workload
 from ansor_deploy.registry.store import Registry
@@ -125,8 +125,8 @@ def fill_disk(path: Path) -> None:
         try:
             while True:
                 registry.add_batch(batch, [])
-        except RegistryError as error:
-            click.echo(error.message)
+        except MachineError as error:
+            click.echo(error.text)
         click.echo(registry.verify())
         ballast.unlink()
         registry.add_batch(batch[:1], [])

@@ -259,7 +259,7 @@ SPOILT = {
     "target": ("UPDATE targets SET json = '[]'", "not JSON"),
     "name": ("UPDATE searches SET id = 7, tvm = char(27)", "tvm"),
     "key": ("UPDATE records SET id = char(27) || '[2J'", "digest"),
-    "view": (ENDLESS, "no plain table"),
+    "view": (ENDLESS, "no registry has"),
 }
 
 

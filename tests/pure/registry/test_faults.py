@@ -13,7 +13,7 @@ import pytest
 from helpers import registry_samples
 from helpers.registry_samples import TARGET, TVM, fill, key, measurement
 
-from ansor_deploy.errors import RegistryError
+from ansor_deploy.errors import MachineError, RegistryError
 from ansor_deploy.registry.connect import APPLICATION_ID, SCHEMA_VERSION
 from ansor_deploy.registry.store import Registry
 
@@ -226,7 +226,7 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path):
     path = tmp_path / "registry.db"
     alter(path, f"PRAGMA application_id = {APPLICATION_ID}", "CREATE TABLE tunings (x)")
     before = path.read_bytes()
-    assert "tunings already exists" in refused(path)
+    assert "'tunings'" in refused(path)
     assert path.read_bytes() == before
 
 
@@ -236,9 +236,9 @@ def test_a_full_disk_loses_only_the_batch(path):
         pages = registry._connection.execute("PRAGMA page_count").fetchone()[0]
         registry._connection.execute(f"PRAGMA max_page_count = {pages}")
         batch = [measurement(key(), 1e-3) for _ in range(5000)]
-        with pytest.raises(RegistryError, match="disk is full") as caught:
+        with pytest.raises(MachineError, match="no space left") as caught:
             registry.add_batch(batch, [])
-        assert "Free some space" in caught.value.hint
+        assert "free some" in caught.value.hint
         assert registry.stats() == before
         registry._connection.execute("PRAGMA max_page_count = 1000000")
         registry.add_batch(batch, [])

@@ -1,0 +1,173 @@
+"""Read a SQLite file of someone else, who may be hostile.
+
+Nothing is written, not even beside the file: SQLite takes it for immutable, and neither locks it
+nor rolls anything back. Instead it is locked here as a reader of SQLite's locks, must have no
+unfinished transaction, and must be the same afterwards. Nothing in it runs: what it declares must
+be what the migrations make before any row is asked for, and SQLite is held to limits of size and
+time.
+"""
+
+import fcntl
+import os
+import random
+import sqlite3
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from ..errors import RegistryError
+from .connect import BUSY_SECONDS, SQLITES_LOCKS, check_regular, version_of
+from .faults import ASK_FOR_A_BUNDLE, DamagedError, damaged, explained, in_use
+from .schema_check import named, strange
+
+PATIENCE = 10.0  # seconds that SQLite may take until the next row
+MOST_BYTES = 1 << 28  # of texts and blobs that are read, as of a bundle
+
+_LOOK = 10_000  # steps of SQLite's machine between two looks at the clock
+_ALLOWED = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_PRAGMA)
+
+
+class ForeignFile:
+    """An open file that declares what a registry of its version does. version: of its schema.
+
+    Every method raises RegistryError if the file is damaged or exceeds a limit.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection, self._path = connection, path
+        self._deadline, self._left = time.monotonic() + PATIENCE, MOST_BYTES
+        connection.set_progress_handler(lambda: time.monotonic() > self._deadline, _LOOK)
+        self.version = version_of(connection, path)
+        if not self.version:
+            raise damaged(path, "it is empty")
+        if found := strange(connection, self.version, own=False):
+            raise RegistryError(
+                f"{path} is refused: no registry has {named(found)} as it has it", ASK_FOR_A_BUNDLE
+            )
+        connection.set_authorizer(_authorized)
+
+    def rows(self, table: str, sql: str) -> list[dict[str, Any]]:
+        """What a statement selects of a table whose pages and types of values are checked."""
+        (verdict,) = next(self._steps(f"PRAGMA quick_check('{table}')"))
+        if verdict != "ok":
+            raise damaged(self._path, str(verdict))
+        return list(self._rows(sql))
+
+    def _rows(self, sql: str) -> Iterator[dict[str, Any]]:
+        for row in self._steps(sql):
+            self._left -= sum(len(value) for value in row if isinstance(value, (str, bytes)))
+            if self._left < 0:
+                raise too_large(self._path)
+            yield dict(zip(self._names, row, strict=True))
+
+    def _steps(self, sql: str) -> Iterator[tuple[Any, ...]]:
+        self._deadline = time.monotonic() + PATIENCE
+        cursor = self._connection.execute(sql)
+        self._names = [column[0] for column in cursor.description]
+        for row in cursor:
+            yield row
+            self._deadline = time.monotonic() + PATIENCE
+
+
+@contextmanager
+def foreign_file(path: Path) -> Iterator[ForeignFile]:
+    """Open another's registry; within it the file is locked against writers.
+
+    RegistryError if it is not a registry, declares what none does, is being written, or changes.
+    """
+    try:
+        with explained(path), _still(path) as real:
+            uri = f"{real.as_uri()}?mode=ro&immutable=1"
+            with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
+                _confine(connection)
+                yield ForeignFile(connection, path)
+    except DamagedError as error:  # which is not ours to repair
+        raise RegistryError(error.text, ASK_FOR_A_BUNDLE) from error
+
+
+def too_large(path: Path) -> RegistryError:
+    """The error of a file with more in it than a bundle may have."""
+    what = f"{path} is refused: it holds more than {MOST_BYTES >> 20} MiB of records"
+    return RegistryError(what, ASK_FOR_A_BUNDLE)
+
+
+def _confine(connection: sqlite3.Connection) -> None:
+    """Let SQLite believe nothing of what the file says, and do little for it."""
+    for setting in ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0"):
+        connection.execute(f"PRAGMA {setting}")
+    if sys.version_info >= (3, 11):  # Python 3.10 cannot set SQLite's limits
+        for limit, most in (
+            (sqlite3.SQLITE_LIMIT_LENGTH, 1 << 22),
+            (sqlite3.SQLITE_LIMIT_SQL_LENGTH, 1 << 14),
+            (sqlite3.SQLITE_LIMIT_COLUMN, 64),
+            (sqlite3.SQLITE_LIMIT_EXPR_DEPTH, 64),
+            (sqlite3.SQLITE_LIMIT_COMPOUND_SELECT, 8),
+            (sqlite3.SQLITE_LIMIT_VDBE_OP, 10_000),
+            (sqlite3.SQLITE_LIMIT_ATTACHED, 0),
+            (sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH, 1),
+            (sqlite3.SQLITE_LIMIT_WORKER_THREADS, 0),
+        ):
+            connection.setlimit(limit, most)
+
+
+def _authorized(action: int, *about: str | None) -> int:
+    return sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
+
+
+@contextmanager
+def _still(path: Path) -> Iterator[Path]:
+    """The file's real path, while no process writes to it through SQLite.
+
+    RegistryError if it is no regular file, was left in the middle of a transaction, or was changed
+    meanwhile in another way.
+    """
+    check_regular(path)
+    real = Path(os.path.realpath(path))
+    descriptor = os.open(real, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        before = _state(os.fstat(descriptor))
+        _lock(descriptor, path)
+        _check_finished(real, path)
+        try:
+            yield real
+        finally:
+            if _state(real.stat()) != before:
+                raise RegistryError(f"{path} changes while it is read", "Try again.")
+    finally:
+        os.close(descriptor)
+
+
+def _state(found: os.stat_result) -> tuple[int, ...]:
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _lock(descriptor: int, path: Path) -> None:
+    """Wait until nobody writes, and keep writers waiting; nothing where there are no locks."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    with suppress(OSError):
+        while not _locked(descriptor):
+            if time.monotonic() > deadline:
+                raise in_use(path)
+            time.sleep(random.uniform(0.001, 0.01))  # noqa: S311 - nothing is protected by it
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB, *SQLITES_LOCKS)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _check_finished(real: Path, path: Path) -> None:
+    """RegistryError where a writer has died: the file alone is not what it holds."""
+    for ending in ("-journal", "-wal"):
+        beside = real.with_name(real.name + ending)
+        check_regular(beside)
+        with suppress(FileNotFoundError), beside.open("rb") as stream:
+            if stream.read(1) not in (b"", b"\0"):  # else it is over
+                hint = "Open it where it was made: `ansor-deploy registry stats --registry FILE`."
+                raise RegistryError(f"{path} was left in the middle of a transaction", hint)
