@@ -7,14 +7,18 @@ the command line says, then the project, then what is shipped or the user's data
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .errors import AnsorError
+from .errors import AnsorError, UsageError
 from .system.environment import user_folder
+from .system.ownership import foreign_owner, is_open_to_all
 from .system.toml_file import Line, read_toml
 
 MARKER = "ansor-deploy.toml"
+_VARIABLE = "ANSOR_DEPLOY_PROJECT"
 _FIELDS = ("registry", "target", "trust", "team")
 
 
@@ -26,6 +30,7 @@ class Project:
     target: name, or path ending in `.toml`, of the target to build for. trust: a file of public
     keys; records from outside must be signed by one of them. team: where the team's records are:
     a bundle's file, or a folder of bundles by its path, resolved against `root`, or its URL.
+    is_named: it was asked for by name, and not only found.
     """
 
     root: Path | None = None
@@ -33,20 +38,26 @@ class Project:
     target: str | None = None
     trust: Path | None = None
     team: str | None = None
+    is_named: bool = False
 
     @classmethod
     def find(cls, start: Path | None = None) -> Project:
         """The project of `start` (default: the working directory) or of a folder above it.
 
-        None is looked for where the environment's ANSOR_DEPLOY_PROJECT is "none": what a build
-        system declares is all that a build of it may read. UsageError, with file and line, if the
-        project's file says what cannot be.
+        The environment's ANSOR_DEPLOY_PROJECT may name another folder. None is looked for where it
+        is "none": what a build system declares is all that a build of it may read. UsageError,
+        with file and line, if the project's file says what cannot be, or if another user wrote it
+        and nobody has named it.
         """
-        if os.environ.get("ANSOR_DEPLOY_PROJECT") == "none":
+        named = os.environ.get(_VARIABLE)
+        if named == "none":
             return cls()
+        if named:
+            return replace(_read(Path(named).resolve()), is_named=True)
         here = (start or Path.cwd()).resolve()
         for folder in (here, *here.parents):
             if (folder / MARKER).is_file():
+                _check_owner(folder)
                 return _read(folder)
         return cls()
 
@@ -70,12 +81,21 @@ class Project:
         """The project's own file; none outside a project."""
         return [self.root / MARKER] if self.root else []
 
-    def rule_files(self) -> list[Path]:
+    def rule_files(self, given: Iterable[Path] = ()) -> list[Path]:
         """The files of the project's `rules` folder, by name; none outside a project.
 
-        Only the marker makes a folder's rules count, because loading one runs its code.
+        Only the marker makes a folder's rules count, because loading one runs its code. UsageError
+        where other users may have written one. given: files that were asked for by name, and are
+        left out.
         """
-        return sorted((self.root / "rules").glob("*.py")) if self.root else []
+        if self.root is None:
+            return []
+        folder, known = self.root / "rules", {path.resolve() for path in given}
+        files = [path for path in sorted(folder.glob("*.py")) if path.resolve() not in known]
+        if files and not self.is_named:
+            for path in (folder, *files):
+                _check_writers(path, folder)
+        return files
 
 
 def shipped(name: str) -> Path:
@@ -97,6 +117,31 @@ def cache_folder(name: str) -> Path:
     UsageError if there is no home directory.
     """
     return user_folder("CACHE", "copies") / name
+
+
+def _check_owner(root: Path) -> None:
+    """UsageError where another user has put the project's file, or its folder, there."""
+    for path in (root, root / MARKER):
+        if owner := foreign_owner(path):
+            raise UsageError(
+                f"the project belongs to {owner}, and decides what is read and where it is written",
+                f"if you trust it: export {_VARIABLE}={shlex.quote(str(root))}; "
+                f"to do without it: export {_VARIABLE}=none",
+                path,
+            )
+
+
+def _check_writers(path: Path, folder: Path) -> None:
+    """UsageError where a rule may be the code of another user."""
+    owner = foreign_owner(path)
+    if owner or is_open_to_all(path):
+        whose = f"belongs to {owner}" if owner else "can be changed by every user"
+        raise UsageError(
+            f"it {whose}, and loading a rule runs its code",
+            f"if you trust it, name it: --rules {shlex.quote(str(folder))}"
+            + ("" if owner else f"; else keep others out: chmod o-w {shlex.quote(str(path))}"),
+            path,
+        )
 
 
 def _read(root: Path) -> Project:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
 from functools import reduce, wraps
 from inspect import signature
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -66,9 +67,10 @@ known_target_option = click.option(
 )
 rules_option = click.option(
     "--rules",
-    type=existing_file,
+    type=click.Path(exists=True, readable=True, path_type=Path),
     multiple=True,
-    help="A derivation rule to ask before the others. Repeatable.",
+    callback=lambda ctx, option, given: tuple(chain.from_iterable(map(_rules_at, given))),
+    help="A derivation rule to ask before the others, or a folder of them. Repeatable.",
 )
 input_shape_option = click.option(
     "--input-shape",
@@ -275,6 +277,13 @@ def chosen_target(name: str | None, *devices: str) -> Target:
     return load_target(name or project.target or "host", project.target_path())
 
 
+def _rules_at(path: Path) -> list[Path]:
+    """The file, or those of the folder by name."""
+    if path.is_dir() and not list(path.glob("*.py")):
+        raise UsageError("there is no rule in this folder", "a rule is a file NAME.py", path)
+    return sorted(path.glob("*.py")) if path.is_dir() else [path]
+
+
 def rule_files(given: Sequence[Path]) -> list[Path]:
     """The files of `--rules`, then those of the project."""
-    return [*given, *Project.find().rule_files()]
+    return [*given, *Project.find().rule_files(given)]

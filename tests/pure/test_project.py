@@ -1,5 +1,6 @@
 """The project is found from below, its file is checked, and every path has one order of search."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -124,3 +125,76 @@ def test_a_wrong_file_is_pointed_at(root, text, line, problem):
 @pytest.mark.parametrize("name", ["registry", "rules", "targets"])
 def test_content_is_shipped(name):
     assert shipped(name).is_dir()
+
+
+@pytest.fixture
+def given_away(root):
+    """A function that makes another user, who is not there, the owner of a path in the project."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a file away")
+    marker(root, "")
+    (root / "rules").mkdir()
+    (root / "rules" / "mine.py").touch()
+
+    def give(name):
+        os.chown(root / name, 12345, -1, follow_symlinks=False)
+        return root / name
+
+    return give
+
+
+@pytest.mark.parametrize("name", ["ansor-deploy.toml", ""])
+def test_another_user_s_project_is_not_obeyed_unasked(root, given_away, name, monkeypatch):
+    path = given_away(name)
+    with pytest.raises(UsageError) as caught:
+        Project.find(root / "deep")
+    assert caught.value.file == path
+    assert "belongs to the user 12345" in caught.value.text
+    assert f"ANSOR_DEPLOY_PROJECT={root}" in caught.value.hint
+    monkeypatch.setenv("ANSOR_DEPLOY_PROJECT", str(root))
+    assert Project.find(root / "deep").root == root
+    assert Project.find(root / "deep").rule_files() == [root / "rules" / "mine.py"]
+
+
+def test_a_link_of_another_user_to_one_s_own_project_is_not_obeyed(root, given_away):
+    (root / "deep" / "ansor-deploy.toml").symlink_to(root / "ansor-deploy.toml")
+    given_away("deep/ansor-deploy.toml")
+    with pytest.raises(UsageError, match="belongs to"):
+        Project.find(root / "deep")
+
+
+@pytest.mark.parametrize("name", ["rules", "rules/mine.py"])
+def test_another_user_s_rules_are_not_run_unasked(root, given_away, name):
+    path = given_away(name)
+    project = Project.find(root)
+    with pytest.raises(UsageError, match="belongs to the user 12345") as caught:
+        project.rule_files()
+    assert caught.value.file == path
+    assert caught.value.hint == f"if you trust it, name it: --rules {root / 'rules'}"
+    assert project.rule_files([root / "rules" / "mine.py"]) == []
+
+
+@pytest.mark.parametrize("name", ["rules", "rules/mine.py"])
+def test_rules_that_everybody_may_change_are_not_run_unasked(root, name):
+    marker(root, "")
+    (root / "rules").mkdir()
+    (root / "rules" / "mine.py").touch()
+    (root / name).chmod(0o777)
+    with pytest.raises(UsageError, match="can be changed by every user") as caught:
+        Project.find(root).rule_files()
+    assert f"chmod o-w {root / name}" in caught.value.hint
+
+
+def test_a_folder_in_which_others_may_only_add_files_is_judged_by_its_files(root):
+    marker(root, "")
+    (root / "rules").mkdir()
+    (root / "rules" / "mine.py").touch()
+    (root / "rules").chmod(0o1777)
+    assert Project.find(root).rule_files() == [root / "rules" / "mine.py"]
+
+
+def test_a_named_project_is_read_from_anywhere(root, monkeypatch):
+    marker(root, 'target = "rpi3"')
+    monkeypatch.setenv("ANSOR_DEPLOY_PROJECT", str(root))
+    monkeypatch.chdir("/")
+    assert Project.find() == Project(root, target="rpi3", is_named=True)

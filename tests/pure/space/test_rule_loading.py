@@ -88,6 +88,17 @@ def test_a_project_s_rules_come_by_name(project):
     assert Project.find(project).rule_files() == sorted(files)
 
 
+def test_a_folder_of_rules_is_given_by_its_path(project):
+    files = [write(project / "rules", file, file[0]) for file in ("b.py", "a.py")]
+    (project / "rules").chmod(0o777)
+    refused(program(project, "rules", "list"), 2, "can be changed by every user", "--rules")
+    rows = answer(project, "rules", "list", "--rules", "rules")["rules"]
+    assert [row["path"] for row in rows[:2]] == ["rules/a.py", "rules/b.py"]
+    assert all(row["path"] not in map(str, files) for row in rows)
+    (project / "empty").mkdir()
+    refused(program(project, "rules", "list", "--rules", "empty"), 2, "no rule in this folder")
+
+
 def test_given_rules_come_before_the_project_s_and_those_before_the_shipped(tmp_path):
     files = [write(tmp_path, "z.py", "given"), write(tmp_path, "a.py", "of-project")]
     found = names(r.rule_set(files, "llvm"))

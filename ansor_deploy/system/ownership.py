@@ -1,0 +1,29 @@
+"""Whose a file is: what another user of this machine has written is not obeyed unasked."""
+
+import os
+import pwd
+import stat
+from pathlib import Path
+
+
+def foreign_owner(path: Path) -> str:
+    """The name of the user who owns a path, or what its link leads to; "" for this one and root."""
+    owners = {path.lstat().st_uid, path.stat().st_uid} - {os.geteuid(), 0}
+    return _name(max(owners)) if owners else ""
+
+
+def is_open_to_all(path: Path) -> bool:
+    """Whether any user may change a file, or what is in a folder, apart from one like `/tmp`.
+
+    In such a folder, with the sticky bit, others may only add files, which are then theirs.
+    """
+    mode = path.stat().st_mode
+    is_shared = stat.S_ISDIR(mode) and mode & stat.S_ISVTX
+    return bool(mode & stat.S_IWOTH and not is_shared)
+
+
+def _name(user: int) -> str:
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return f"the user {user}"
