@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from .errors import AnsorError, UsageError
 from .system.environment import user_folder
@@ -147,7 +148,7 @@ def _check_writers(path: Path, folder: Path) -> None:
 def _read(root: Path) -> Project:
     file = read_toml(root / MARKER)
     file.check(dict.fromkeys(_FIELDS, Line))
-    said = {key: file.data.get(key) for key in _FIELDS}
+    said: dict[str, Any] = {key: file.data.get(key) for key in _FIELDS}
     for key in ("registry", "trust"):
         said[key] = _path(root, said[key])
     if said["team"] and "://" not in said["team"]:
