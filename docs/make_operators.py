@@ -23,7 +23,7 @@ depend on must be constants once all that is constant is folded.
 
 Types: *real* is {real}; *integers* are {integer}; *numbers* are both; *any* is numbers and bool.
 Strings, complex numbers, sequences as inputs or outputs of the model, and types below a byte are
-refused.
+refused. NaN, infinities and the like: [edge values](edge_values.md).
 
 """
 

@@ -1,4 +1,4 @@
-"""TVM's lowering of kernels, with three things of ours: stack, cut-off tails, vector functions.
+"""TVM's lowering of kernels, with ours: stack, cut-off tails, edge values, vector functions.
 
 TVM takes a buffer of a kilobyte or more from the heap, however local it is. The accumulators of a
 register tile are two kilobytes where 32 registers hold 64 bytes each: every tile would allocate
@@ -9,7 +9,8 @@ Where tiles do not divide an extent, the last is cut off: the loop over tiles, w
 (`space.loops.partitioned`), becomes one over whole tiles and one over the rest, so that no whole
 tile asks where the extent ends. TVM's pass does that, for marked loops alone.
 
-exp and its like become arithmetic on vectors (`vector_math.py`).
+NaN, infinities and zero divisors get what ONNX has for them (`edge_values.py`), and exp and its
+like become arithmetic on vectors (`vector_math.py`).
 """
 
 import math
@@ -19,6 +20,7 @@ from typing import Any
 
 from .._tvm import collect, structural_map, tirx, tvm, tvm_target
 from ..target import Target
+from .edge_values import edge_values, from_infinity
 from .partial_lanes import MARK, partial_lanes
 from .vector_math import on_vectors
 
@@ -115,8 +117,9 @@ def _math(func: Any, _mod: Any, _context: Any) -> Any:
 
 def _pipeline() -> tuple[Any, Callable[[], Any], Callable[[], Any]]:
     lower, host, device = tirx.get_tir_pipeline("s_tir")
-    lower = tvm.transform.Sequential([_cut_off, lower])
-    return lower, lambda: tvm.transform.Sequential([_keep_on_stack, _math, host()]), device
+    lower = tvm.transform.Sequential([from_infinity, _cut_off, lower])
+    passes = [_keep_on_stack, edge_values, _math]
+    return lower, lambda: tvm.transform.Sequential([*passes, host()]), device
 
 
 tirx.register_tir_pipeline(PIPELINE, _pipeline)

@@ -12,16 +12,18 @@ to ask at each step where the row ends, and other primitives forget that it does
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from .._tvm import collect, structural_equal, structural_map, tirx
+from .edge_values import first_value
 
 # A rule's mark of a loop, with how many registers of how many lanes (`space/loops.py`).
 MARK = "ansor.partial_lanes"
 _IDENTITY: dict[Any, Callable[[str], Any]] = {
     tirx.Add: lambda dtype: tirx.const(0, dtype),
-    tirx.Max: tirx.min_value,
-    tirx.Min: tirx.max_value,
+    tirx.Max: partial(first_value, tirx.Max),
+    tirx.Min: partial(first_value, tirx.Min),
 }
 
 

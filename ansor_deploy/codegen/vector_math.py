@@ -73,8 +73,8 @@ _ERF = (
         3.800401151391321e-05,
     ),
 )
-# From here on they are 1 to the last bit.
-TANH_ONE, ERF_ONE = 9.02, 3.93
+# Beyond where they are 1 to the last bit, the quotients are above it: what is cut off there is 1.
+TANH_ONE, ERF_ONE = 9.5, 4.1
 
 # ln(2) in two parts: a whole number below 256 times the first is exact.
 _LN2_HIGH = 0.693359375
@@ -96,10 +96,10 @@ def _written_out(call: Any) -> Any:
     function = _FUNCTIONS.get(getattr(call.op, "name", ""))
     if function is None or call.ty.dtype.with_lanes(1) != "float32":
         return call
-    return _with(call.args[0], function)
+    return shared(call.args[0], function)
 
 
-def _with(value: Expr, use: Callable[[Expr], Expr]) -> Expr:
+def shared(value: Expr, use: Callable[[Expr], Expr]) -> Expr:
     """What is made of a value that is computed once."""
     if isinstance(value, tirx.Var):
         return use(value)
@@ -112,13 +112,13 @@ def _exp(x: Expr) -> Expr:
     turns = tirx.floor(x * math.log2(math.e) + 0.5)
     # In this order of arguments NaN, which is no whole number, becomes one too.
     turns = tirx.min(tirx.max(turns, _like(turns, -125.0)), _like(turns, 128.0))
-    return _with(turns, lambda n: tirx.Select(x < _EXP_ZERO, _like(x, 0.0), _exp_of(x, n)))
+    return shared(turns, lambda n: tirx.Select(x < _EXP_ZERO, _like(x, 0.0), _exp_of(x, n)))
 
 
 def _exp_of(x: Expr, n: Expr) -> Expr:
     rest = (x - n * _LN2_HIGH) - n * _LN2_LOW
     bits = (_cast("int32", n) + (_BIAS - 1)) << _cast("int32", _like(n, _MANTISSA))
-    return _with(rest, lambda r: _polynomial(r, _EXP) * 2.0 * _as("float32", bits))
+    return shared(rest, lambda r: _polynomial(r, _EXP) * 2.0 * _as("float32", bits))
 
 
 def _log(x: Expr) -> Expr:
@@ -126,7 +126,7 @@ def _log(x: Expr) -> Expr:
     small = x < _LEAST_NORMAL
     normal = tirx.Select(small, x * 2.0**_MANTISSA, x)
     surplus = tirx.Select(small, _like(x, float(_MANTISSA)), _like(x, 0.0))
-    finite = _with(_as("int32", normal), lambda bits: _log_of(bits, surplus))
+    finite = shared(_as("int32", normal), lambda bits: _log_of(bits, surplus))
     below = tirx.Select(tirx.EQ(x, _like(x, 0.0)), _like(x, -math.inf), _like(x, math.nan))
     # All comparisons with NaN are false: it is its own logarithm.
     proper = tirx.Select(x < math.inf, finite, x)
@@ -139,7 +139,7 @@ def _log_of(bits: Expr, surplus: Expr) -> Expr:
     exponent = (bits - half) >> shift
     fraction = _as("float32", bits - (exponent << shift)) - 1.0
     power = _cast("float32", exponent) - surplus
-    return _with(power, lambda e: _with(fraction, lambda f: _log_near_one(f) + e * math.log(2)))
+    return shared(power, lambda e: shared(fraction, lambda f: _log_near_one(f) + e * math.log(2)))
 
 
 def _log_near_one(f: Expr) -> Expr:
@@ -147,7 +147,7 @@ def _log_near_one(f: Expr) -> Expr:
 
 
 def _sigmoid(x: Expr) -> Expr:
-    return _like(x, 1.0) / (_with(_like(x, 0.0) - x, _exp) + 1.0)
+    return _like(x, 1.0) / (shared(_like(x, 0.0) - x, _exp) + 1.0)
 
 
 def _odd(parts: tuple[Sequence[float], Sequence[float]], one: float) -> Callable[[Expr], Expr]:
@@ -157,10 +157,10 @@ def _odd(parts: tuple[Sequence[float], Sequence[float]], one: float) -> Callable
     def function(x: Expr) -> Expr:
         # As the second argument NaN is what min and max give.
         near = tirx.max(_like(x, -one), tirx.min(_like(x, one), x))
-        return tirx.max(_like(x, -1.0), tirx.min(_like(x, 1.0), _with(near, quotient)))
+        return tirx.max(_like(x, -1.0), tirx.min(_like(x, 1.0), shared(near, quotient)))
 
     def quotient(x: Expr) -> Expr:
-        return _with(x * x, lambda t: x * _polynomial(t, above) / _polynomial(t, below))
+        return shared(x * x, lambda t: x * _polynomial(t, above) / _polynomial(t, below))
 
     return function
 

@@ -100,6 +100,7 @@ def _chain(graph: Graph, node: NodeProto, op: str) -> list[NodeProto]:
     for index, right in enumerate(others, start=1):
         last = index == len(others)
         result = node.output[0] if last else graph.fresh(f"{node.output[0]}_part{index}")
+        graph.dtypes[result] = graph.dtypes.get(node.output[0], TensorProto.UNDEFINED)
         name = f"{node.name}_{index}" if node.name else ""
         links.append(helper.make_node(op, [left, right], [result], name=name))
         left = result

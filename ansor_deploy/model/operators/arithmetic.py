@@ -6,8 +6,7 @@ from math import inf
 from typing import Any
 
 import numpy as np
-from ml_dtypes import finfo  # NumPy's own does not know bfloat16
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from ..graph import FLOATS
 from .converting import Call
@@ -16,7 +15,6 @@ from .lazy_tvm import relax, tirx, tvm
 from .operator import ANY, REAL, Limit, converter
 
 _LARGEST_DET = 4
-_MASKING = ("Add", "Cast", "CastLike", "Identity", "Pad", "Where")  # how masks are made and added
 
 
 @expansion("Mod", since=10)
@@ -50,42 +48,31 @@ def is_infinite(emit: Emitter) -> str:
 @expansion("ReduceMax")
 @expansion("ReduceMin")
 def extreme(emit: Emitter) -> str | None:
-    """Booleans as bytes, of which TVM knows a least and a greatest; and what is masked."""
+    """Booleans as bytes, of which TVM knows a least and a greatest."""
     data = emit.input(0)
-    if emit.dtype(data) == TensorProto.BOOL:
-        return emit.cast(_reduced(emit, emit.cast(data, TensorProto.UINT8)), TensorProto.BOOL)
-    return _masked_maximum(emit, data) if _is_masked(emit) else None
+    if emit.dtype(data) != TensorProto.BOOL:
+        return None
+    reduced = _reduced(emit, emit.node.op_type, emit.cast(data, TensorProto.UINT8))
+    return emit.cast(reduced, TensorProto.BOOL)
 
 
-def _is_masked(emit: Emitter) -> bool:
-    """Whether it is the maximum of what a mask has made minus infinity here and there."""
-    if emit.node.op_type != "ReduceMax":
-        return False
-    producers, seen, ahead = emit.graph.producers(), set(), [emit.input(0)]
-    while ahead:
-        name = ahead.pop()
-        value, producer = emit.graph.value(name), producers.get(name)
-        if value is not None and np.isneginf(value).any():
-            return True
-        if name not in seen and producer is not None and producer.op_type in _MASKING:
-            ahead += producer.input
-        seen.add(name)
-    return False
+@expansion("ReduceLogSumExp")
+def log_of_sum_of_exponentials(emit: Emitter) -> str | None:
+    """Compute log(sum(exp(x - m))) + m, m the largest; TVM's is NaN where that is infinite."""
+    data, kind = emit.input(0), emit.dtype(emit.input(0))
+    if kind not in FLOATS or emit.graph.opset < 11:  # before, floats cannot be compared
+        return None
+    largest = _reduced(emit, "ReduceMax", data, keepdims=1)
+    endless = emit("Equal", emit("Abs", largest), emit.constant(inf, kind))
+    shift = emit("Where", endless, emit.constant(0, kind), largest)
+    logarithm = _reduced(emit, "ReduceLogSum", emit("Exp", emit("Sub", data, shift)))
+    return emit("Add", logarithm, _reduced(emit, "ReduceMax", shift))
 
 
-def _masked_maximum(emit: Emitter, data: str) -> str:
-    """Minus infinity where nothing else is: TVM's maximum begins with the least finite number."""
-    kind = emit.dtype(data)
-    nothing = emit.constant(-inf, kind)
-    seen = emit.cast(emit("Greater", data, nothing), TensorProto.UINT8)
-    least = float(finfo(helper.tensor_dtype_to_np_dtype(kind)).min)
-    finite = _reduced(emit, emit("Max", data, emit.constant(least, kind)))
-    return emit("Where", emit.cast(_reduced(emit, seen), TensorProto.BOOL), finite, nothing)
-
-
-def _reduced(emit: Emitter, data: str) -> str:
+def _reduced(emit: Emitter, op: str, data: str, **changed: Any) -> str:
+    """A reduction over the axes of the node."""
     attributes = {entry.name: emit.attribute(entry.name) for entry in emit.node.attribute}
-    return emit(emit.node.op_type, data, *list(emit.node.input)[1:], **attributes)
+    return emit(op, data, *list(emit.node.input)[1:], **{**attributes, **changed})
 
 
 @expansion("LpNormalization", types=REAL)

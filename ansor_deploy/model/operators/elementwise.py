@@ -69,3 +69,21 @@ def _scalar_exponent(call: Call) -> float | None:
     if value is None or value.size != 1 or value.ndim > len(call.shape(0)):
         return None
     return float(value.reshape(())) if call.dtype(0).startswith("float") else None
+
+
+@converter("Sign", since=9)
+def sign(call: Call) -> Any:
+    """One of -1, 0 and 1, or NaN, for which TVM has 0."""
+    data = call.inputs[0]
+    made = call.emit(relax.op.sign(data))
+    if "float" not in call.dtype(0):
+        return made
+    return relax.op.where(call.emit(relax.op.isnan(data)), data, made)
+
+
+@converter("ThresholdedRelu", since=10)
+def thresholded_relu(call: Call) -> Any:
+    """What is above the threshold; TVM multiplies the rest by zero, which makes NaN of infinity."""
+    data, kind = call.inputs[0], call.dtype(0)
+    alpha = relax.const(call.attribute("alpha", 1.0), kind)
+    return relax.op.where(call.emit(relax.op.greater(data, alpha)), data, relax.const(0, kind))

@@ -4,13 +4,13 @@ from .operator import ANY, choice, importable
 
 # fmt: off
 importable(
-    1, "Abs", "Add", "And", "ArgMax", "ArgMin", "AveragePool", "Ceil",
+    1, "Abs", "Add", "And", "AveragePool", "Ceil",
     "Concat", "Constant", "Conv", "DepthToSpace", "Div", "Equal",
     "Exp", "Flatten", "Floor", "Gemm", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool",
-    "Greater", "HardSigmoid", "Hardmax", "Identity", "InstanceNormalization", "LRN", "LeakyRelu",
+    "Greater", "HardSigmoid", "Identity", "InstanceNormalization", "LRN", "LeakyRelu",
     "Less", "Log", "LogSoftmax", "LpPool", "MatMul", "MaxRoiPool", "Mean", "Mul", "Neg",
     "Not", "Or", "PRelu", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum",
-    "ReduceLogSumExp", "ReduceMean", "ReduceProd", "ReduceSum",
+    "ReduceMean", "ReduceProd", "ReduceSum",
     "ReduceSumSquare", "Relu", "Shape", "Sigmoid", "Size", "Slice", "Softmax", "Softplus",
     "Softsign", "Split", "Sqrt", "Squeeze", "Sub", "Sum", "Tanh",
     "Transpose", "Xor",
@@ -24,10 +24,10 @@ importable(8, "Expand", constant=(1,))
 importable(9, "ConstantOfShape", constant=(0,))
 importable(
     9, "Acosh", "Asinh", "Atanh", "Compress", "Cosh", "Erf", "EyeLike", "IsNaN", "MaxUnpool",
-    "NonZero", "Scatter", "Shrink", "Sign", "Sinh", "Where",
+    "NonZero", "Scatter", "Shrink", "Sinh", "Where",
 )
 importable(
-    10, "Round", "ThresholdedRelu",
+    10, "Round",
 )
 importable(
     11, "ConcatFromSequence", "CumSum", "GatherElements",

@@ -117,7 +117,10 @@ def max_pool(emit: Emitter) -> list[str] | None:
     # Of equal ones, the first: places grow within a window.
     order = np.where(inside, flat, prod(sizes))[None]
     none = emit.constant(prod(sizes), INT64)
-    place = emit("Where", emit("Equal", picked, most), emit.constant(order, INT64), none)
+    hit = emit("Equal", picked, most)
+    if kind in FLOATS and emit.graph.opset >= 9:
+        hit = emit("Or", hit, emit("IsNaN", picked))
+    place = emit("Where", hit, emit.constant(order, INT64), none)
     first = emit.reshape(emit.reduce("ReduceMin", place, 2), batch * channels, windows)
     if emit.attribute("storage_order", 0):
         turned = np.arange(prod(sizes)).reshape(sizes[::-1]).T.reshape(-1)
