@@ -35,15 +35,19 @@ def json_bytes(value: dict[str, Any]) -> bytes:
 
 def read_manifest(artifact: Path) -> dict[str, Any]:
     """The manifest of a library that is whole; AnsorError if it is not."""
+    from .manifest import fault  # a board, which has no msgspec, reads none
+
     path = manifest_path(artifact)
     rebuild = "build it again: ansor-deploy build MODEL -o " + str(artifact)
     try:
-        manifest = json.loads(path.read_text())
-        expected = manifest["artifact"]["bytes"]
+        manifest: dict[str, Any] = json.loads(path.read_text())
     except FileNotFoundError as error:
         raise AnsorError(f"the manifest of {artifact.name} is missing", rebuild, path) from error
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise AnsorError(f"not a manifest: {error}", rebuild, path) from error
+    if wrong := fault(manifest):
+        raise AnsorError(f"not a manifest: {wrong}", rebuild, path)
+    expected = manifest["artifact"]["bytes"]
     try:
         size = artifact.stat().st_size
     except OSError as error:

@@ -29,7 +29,7 @@ _PACKAGES = ("apache-tvm", "apache-tvm-ffi", "ml_dtypes", "numpy", "typing_exten
 # Our modules, by room: what a test finds that they import is among them.
 _OWN = {
     "": "errors",
-    "artifact": "files",
+    "artifact": "files manifest",
     "devices": "agent frames served site",
     "measure": "check guarded head_to_head runner",
     "runtime": "cpu_pinning model native tensors",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 from ansor_deploy.artifact.outputs import commit, staged
 from ansor_deploy.project import shipped
@@ -14,19 +15,31 @@ HOST = load_target("host", [shipped("targets")])
 TVM = "0.27.0.post1"
 
 
-def build(output: Path, target: Target = HOST, tvm: str = TVM) -> None:
-    """What a build leaves behind, but the library is Python itself."""
-    manifest = {
+def manifest(target: Target = HOST, tvm: str = TVM) -> dict[str, Any]:
+    """What a build without tasks says of its library, but for the library itself."""
+    return {
         "tool": "0.1.0",
         "tvm": tvm,
         "linker": "ld 2.40",
-        "model": {"name": "m.onnx", "sha256": "b" * 64, "external": [], "input_shapes": {}},
+        "identity": "a" * 64,
+        "model": {
+            "name": "m.onnx",
+            "sha256": "b" * 64,
+            "digest": "b" * 64,
+            "external": [],
+            "input_shapes": {},
+        },
         "inputs": [],
         "outputs": [],
         "rules": [],
         "target": {**target.to_json(), "fingerprint": target.fingerprint},
-        "lock": None,
         "tasks": [],
+        "shipped": "untuned",
+        **dict.fromkeys(("lock", "ran_on", "speed", "tuning", "verify")),
     }
+
+
+def build(output: Path, target: Target = HOST, tvm: str = TVM) -> None:
+    """What a build leaves behind, but the library is Python itself."""
     with staged(output, lambda path: shutil.copy(sys.executable, path)) as library:
-        commit(library, output, manifest, header=True)
+        commit(library, output, manifest(target, tvm), header=True)

@@ -10,26 +10,30 @@ import time
 
 import pytest
 from helpers.cli_process import everything
+from helpers.libraries import manifest
 
 from ansor_deploy.artifact.files import output_paths
 from ansor_deploy.artifact.outputs import check_writable, commit, previous, staged, touch
 from ansor_deploy.errors import AnsorError
 
 RECORD, MODEL, RULE = "a" * 64, "b" * 64, "c" * 64
+_BARE = manifest()
 MANIFEST = {
-    "tool": "0.1.0",
-    "tvm": "0.27.0",
-    "linker": "ld 2.40",
+    **_BARE,
     "model": {
-        "name": "m.onnx",
+        **_BARE["model"],
         "sha256": MODEL,
         "external": [{"file": "w.bin", "sha256": "d" * 64}],
         "input_shapes": {"x": [1, 4]},
     },
     "rules": [{"file": "rule.py", "sha256": RULE}],
-    "target": {"name": "board", "fingerprint": "e" * 64},
+    "target": {**_BARE["target"], "name": "board", "fingerprint": "e" * 64},
     "lock": "f" * 64,
-    "tasks": [{"record": RECORD}, {"record": "default"}, {"record": RECORD}],
+    "tasks": [
+        {"record": record, "key": "0" * 64, "name": "t", "op": "add", "weight": 1}
+        | {"impact": None, "latency_ms": None}
+        for record in (RECORD, "default", RECORD)
+    ],
 }
 
 

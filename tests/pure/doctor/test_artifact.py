@@ -68,6 +68,25 @@ def test_a_library_runs_without_what_only_tells_of_it(output):
     assert (levels["header"], levels["provenance"]) == ("warn", "warn")
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("inputs", "x"),
+        ("inputs", [{"name": "x", "shape": [-1], "dtype": "float32"}]),
+        ("artifact", {"file": "m.so", "bytes": "many", "sha256": "0" * 64}),
+        ("target", {**HOST.to_json(), "cores": 1 << 40}),
+        ("target", {**HOST.to_json(), "gpu": "yes"}),
+        ("tasks", [[[]]]),
+        ("variants", 5),
+    ],
+)
+def test_a_manifest_that_says_what_cannot_be_is_none(output, field, value):
+    manifest = output.with_suffix(".json")
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), field: value}))
+    for command in ("verify", "run", "bench"):
+        refused(program(output.parent, command, "m.so"), 1, "m.json: error: not a manifest", field)
+
+
 def test_without_a_manifest_nothing_is_known(output):
     output.with_suffix(".json").unlink()
     result = program(output.parent, "verify", "m.so")
