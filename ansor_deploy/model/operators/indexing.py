@@ -95,6 +95,8 @@ def dropout(emit: Emitter) -> list[str] | None:
     """At inference everything is kept; in training only with a ratio of zero."""
     training, ratio = (emit.graph.value(optional_input(emit.node, index)) for index in (2, 1))
     asked = bool(emit.input(2)) and (training is None or bool(training.any()))
+    if emit.graph.opset < 7:
+        asked, ratio = not emit.attribute("is_test", 0), np.array(emit.attribute("ratio", 0.5))
     if asked and (ratio is None or ratio.any()):
         raise emit.refuse("in training its results are random")
     data = emit.input(0)

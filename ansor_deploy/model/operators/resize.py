@@ -1,68 +1,39 @@
 """Resize and Upsample: each axis by itself, its samples and their weights computed beforehand.
 
 A result along an axis is a weighted sum of a few elements, and shapes are static: which ones, and
-their weights, are constants. Coordinates and kernels are those of ONNX's Resize; the cubic kernel
-is that of Keys, "Cubic convolution interpolation for digital image processing" (1981).
+their weights, are constants (`sampling.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from math import ceil, floor
+from math import floor
 
 import numpy as np
 from onnx import TensorProto
 
 from ..graph import FLOATS
 from .emitter import Emitter, expansion
+from .sampling import COORDINATES, ROUNDINGS, Axis, Manner, outside, taps
 
 _FEW = 4  # taps that are added one by one; more are a product with a matrix
 _EXACT_NEAREST = (("asymmetric", "floor"), ("half_pixel", "round_prefer_floor"))
-_ROUNDED: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "round_prefer_floor": lambda x: np.ceil(x - 0.5),
-    "round_prefer_ceil": lambda x: np.floor(x + 0.5),
-    "floor": np.floor,
-    "ceil": np.ceil,
+_KNOWN = {
+    "mode": frozenset(("nearest", "linear", "cubic")),
+    "coordinate_transformation_mode": COORDINATES,
+    "nearest_mode": ROUNDINGS,
+    "keep_aspect_ratio_policy": frozenset(("stretch", "not_larger", "not_smaller")),
 }
-
-
-@dataclass(frozen=True)
-class Axis:
-    """One axis that changes: `size` elements become `made`. region: of it that is resized, 0 to 1.
-
-    scale: as it was given; `made / size` may differ, since sizes are whole numbers.
-    """
-
-    index: int
-    size: int
-    made: int
-    scale: float
-    region: tuple[float, float] = (0.0, 1.0)
-
-    @property
-    def exact(self) -> bool:
-        """Whether the scale is what the sizes come to."""
-        return self.scale * self.size == self.made
-
-
-@dataclass(frozen=True)
-class Manner:
-    """How elements between others are computed: ONNX's attributes of Resize."""
-
-    mode: str
-    coordinates: str
-    nearest: str
-    cubic: float
-    exclude_outside: bool
-    antialias: bool
 
 
 @expansion("Upsample")
 @expansion("Resize", since=10)
 def resize(emit: Emitter) -> str | None:
     """One gather of each axis for the nearest element, else a weighted sum of gathers."""
-    manner, axes = _manner(emit), _axes(emit)
+    manner = _manner(emit)
+    axes = _axes(emit, manner)
+    _check_shape(emit, axes)
+    if not axes:
+        return emit.input(0)
     if _is_plain(emit, manner, axes):
         return None
     kind = emit.dtype(emit.input(0))
@@ -75,52 +46,87 @@ def resize(emit: Emitter) -> str | None:
 
 
 def _manner(emit: Emitter) -> Manner:
+    for name, known in _KNOWN.items():
+        if (value := emit.attribute(name)) is not None and value not in known:
+            raise emit.refuse(f"`{name}` is {value}, and not {' or '.join(sorted(known))}")
     old = emit.graph.opset < 11  # then Resize was what Upsample is
     return Manner(
         emit.attribute("mode", "nearest"),
         "asymmetric" if old else emit.attribute("coordinate_transformation_mode", "half_pixel"),
-        "floor" if old else emit.attribute("nearest_mode", "round_prefer_floor"),
+        "simple" if old else emit.attribute("nearest_mode", "round_prefer_floor"),
         emit.attribute("cubic_coeff_a", -0.75),
         bool(emit.attribute("exclude_outside", 0)),
         bool(emit.attribute("antialias", 0)),
     )
 
 
-def _axes(emit: Emitter) -> list[Axis]:
-    """The axes that change or are cropped."""
+def _axes(emit: Emitter, manner: Manner) -> list[Axis]:
+    """The axes that change; none where the result is as large as the input."""
     shape = emit.shape(emit.input(0))
-    named = emit.attribute("axes") or range(len(shape))
-    places = [int(index) % len(shape) for index in named]
-    scales, made = _extents(emit, [shape[index] for index in places])
-    cropped = emit.attribute("coordinate_transformation_mode") == "tf_crop_and_resize"
+    rank = len(shape)
+    named = emit.attribute("axes") or range(rank)
+    places = [index + rank if index < 0 else index for index in named]
+    if not set(places) <= set(range(rank)) or len(set(places)) < len(places):
+        raise emit.refuse(f"`axes` is {list(named)}, and its input has {rank} axes")
+    sizes = [shape[index] for index in places]
+    scales, made = _extents(emit, sizes)
+    regions = _regions(emit, manner, len(sizes))
+    axes = [Axis(*of_axis) for of_axis in zip(places, sizes, made, scales, regions, strict=True)]
+    if all(axis.size == axis.made for axis in axes):
+        return []
+    return [axis for axis in axes if axis.scale != 1]
+
+
+def _check_shape(emit: Emitter, axes: list[Axis]) -> None:
+    """ModelError where what reads the result was taken to read another shape.
+
+    ONNX's shape inference rounds 0.7 x 10 down to 6, and ONNX Runtime makes 7 elements.
+    """
+    made = list(emit.shape(emit.input(0)))
+    for axis in axes:
+        made[axis.index] = axis.made
+    known = emit.known_shape(emit.node.output[0])
+    if known is not None and known != tuple(made):
+        raise emit.refuse(
+            f"its result is {made} by its scales, but {list(known)} by ONNX: give `sizes` instead"
+        )
+
+
+def _regions(emit: Emitter, manner: Manner, count: int) -> list[tuple[float, float]]:
+    """What is resized of each axis, from 0 to 1."""
+    cropped = manner.coordinates == "tf_crop_and_resize"
     roi = _constant(emit, 1) if cropped else None
-    regions = [(0.0, 1.0)] * len(places) if roi is None else np.reshape(roi, (2, -1)).T.tolist()
-    axes = [
-        Axis(index, shape[index], made[at], scales[at], regions[at])
-        for at, index in enumerate(places)
-    ]
-    return [one for one in axes if (one.size, 1.0) != (one.made, one.scale) or cropped]
+    if roi is None:
+        return [(0.0, 1.0)] * count
+    if roi.size != 2 * count:
+        raise emit.refuse(f"`roi` has {roi.size} numbers for {count} axes, and not two for each")
+    return [(begin, end) for begin, end in np.reshape(roi, (2, -1)).T.tolist()]
 
 
-def _extents(emit: Emitter, shape: list[int]) -> tuple[list[float], list[int]]:
-    """Scales and sizes of the result."""
+def _extents(emit: Emitter, shape: list[int]) -> tuple[list[np.float32], list[int]]:
+    """Scales and sizes of the result, in float32 where numbers are rounded to whole ones."""
     old = emit.graph.opset < 11
-    scales = _constant(emit, 1 if old else 2)
+    scales, sizes = _constant(emit, 1 if old else 2), None if old else _constant(emit, 3)
     if scales is None and emit.attribute("scales"):
         scales = np.asarray(emit.attribute("scales"))
-    if scales is not None and scales.size:
-        return list(map(float, scales)), [
-            floor(float(s) * n) for s, n in zip(scales, shape, strict=True)
-        ]
-    sizes = _constant(emit, 3)
-    if sizes is None:
+    given = next((one for one in (scales, sizes) if one is not None and one.size), None)
+    if given is None:
         raise emit.refuse("scales or sizes must be constant")
-    policy = emit.attribute("keep_aspect_ratio_policy", "stretch")
-    ratios = [int(size) / n for size, n in zip(sizes, shape, strict=True)]
+    if given.shape != (len(shape),) or not (np.isfinite(given) & (given > 0)).all():
+        needs = f"needs {len(shape)} scales or sizes above 0"
+        raise emit.refuse(f"it {needs}, and has {given.tolist()}")
+    extents = np.array(shape, np.float32)
+    numbers, policy = (
+        given.astype(np.float32),
+        emit.attribute("keep_aspect_ratio_policy", "stretch"),
+    )
+    if given is scales:
+        return list(numbers), [int(made) for made in numbers * extents]
+    ratios = numbers / extents
     if policy == "stretch":
-        return ratios, [int(size) for size in sizes]
-    kept = min(ratios) if policy == "not_larger" else max(ratios)
-    return [kept] * len(shape), [floor(kept * n + 0.5) for n in shape]
+        return list(ratios), [int(size) for size in given]
+    kept = ratios.min() if policy == "not_larger" else ratios.max()
+    return [kept] * len(shape), [floor(float(size) + 0.5) for size in kept * extents]
 
 
 def _constant(emit: Emitter, index: int) -> np.ndarray | None:
@@ -145,50 +151,6 @@ def _is_plain(emit: Emitter, manner: Manner, axes: list[Axis]) -> bool:
         return exact and all(axis.scale.is_integer() for axis in axes)
     known = ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel")
     return manner.mode == "linear" and manner.coordinates in known
-
-
-def coordinates(axis: Axis, kind: str) -> np.ndarray:
-    """Where each element of the result lies in the input, by ONNX's formula of that name."""
-    x, size, made = np.arange(axis.made, dtype=np.float64), axis.size, axis.scale * axis.size
-    begin, end = axis.region
-    centred = (x + 0.5) / axis.scale - 0.5
-    if kind == "align_corners":
-        return x * (size - 1) / (made - 1) if made != 1 else x * 0
-    if kind == "asymmetric":
-        return x / axis.scale
-    if kind == "tf_crop_and_resize":
-        step = (end - begin) * (size - 1)
-        return begin * (size - 1) + (x * step / (made - 1) if made != 1 else x * 0 + step / 2)
-    if kind == "half_pixel_symmetric":
-        return size / 2 * (1 - axis.made / made) + centred
-    return np.full(axis.made, -0.5) if kind == "pytorch_half_pixel" and made == 1 else centred
-
-
-def taps(axis: Axis, manner: Manner) -> tuple[np.ndarray, np.ndarray]:
-    """(indices, weights) of each element of the result, a row each; indices lie in the input."""
-    where = coordinates(axis, manner.coordinates)
-    if manner.mode == "nearest":
-        found = _ROUNDED[manner.nearest](where)[:, None]
-        weights = np.ones_like(found)
-    else:
-        shrunk = min(axis.scale, 1.0) if manner.antialias else 1.0
-        reach = ceil((2 if manner.mode == "cubic" else 1) / shrunk)
-        found = np.floor(where)[:, None] + np.arange(1 - reach, reach + 1)
-        weights = _kernel(np.abs(found - where[:, None]) * shrunk, manner)
-        if manner.exclude_outside:
-            weights *= (found >= 0) & (found < axis.size)
-        weights /= weights.sum(1, keepdims=True)
-    return np.clip(found, 0, axis.size - 1).astype(np.int64), weights
-
-
-def _kernel(distance: np.ndarray, manner: Manner) -> np.ndarray:
-    """The weight of an element so far away."""
-    if manner.mode == "linear":
-        return np.maximum(0.0, 1.0 - distance)
-    a, d = manner.cubic, distance
-    near = ((a + 2) * d - (a + 3)) * d * d + 1
-    far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
-    return np.where(d <= 1, near, np.where(d < 2, far, 0.0))
 
 
 def _along(emit: Emitter, name: str, axis: Axis, manner: Manner, kind: int) -> str:
@@ -228,12 +190,11 @@ def _extrapolated(emit: Emitter, name: str, axes: list[Axis], manner: Manner, ki
     if manner.coordinates != "tf_crop_and_resize":
         return name
     rank = len(emit.shape(emit.input(0)))
-    outside = np.zeros((1,) * rank, bool)
+    beyond = np.zeros((1,) * rank, bool)
     for axis in axes:
-        where = coordinates(axis, manner.coordinates)
         form = [-1 if at == axis.index else 1 for at in range(rank)]
-        outside = outside | ((where < 0) | (where > axis.size - 1)).reshape(form)
-    if not outside.any():
+        beyond = beyond | outside(axis, manner).reshape(form)
+    if not beyond.any():
         return name
     value = emit.constant(emit.attribute("extrapolation_value", 0.0), kind)
-    return emit("Where", emit.constant(outside, TensorProto.BOOL), value, name)
+    return emit("Where", emit.constant(beyond, TensorProto.BOOL), value, name)

@@ -1,6 +1,16 @@
 """Operators that TVM's own converters import. Ours for some others are in the files beside this."""
 
-from .operator import ANY, choice, importable
+from .operator import ANY, Limit, Use, choice, importable
+
+
+def _trains(use: Use) -> bool:
+    """Whether a BatchNormalization of the time before `training_mode` computes its statistics."""
+    if use.graph.opset < 7:
+        return not use.attribute("is_test", 0)
+    return use.graph.opset < 14 and any(use.node.output[1:])
+
+
+_INFERS = Limit("it has one output (before opset 14), and `is_test` is 1 (before 7)", _trains)
 
 # fmt: off
 importable(
@@ -15,7 +25,7 @@ importable(
     "Softsign", "Split", "Sqrt", "Squeeze", "Sub", "Sum", "Tanh",
     "Transpose", "Xor",
 )
-importable(1, "BatchNormalization", limits=(choice("training_mode", 0, 0),))
+importable(1, "BatchNormalization", limits=(choice("training_mode", 0, 0), _INFERS))
 importable(1, "TopK", types=ANY - {"uint64"})
 importable(10, "RoiAlign", limits=(choice("mode", "avg", "avg"),))
 importable(1, "Reshape", "Tile", constant=(1,))

@@ -194,6 +194,14 @@ def test_dropout_goes(opset):
     check(model(nodes, {"x": (2, 3)}, opset=opset), ["Relu", "Tanh"])
 
 
+def test_dropout_of_a_time_when_training_was_the_default():
+    nodes = [node("Dropout", "x", "y")]
+    with pytest.raises(ModelError, match="in training its results are random"):
+        canonicalize(model(nodes, {"x": (2, 3)}, opset=6))
+    nodes = [node("Dropout", "x", "d", is_test=1), node("Tanh", "d", "y")]
+    assert ops(canonicalize(model(nodes, {"x": (2, 3)}, opset=6))) == ["Tanh"]
+
+
 def test_the_mask_of_dropout_is_a_constant():
     nodes = [node("Dropout", "x", "a m"), node("Cast", "m", "f", to=1), node("Add", "a f", "y")]
     check(model(nodes, {"x": (2,)}), ["Add"])

@@ -179,6 +179,13 @@ def test_training_is_refused():
         canonicalize(model(nodes, {"x": (2, 4, 3)}, constants=batch_norm("n", 4)))
 
 
+@pytest.mark.parametrize(("opset", "outputs"), [(13, "y a b c d"), (9, "y a b c d"), (6, "y")])
+def test_training_as_it_was_is_refused(opset, outputs):
+    nodes = [node("BatchNormalization", f"x {BN}", outputs)]
+    with pytest.raises(ModelError, match="one output"):
+        canonicalize(model(nodes, {"x": (2, 4, 3)}, constants=batch_norm("n", 4), opset=opset))
+
+
 def test_computed_statistics_are_left_alone():
     nodes = [node("Relu", "n.s", "s"), node("BatchNormalization", "x s n.b n.m n.v", "y")]
     inputs = {"x": (2, 4, 3), "n.s": (4,)}

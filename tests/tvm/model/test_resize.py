@@ -7,7 +7,7 @@ from helpers.graphs import model, node, ops
 
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model.canonicalize import canonicalize
-from ansor_deploy.model.operators.resize import Axis, Manner, taps
+from ansor_deploy.model.operators.sampling import Axis, Manner, taps
 
 ALIGNED = "coordinate_transformation_mode"
 
@@ -58,6 +58,6 @@ def test_integers_between_two_are_refused():
 @pytest.mark.parametrize("antialias", [False, True])
 def test_weights_add_up_to_one(mode, antialias):
     manner = Manner(mode, "half_pixel", "floor", -0.75, False, antialias)
-    indices, weights = taps(Axis(0, 9, 4, 4 / 9), manner)
+    indices, weights = taps(Axis(0, 9, 4, np.float32(4 / 9)), manner)
     assert np.allclose(weights.sum(1), 1)
     assert 0 <= indices.min() <= indices.max() <= 8
