@@ -7,7 +7,6 @@ from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile
 
 from ..errors import UsageError
 from ..report.text import shape_text
@@ -59,7 +58,7 @@ def load(path: str) -> Arrays:
         return {"": content} if isinstance(content, np.ndarray) else dict(content.items())
     except FileNotFoundError:
         raise UsageError("no such file", file=Path(path)) from None
-    except (ValueError, EOFError, OSError, BadZipFile) as error:
+    except Exception as error:  # noqa: BLE001 - of Python's tokenizer, of zip, of a huge shape
         raise UsageError(f"not a NumPy file of plain arrays ({error})", file=Path(path)) from None
 
 

@@ -79,10 +79,10 @@ def read_toml(path: Path) -> TomlFile:
         raise UsageError(f"cannot be read: {error.strerror}", hint, path) from error
     except UnicodeDecodeError as error:
         raise UsageError("is not UTF-8 text", "Save the file as UTF-8.", path) from error
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # also of a number of thousands of digits
         found = re.search(r"\(at line (\d+), column \d+\)", str(error))
         line = int(found[1]) if found else text.count("\n") + 1
-        reason = re.sub(r"\s*\(at [^)]*\)", "", str(error))
+        reason = re.sub(r"\s*\(at [^)]*\)|;.*", "", str(error))
         hint = 'A field is written as: name = value, and text in quotes: cpu = "cortex-a53".'
         raise UsageError(f"not valid TOML: {reason}", hint, path, line) from error
 

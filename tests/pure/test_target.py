@@ -184,7 +184,12 @@ def test_a_dotted_key_is_found(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "line"),
-    [("cores = 4\ncpu = cortex\n", 2), ("cores = 1\ncores = 2\n", 2), ("x = [1,\n\n", 3)],
+    [
+        ("cores = 4\ncpu = cortex\n", 2),
+        ("cores = 1\ncores = 2\n", 2),
+        ("x = [1,\n\n", 3),
+        (f"cores = {'9' * 5000}\n", 2),
+    ],
 )
 def test_text_that_is_not_toml(tmp_path, text, line):
     assert "not valid TOML" in refused(tmp_path, text, line).message

@@ -19,6 +19,9 @@ class Tensor:
     dtype: str
 
 
+HUGE = "{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000000,)}"
+
+
 class Library:
     """Adds its two inputs."""
 
@@ -42,6 +45,9 @@ def run(tmp_path, monkeypatch):
     np.savez("both.npz", a=ones, b=2 * ones)
     (tmp_path / "text.npy").write_text("no array")
     (tmp_path / "text.npz").write_text("no arrays")
+    for name, header in {"cut": "[" * 99, "huge": HUGE}.items():
+        content = header.encode().ljust(118)
+        (tmp_path / f"{name}.npy").write_bytes(b"\x93NUMPY\x01\0v\0" + content)
     (tmp_path / "lib.so").touch()
     return lambda *words: CliRunner().invoke(main, ["run", "lib.so", *words])
 
@@ -82,6 +88,8 @@ def test_output_directory(run):
         (["--input", "both.npz", "--input", "c=ones.npy"], "no input 'c'"),
         (["--input", "a=gone.npy"], "gone.npy: error: no such file"),
         (["--input", "a=text.npy"], "text.npy: error: not a NumPy file"),
+        (["--input", "a=cut.npy"], "cut.npy: error: not a NumPy file"),
+        (["--input", "a=huge.npy"], "huge.npy: error: not a NumPy file"),
         (["--input", "text.npz"], "text.npz: error: not a NumPy file"),
         (["--input", "a=objects.npy"], "objects.npy: error: not a NumPy file of plain arrays"),
         (["--input", "ones.npy"], "write it like data=image.npy, or inputs.npz"),
