@@ -18,6 +18,7 @@ from ..errors import AnsorError
 from ..system.atomic_file import held
 from ..system.digest import file_sha256
 from ..system.interrupt import in_any_case
+from ..system.machine_fault import heed
 from ..system.scratch import remove_unheld
 from . import files
 from .c_header import header as header_text
@@ -141,5 +142,7 @@ def _writing_to(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        error.filename = error.filename or str(folder)
+        heed(error)
         hint = "free some space, or give another place with -o/--output"
         raise AnsorError(f"cannot write to {folder}: {error.strerror or error}", hint) from error

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ..errors import ModelError
+from ..system.machine_fault import heed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,6 +104,7 @@ class Oracle:
                 proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
             )
         except Exception as error:
+            heed(error)
             raise _refused("refuses", error) from error
 
     def ask(
@@ -119,6 +121,7 @@ class Oracle:
             try:
                 return feed, dict(zip(names, self._session.run(names, feed), strict=True))
             except Exception as error:  # noqa: BLE001 - as above
+                heed(error)
                 failure = error
         raise _refused("cannot run", failure) from failure
 

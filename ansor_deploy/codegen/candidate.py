@@ -22,6 +22,7 @@ from ..space.canonical_text import parse
 from ..space.code_size import check_size
 from ..space.sketch import default_schedule
 from ..space.trace import replay
+from ..system.limits import limit_processor
 from ..target import Target
 from .kernel import object_file
 from .linker import export, link_candidate
@@ -37,10 +38,13 @@ def build(payload: dict[str, Any]) -> dict[str, Any]:
     """Build one candidate; {"path", "steps"}, or raises what TVM or the linker raised.
 
     payload: "text" of the task, "target", "path" to write, and "how" to schedule: "trace" with
-    the "trace", "default", or "plain" for the program as it stands. steps: calls in order, each
+    the "trace", "default", or "plain" for the program as it stands; in a process of its own also
+    "seconds" of processor time, after which the system ends it. steps: calls in order, each
     {"function", "arguments", "makes"}: an argument is ["task", i] for a parameter of the task,
     or ["made", k] for the k-th buffer that a call before made; "makes" has shapes and dtypes.
     """
+    if "seconds" in payload:
+        limit_processor(payload["seconds"])
     mod, target = _parsed(payload["text"]), _target(json.dumps(payload["target"]))
     functions, steps = _split(_scheduled(mod, target, payload))
     path = Path(payload["path"])

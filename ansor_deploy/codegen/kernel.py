@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from .._tvm import tvm
-from ..system.child import limit_memory, limit_processor
+from ..system.limits import limit_memory, limit_processor
 from ..target import Target
 from .lowering import code_generation, compiled
 

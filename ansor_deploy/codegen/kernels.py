@@ -18,6 +18,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from .._tvm import tvm
+from ..errors import MachineError
 from ..system.digest import sha256
 from ..system.jobserver import threads
 from ..system.worker import Worker, WorkerFailure
@@ -66,7 +67,7 @@ def compile_kernels(
     """The object file of each kernel by its symbol, or why there is none.
 
     progress: is called with the numbers of kernels that are done and that there are. warn: with a
-    sentence where they cannot be kept for the next build. AnsorError where no worker can start.
+    sentence where they cannot be kept for the next build. MachineError where this machine fails.
     """
     cache = ObjectCache(target, warn)
     made: dict[str, bytes | Refusal] = {}
@@ -118,13 +119,19 @@ def _compile(kernel: Kernel, words: dict[str, Any], idle: SimpleQueue[Worker]) -
     try:
         return base64.b64decode(worker.call(f"{_COMPILES}:compile_kernel", payload, WALL_SECONDS))
     except WorkerFailure as failure:
+        if failure.kind == "timeout":
+            raise MachineError(
+                f"too busy: a kernel had less than {PROCESSOR_SECONDS:.0f} s of a processor in "
+                f"{WALL_SECONDS:.0f} s",
+                "end other programs; the same command resumes",
+            ) from failure
         return Refusal(_reason(failure))
     finally:
         idle.put(worker)
 
 
 def _reason(failure: WorkerFailure) -> str:
-    if failure.kind == "timeout" or failure.message.startswith("SIGXCPU"):
+    if failure.message.startswith("SIGXCPU"):
         return f"it takes the compiler more than {PROCESSOR_SECONDS:.0f} s"
     if failure.kind == "crash":
         return f"the compiler crashed or wanted too much memory: {failure.message}"

@@ -11,7 +11,6 @@ however new this machine's is. All symbols are bound when the library is loaded 
 that one which the board lacks is an error then, and does not end the process in a first call.
 """
 
-import errno
 import os
 import re
 import shutil
@@ -24,8 +23,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ..errors import AnsorError, LinkError
+from ..errors import AnsorError, LinkError, MachineError
 from ..system.host import architecture
+from ..system.machine_fault import about, errno_in, fault
 from ..target import Target
 
 COMPILERS = ("g++", "clang++", "c++", "gcc", "clang", "cc")
@@ -35,6 +35,8 @@ _ONE_VERSION = {"memset"}
 _UNRESOLVED = re.compile(r"undefined references? to `([^']+)'")
 # What a candidate may call beyond itself, as mapped in a process that has imported TVM.
 _CALLED = re.compile(r"lib(m|c|tvm_ffi)(-[\d.]+)?\.so(\.\d+)?")
+# Of a linker, or of what a compiler calls to link, that somebody ended.
+_KILLED = re.compile(r"(terminated with|due to) signal|\[?Killed\b")
 _MESSAGE_CHARS = 500
 
 
@@ -72,12 +74,14 @@ def cross_linker(triple: str) -> list[str]:
 def link_candidate(objects: Sequence[bytes], path: Path, target: Target) -> None:
     """Write object files beside `path`, and link them, as fast as can be.
 
-    LinkError where the linker refuses; AnsorError where there is none.
+    LinkError where the linker refuses; AnsorError where there is none, MachineError where the
+    machine is at fault.
     """
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         names = [f"{folder}/{at}.o" for at in range(len(objects))]
-        for name, code in zip(names, objects, strict=True):
-            Path(name).write_bytes(code)
+        with about(path.parent):
+            for name, code in zip(names, objects, strict=True):
+                Path(name).write_bytes(code)
         _link_objects(path, names, target)
 
 
@@ -99,34 +103,22 @@ def export(library: Any, objects: Mapping[str, bytes], path: Path, target: Targe
     """Link a compiled module or executable, and all that it imports, to be deployed at `path`.
 
     objects: further object files by name, which are linked in the order of their names. They lie in
-    a folder beside the library meanwhile. LinkError, or OSError where the disk is full.
+    a folder beside the library meanwhile. LinkError; MachineError, OSError.
     """
     link = _cross(target) if is_foreign(target) else _native(target)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         names = [f"{folder}/{name}.o" for name in sorted(objects)]
-        for name in sorted(objects):
-            Path(folder, f"{name}.o").write_bytes(objects[name])
-        try:
+        with about(path.parent):
+            for name in sorted(objects):
+                Path(folder, f"{name}.o").write_bytes(objects[name])
             library.export_library(str(path), workspace_dir=folder, fcompile=link, addons=names)
-        except FileNotFoundError as error:
-            raise AnsorError(
-                f"no C++ compiler to link the library with: {error}",
-                "install one (Debian: apt-get install g++), then repeat the build",
-            ) from error
-        except RuntimeError as error:  # TVM's, with what the linker wrote
-            raise _refused(path, str(error)) from error
 
 
 def _link_objects(path: Path, names: Sequence[str], target: Target) -> None:
     if is_foreign(target):
         _cross(target)(str(path), names)
     elif not _linked_here(path, names):
-        from .._tvm import tvm
-
-        try:
-            tvm.support.cc.create_shared(str(path), names)
-        except RuntimeError as error:
-            raise _refused(path, str(error)) from error
+        _link(_by_compiler(), str(path), names)
 
 
 def _linked_here(path: Path, objects: Sequence[str]) -> bool:
@@ -135,7 +127,7 @@ def _linked_here(path: Path, objects: Sequence[str]) -> bool:
     if not ld or not called:
         return False
     command = [ld, "-shared", "--no-undefined", "-o", str(path), *objects]
-    return _linked_quickly(command, called) or _ld([*command, *called]).returncode == 0
+    return _linked_quickly(command, called) or _ran([*command, *called], path).returncode == 0
 
 
 def _linked_quickly(command: Sequence[str], called: Sequence[str]) -> bool:
@@ -145,17 +137,56 @@ def _linked_quickly(command: Sequence[str], called: Sequence[str]) -> bool:
     version only is found without reading it.
     """
     runtime = [library for library in called if _RUNTIME in library]
-    linked = _ld([*command, "--warn-unresolved-symbols", *runtime])
+    path = Path(command[command.index("-o") + 1])
+    linked = _ran([*command, "--warn-unresolved-symbols", *runtime], path)
     unresolved = set(_UNRESOLVED.findall(linked.stderr))
     silent = not linked.stderr.strip()
     return linked.returncode == 0 and (silent or unresolved == _ONE_VERSION)
 
 
-def _ld(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+def _ran(command: Sequence[str], path: Path) -> subprocess.CompletedProcess[str]:
+    """Run a linker that writes to a path, whatever it answers.
+
+    MachineError where it was killed, or found no space, memory or open files.
+    """
     english = {**os.environ, "LC_ALL": "C"}
-    return subprocess.run(
-        command, capture_output=True, check=False, text=True, errors="replace", env=english
-    )
+    try:
+        ran = subprocess.run(
+            command, capture_output=True, check=False, text=True, errors="replace", env=english
+        )
+    except FileNotFoundError as error:
+        raise AnsorError(
+            f"no linker to link {path.name} with: {error}",
+            "install one (Debian: apt-get install g++), then repeat the build",
+        ) from error
+    if ran.returncode < 0 or _KILLED.search(ran.stderr):
+        raise MachineError(
+            f"the linker {Path(command[0]).name} was killed (status {ran.returncode})",
+            "the system may be out of memory (see dmesg): end other programs, then try again",
+        )
+    if ran.returncode and (number := errno_in(ran.stderr)) is not None:
+        temporary = "temporary file" in ran.stderr  # of a compiler's own
+        raise fault(number, tempfile.gettempdir() if temporary else path.parent)
+    return ran
+
+
+def _link(command: Sequence[str], output: str, objects: Sequence[str]) -> None:
+    """Link by a command; LinkError, with what it wrote, where it refuses."""
+    path = Path(output)
+    linked = _ran([*command, "-o", output, *objects], path)
+    if linked.returncode != 0:
+        words = " | ".join(line.strip() for line in linked.stderr.splitlines() if line.strip())
+        raise LinkError(
+            f"{path.name} cannot be linked: {words[:_MESSAGE_CHARS]}",
+            "run `ansor-deploy doctor`: it names the linkers that are here",
+        )
+
+
+def _by_compiler() -> list[str]:
+    """The command of this machine's compiler that links."""
+    from .._tvm import tvm
+
+    return [tvm.support.cc.get_cc() or "c++", "-shared", "-fPIC"]
 
 
 @lru_cache(maxsize=1)
@@ -170,36 +201,18 @@ def _mapped() -> tuple[str, ...]:
 
 def _native(target: Target) -> Callable[..., None]:
     """Links by the C++ compiler; in the form that TVM's export calls."""
-
-    def link(output: str, objects: Sequence[str], **_: Any) -> None:
-        from .._tvm import tvm
-
-        tvm.support.cc.create_shared(output, objects, options=["-Wl,--build-id=none"])
-
-    link.get_target_triple = lambda: target.triple  # type: ignore[attr-defined]
-    return link
+    return _exporter([*_by_compiler(), "-Wl,--build-id=none"], target)
 
 
 def _cross(target: Target) -> Callable[..., None]:
     """Links object files for the target's triple; in the form that TVM's export calls."""
     command = [*cross_linker(target.triple), "-shared", "-z", "now", "--build-id=none"]
+    return _exporter(command, target)
 
+
+def _exporter(command: Sequence[str], target: Target) -> Callable[..., None]:
     def link(output: str, objects: Sequence[str], **_: Any) -> None:
-        line = [*command, "-o", output, *objects]
-        linked = subprocess.run(line, capture_output=True, check=False, text=True, errors="replace")
-        if linked.returncode != 0:
-            raise _refused(Path(output), linked.stderr)
+        _link(command, output, objects)
 
     link.get_target_triple = lambda: target.triple  # type: ignore[attr-defined]
     return link
-
-
-def _refused(path: Path, said: str) -> Exception:
-    full = os.strerror(errno.ENOSPC)
-    if full in said:
-        return OSError(errno.ENOSPC, full)
-    words = " | ".join(line.strip() for line in said.splitlines() if line.strip())
-    return LinkError(
-        f"{path.name} cannot be linked: {words[:_MESSAGE_CHARS]}",
-        "run `ansor-deploy doctor`: it names the linkers that are here",
-    )

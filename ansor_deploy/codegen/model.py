@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .._tvm import collect, relax, tvm
-from ..errors import AnsorError, RegistryError
+from ..errors import AnsorError, MachineError, RegistryError
 from ..model.importer import Imported
 from ..model.tasks import Task
 from ..registry.record import Record, TaskKey
@@ -162,7 +162,7 @@ def schedule(task: Task, record: Record, target: Target) -> Any:
 
 
 def check_space(model: Imported, folder: Path) -> None:
-    """AnsorError if a folder cannot hold the library and what linking it leaves meanwhile.
+    """MachineError if a folder cannot hold the library and what linking it leaves meanwhile.
 
     Asked before, because LLVM ends the process where a write of its own fails.
     """
@@ -170,7 +170,7 @@ def check_space(model: Imported, folder: Path) -> None:
     weights = [one for main in mains for one in collect(main, tvm.ir.GenericConst)]
     needed = SPARE_BYTES + COPIES * sum(one.value.numpy().nbytes for one in weights)
     if (free := shutil.disk_usage(folder).free) < needed:
-        raise AnsorError(
+        raise MachineError(
             f"{folder}: {free / 1e6:.0f} MB free, and a build of this model may take "
             f"{needed / 1e6:.0f} MB while it links",
             "free some space, or give another place with -o/--output (or TMPDIR, if it is named)",

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from ..codegen import linker
-from ..errors import AnsorError, LinkError
+from ..errors import AnsorError, LinkError, MachineError
+from ..system.machine_fault import RESUMES, about, heed
 from ..system.worker import Worker, WorkerFailure
 from ..target import Target
 
 BUILDS = "ansor_deploy.codegen.candidate"  # what a build worker imports: the compiler
-BUILD_SECONDS = 30.0
+BUILD_SECONDS = 30.0  # of processor time: a busy machine makes no schedule a bad one
+_BUSY = 10  # a machine may be that busy, and a build may hang
 _ENV = {"TVM_NUM_THREADS": "1"}  # of a build worker: there is one a core
 _this_thread = threading.local()
 
@@ -103,7 +105,7 @@ class Building:
 
     @property
     def result(self) -> Built | Failure:
-        """The library or the failure, once it has ended. AnsorError where no worker can start."""
+        """The library or the failure, once it has ended. MachineError: neither."""
         with self._lock:
             self._result = self._result or self._ended()
             return self._result
@@ -114,11 +116,13 @@ class Building:
         except AnsorError:
             raise
         except Exception as error:  # noqa: BLE001 - an executor raises what it likes when it fails
+            heed(error)
             return Failure("infrastructure", f"{type(error).__name__}: {error}"[:600])
         if "error" in made:
             return Failure(made["error"], f"building: {made['message']}")
         if "library" in made:
-            self._path.write_bytes(made["library"])
+            with about(self._path):
+                self._path.write_bytes(made["library"])
         return Built(self._path, tuple(made["steps"]))
 
     def remove(self) -> None:
@@ -130,7 +134,7 @@ class Builder:
     """Builds candidates of one target into `folder`.
 
     executor: of the `concurrent.futures` protocol; this machine's cores unless one is given,
-    which its owner shuts down. timeout: seconds for one build.
+    which its owner shuts down. timeout: seconds of processor time for one build.
     """
 
     def __init__(
@@ -182,8 +186,20 @@ def _called(payload: dict[str, Any], timeout: float) -> dict[str, Any]:
     if worker is None:  # a farm's thread
         worker = _this_thread.worker = Worker(BUILDS, _ENV)
     try:
-        return worker.call(f"{BUILDS}:build", payload, timeout)
+        words = {**payload, "seconds": timeout}
+        made: dict[str, Any] = worker.call(f"{BUILDS}:build", words, _BUSY * timeout)
     except WorkerFailure as failure:
-        raised = "link" if failure.message.startswith(f"{LinkError.__name__}:") else "build"
-        kind = raised if failure.kind == "raised" else failure.kind
-        return {"error": kind, "message": failure.message}
+        return {"error": _kind(failure), "message": failure.message}
+    return made
+
+
+def _kind(failure: WorkerFailure) -> str:
+    """The kind of outcome; MachineError where the program that was built has no part in it."""
+    if failure.kind == "timeout":
+        what = f"this machine is too busy to build: {failure.message}"
+        raise MachineError(what, f"end other programs; {RESUMES}") from failure
+    if failure.message.startswith(f"{AnsorError.__name__}:"):  # as of a linker that is gone
+        raise MachineError(failure.message, "run `ansor-deploy doctor`") from failure
+    if failure.kind == "raised":
+        return "link" if failure.message.startswith(f"{LinkError.__name__}:") else "build"
+    return "timeout" if failure.message.startswith("SIGXCPU") else failure.kind

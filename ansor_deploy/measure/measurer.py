@@ -122,7 +122,8 @@ class Measurer:
         """An outcome a trace, in order; a failure is an outcome and never an exception.
 
         best: seconds of the best candidate known; one that is clearly slower gets one repeat.
-        AnsorError where this machine cannot build at all; DeviceLost where no site is left.
+        AnsorError where this machine cannot build at all; MachineError where it fails meanwhile;
+        DeviceLost where no site is left.
         """
         return self.wait(self.submit(task, traces, best))
 
@@ -230,10 +231,9 @@ def _each(runner: SiteRunner, batch: Batch, chunk: range) -> Iterator[Outcome]:
     """Each candidate as soon as it is built: a board need not wait for the rest."""
     best = min([batch.best, *(outcome.latency for outcome in batch.outcomes)])
     for at in chunk:
-        built = batch.building[at].result
-        if batch.stopped.is_set():
+        outcome = runner.run(batch.task, batch.building[at].result, batch.traces[at], best)
+        if batch.stopped.is_set():  # and what was built or run may have been killed for that
             raise Stopped
-        outcome = runner.run(batch.task, built, batch.traces[at], best)
         best = min(best, outcome.latency)
         yield outcome
 

@@ -21,7 +21,9 @@ import numpy as np
 
 from ..runtime import cpu_pinning, native, tensors
 from ..runtime.tensors import Signature
-from ..system.child import describe, limit_memory
+from ..system.child import describe
+from ..system.limits import limit_memory
+from ..system.machine_fault import about, heed
 from .check import Expected
 from .guarded import Guarded, poison_workspaces
 
@@ -87,7 +89,8 @@ def reference(payload: dict[str, Any]) -> dict[str, Any]:
         outputs = [output.array for output in bound.outputs]
         if not any(_mostly_nan(output) for output in outputs):
             break
-    Path(payload["expected"]).write_bytes(tensors.to_bytes([np.array(positive), *outputs]))
+    with about(expected := Path(payload["expected"])):
+        expected.write_bytes(tensors.to_bytes([np.array(positive), *outputs]))
     return {"positive": positive}
 
 
@@ -108,6 +111,7 @@ def checked(payload: dict[str, Any]) -> tuple[Bound | None, dict[str, Any]]:
     try:
         library = native.load_module(payload["path"])
     except Exception as error:  # noqa: BLE001 - what the loader raises differs by what is wrong
+        heed(error)
         return None, outcome("load", describe(error))
     bound = bind(library, payload, positive, expected)
     bound.clock()

@@ -16,7 +16,7 @@ from ..runtime.tensors import Signature
 from ..system.worker import WorkerFailure
 from ..target import Target
 from .build import Built, Failure
-from .outcome import Outcome
+from .outcome import INFRASTRUCTURE, Outcome
 
 Oracle = Callable[[Task, str], "Built | Failure"]
 
@@ -82,8 +82,8 @@ class SiteRunner:
             run = partial(self.site.call, f"{_IN_TURNS}:head_to_head", payload, patience)
             try:
                 found = self._possible(task, run)
-            except WorkerFailure as failure:  # which of them it was is not known
-                found = [_failed(failure)] * len(fit)
+            except WorkerFailure as failure:  # which of them it was is not known: no fact of any
+                found = [Failure(INFRASTRUCTURE, failure.message)] * len(fit)
         answers = iter(found)
         results = [one if isinstance(one, Failure) else next(answers) for one in built]
         pairs = zip(traces, results, strict=True)
@@ -147,14 +147,13 @@ class SiteRunner:
     def _run(self, payload: dict[str, Any], timeout: float) -> dict[str, Any]:
         """Run a candidate, twice if it fails: the one before may have left a broken heap.
 
-        Or little memory. The second time is in a fresh process.
+        Or little memory; or the machine was too busy for it to end in time. The second time is in
+        a fresh process.
         """
         function = f"{_RUNNER}:run"
         try:
             found: dict[str, Any] = self.site.call(function, payload, timeout)
-        except WorkerFailure as failure:
-            if failure.kind == "timeout":
-                raise
+        except WorkerFailure:
             self.site.restart()
             found = self.site.call(function, payload, timeout)
         finally:

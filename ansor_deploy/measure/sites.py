@@ -7,7 +7,8 @@ from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 
 from ..devices.site import Site
-from ..errors import DeviceError, DeviceLost
+from ..errors import DeviceError, DeviceLost, MachineError
+from ..system.machine_fault import RESUMES
 from .health import Unfit
 from .site_runner import SiteRunner
 
@@ -48,7 +49,8 @@ class Sites:
         """A free site; one that is lost meanwhile is looked for again, and then given up.
 
         stopped: ends the wait for a site, and the search for a lost one, once it is set.
-        Stopped where it is; DeviceLost where no site is left.
+        Stopped where it is; DeviceLost where no site is left, MachineError where this machine
+        is unfit.
         """
         runner = self._next_free(stopped)
         try:
@@ -56,6 +58,11 @@ class Sites:
         except DeviceLost as lost:
             self._find_again(runner.site, lost, stopped)
         except Unfit as reason:
+            if not runner.site.remote:
+                raise MachineError(
+                    f"this machine does not run the reference kernel: {reason}",
+                    f"it may be too busy: end other programs; {RESUMES}",
+                ) from reason
             self._quarantine(runner.site, str(reason))
         except BaseException:
             self._free.put(runner)

@@ -15,6 +15,7 @@ import onnx
 from .._tvm import onnx_frontend, relax, tirx, tvm, tvm_target
 from ..errors import ModelError
 from ..runtime.model import Interface, TensorInfo
+from ..system.machine_fault import heed
 from ..target import Target
 from .fusion import with_cuts, without_cuts
 from .graph import Graph
@@ -142,6 +143,7 @@ def _convert(proto: onnx.ModelProto, graph: Graph) -> tvm.IRModule:
     except ModelError:
         raise
     except Exception as error:  # the front end's own, outside any converter
+        heed(error)
         raise ModelError(
             f"the model cannot be imported: {last_line(error)}",
             "simplify the model (onnxslim model.onnx simple.onnx) or export it with static shapes",

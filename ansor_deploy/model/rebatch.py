@@ -25,6 +25,7 @@ from onnx import ModelProto, NodeProto, TensorProto, TypeProto, helper, inliner,
 from onnx.reference import ReferenceEvaluator
 
 from ..errors import ModelError
+from ..system.machine_fault import heed
 from .skeleton import name_of, nested, with_initializers
 
 Shape = tuple[int, ...]
@@ -94,6 +95,7 @@ class _Walk:
         except onnx.defs.SchemaError:
             return "nothing is known of its operator"
         except Exception as error:  # noqa: BLE001 - a type that is missing is a KeyError of C++'s
+            heed(error)
             return " ".join(str(error).split())
         self.types.update(found)
         self._evaluate(node, names)

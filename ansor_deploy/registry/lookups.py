@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ..system.digest import canonical_json
 from .database import Database
+from .facts import FACT, UNDISTURBED
 from .record import Measurement, Record, SearchEnd, TaskKey, Workload
 from .schema import MEASUREMENTS, RECORDS, SEARCHES, WORKLOADS
 
@@ -18,8 +19,9 @@ TOP = """
     ) AS best
     CROSS JOIN records AS r ON r.id = best.id ORDER BY best.lost, best.latency, best.id
 """
-_TRIALS = "SELECT count(*) AS n FROM measurements WHERE target = ? AND workload = ?"
-_ENDS = "SELECT * FROM searches WHERE workload = ? AND target = ? ORDER BY id"
+_OF_KEY = "target = ? AND workload = ?"
+_TRIALS = f"SELECT count(*) AS n FROM measurements AS m WHERE {_OF_KEY} AND {FACT}"  # noqa: S608
+_ENDS = f"SELECT * FROM searches AS s WHERE {_OF_KEY} AND {UNDISTURBED} ORDER BY id"  # noqa: S608
 _RANKING = """
     SELECT tvm, id, lost FROM standings WHERE workload = ? AND target = ?
     ORDER BY tvm, lost, latency, id
@@ -79,22 +81,25 @@ class Lookups(Database):
         return self.nouns(RECORDS, TOP, (key.workload, key.target, tvm, count))
 
     def trials(self, keys: Iterable[TaskKey]) -> dict[TaskKey, int]:
-        """How many measurements each key has, failures included; 0 where there are none."""
+        """How many measurements each key has, failures of candidates included, or 0."""
         return {key: self.rows(_TRIALS, (key.target, key.workload))[0]["n"] for key in keys}
 
     def measurements(self, target: str, key: TaskKey | None = None) -> Iterator[Measurement]:
         """Every measurement of a target's fingerprint, or of one of its keys, oldest first."""
         # Without a key the table is walked in its own order: an index would need sorting.
         rows = (
-            self.walk("measurements NOT INDEXED", "target = ?", (target,))
+            self.walk("measurements AS m NOT INDEXED", f"target = ? AND {FACT}", (target,))
             if key is None
-            else self.walk("measurements", "target = ? AND workload = ?", (target, key.workload))
+            else self.walk("measurements AS m", f"{_OF_KEY} AND {FACT}", (target, key.workload))
         )
         return (self.noun(MEASUREMENTS, row) for row in rows)
 
     def ends(self, key: TaskKey) -> list[SearchEnd]:
-        """The ends of a key's searches, under every version of TVM, the first first."""
-        return self.nouns(SEARCHES, _ENDS, (key.workload, key.target))
+        """The ends of a key's searches, under every version of TVM, the first first.
+
+        Without such as met a fault of the machine (`facts.py`).
+        """
+        return self.nouns(SEARCHES, _ENDS, (key.target, key.workload))
 
     def ranking(self, key: TaskKey) -> list[tuple[str, str, bool]]:
         """Each record of a key: its version of TVM, its id, and whether another one has beaten it.

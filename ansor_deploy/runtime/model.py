@@ -12,6 +12,7 @@ import numpy as np
 from ..artifact.files import read_manifest
 from ..errors import AnsorError, DeviceError, UsageError
 from ..system.host import architecture
+from ..system.machine_fault import heed
 from .native import array, ffi, load_module, mapped, tensor, use_cores
 
 _CPU, _POOLED = 1, 2  # DLPack's device type; the VM's allocator that keeps its memory
@@ -143,6 +144,7 @@ def main_functions(path: Path, count: int = 1) -> list[Any]:
         bind_weights(machine, partial(mapped, path), names)
         return [machine[name] for name in names]
     except (OSError, RuntimeError, AttributeError) as error:
+        heed(error)
         reason = str(error).strip().splitlines()[-1]
         raise AnsorError(
             f"cannot be loaded: {reason}",

@@ -9,6 +9,7 @@ from ..space.question import Chooser, Decided, Decision, Guess, Question
 from ..space.sketch import Program, Sketch
 from ..space.tiles import Tiles
 from ..space.trace import dump
+from ..system.machine_fault import heed
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,8 @@ def program(sketches: Sequence[Sketch], at: int, chooser: Chooser) -> Made | Non
     """A sketch's program under a chooser's answers; None where they do not fit."""
     try:
         made = sketches[at].program(chooser)
-    except Exception:  # noqa: BLE001 - a rule may be a user's, and a candidate is data
+    except Exception as error:  # noqa: BLE001 - a rule may be a user's, and a candidate is data
+        heed(error)
         return None
     return Genome(at, made.decisions), made
 

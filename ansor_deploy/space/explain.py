@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from .._tvm import tvm
+from ..system.machine_fault import heed
 from ..target import Target
 from .block_view import BlockView, blocks
 from .question import Decision, Guess
@@ -94,6 +95,7 @@ def _sketch(sketch: Sketch) -> SketchSummary:
     try:
         return SketchSummary(steps, [_choice(one) for one in sketch.program(Guess()).decisions])
     except Exception as error:  # noqa: BLE001 - a user's rule or TVM may raise anything here
+        heed(error)
         return SketchSummary(steps, [], f"{type(error).__name__}: {error}".splitlines()[0])
 
 

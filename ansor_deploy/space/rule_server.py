@@ -15,7 +15,8 @@ from typing import Any
 
 from .._tvm import tvm
 from ..errors import UsageError
-from ..system.child import ask, limit_memory, limit_processor
+from ..system.child import ask
+from ..system.limits import limit_memory, limit_processor
 from ..target import Target
 from .question import Chooser, Question
 from .rule import Rule, load_rule, shipped_rules

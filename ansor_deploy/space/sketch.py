@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._tvm import tvm
+from ..system.machine_fault import heed
 from ..target import Target
 from .annotate import annotate
 from .block_view import blocks
@@ -282,6 +283,7 @@ class _Enumeration:
         try:
             answer = rule.applies(state, block, self.target)
         except Exception as error:
+            heed(error)
             raise _RuleError(rule, block, _raised(error)) from error
         if not isinstance(answer, (Pass, Apply, ApplyAndSkipRest)):
             text = f"answered {reprlib.repr(answer)} instead of Pass(reason), Apply() or the like"
@@ -297,6 +299,7 @@ class _Enumeration:
             self._note(block, rule.name, f"does not fit: {_last_line(error)}")
             return []
         except Exception as error:
+            heed(error)
             raise _RuleError(rule, block, _raised(error)) from error
         if not isinstance(derived, (list, tuple)) or not all(isinstance(s, State) for s in derived):
             text = f"derived {reprlib.repr(derived)} instead of a list of states"
@@ -323,6 +326,7 @@ def _follow(step: Step, state: State, target: Target) -> State:
     except (RuntimeError, ValueError):
         raise
     except Exception as error:
+        heed(error)
         raise ValueError(f"the rule {step.rule.name} {_raised(error)}") from error
 
 

@@ -6,49 +6,99 @@ are raised first.
 
 import errno
 import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ..errors import MachineError
+from ..errors import AnsorError, MachineError
+from .limits import own_limit_reached
 
-_SPACE = "free some, or name another place (TMPDIR, --output, --registry); the same command resumes"
-_FILES = "end other programs, or raise the limit: ulimit -n 4096; the same command resumes"
-_MEMORY = "end other programs, or use a machine with more memory; the same command resumes"
+RESUMES = "what was measured is kept: the same command resumes"
+_SPACE = f"free some, or name another place (TMPDIR, --output, --registry); {RESUMES}"
+_FILES = f"end other programs, or raise the limit: ulimit -n 4096; {RESUMES}"
+_MEMORY = f"end other programs, or use a machine with more memory; {RESUMES}"
 
 # What to do about each.
 REMEDIES = {
     errno.ENOSPC: _SPACE,
     errno.EDQUOT: _SPACE,
-    errno.EIO: "the disk or the network file system failed: see the system's log",
+    errno.EIO: f"the disk or the network file system failed: see the system's log; {RESUMES}",
     errno.EMFILE: _FILES,
     errno.ENFILE: _FILES,
     errno.ENOMEM: _MEMORY,
-    errno.EAGAIN: "end other programs, or raise the limit of processes: ulimit -u",
+    errno.EAGAIN: f"end other programs, or raise the limit of processes: ulimit -u; {RESUMES}",
 }
-_NO_MEMORY = "std::bad_alloc"  # what C++ makes of it, in TVM's words
-_NO_THREAD = "can't start new thread"
+# How compilers, linkers and libraries word them, where there is no errno any more.
+_PHRASES = {
+    **{os.strerror(number): number for number in REMEDIES},
+    "std::bad_alloc": errno.ENOMEM,
+    "can't start new thread": errno.EAGAIN,
+}
+_NO_CODE = "failed to map segment from shared object"  # a loader's, below a folder without `exec`
+_NO_FOLDER = "No usable temporary directory"  # Python's
 
 
 def fault_of(error: BaseException) -> MachineError | None:
     """The fault that an exception means; None where the machine is not at fault."""
-    if isinstance(error, MachineError):
-        return error
-    text = str(error)
-    if isinstance(error, MemoryError) or _NO_MEMORY in text:
-        return fault(errno.ENOMEM)
-    if _NO_THREAD in text:
-        return fault(errno.EAGAIN)
-    if isinstance(error, OSError) and error.errno in REMEDIES:
-        return fault(error.errno, error.filename)
-    return None
+    if isinstance(error, AnsorError):
+        return error if isinstance(error, MachineError) else None
+    if (number := errno_of(error)) is not None:
+        return fault(number, getattr(error, "filename", None))
+    return _unfit_folder(str(error))
 
 
-def fault(number: int, path: str | bytes | None = None) -> MachineError:
-    """The fault of an errno of `REMEDIES`. path: of the file that it is about."""
-    file = Path(os.fsdecode(path)) if isinstance(path, (str, bytes)) else None
-    return MachineError(os.strerror(number).lower(), REMEDIES[number], file)
+def errno_of(error: BaseException) -> int | None:
+    """The errno of `REMEDIES` that an exception means, in its words if need be."""
+    number = errno_in(str(error))
+    if isinstance(error, MemoryError):
+        number = errno.ENOMEM
+    elif isinstance(error, OSError) and error.errno in REMEDIES:
+        number = error.errno
+    return None if number == errno.ENOMEM and own_limit_reached() else number
+
+
+def errno_in(text: str) -> int | None:
+    """The errno of `REMEDIES` that a compiler, a linker or a library names."""
+    return next((number for phrase, number in _PHRASES.items() if phrase in text), None)
+
+
+def fault(number: int, path: str | bytes | Path | None = None) -> MachineError:
+    """The fault of an errno of `REMEDIES`. path: what it is about."""
+    text = os.strerror(number).lower()
+    if isinstance(path, (str, bytes, Path)):
+        text += f": {_placed(Path(os.fsdecode(path)))}"
+    return MachineError(text, REMEDIES[number])
 
 
 def heed(error: BaseException) -> None:
     """Raise the fault that an exception means; do nothing where the machine is not at fault."""
     if (found := fault_of(error)) is not None:
         raise found from error
+
+
+@contextmanager
+def about(path: Path) -> Iterator[None]:
+    """Name the path in an error of the system that names none: a write does not."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
+
+
+def _unfit_folder(text: str) -> MachineError | None:
+    """The fault of a folder for temporary files that holds no files, or no code."""
+    if _NO_CODE in text or _NO_FOLDER in text:
+        what = f"temporary files cannot be used: {text.strip().splitlines()[0]}"
+        return MachineError(what, "set TMPDIR to a folder that can be written to and executed from")
+    return None
+
+
+def _placed(path: Path) -> str:
+    """A path as a message names it: with the variable that says where temporary files lie."""
+    with suppress(OSError):
+        if path.is_relative_to(tempfile.gettempdir()):
+            return f"{path} (TMPDIR)"
+    return str(path)

@@ -6,9 +6,11 @@ the terminal reaches the parent alone and killing its process group takes what i
 """
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
+import resource
 import signal
 import socket
 import struct
@@ -21,7 +23,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from ..errors import AnsorError
+from ..errors import MachineError
+from . import machine_fault
+from .machine_fault import RESUMES
 
 # The search path is the parent's, set before anything is imported: the child finds the same
 # packages, and nothing in the folder that the user happens to be in.
@@ -34,6 +38,8 @@ _GLANCE_SECONDS = 0.5
 _MAX_REPLY_BYTES = 1 << 24
 _STALLED = struct.pack("@ll", 10, 0)  # seconds and microseconds without a byte within a message
 _TAIL_BYTES = 2000
+# What no program of a task sends itself: the system did, short of memory, or a person.
+_FROM_OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT}
 
 
 class WorkerFailure(Exception):  # noqa: N818 - the term: it is an outcome, not a fault of ours
@@ -58,6 +64,7 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         self._ready = False
+        self._interrupted = False
         self._output = _append_only()
 
     def start(self) -> None:
@@ -65,6 +72,7 @@ class Worker:
         if self._process is not None and self._process.poll() is None:
             return
         self.kill()
+        self._interrupted = False
         ours, theirs = socket.socketpair()
         for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
             ours.setsockopt(socket.SOL_SOCKET, option, _STALLED)
@@ -90,25 +98,32 @@ class Worker:
         function: str,
         payload: dict[str, Any],
         timeout: float,
-        heed: Callable[[Any], Any] = lambda asked: None,
+        heed: Callable[[Any], Any] | None = None,
     ) -> Any:
         """What `function` ("module:name") of the child's side answers to the payload.
 
         timeout: seconds, not counting the child's start. heed: answers what the function asks
         meanwhile (`child.ask`); a ValueError of it is raised there. WorkerFailure where it raised,
-        crashed or was killed at the deadline; AnsorError where the child cannot start at all.
+        crashed or was killed at the deadline; MachineError where the machine failed and not the
+        function, or the child cannot start at all. A child that is killed from outside is called
+        once more, unless it may have asked.
         """
         try:
-            self._begin(function, payload)
-            return self._answer(timeout, heed)
-        except WorkerFailure:
-            raise
-        except BaseException:  # interrupted: the answer that may still come is nobody's
-            self.kill()
-            raise
+            return self._called(function, payload, timeout, heed)
+        except _KilledError as killed:
+            if heed is not None:
+                raise WorkerFailure("crash", str(killed)) from killed
+        try:
+            return self._called(function, payload, timeout, heed)
+        except _KilledError as killed:
+            raise MachineError(
+                f"a worker process was killed twice, and not by this program: {killed}",
+                f"the system may be out of memory (see dmesg): end other programs; {RESUMES}",
+            ) from killed
 
     def interrupt(self) -> None:
         """Kill the child and whatever it started; a thread that waits for it sees a crash."""
+        self._interrupted = True
         if (process := self._process) is not None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -136,6 +151,23 @@ class Worker:
             raise WorkerFailure("crash", "the worker process is gone")
         return self._connection
 
+    def _called(
+        self,
+        function: str,
+        payload: dict[str, Any],
+        timeout: float,
+        heed: Callable[[Any], Any] | None,
+    ) -> Any:
+        try:
+            self._begin(function, payload)
+            return self._answer(timeout, heed or (lambda asked: None))
+        except WorkerFailure:
+            raise
+        except BaseException as error:  # interrupted: the answer that may still come is nobody's
+            self.kill()
+            machine_fault.heed(error)
+            raise
+
     def _begin(self, function: str, payload: dict[str, Any]) -> None:
         """Send a request to the child, once it is ready."""
         self.start()
@@ -151,6 +183,8 @@ class Worker:
             with contextlib.suppress(OSError):  # as in `_begin`
                 self._link.send_bytes(json.dumps(_heeded(heed, message[1])).encode())
         status, value = message
+        if status == "machine":
+            raise MachineError(*value)
         if status != "ok":
             raise WorkerFailure("raised", str(value))
         return value
@@ -175,19 +209,32 @@ class Worker:
                 self._ready = bool(self._link.recv_bytes(64))
         if not self._ready:
             hint = "run `ansor-deploy doctor`: it imports TVM as the worker does"
-            raise AnsorError(f"a worker process could not start: {self._bury()}", hint)
+            raise MachineError(f"a worker process could not start: {self._bury()}", hint)
 
     def _bury(self) -> str:
-        """The cause of the child's death, with the end of what it printed."""
+        """The cause of the child's death, with the end of what it printed.
+
+        _KilledError or MachineError where that is no fault of what it did.
+        """
         status = None
         if self._process is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 status = self._process.wait(timeout=1)  # the socket closes a moment before
+        killed = not self._interrupted and -(status or 0) in _FROM_OUTSIDE
         self.kill()
         size = os.fstat(self._output).st_size
         tail = os.pread(self._output, _TAIL_BYTES, max(0, size - _TAIL_BYTES))
         lines = tail.decode(errors="replace").strip().splitlines()[-5:]
-        return ": ".join([_cause(status), *([" | ".join(lines)] if lines else [])])
+        text = ": ".join([_cause(status), *([" | ".join(lines)] if lines else [])])
+        if killed:
+            raise _KilledError(text)
+        if machine_fault.errno_in(text) == errno.ENOMEM and _address_space_is_limited():
+            raise machine_fault.fault(errno.ENOMEM)
+        return text
+
+
+class _KilledError(Exception):
+    """A signal ended the child that neither it nor this process sent."""
 
 
 def _heeded(heed: Callable[[Any], Any], asked: Any) -> tuple[str, Any]:
@@ -203,6 +250,11 @@ def _append_only() -> int:
     os.unlink(path)  # noqa: PTH108
     fcntl.fcntl(descriptor, fcntl.F_SETFL, os.O_APPEND)
     return descriptor
+
+
+def _address_space_is_limited() -> bool:
+    """Whether the user has limited it (ulimit -v): it may end before a child's own limits."""
+    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
 
 
 def _cause(status: int | None) -> str:

@@ -15,6 +15,7 @@ from ..model.tasks import Task
 from ..registry.leases import Holder
 from ..registry.record import Provenance, Record, TaskKey
 from ..search.context import SearchContext
+from ..system.machine_fault import heed
 from .final import begin_final, end_final
 from .workspace import Workspace
 
@@ -133,6 +134,7 @@ class _Trial:
         try:
             schedule(self.task, record, self.work.request.target)
         except Exception as error:  # noqa: BLE001 - TVM raises whatever its C++ happened to check
+            heed(error)
             lines = str(error.__cause__ or error).strip().splitlines()
             return (lines or [type(error).__name__])[-1].strip()[:_MESSAGE_CHARS]
         return ""

@@ -14,6 +14,7 @@ from ..request import Budget
 from ..search import Search, has_first_guess, open_search
 from ..search.context import open_context
 from ..system.interrupt import check
+from ..system.machine_fault import heed
 from .final import Final, begin_final, end_final
 from .plan import ASKED, Plan, PlanRow
 from .scheduler import BATCH, Progress, Round, Scheduler, TaskProgress
@@ -158,6 +159,7 @@ class Rounds:
         try:
             return self._propose(state, count)
         except Exception as error:  # noqa: BLE001 - TVM raises whatever its C++ happened to check
+            heed(error)
             reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
             self.work.report.warn(f"{state.task.name}: the search failed: {reason}")
             state.ended = "failed"

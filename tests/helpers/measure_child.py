@@ -24,6 +24,29 @@ def crash(payload):
     os.kill(os.getpid(), payload["signal"])
 
 
+def crash_once(payload):
+    """Killed as by a system short of memory; the next process finds the mark that this one left."""
+    mark = Path(payload["mark"])
+    if payload["always"] or not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), payload["signal"])
+    return "answered"
+
+
+def raise_error(payload):
+    raise {"OSError": OSError(*payload["words"]), "RuntimeError": RuntimeError(*payload["words"])}[
+        payload["kind"]
+    ]
+
+
+def take_memory(payload):
+    from ansor_deploy.system.limits import limit_memory
+
+    if payload["limited"]:
+        limit_memory(0)
+    return len(bytearray(payload["bytes"]))
+
+
 def leave(payload):
     os._exit(payload["status"])
 

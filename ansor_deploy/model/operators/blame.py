@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ...errors import AnsorError, ModelError
+from ...system.machine_fault import heed
 
 
 @contextmanager
@@ -14,6 +15,7 @@ def importing(operator: str, node: str) -> Iterator[None]:
     except (AnsorError, MemoryError):
         raise
     except Exception as error:
+        heed(error)
         raise ModelError(
             f"node '{node}': this use of {operator} cannot be imported: {last_line(error)}",
             "simplify the model (onnxslim model.onnx simple.onnx), or replace the node",

@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -54,8 +55,31 @@ def raises(error):
 
 def test_messages_name_the_file_and_the_remedy():
     failure = describe(OSError(errno.ENOSPC, "No space left on device", "r.db"), [])
-    assert (failure.file, failure.message) == ("r.db", "no space left on device")
+    assert (failure.file, failure.message) == (None, "no space left on device: r.db")
     assert "--registry" in failure.hint
+
+
+def test_a_full_folder_for_temporary_files_is_named_by_its_variable():
+    path = f"{tempfile.gettempdir()}/folder/file"
+    failure = describe(OSError(errno.ENOSPC, "No space left on device", path), [])
+    assert failure.message == f"no space left on device: {path} (TMPDIR)"
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (RuntimeError("Cannot open file: /x: Too many open files"), "too many open files"),
+        (RuntimeError("InternalError: std::bad_alloc"), "cannot allocate memory"),
+        (RuntimeError("can't start new thread"), "resource temporarily unavailable"),
+        (BlockingIOError(errno.EAGAIN, "of fork"), "resource temporarily unavailable"),
+        (OSError("/t/a.so: failed to map segment from shared object"), "failed to map segment"),
+        (FileNotFoundError(2, "No usable temporary directory found in ['/t']"), "No usable"),
+    ],
+)
+def test_what_a_library_says_of_the_machine_is_the_machines(error, says):
+    failure = describe(error, [])
+    assert (failure.kind, failure.exit_code) == ("machine", 9)
+    assert says in failure.message
 
 
 def test_a_bug_leaves_a_log(model, monkeypatch, tmp_path):

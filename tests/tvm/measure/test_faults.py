@@ -47,8 +47,6 @@ CRASHES = {
     "aborts": "abort();",
     "exits": "exit(0);",
     "exits at once": "_exit(7);",
-    "kills itself": "raise(SIGKILL);",
-    "kills its group": "kill(0, SIGKILL);",
     "dies among others": OTHERS + "abort();",
     "frees what is not its own": "free(x + 1); free(y + 1);",
     "closes every pipe": "doubled(x, y); " + EVERY_PIPE + "close(fd);",

@@ -1,16 +1,19 @@
 """A worker process: it answers, it can be killed, and it says why it died."""
 
+import errno
 import json
 import os
+import resource
 import signal
 import sys
+import threading
 
 import psutil
 import pytest
 from helpers.processes import wait_until_gone
 
 from ansor_deploy.devices.site import RUNS
-from ansor_deploy.errors import AnsorError
+from ansor_deploy.errors import MachineError
 from ansor_deploy.measure.build import BUILDS
 from ansor_deploy.system.worker import Worker, WorkerFailure
 
@@ -69,10 +72,62 @@ def test_a_worker_that_died_between_calls_is_replaced(worker):
     assert worker.call("helpers.measure_child:echo", {"b": 1}, 5) == {"b": 1}
 
 
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_worker_that_others_kill_is_asked_once_more(worker, tmp_path, number):
+    words = {"mark": str(tmp_path / "mark"), "signal": int(number), "always": False}
+    assert worker.call("helpers.measure_child:crash_once", words, 5) == "answered"
+    with pytest.raises(MachineError, match=f"killed twice, and not by this program: {number.name}"):
+        worker.call("helpers.measure_child:crash_once", {**words, "always": True}, 5)
+    assert worker.call("helpers.measure_child:echo", {}, 5) == {}
+
+
+def test_a_worker_that_is_interrupted_is_not_asked_again(worker, tmp_path):
+    worker.call("helpers.measure_child:echo", {}, 5)
+    threading.Timer(0.5, worker.interrupt).start()
+    with pytest.raises(WorkerFailure) as caught:
+        worker.call("helpers.measure_child:hang_with_a_child", {"path": str(tmp_path / "p")}, 30)
+    assert caught.value.kind == "crash"
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "says"),
+    [
+        (
+            "OSError",
+            (errno.ENOSPC, "No space left on device", "/x/y"),
+            "no space left on device: /x/y",
+        ),
+        ("OSError", (errno.EMFILE, "Too many open files"), "too many open files"),
+        ("RuntimeError", ("Cannot open file: /x: Too many open files",), "too many open files"),
+        ("RuntimeError", ("std::bad_alloc",), "cannot allocate memory"),
+    ],
+)
+def test_what_the_machine_refuses_is_no_outcome(worker, kind, words, says):
+    with pytest.raises(MachineError, match=says):
+        worker.call("helpers.measure_child:raise_error", {"kind": kind, "words": words}, 5)
+
+
+def test_memory_beyond_its_own_limit_is_the_functions_fault(worker):
+    words = {"bytes": 1 << 31, "limited": True}
+    with pytest.raises(WorkerFailure, match="MemoryError"):
+        worker.call("helpers.measure_child:take_memory", words, 5)
+
+
+@pytest.mark.parametrize("has_own_limit", [True, False])
+def test_memory_that_the_machine_does_not_give_is_the_machines(has_own_limit):
+    limited = Worker(RUNS)
+    limited.call("helpers.measure_child:echo", {}, 5)
+    resource.prlimit(limited._process.pid, resource.RLIMIT_AS, (1 << 30, 1 << 30))
+    words = {"bytes": 1 << 31, "limited": has_own_limit}
+    with pytest.raises(MachineError, match="cannot allocate memory"):
+        limited.call("helpers.measure_child:take_memory", words, 5)
+    limited.close()
+
+
 def test_a_worker_that_cannot_start_says_why(monkeypatch, tmp_path):
     (tmp_path / "tvm.py").write_text("raise ImportError('no such luck')")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     broken = Worker(preload=BUILDS)
-    with pytest.raises(AnsorError, match="no such luck"):
+    with pytest.raises(MachineError, match="no such luck"):
         broken.call("helpers.measure_child:echo", {}, 5)
     broken.close()
