@@ -116,15 +116,18 @@ def pull_command(url: str, registry: Path, trust: Path | None) -> Answer:
     writes, or without a signature where one is demanded, is left out and named (exit 8).
     """
     from ..registry.exchange import pull
+    from ..registry.storage import misnamed
 
     pulled = pull(registry, url, _trusted(trust))
     for name in pulled.torn:
         say(f"passed over, not whole: {name}", err=True)
+    for name, right in pulled.misnamed.items():
+        say(misnamed(f"{url}/{name}", right), err=True)
     if pulled.refused:
         reasons = "\n".join(error.message for error in pulled.refused)
         others = f"{pulled.bundles} other bundles were taken in, with {pulled.taken.records} new"
         raise RegistryError(f"{url}: {others} records\n{reasons}", pulled.refused[0].hint)
-    return _taken(pulled.taken, bundles=pulled.bundles, torn=pulled.torn)
+    return _taken(pulled.taken, bundles=pulled.bundles, torn=pulled.torn, misnamed=pulled.misnamed)
 
 
 EXCHANGE = (export_command, import_command, merge_command, push_command, pull_command)

@@ -21,8 +21,12 @@ from .revalidate import revalidate_command
 from .values import parse_tensor_shape
 
 if TYPE_CHECKING:
+    from ..registry.restore import Restored
     from ..registry.salvage import Salvage
     from ..registry.store import Registry
+
+
+_NAMED = 10  # rows that were not brought back
 
 
 @with_examples("registry query --op conv2d --target rpi3", "registry stats", "registry verify")
@@ -89,15 +93,19 @@ def stats_command(store: Registry) -> Answer:
 @answering
 def verify_command(registry: Path, repair: bool) -> Answer:
     """Read every page and every row, and say what is damaged (exit 8)."""
+    from ..registry.restore import restore
     from ..registry.salvage import salvage
 
-    found = complaints(registry)
+    found, is_damaged = complaints(registry)
     if not found:
         return Answer({"ok": True, "repaired": None}, [f"{registry} is whole"])
     if not repair:
         raise damaged(registry, "; ".join(found))
-    saved = salvage(registry)
-    return Answer({"ok": True, "repaired": asdict(saved)}, salvage_lines(registry, found, saved))
+    saved = salvage(registry) if is_damaged else None
+    again = restore(registry)
+    figures = {"repaired": asdict(saved) if saved else None, **asdict(again)}
+    lines = [*found, *(salvage_lines(registry, saved) if saved else []), *restored_lines(again)]
+    return Answer({"ok": not again.lacking, **figures}, lines)
 
 
 @with_examples("registry gc --dry-run", "registry gc")
@@ -130,24 +138,40 @@ def vacuum_command(store: Registry) -> Answer:
     return Answer({"before": before, "after": after}, [line])
 
 
-def complaints(path: Path) -> list[str]:
-    """What is wrong with a registry's file; nothing where it is whole."""
+def complaints(path: Path) -> tuple[list[str], bool]:
+    """What is wrong with a registry's file, and whether it is damaged; else it lacks rows."""
     from ..registry.store import Registry
 
     try:
         with Registry.open(path, write=False) as store:
-            return store.verify()
+            damage = store.damage()
+            return damage or store.orphans(), bool(damage)
     except DamagedError as error:
-        return [error.message]
+        return [error.message], True
 
 
-def salvage_lines(path: Path, found: list[str], saved: Salvage) -> list[str]:
-    """What was wrong, what was saved and what was lost."""
+def salvage_lines(path: Path, saved: Salvage) -> list[str]:
+    """What was saved and what was lost."""
     table = [("table", "saved", "lost")]
     for name in dict.fromkeys((*saved.lost, *saved.kept)):
         lost = saved.lost.get(name)
         table.append((name, str(saved.kept.get(name, 0)), "?" if lost is None else str(lost)))
-    return [*found, f"{path} is repaired; {saved.aside} is the damaged file", *in_columns(table)]
+    return [f"{path} is repaired; {saved.aside} is the damaged file", *in_columns(table)]
+
+
+def restored_lines(again: Restored) -> list[str]:
+    """What of that which others refer to was brought back, and what was not."""
+    back = ", ".join(f"{name} {count}" for name, count in again.restored.items())
+    lines = [f"brought back: {back}"] if back else []
+    for lack in again.lacking[:_NAMED]:
+        waiting = ", ".join(f"{name} {count}" for name, count in lack.waiting.items())
+        lines.append(f"not brought back: {lack.table} {lack.key[:12]}; it is lacked by {waiting}")
+    if len(again.lacking) > _NAMED:
+        lines.append(f"and {len(again.lacking) - _NAMED} more, which --json names")
+    if again.lacking:
+        of = f" of {', '.join(again.models)}" if again.models else " of the model"
+        lines.append(f"the next build{of} brings back what it uses; until then builds pass it over")
+    return lines
 
 
 def record_lines(rows: list[dict[str, Any]]) -> list[str]:

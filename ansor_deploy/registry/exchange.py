@@ -15,7 +15,7 @@ from ..errors import RegistryError, UsageError
 from ..system.atomic_file import write_whole
 from .bundle import MOST_BYTES, Bundle, BundleRefused, digest, read_bundle, refused
 from .signing import Signer, check_signature, signed_by
-from .storage import SIGNATURE, BundleStore, name_of
+from .storage import NAME, SIGNATURE, BundleStore, name_of, right_name
 from .transfer import Taken, contents, contents_of_other, take_in
 
 Trusted = frozenset[bytes]
@@ -38,12 +38,16 @@ class Given:
 
 @dataclass(frozen=True)
 class Pulled:
-    """What was pulled. torn: bundles that were not uploaded whole. refused: what was hostile."""
+    """What was pulled. torn: bundles that were not uploaded whole. refused: what was hostile.
+
+    misnamed: what whole bundles would have to be called, by the names that they have.
+    """
 
     taken: Taken
     bundles: int
     torn: list[str]
     refused: list[BundleRefused]
+    misnamed: dict[str, str]
 
 
 def export_file(registry: Path, file: Path, signer: Signer | None = None) -> Given:
@@ -104,11 +108,12 @@ def push(registry: Path, url: str, signer: Signer | None = None) -> Given:
 def pull(registry: Path, url: str, trusted: Trusted | None = None) -> Pulled:
     """Take in every whole bundle at a URL; a hostile one is left there, with the reasons."""
     store = BundleStore(url)
-    taken, count, torn, refusals = Taken(0, 0), 0, [], []
+    taken, count, refusals = Taken(0, 0), 0, []
+    other: dict[str, str] = {}  # of those whose name is not theirs, the right one
     for name in store.names():
-        content = store.bundle(name)
-        if content is None:
-            torn.append(name)
+        content = store.read(name)
+        if name_of(content) != name:
+            other[name] = right_name(content)
             continue
         try:
             if trusted is not None:
@@ -117,7 +122,8 @@ def pull(registry: Path, url: str, trusted: Trusted | None = None) -> Pulled:
             count += 1
         except BundleRefused as error:
             refusals.append(error)
-    return Pulled(taken, count, torn, refusals)
+    torn = [name for name, right in other.items() if not right and NAME.fullmatch(name)]
+    return Pulled(taken, count, torn, refusals, {n: right for n, right in other.items() if right})
 
 
 def _known(store: BundleStore, signer: Signer | None) -> Iterator[Bundle]:

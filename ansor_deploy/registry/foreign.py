@@ -33,17 +33,18 @@ _ALLOWED = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_PRAGMA)
 class ForeignFile:
     """An open file that declares what a registry of its version does. version: of its schema.
 
+    own: of a copy of the user's own, to which they may have added tables.
     Every method raises RegistryError if the file is damaged or exceeds a limit.
     """
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path, *, own: bool) -> None:
         self._connection, self._path = connection, path
         self._deadline, self._left = time.monotonic() + PATIENCE, MOST_BYTES
         connection.set_progress_handler(lambda: time.monotonic() > self._deadline, _LOOK)
         self.version = version_of(connection, path)
         if not self.version:
             raise damaged(path, "it is empty")
-        if found := strange(connection, self.version, own=False):
+        if found := strange(connection, self.version, own=own):
             raise RegistryError(
                 f"{path} is refused: no registry has {named(found)} as it has it", ASK_FOR_A_BUNDLE
             )
@@ -73,7 +74,7 @@ class ForeignFile:
 
 
 @contextmanager
-def foreign_file(path: Path) -> Iterator[ForeignFile]:
+def foreign_file(path: Path, *, own: bool = False) -> Iterator[ForeignFile]:
     """Open another's registry; within it the file is locked against writers.
 
     RegistryError if it is not a registry, declares what none does, is being written, or changes.
@@ -83,7 +84,7 @@ def foreign_file(path: Path) -> Iterator[ForeignFile]:
             uri = f"{real.as_uri()}?mode=ro&immutable=1"
             with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
                 _confine(connection)
-                yield ForeignFile(connection, path)
+                yield ForeignFile(connection, path, own=own)
     except DamagedError as error:  # which is not ours to repair
         raise RegistryError(error.text, ASK_FOR_A_BUNDLE) from error
 

@@ -140,13 +140,13 @@ def _index(layer: Layer, warn: Warn) -> Path:
 
 def _bundles(source: Path) -> dict[str, Path]:
     """The bundles of a layer by what their digest is, or is said to be."""
-    from .storage import MOST_BYTES, NAME
+    from .storage import MOST_BYTES
 
     def readable(path: Path) -> bool:  # a file, and not one without end
         return path.is_file() and path.stat().st_size <= MOST_BYTES
 
     if source.is_dir():
-        paths = sorted(path for path in source.iterdir() if NAME.fullmatch(path.name))
+        paths = sorted(source.glob("*.jsonl"))
         return {path.stem: path for path in paths if readable(path)}
     if not readable(source):
         raise RegistryError("there is no bundle, and no folder of bundles", "Check the path.")
@@ -155,6 +155,8 @@ def _bundles(source: Path) -> dict[str, Path]:
 
 def _update(path: Path, bundles: dict[str, Path], trusted: Trusted | None, warn: Warn) -> None:
     """Take into the index what it has not; anew if some of what it has was withdrawn."""
+    from .storage import misnamed, right_name
+
     with Database.open(path) as index:
         index.rows(_TAKEN)
         taken = {row["digest"] for row in index.rows("SELECT digest FROM taken")}
@@ -164,8 +166,10 @@ def _update(path: Path, bundles: dict[str, Path], trusted: Trusted | None, warn:
                 for table in _FORGOTTEN:
                     run.execute(f"DELETE FROM {table}")  # noqa: S608 - names of ours
         for digest in [name for name in bundles if name not in taken]:
-            if file_sha256(bundles[digest]) == digest:  # else it is not yet there as a whole
+            if file_sha256(bundles[digest]) == digest:
                 _take(index, digest, bundles[digest], trusted, warn)
+            elif name := right_name(bundles[digest].read_bytes()):  # else it is not yet all there
+                warn(misnamed(str(bundles[digest]), name))
 
 
 def _take(index: Database, digest: str, path: Path, trusted: Trusted | None, warn: Warn) -> None:
@@ -185,6 +189,7 @@ def _mirrored(layer: Layer, folder: Path, warn: Warn) -> Path:
     They are fetched by another process, which can be ended at the deadline.
     """
     from ..system.worker import Worker, WorkerFailure
+    from .storage import misnamed
 
     asked = folder.with_suffix(".asked")  # its time of change says when the URL last answered
     if asked.exists() and time.time() - asked.stat().st_mtime < FRESH_SECONDS:
@@ -192,7 +197,8 @@ def _mirrored(layer: Layer, folder: Path, warn: Warn) -> Path:
     payload = {"url": layer.where, "folder": str(folder), "signed": layer.trust is not None}
     worker = Worker(preload=f"{__package__}.storage")
     try:
-        worker.call(f"{__package__}.storage:mirror", payload, PATIENCE)
+        for name, right in worker.call(f"{__package__}.storage:mirror", payload, PATIENCE).items():
+            warn(misnamed(f"{layer.where}/{name}", right))
         asked.touch()
     except WorkerFailure as failure:
         reason = failure.message.removeprefix(f"{RegistryError.__name__}: ")

@@ -43,8 +43,8 @@ _KNOWN_BY_LOOKS = tuple(table for table in TABLES if table is not BEATEN)
 def salvage(path: Path) -> Salvage:
     """Put a file with what is whole in the place of a damaged one.
 
-    Rows that have lost their workload or target are kept: the next build of their model brings it
-    back.
+    Rows that have lost their workload or target are kept: `restore` brings it back, or the next
+    build of their model.
     RegistryError if the file is in use, or has nothing that is whole.
     """
     aside, fresh = (path.with_name(f"{path.name}.{what}") for what in ("damaged", "repaired"))
@@ -63,9 +63,7 @@ def salvage(path: Path) -> Salvage:
 
 def _readable(path: Path) -> tuple[dict[str, int | None], list[Row]]:
     """What SQLite can still read: the number of rows of each table, and who has beaten whom."""
-    counts: dict[str, int | None] = dict.fromkeys(
-        ("workloads", "targets", "records", "measurements", "beaten")
-    )
+    counts: dict[str, int | None] = dict.fromkeys(table.name for table in TABLES)
     contests: list[Row] = []
     with suppress(RegistryError), Database.open(path, write=False) as database:
         for name in counts:

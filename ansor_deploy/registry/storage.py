@@ -9,10 +9,11 @@ from typing import Any
 from ..errors import RegistryError
 from ..system.atomic_file import write_whole
 from ..system.printable import printable
-from .bundle import MOST_BYTES, digest
+from .bundle import MOST_BYTES, BundleRefused, digest, numbered
 
 SIGNATURE = ".sig"
 NAME = re.compile(r"[0-9a-f]{64}\.jsonl")
+_ANY_NAME = re.compile(r"[0-9A-Za-z._-]{1,200}\.jsonl")
 
 
 class BundleStore:
@@ -27,25 +28,25 @@ class BundleStore:
             self._root = root.rstrip("/")
 
     def names(self) -> list[str]:
-        """The bundles that are there, whole or not, sorted."""
+        """The bundles that are there, whole or not, whatever they are called; sorted."""
         with self._reaching():
             self._files.invalidate_cache()
             entries = self._files.ls(self._root, detail=True)
         # A named pipe would be read without end.
         paths = [str(entry["name"]) for entry in entries if entry["type"] == "file"]
         names = {path.rpartition("/")[2] for path in paths}
-        return sorted(name for name in names if NAME.fullmatch(name))
+        return sorted(name for name in names if _ANY_NAME.fullmatch(name))
 
     def bundle(self, name: str) -> bytes | None:
-        """The content of a bundle; None if its upload did not end, or it was changed."""
-        content = self._read(name)
+        """The content of a bundle; None if its upload did not end, or its name is another's."""
+        content = self.read(name)
         return content if name_of(content) == name else None
 
     def signature(self, name: str) -> bytes | None:
         """A bundle's detached signature, if there is one."""
         with self._reaching():
             there = self._files.exists(f"{self._root}/{name}{SIGNATURE}")
-        return self._read(name + SIGNATURE) if there else None
+        return self.read(name + SIGNATURE) if there else None
 
     def write(self, name: str, content: bytes) -> None:
         """Put a file there; made with its folder if need be."""
@@ -58,8 +59,8 @@ class BundleStore:
         with self._reaching():
             return bool(self._files.exists(self._root))
 
-    def _read(self, name: str) -> bytes:
-        """At most one byte more than a bundle may have: its digest is then another."""
+    def read(self, name: str) -> bytes:
+        """A file: at most one byte more than a bundle may have: its digest is then another."""
         with self._reaching(), self._files.open(f"{self._root}/{name}", "rb") as stream:
             return bytes(stream.read(MOST_BYTES + 1))
 
@@ -85,27 +86,48 @@ def name_of(content: bytes) -> str:
     return f"{digest(content)}.jsonl"
 
 
-def mirror(payload: dict[str, Any]) -> None:
+def right_name(content: bytes) -> str:
+    """What a file would have to be called; "" if it is no whole bundle."""
+    try:
+        numbered(content, "")
+    except BundleRefused:
+        return ""
+    return name_of(content)
+
+
+def misnamed(where: str, name: str) -> str:
+    """The warning of a bundle that is called otherwise than what is in it demands."""
+    return f"{where} is not used: a bundle is named after its content, and this one is {name}"
+
+
+def mirror(payload: dict[str, Any]) -> dict[str, str]:
     """Make a folder's bundles those at a URL; what is whole there stays, if this is ended.
 
     Runs in a process of its own, which `layers` can end.
+
+    The answer is the right names of bundles there that have another's.
 
     payload: "url", "folder", and "signed", whether signatures that came later are looked for.
     RegistryError if the URL cannot be reached.
     """
     store, folder = BundleStore(payload["url"]), Path(payload["folder"])
     folder.mkdir(parents=True, exist_ok=True)
-    names = store.names()
+    names, misnamed = store.names(), {}
     for name in names:
         here, signed = folder / name, folder / (name + SIGNATURE)
         if here.exists() and (signed.exists() or not payload["signed"]):
             continue
+        content = None if here.exists() else store.read(name)
+        if content is not None and name_of(content) != name:
+            misnamed[name] = right_name(content)
+            continue
         signature = store.signature(name)
         if signature is not None:  # first, so that the bundle is never there without it
             write_whole(signed, signature)
-        if not here.exists() and (content := store.bundle(name)) is not None:
+        if content is not None:
             write_whole(here, content)
     wanted = {*names, *(name + SIGNATURE for name in names)}
     for path in folder.iterdir():
         if path.name not in wanted:  # withdrawn, or of a fetch that was ended
             path.unlink()
+    return {name: right for name, right in misnamed.items() if right}

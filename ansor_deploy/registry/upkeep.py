@@ -1,11 +1,13 @@
 """What keeps a registry small and whole."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from .database import Database
 from .faults import DamagedError, explained
-from .schema import MEASUREMENTS, RECORDS, WORKLOADS
+from .schema import MEASUREMENTS, RECORDS, TABLES, WORKLOADS
 
 # Ids of rows that no build asks for. All that were beaten go at once: a loser that outlived the
 # one that beat it would be the best again.
@@ -33,6 +35,30 @@ _DROP = {
 }
 
 
+_OURS = json.dumps([*(table.name for table in TABLES), "leases"])
+_REFERENCES = """
+    SELECT c.name AS child, f."from" AS part, f."table" AS parent, f."to" AS key
+    FROM sqlite_schema AS c, pragma_foreign_key_list(c.name) AS f
+    WHERE c.name IN (SELECT value FROM json_each(:ours)) ORDER BY child, parent, part
+"""
+_DANGLING = """
+    SELECT {part} AS key, count(*) AS n FROM {child}
+    WHERE {part} NOT IN (SELECT {key} FROM {parent}) GROUP BY {part} ORDER BY {part}
+"""
+
+
+@dataclass(frozen=True)
+class Lack:
+    """A row that is gone and that others refer to.
+
+    table: it was in. key: what it is referred to by. waiting: tables of the others, and how many.
+    """
+
+    table: str
+    key: str
+    waiting: dict[str, int]
+
+
 class Upkeep(Database):
     """Integrity and space."""
 
@@ -57,13 +83,28 @@ class Upkeep(Database):
 
     def verify(self) -> list[str]:
         """What is wrong with the file; reads every page and every row."""
+        return self.damage() or self.orphans()
+
+    def damage(self) -> list[str]:
+        """What is not as it was written."""
         found = [str(*row.values()) for row in self.rows("PRAGMA integrity_check(20)")]
-        if found != ["ok"]:
-            return found
-        orphans = self.rows("PRAGMA foreign_key_check")
-        lacking = Counter((row["table"], row["parent"]) for row in orphans)
-        lines = [f"{table}: {n} lack their {parent}" for (table, parent), n in lacking.items()]
-        return [*lines, *self._unreadable()]
+        return list(self._unreadable()) if found == ["ok"] else found
+
+    def orphans(self) -> list[str]:
+        """How many rows of each table lack what they refer to."""
+        lines: Counter[tuple[str, str]] = Counter()
+        for lack in self.lacking():
+            lines.update({(name, lack.table): n for name, n in lack.waiting.items()})
+        return [f"{name}: {n} lack their {table}" for (name, table), n in lines.items()]
+
+    def lacking(self) -> list[Lack]:
+        """Rows that others refer to and that are gone."""
+        waiting: dict[tuple[str, str], dict[str, int]] = {}
+        for ref in self.rows(_REFERENCES, {"ours": _OURS}):
+            for row in self.rows(_DANGLING.format(**ref)):
+                of = waiting.setdefault((ref["parent"], row["key"]), {})
+                of[ref["child"]] = of.get(ref["child"], 0) + row["n"]
+        return [Lack(table, key, of) for (table, key), of in waiting.items()]
 
     def _unreadable(self) -> Iterator[str]:
         """Rows that SQLite can read but that are not as they were written."""

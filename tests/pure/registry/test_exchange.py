@@ -191,6 +191,20 @@ def test_torn_uploads_are_passed_over_and_mended(tmp_path, place):
     assert pull(tmp_path / "new.db", place).taken == Taken(2, 0)
 
 
+@pytest.mark.parametrize("wrong", ["team.jsonl", f"{'0' * 64}.jsonl"])
+def test_a_bundle_under_a_wrong_name_is_named_with_the_right_one(tmp_path, place, wrong):
+    name = push(registry(tmp_path / "mine.db", 1), place).name
+    (tmp_path / "place" / name).rename(tmp_path / "place" / wrong)
+    (tmp_path / "place" / "other.jsonl").write_text('{"no": "bundle"}\n')
+    found = pull(tmp_path / "new.db", place)
+    assert (found.bundles, found.torn, found.misnamed) == (0, [], {wrong: name})
+    said = program(tmp_path, "registry", "pull", place, "--registry", "new.db").stderr
+    assert f"{wrong} is not used" in said
+    assert name in said
+    (tmp_path / "place" / wrong).rename(tmp_path / "place" / name)
+    assert pull(tmp_path / "new.db", place).taken == Taken(1, 0)
+
+
 def test_what_is_no_file_is_not_read(tmp_path, place):
     push(registry(tmp_path / "mine.db", 1), place)
     os.mkfifo(tmp_path / "place" / f"{'0' * 64}.jsonl")
@@ -329,6 +343,7 @@ def test_the_commands(tmp_path, key):
         "contests": 0,
         "bundles": 1,
         "torn": [],
+        "misnamed": {},
     }
     ran = program(tmp_path, "registry", "import", "out.jsonl", *theirs)
     assert ran.stdout == "0 new records, 2 known already\n"

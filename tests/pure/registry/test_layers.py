@@ -165,6 +165,25 @@ def test_uploads_that_did_not_end_are_waited_for(mine, team):
     assert ids(mine) == {record(64).id}
 
 
+@pytest.mark.parametrize("wrong", ["team.jsonl", f"{'0' * 64}.jsonl"])
+def test_a_bundle_under_a_wrong_name_is_named_with_the_right_one(mine, team, wrong):
+    (path,) = team.iterdir()
+    path.rename(team / wrong)
+    (team / "other.jsonl").write_text('{"no": "bundle"}\n')
+    (warned,) = warnings_of(mine, Layer(str(team)))
+    assert str(team / wrong) in warned
+    assert path.name in warned
+    assert ids(mine) == set()
+
+
+def test_a_url_names_the_bundles_under_wrong_names(mine, team, server):
+    (path,) = team.iterdir()
+    path.rename(team / "team.jsonl")
+    (warned,) = warnings_of(mine, Layer(server))
+    assert f"{server}/team.jsonl" in warned
+    assert path.name in warned
+
+
 def test_what_is_hostile_is_named_and_the_rest_is_used(mine, team):
     one = parts(64)
     one["record"]["trace"] = '[[["EnterPostproc",[],[],[]],["Evil",[],[],[]]],[]]'

@@ -1,0 +1,127 @@
+"""Bring back rows that others refer to and that are gone, from wherever a copy of them is.
+
+A row is named after what is in it, so a copy is known to be right by its digest. A target's is in
+the manifests of its builds and among the machines that the project and this tool declare; one of
+either is in the copies of before the schema changed and in the indexes of layers.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import AnsorError
+from ..project import Project, cache_folder
+from ..system.digest import canonical_json
+from ..target import Target, list_targets, load_target
+from .firewall import check_target, target_fields
+from .foreign import foreign_file
+from .schema import MODELS, TARGETS, UNREADABLE, WORKLOADS, Row, Table
+from .store import Registry
+from .upkeep import Lack
+
+_RESTORED = (TARGETS, WORKLOADS, MODELS)
+# These say nothing without what they refer to, or are of processes that have long ended.
+_POINTLESS = (
+    "DELETE FROM beaten WHERE loser NOT IN (SELECT id FROM records)",
+    "DELETE FROM beaten WHERE winner NOT IN (SELECT id FROM records)",
+    "DELETE FROM leases WHERE holder NOT IN (SELECT token FROM holders)",
+)
+_MODELS_OF = """
+    SELECT DISTINCT m.name FROM model_tasks AS t JOIN models AS m ON m.digest = t.model
+    WHERE t.workload = ? ORDER BY m.name
+"""
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What was brought back: rows by table; and what was not, with what waits for it.
+
+    models: names of those with a workload that was not brought back; a build of theirs does it.
+    """
+
+    restored: dict[str, int]
+    lacking: tuple[Lack, ...]
+    models: tuple[str, ...]
+
+
+def restore(path: Path) -> Restored:
+    """Add to a registry the rows that it lacks, as far as there are copies of them."""
+    with Registry.open(path) as registry:
+        wanted = {table.name: set[str]() for table in _RESTORED}
+        for lack in registry.lacking():
+            wanted.setdefault(lack.table, set()).add(lack.key)
+        count: Counter[str] = Counter()
+        with registry.writing() as run:
+            for table, row in _copies(registry, wanted):
+                if row[0] in wanted[table.name]:
+                    wanted[table.name].discard(str(row[0]))
+                    run.execute(table.insert, row)
+                    count[table.name] += 1
+            for sql in _POINTLESS:
+                run.execute(sql)
+        left = registry.lacking()
+        lost = [lack.key for lack in left if lack.table == WORKLOADS.name]
+        models = {row["name"] for key in lost for row in registry.rows(_MODELS_OF, (key,))}
+    return Restored(dict(count), tuple(left), tuple(sorted(models)))
+
+
+def _copies(registry: Registry, wanted: Mapping[str, set[str]]) -> Iterator[tuple[Table, Row]]:
+    """Rows that may be wanted, the best source first, as long as some are."""
+    names = registry.rows("SELECT model, name FROM builds WHERE name <> '' ORDER BY id DESC")
+    yield from ((MODELS, (row["model"], row["name"])) for row in names)
+    yield from ((MODELS, (key, key[:12])) for key in sorted(wanted[MODELS.name]))
+    if wanted[TARGETS.name]:
+        yield from ((TARGETS, row) for row in _declared(registry))
+    for copy in _files(registry.path):
+        if wanted[TARGETS.name] or wanted[WORKLOADS.name]:
+            with suppress(AnsorError):
+                yield from _rows_of(copy)
+
+
+def _declared(registry: Registry) -> Iterator[Row]:
+    """Targets of the registry's own builds, then of this project and this tool."""
+    for build in registry.rows("SELECT manifest FROM builds ORDER BY id DESC"):
+        with suppress(*UNREADABLE):
+            yield _target_row(json.loads(build["manifest"])["target"])
+    folders = Project.find().target_path()
+    for name in list_targets(folders):
+        with suppress(AnsorError):
+            yield TARGETS.row(load_target(name, folders))
+
+
+def _files(path: Path) -> list[Path]:
+    """Other files of this user that may have a row."""
+    found = sorted(path.parent.glob(f"{path.name}.schema-[0-9]"), reverse=True)
+    with suppress(AnsorError):  # no home, and so no cache
+        found += sorted(cache_folder("layers").glob("*.db"))
+    return found
+
+
+def _rows_of(copy: Path) -> Iterator[tuple[Table, Row]]:
+    with foreign_file(copy, own=True) as file:
+        targets, workloads = (
+            file.rows(table.name, f"SELECT * FROM {table.name}")  # noqa: S608
+            for table in (TARGETS, WORKLOADS)
+        )
+    for row in targets:
+        with suppress(*UNREADABLE):
+            yield TARGETS, _target_row(json.loads(row["json"]))
+    for row in workloads:
+        with suppress(*UNREADABLE):
+            yield WORKLOADS, WORKLOADS.row(WORKLOADS.read(row))
+
+
+def _target_row(data: dict[str, Any]) -> Row:
+    """The row of a target's JSON object; one of UNREADABLE if it is none.
+
+    Without the figures that feed estimates, which a frozen build's manifest lacks, it is stored as
+    what others send is: until a build gives it both.
+    """
+    known = check_target(target_fields(data))
+    if not (data.get("name") and data.get("peak_gflops") and data.get("memory_gbs")):
+        return known.fingerprint, known.name, canonical_json(target_fields(data))
+    return TARGETS.row(Target.from_json({k: v for k, v in data.items() if k != "fingerprint"}))
