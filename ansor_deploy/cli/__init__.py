@@ -61,7 +61,8 @@ Exit codes:
   0 done, 1 failed, 2 usage, 3 bad model, 4 device, 5 record missing,
   6 outputs differ, 7 budget ended before the goal, 8 registry damaged,
   9 the machine failed (no space, no memory, a killed process),
-  70 a bug (a log is written), 130 interrupted, 143 terminated"""
+  70 a bug (a log is written), 129 hung up, 130 interrupted,
+  141 the reader of stdout has left, 143 terminated"""
 
 
 @click.command(

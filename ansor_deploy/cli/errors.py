@@ -6,9 +6,8 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from io import TextIOWrapper
 from types import FrameType
 from typing import NoReturn
 
@@ -20,6 +19,7 @@ from ..system.interrupt import forget, interrupt, watched
 from ..system.machine_fault import fault_of
 from ..system.printable import message, printable
 from .output import asks_for_json, print_json, say
+from .streams import finish_stdout, open_streams, reader_has_left
 
 # What the system refuses to this user is theirs to repair, not a bug of this tool.
 _PERMISSIONS = "check the permissions, or write elsewhere with --output and --registry"
@@ -32,6 +32,18 @@ SYSTEM_HINTS = {
 
 class Terminated(KeyboardInterrupt):
     """SIGTERM arrived: unwind as for Ctrl-C, so that what was measured is kept."""
+
+
+class HungUp(KeyboardInterrupt):
+    """SIGHUP arrived: the terminal is gone, or the session. Unwind as well."""
+
+
+READER_LEFT = 128 + signal.SIGPIPE  # as with `| head`: nothing is said
+_RAISED = {
+    signal.SIGTERM: Terminated,
+    signal.SIGHUP: HungUp,
+    signal.SIGINT: KeyboardInterrupt,
+}
 
 
 @dataclass(frozen=True)
@@ -48,58 +60,48 @@ class Failure:
 
 def leave(run: Callable[[], int | None], words: list[str]) -> NoReturn:
     """Run a command line; print what went wrong, if anything; exit."""
-    if sys.stdout is None:  # closed by the caller: a file opened later must not take its place
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or it would be stdin, if that is closed too
-        sys.stdout = os.fdopen(1, "w")
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # a letter that its encoding lacks is no failure
-            stream.reconfigure(errors="backslashreplace")
+    open_streams()
     try:
         with interruptible(words):
             code = run() or 0
             sys.stdout.flush()
-    except BrokenPipeError:  # stdout's reader has left, as `| head` does: say nothing
-        code = 1
-    except SystemExit:
-        raise
+    except SystemExit:  # which click makes of a broken pipe
+        if not reader_has_left():
+            raise
+        code = READER_LEFT
     except BaseException as error:  # noqa: BLE001 - nothing may pass the edge
-        failure = describe(error, words)
-        show(failure, words)
-        code = failure.exit_code
+        left = isinstance(error, BrokenPipeError) and reader_has_left()
+        code = READER_LEFT if left else failed(error, words)
     finish_stdout()
     sys.exit(code)
 
 
-def finish_stdout() -> None:
-    """Drop what stdout could not take: the interpreter's own last flush would fail on it."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def failed(error: BaseException, words: list[str]) -> int:
+    """Print what an exception means; the exit code."""
+    failure = describe(error, words)
+    with suppress(OSError):  # of stdout, for one that asked for JSON
+        show(failure, words)
+    return failure.exit_code
 
 
 @contextmanager
 def interruptible(words: list[str]) -> Iterator[None]:
-    """Within it Ctrl-C and SIGTERM are not lost, and SIGTERM raises `Terminated`.
+    """Within it no signal of `_RAISED` is lost; one that is ignored, as under nohup, stays so.
 
     Where the main thread does not come to heed them, the process is ended as if it had.
     """
 
     def end(number: int) -> None:
-        kind = KeyboardInterrupt if number == signal.SIGINT else Terminated
-        failure = describe(kind(), words)
-        show(failure, words)
-        os._exit(failure.exit_code)
+        os._exit(failed(_RAISED[signal.Signals(number)](), words))
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        interrupt(KeyboardInterrupt if number == signal.SIGINT else Terminated)
+        interrupt(_RAISED[signal.Signals(number)])
 
-    handled = [signal.SIGTERM]
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not under nohup
-        handled.append(signal.SIGINT)
-    before = {number: signal.signal(number, on_signal) for number in handled}
+    left_alone = (signal.SIG_IGN, None)
+    heeded = [number for number in _RAISED if signal.getsignal(number) not in left_alone]
+    before = {number: signal.signal(number, on_signal) for number in heeded}
     try:
-        with watched(end):
+        with watched(heeded, end):
             yield
     finally:
         forget()
@@ -118,7 +120,7 @@ def describe(error: BaseException, words: list[str]) -> Failure:
     if isinstance(error, click.ClickException):
         return usage_failure(error)
     if isinstance(error, KeyboardInterrupt):
-        code = 143 if isinstance(error, Terminated) else 130
+        code = 128 + next(number for number, kind in _RAISED.items() if isinstance(error, kind))
         message = "interrupted; what was measured is kept: the same command resumes"
         return Failure("interrupted", message, "", code)
     if isinstance(error, OSError) and error.errno in SYSTEM_HINTS:

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM that nothing swallows, and that nothing makes wait.
+"""Ctrl-C, SIGTERM and SIGHUP that nothing swallows, and that nothing makes wait.
 
 Python raises KeyboardInterrupt in the main thread, wherever that happens to be. Where it is in a
 callback of a C++ library, the library may make an error of its own of it, or print and drop it: so
@@ -10,7 +10,7 @@ ends the process.
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 
 PATIENCE = 1.5  # seconds for the main thread to end by itself
@@ -51,17 +51,17 @@ def in_any_case(undo: Callable[[], object]) -> Iterator[None]:
 
 
 @contextmanager
-def watched(end: Callable[[int], None]) -> Iterator[None]:
+def watched(heeded: Collection[int], end: Callable[[int], None]) -> Iterator[None]:
     """Within it, a signal that the main thread does not heed in time is heeded by another thread.
 
-    It is one that Python handles. end: is called with its number after all that is to be done in
-    any case, and ends the process.
+    heeded: such signals, which Python handles. end: is called with its number after all that is to
+    be done in any case, and ends the process.
     """
     source, sink = os.pipe()
     os.set_blocking(sink, False)
     ended = threading.Event()
     before = signal.set_wakeup_fd(sink, warn_on_full_buffer=False)
-    words = (source, ended, end)
+    words = (source, heeded, ended, end)
     watch = threading.Thread(target=_watch, args=words, name="ansor-deploy-signals", daemon=True)
     watch.start()
     try:
@@ -73,8 +73,9 @@ def watched(end: Callable[[int], None]) -> Iterator[None]:
         watch.join(PATIENCE)
 
 
-def _watch(source: int, ended: threading.Event, end: Callable[[int], None]) -> None:
-    heeded = (signal.SIGINT, signal.SIGTERM)
+def _watch(
+    source: int, heeded: Collection[int], ended: threading.Event, end: Callable[[int], None]
+) -> None:
     with open(source, "rb", buffering=0) as numbers:
         while read := numbers.read(1):
             if read[0] in heeded and not ended.wait(PATIENCE):

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from ansor_deploy import cli, pipeline
-from ansor_deploy.cli.errors import Terminated, describe
+from ansor_deploy.cli.errors import HungUp, Terminated, describe
 from ansor_deploy.errors import AnsorError, MachineError, MissingRecordError, ModelError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -35,6 +36,7 @@ def invoke(*words):
         (MemoryError(), "machine", 9),
         (KeyboardInterrupt(), "interrupted", 130),
         (Terminated(), "interrupted", 143),
+        (HungUp(), "interrupted", 129),
         (EOFError(), "bug", 70),
         (FileNotFoundError(errno.ENOENT, "No such file", "x"), "bug", 70),
     ],
@@ -118,7 +120,10 @@ def test_standalone_mode_off_raises(model, monkeypatch):
         cli.main.main(["build", "net.onnx"], standalone_mode=False)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+ENDS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+
+
+@pytest.mark.parametrize(("number", "code"), ENDS)
 def test_signals_end_the_program(tmp_path, number, code):
     (tmp_path / "net.onnx").touch()
     script = (
@@ -147,6 +152,50 @@ def test_a_closed_pipe_is_quiet():
     ) as child:
         child.stdout.close()
         assert child.stderr.read() == b""
+    assert child.returncode == 141
+
+
+# Who opens a file first gets the place of a closed stream: here what a message would be written to.
+SPEAKS = """
+import os, sys
+from ansor_deploy.cli.errors import leave
+from ansor_deploy.errors import ModelError
+from ansor_deploy.report.plain import PlainReport
+def run():
+    file = os.open("file", os.O_CREAT | os.O_WRONLY)
+    for number in range(3):
+        PlainReport().stage("read", f"a model {number}")
+    os.write(2, b"of a library")
+    if sys.argv[1:]:
+        raise ModelError("no model")
+    print("answer")
+leave(run, sys.argv)
+"""
+
+
+@pytest.mark.parametrize("end", ["2>&-", "<&- >&- 2>&-", "2>/dev/full", "2>&1 | true; exit 0"])
+@pytest.mark.parametrize("code", [0, 3])
+def test_messages_that_nobody_takes_change_nothing(tmp_path, end, code):
+    script = f'"$0" -c "$1" {"fail" if code else ""} {end}'
+    words = ["/bin/sh", "-c", script, sys.executable, SPEAKS]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    result = subprocess.run(
+        words, capture_output=True, text=True, check=False, cwd=tmp_path, env=env
+    )
+    assert result.returncode == (0 if "exit" in end else code)
+    assert result.stdout in ("", "answer\n")
+    assert result.stderr == ""
+    assert (tmp_path / "file").read_bytes() == b""
+
+
+def test_what_nohup_ignores_stays_ignored(tmp_path):
+    script = (
+        "import os, signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+        "from ansor_deploy.cli.errors import leave\n"
+        "leave(lambda: os.kill(os.getpid(), signal.SIGHUP), [])"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run([sys.executable, "-c", script], check=False, env=env).returncode == 0
 
 
 @pytest.mark.parametrize(("end", "code"), [(">&-", 0), ("<&- >&-", 0), ("> /dev/full", 9)])

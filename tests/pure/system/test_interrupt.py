@@ -39,7 +39,7 @@ def run():
 
 leave(run, [])
 """
-ENDS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
+ENDS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 
 
 @pytest.mark.parametrize(("number", "code"), ENDS)

@@ -25,7 +25,7 @@ main()
 """
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGHUP, 129)])
 def test_it_ends_while_a_kernel_is_compiled(number, code, tmp_path):
     onnx.save(dense(16, 32, 24, 8), tmp_path / "net.onnx")
     env = {
