@@ -15,6 +15,7 @@ from ..artifact.depfile import input_files, write_depfile
 from ..artifact.outputs import commit, staged
 from ..codegen.linker import linker_name
 from ..codegen.model import check_space, compile_model
+from ..devices.emulator import open_emulator
 from ..devices.machine import Machine, runs_here
 from ..errors import VerificationError
 from ..model.prepare import Prepared
@@ -30,12 +31,13 @@ from ..tune.workspace import Workspace
 from .limits import check_limits
 from .lock import lock_digest
 from .result import UNVERIFIED, TuneResult, verified
-from .stand_in import make_stand_in
+from .stand_in import is_small, make_stand_in
 from .up_to_date import identity
 from .verify import (
     Comparison,
     Library,
     Oracle,
+    Runnable,
     compare_speed,
     seeded_inputs,
     verify_model,
@@ -56,7 +58,7 @@ def assemble(
     """Write the library and its manifest, which is returned. VerificationError writes nothing.
 
     oracles: one of each of the model's shapes; none where nothing is to be verified. Without a
-    machine the library is not run, but its stand-in is.
+    machine the library is emulated, or its stand-in is run.
     """
     records = work.ledger.best(task.key for task in model.tasks)
     made = _Assembly(model, records, outputs, work.request, work.report)
@@ -64,7 +66,7 @@ def assemble(
     with made.staged() as (library, known):
         manifest |= known
         if work.machine is None:
-            manifest |= made.try_stand_in(library, manifest, oracles)
+            manifest |= made.try_elsewhere(library, manifest, oracles)
         else:
             manifest |= made.try_out(library, manifest, work.machine, oracles)
         return made.commit(library, manifest)
@@ -96,7 +98,7 @@ def assemble_frozen(
                 if runs_here(request.target):
                     made.verify(Model(library, manifest, width), oracles, "native")
                 else:
-                    made.try_stand_in(library, manifest, oracles, width)
+                    made.try_elsewhere(library, manifest, oracles, width)
             manifest["verification"] = verified(None)
         return made.commit(library, manifest)
 
@@ -220,21 +222,28 @@ class _Assembly:
             **shipped,
         }
 
-    def try_stand_in(
+    def try_elsewhere(
         self, path: Path, manifest: dict[str, Any], oracles: Sequence[Oracle], width: int = 0
     ) -> dict[str, Any]:
-        """What the manifest says of a library that runs nowhere: its stand-in is verified.
+        """What the manifest says of a library that runs on no machine: under an emulator, or not.
+
+        What would take that too long, and where there is none, a stand-in is verified.
 
         width: threads that this may take; 0 for all.
         """
         if not oracles:
             return {}
+        if is_small(self.model):
+            with open_emulator(self.request.target) as emulator:
+                if emulator is not None:
+                    library = emulator.load(path, manifest)
+                    return self.verify(library, oracles, f"under {emulator.name}")
         self.report.stage("stand-in", "the same import, untuned, for this machine")
         beside, step = path.with_name("stand-in.so"), partial(self.report.step, "kernels")
         stand_in = make_stand_in(self.model, beside, manifest, width, step)
         return self.verify(stand_in, oracles, "this machine, untuned")
 
-    def verify(self, library: Library, oracles: Sequence[Oracle], where: str) -> dict[str, Any]:
+    def verify(self, library: Runnable, oracles: Sequence[Oracle], where: str) -> dict[str, Any]:
         """What the manifest says of the numbers; VerificationError where they are wrong.
 
         oracles: none where nothing is to be verified. where: the library runs.

@@ -18,6 +18,14 @@ from ..project import shipped
 from ..runtime.model import Model
 from ..target import Target, load_target
 
+# An emulated core does some 4e8 operations a second: a run of so many takes what a build does.
+EMULATED_FLOPS = 2e9
+
+
+def is_small(model: Prepared) -> bool:
+    """Whether an emulator runs a model in less time than a build takes."""
+    return sum(task.weight * task.workload.flops for task in model.tasks) <= EMULATED_FLOPS
+
 
 def make_stand_in(
     model: Prepared,

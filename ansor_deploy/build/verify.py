@@ -43,15 +43,20 @@ _FLOAT = {
 _STEP = ("int8", "uint8")
 
 
-class Library(Protocol):
-    """A library where it runs: a `runtime.Model` here, or a `devices.model.RemoteModel`."""
+class Runnable(Protocol):
+    """What can be called with a model's inputs by name."""
 
-    path: Path
-    manifest: dict[str, Any]
     interfaces: list[Interface]
 
     def __call__(self, **inputs: np.ndarray) -> dict[str, np.ndarray]:
         """The outputs by name."""
+
+
+class Library(Runnable, Protocol):
+    """A library where it runs: a `runtime.Model` here, or a `devices.model.RemoteModel`."""
+
+    path: Path
+    manifest: dict[str, Any]
 
     def times(self, inputs: dict[str, np.ndarray], runs: int) -> list[float]:
         """Seconds of each of so many runs, one after the other."""
@@ -126,7 +131,7 @@ class Oracle:
         raise _refused("cannot run", failure) from failure
 
 
-def verify_model(model: Library, oracles: Sequence[Oracle], seed: int) -> Verification:
+def verify_model(model: Runnable, oracles: Sequence[Oracle], seed: int) -> Verification:
     """Run the library and the oracles on the same seeded inputs and compare every output.
 
     oracles: one of each of the library's interfaces; the errors are maxima over all.

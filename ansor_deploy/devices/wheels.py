@@ -7,6 +7,7 @@ Only a set-up step downloads; everything else takes what is there.
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,11 @@ from ..system.digest import file_sha256
 ARCHES = ("aarch64", "x86_64")
 _PINS = Path(__file__).with_name("wheels.sha256")
 _SECONDS = 1800.0
+# What runs a library, by the package that has it.
+_LIBRARIES = {
+    "apache_tvm": "tvm/lib/libtvm_runtime.so",
+    "apache_tvm_ffi": "tvm_ffi/lib/libtvm_ffi.so",
+}
 
 
 @dataclass(frozen=True)
@@ -82,6 +88,23 @@ def present(arch: str, python: str, folder: Path, name: str) -> list[Path]:
             hint = f"run: ansor-deploy devices install {name}"
             raise DeviceError(what, hint)
     return [folder / wheel.file for wheel in wheels]
+
+
+def runtime_libraries(arch: str, wheels: Path, folder: Path) -> bool:
+    """Put TVM's runtime for an architecture into a folder; False where no wheels have it.
+
+    wheels: the folder that `fetch_wheels` filled, for whichever Python.
+    """
+    pairs = (line.split() for line in _PINS.read_text(encoding="utf-8").splitlines())
+    pins = [Wheel(file, digest) for digest, file in pairs]
+    for package, member in _LIBRARIES.items():
+        found = (w for w in pins if w.file.startswith(f"{package}-") and f"_{arch}." in w.file)
+        whole = next((w for w in found if _is_whole(wheels / w.file, w)), None)
+        if whole is None:
+            return False
+        with zipfile.ZipFile(wheels / whole.file) as file:
+            (folder / Path(member).name).write_bytes(file.read(member))
+    return True
 
 
 def _is_whole(path: Path, wheel: Wheel) -> bool:
