@@ -1,6 +1,6 @@
 """The way of a model through the tool, one function a command; nothing flows back upstream.
 
-    read -> plan -> tune -> build
+    read -> prove -> plan -> tune -> build
 
 Heavy modules are imported where they are used: an unchanged build needs none of them, and a model
 that is refused no TVM.
@@ -84,6 +84,7 @@ def _build_anew(
 
         # A model that the oracle refuses is not worth the tuning.
         oracles = [Oracle(proto) for proto in prepared[0].protos] if request.verify else []
+        _prove(prepared, work)
         planned = _plan(prepared, work.ledger)
         check_limits(planned.memory[0], request.limits, model)
         report.plan(planned)
@@ -165,12 +166,14 @@ def tune(models: list[Path], request: Request, report: Report) -> TuneResult:
     """
     layers = indexes(request.layers, report.warn)
     with open_workspace(request, layers, report, must_run=True) as work:
-        planned = _plan(known.read(models, work), work.ledger)
+        prepared = known.read(models, work)
+        _prove(prepared, work)
+        planned = _plan(prepared, work.ledger)
         report.plan(planned)
         tuned = _tune(planned, work)
         if request.lock is not None:
             keys = [row.task.key for row in planned.rows]
-            write_entries(keys, work.ledger.best(keys), request, report)
+            write_entries(keys, work.ledger.best(keys), work.ledger, report)
         return tuned
 
 
@@ -288,6 +291,13 @@ def _plan(prepared: list[Prepared], ledger: Ledger) -> Plan:
     return replace(made, memory=tuple(memory_of_tensors(model.imported) for model in prepared))
 
 
+def _prove(prepared: list[Prepared], work: Workspace) -> None:
+    from .model.prepare import merge
+    from .tune.prove import prove
+
+    prove(merge(prepared), work)
+
+
 def _wrote(outputs: Outputs, manifest: dict[str, Any], report: Report) -> None:
     report.memory(manifest["memory"])
     report.wrote(output_paths(outputs.library, manifest))
@@ -321,7 +331,7 @@ def _unchanged(
     """What there is already, if a build would change nothing. runs: it would run the library."""
     write = request.lock is not None or bool(layers)
     with Registry.open(request.registry, write=write) as registry:
-        ledger = Ledger(registry, request)
+        ledger = Ledger(registry, request, measures=runs)
         if write:
             known.take_in(built_keys(outputs.library, request), ledger, layers, report)
         manifest = current_manifest(model, outputs, request)

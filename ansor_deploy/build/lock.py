@@ -38,27 +38,36 @@ def write_used(manifest: dict[str, Any], ledger: Ledger, report: Report) -> None
     used = {task["record"] for task in manifest["tasks"]}
     best = ledger.best(keys) if manifest["shipped"] == "tuned" else {}
     records = {key: record for key, record in best.items() if record.id in used}
-    write_entries(keys, records, ledger.request, report)
+    write_entries(keys, records, ledger, report)
 
 
 def write_entries(
-    keys: Iterable[TaskKey], records: Mapping[TaskKey, Record], request: Request, report: Report
+    keys: Iterable[TaskKey], records: Mapping[TaskKey, Record], ledger: Ledger, report: Report
 ) -> None:
     """Write into the request's lock what these tasks get: their records, or the default schedule.
 
-    What it says of other tasks stays, so that several models may share it.
+    What it says of other tasks stays, so that several models may share it; so does a line with the
+    same schedule, whatever it took here, and one of a task that was too small to be tried here.
     """
+    request, keys = ledger.request, list(keys)
+    untried = ledger.claims(keys).keys() - records.keys()
     lock, target, tvm = _path(request), request.target, _tvm()
     lock.parent.mkdir(parents=True, exist_ok=True)
     with held(lock.parent):
         old = read_lock(lock, target, tvm) if lock.exists() else Lock({})
-        new = set(keys)
+        new = set(keys) - (untried & old.records.keys())
         kept = {key: record for key, record in old.records.items() if key not in new}
         defaults = old.defaults - {key.workload for key in new}
         defaults |= {key.workload for key in new if key not in records}
-        merged = {**kept, **records}
+        merged = {**kept, **{key: _line_of(old, record) for key, record in records.items()}}
         if write_lock(lock, target, tvm, merged.values(), defaults):
             report.wrote([lock])
+
+
+def _line_of(lock: Lock, record: Record) -> Record:
+    """What a lock says already, if it is of the same schedule."""
+    said = lock.records.get(record.key, record)
+    return said if said.trace == record.trace else record
 
 
 def lock_of(request: Request) -> Lock:

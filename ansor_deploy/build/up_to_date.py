@@ -95,8 +95,11 @@ def has_same_records(manifest: dict[str, Any], ledger: Ledger) -> bool:
     """Whether the registry's best records are those of a manifest, with nothing left to tune."""
     keys, budget = manifest_keys(manifest, ledger.request), ledger.request.budget
     best, unfinished = ledger.best(keys), ledger.unfinished(keys)
+    unproven = ledger.claims(keys) if ledger.measures else {}
     for key, task in zip(keys, manifest["tasks"], strict=True):
         if (best[key].id if key in best else "default") != task["record"]:
+            return False
+        if key in unproven and task["impact"] >= budget.min_impact:
             return False
         if key in unfinished and task["impact"] >= budget.min_impact and budget.trials != 0:
             return False

@@ -19,6 +19,11 @@ UNLESS_NAMED = """
 """
 _RENAMED = " ON CONFLICT DO UPDATE SET name = excluded.name"
 _CHANGED = f"{_RENAMED}, json = excluded.json WHERE json <> excluded.json"
+# What was measured here was compared here: others may only say who has beaten a claim.
+_OF_OTHERS = """
+    INSERT INTO beaten (loser, winner, created) SELECT ?1, ?2, ?3
+    WHERE EXISTS (SELECT 1 FROM records WHERE id IN (?1, ?2) AND claimed)
+"""
 _LATER = """
     ON CONFLICT DO UPDATE SET created = excluded.created WHERE excluded.created > beaten.created
 """
@@ -57,9 +62,9 @@ class Additions(Database):
             run.executemany(schema.BEATEN.insert + _LATER, map(schema.BEATEN.row, contests))
 
     def add_contests(self, contests: Iterable[Contest]) -> int:
-        """Note comparisons of records that are there: how many of them say something new."""
+        """Note comparisons that others made: how many of them say something new."""
         before = self._connection.total_changes
-        self.write(schema.BEATEN.insert + _LATER, map(schema.BEATEN.row, contests))
+        self.write(_OF_OTHERS + _LATER, map(schema.BEATEN.row, contests))
         return self._connection.total_changes - before
 
     def add_searches(self, ends: Iterable[SearchEnd]) -> None:

@@ -206,7 +206,7 @@ class _Reading:
 
     def search(self, data: Any) -> None:
         self._of(data)
-        self.found.searches.add(SEARCHES.admitted(data))
+        self.found.searches.add(replace(SEARCHES.admitted(data), claimed=True))
 
     def contest(self, data: Any) -> None:
         contest = check_contest(data)

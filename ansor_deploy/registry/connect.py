@@ -17,7 +17,7 @@ from .faults import damaged, explained
 from .schema_check import named, strange
 
 APPLICATION_ID = 0x416E7344  # "AnsD", in the file's header
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 BUSY_SECONDS = 30.0
 SQLITES_LOCKS = (512, 0x40000000)  # bytes of the file that stand for its locks: length, start
 _SMALLEST = 512  # bytes of a page

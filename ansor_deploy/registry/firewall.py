@@ -7,6 +7,7 @@ plain Python on JSON. What passes may still be a bad schedule or a lie about its
 be anything but a schedule.
 """
 
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -71,7 +72,7 @@ def check_record(
         wrong = impossible(record.seconds, least_seconds(workload, target))
         refuse(wrong, f"record: {wrong}")
     refuse(record.id != claimed, f"record: id {quoted(claimed)} is not its content's digest")
-    return record
+    return replace(record, claimed=True)
 
 
 def check_contest(data: Any) -> Contest:

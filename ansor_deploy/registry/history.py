@@ -32,11 +32,11 @@ _MODELS = f"""
     WHERE k.workload = :workload ORDER BY o.name, o.digest, t.name
 """
 _RECORDS = f"""
-    SELECT r.id, t.name AS target, r.target AS fingerprint, r.tvm, r.place, r.lost,
+    SELECT r.id, t.name AS target, r.target AS fingerprint, r.tvm, r.place, r.lost, r.claimed,
         r.latency * 1e3 AS latency_ms, r.created, r.seconds, r.proof, r.provenance
     FROM (
         SELECT *, row_number() OVER (
-            PARTITION BY target, tvm ORDER BY lost, latency, id
+            PARTITION BY target, tvm ORDER BY claimed, lost, latency, id
         ) AS place
         FROM standings WHERE workload = :workload
     ) AS r
@@ -131,7 +131,7 @@ def _meant(registry: Database, key: str) -> dict[str, Any]:
 
 
 def _record(row: dict[str, Any]) -> dict[str, Any]:
-    return {**RECORDS.parsed(row), "lost": bool(row["lost"])}
+    return {**RECORDS.parsed(row), "lost": bool(row["lost"]), "claimed": bool(row["claimed"])}
 
 
 def _measurement(row: dict[str, Any]) -> dict[str, Any]:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 FRESH_SECONDS = 600.0  # within which a URL that has answered is not asked again
 PATIENCE = 30.0  # seconds for a URL to answer, and to send what is new
 
+_LOOKED_AT = 256  # records of a key and a version of TVM
+
 _TAKEN = "CREATE TABLE IF NOT EXISTS taken (digest TEXT PRIMARY KEY) STRICT"
 _NOTE = "INSERT INTO taken VALUES (?) ON CONFLICT DO NOTHING"
 _FORGOTTEN = ("beaten", "records", "searches", "taken")
@@ -68,12 +70,12 @@ def bring_in(
 ) -> None:
     """Add to a registry what the indexes have of the keys and it lacks.
 
-    These are the best few records that no other has beaten, and the ends of searches; only of
-    keys with a workload that the registry knows.
+    These are the best few records that no other has beaten, there or here, and the ends of
+    searches; only of keys with a workload that the registry knows.
     """
     have = {
         key: (
-            {name for _, name, _ in registry.ranking(key)},
+            {name: lost for _, name, lost in registry.ranking(key)},
             {replace(end, rules="") for end in registry.ends(key)},
         )
         for key in sorted(registry.known(keys))
@@ -93,18 +95,21 @@ def bring_in(
 
 
 def _offered(
-    index: Registry, key: TaskKey, ids: set[str], ends: set[SearchEnd]
+    index: Registry, key: TaskKey, known: dict[str, bool], ends: set[SearchEnd]
 ) -> tuple[list[Record], list[SearchEnd]]:
-    """What an index has of a key beyond the records and ends that are known."""
+    """What an index has of a key beyond the records and ends that are known.
+
+    known: ids, and whether each was beaten here: behind such the index may have better ones.
+    """
     unbeaten: dict[str, list[str]] = {}
     for tvm, name, lost in index.ranking(key):
-        if not lost:
+        if not (lost or known.get(name)):
             unbeaten.setdefault(tvm, []).append(name)
     records = [
         record
         for tvm, names in unbeaten.items()
-        if (lacking := set(names[:FEW]) - ids)
-        for record in index.top(key, tvm, FEW)
+        if (lacking := set(names[:FEW]) - known.keys())
+        for record in index.top(key, tvm, _LOOKED_AT)
         if record.id in lacking
     ]
     return records, [end for end in index.ends(key) if replace(end, rules="") not in ends]

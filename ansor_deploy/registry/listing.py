@@ -84,7 +84,7 @@ _GROUPS = {
 
 _FASTEST = """
     SELECT id FROM {} WHERE workload = k.workload AND target = k.target AND tvm = {} {}
-    ORDER BY latency, id LIMIT 1
+    ORDER BY claimed, latency, id LIMIT 1
 """
 
 

@@ -1,5 +1,6 @@
 """What a plan or a search asks of the registry: no trace is parsed and no compiler loaded."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from ..system.digest import canonical_json
@@ -14,17 +15,30 @@ _KNOWN = 256  # records of this version that are looked at
 # The index has all that the order needs, so that only the rows that are asked for are read.
 TOP = """
     SELECT r.* FROM (
-        SELECT id, lost, latency FROM standings WHERE workload = ? AND target = ? AND tvm = ?
-        ORDER BY lost, latency, id LIMIT ?
+        SELECT id, claimed, lost, latency FROM standings
+        WHERE workload = ? AND target = ? AND tvm = ? ORDER BY claimed, lost, latency, id LIMIT ?
     ) AS best
-    CROSS JOIN records AS r ON r.id = best.id ORDER BY best.lost, best.latency, best.id
+    CROSS JOIN records AS r ON r.id = best.id
+    ORDER BY best.claimed, best.lost, best.latency, best.id
+"""
+_CLAIMS = """
+    SELECT r.* FROM (
+        SELECT id, latency FROM standings
+        WHERE workload = ? AND target = ? AND tvm = ? AND claimed AND NOT lost AND latency < ?
+        ORDER BY latency, id LIMIT ?
+    ) AS best
+    CROSS JOIN records AS r ON r.id = best.id ORDER BY best.latency, best.id
+"""
+_FASTEST_CLAIM = """
+    SELECT min(latency) AS seconds FROM records
+    WHERE workload = ? AND target = ? AND tvm = ? AND claimed
 """
 _OF_KEY = "target = ? AND workload = ?"
 _TRIALS = f"SELECT count(*) AS n FROM measurements AS m WHERE {_OF_KEY} AND {FACT}"  # noqa: S608
 _ENDS = f"SELECT * FROM searches AS s WHERE {_OF_KEY} AND {UNDISTURBED} ORDER BY id"  # noqa: S608
 _RANKING = """
     SELECT tvm, id, lost FROM standings WHERE workload = ? AND target = ?
-    ORDER BY tvm, lost, latency, id
+    ORDER BY tvm, claimed, lost, latency, id
 """
 _OUTDATED = """
     SELECT count(*) AS n FROM (
@@ -67,6 +81,8 @@ class Lookups(Database):
     def best(self, keys: Iterable[TaskKey], tvm: str) -> dict[TaskKey, Record]:
         """The best record of each key that has one: the fastest that no other has beaten.
 
+        What others claim counts only where nothing was measured here.
+
         tvm: version that made the record; traces of other versions need not replay.
         """
         found = ((key, self.top(key, tvm, 1)) for key in dict.fromkeys(keys))
@@ -75,10 +91,28 @@ class Lookups(Database):
     def top(self, key: TaskKey, tvm: str, count: int) -> list[Record]:
         """Up to `count` records of a key made with this version of TVM, the best first.
 
-        Those that another one has beaten come behind all others; apart from that, the smallest
-        median latency is first.
+        What was measured here comes before what others claim, and those that another one has
+        beaten come last of each; apart from that, the smallest median latency is first.
         """
         return self.nouns(RECORDS, TOP, (key.workload, key.target, tvm, count))
+
+    def claims(self, key: TaskKey, tvm: str, below: float, count: int) -> list[Record]:
+        """Up to `count` records of a key that others claim and that nothing has beaten, best first.
+
+        below: seconds; slower ones are left out.
+        """
+        values = (key.workload, key.target, tvm, below, count)
+        return self.nouns(RECORDS, _CLAIMS, values)
+
+    def fastest_claim(self, key: TaskKey, tvm: str) -> float:
+        """Seconds of the fastest record of a key that others claim, beaten or not, or infinity."""
+        seconds = self.rows(_FASTEST_CLAIM, (key.workload, key.target, tvm))[0]["seconds"]
+        return math.inf if seconds is None else float(seconds)
+
+    def workload(self, key: TaskKey) -> Workload:
+        """The workload of a key that has records."""
+        (found,) = self.nouns(WORKLOADS, "SELECT * FROM workloads WHERE key = ?", (key.workload,))
+        return found
 
     def trials(self, keys: Iterable[TaskKey]) -> dict[TaskKey, int]:
         """How many measurements each key has, failures of candidates included, or 0."""

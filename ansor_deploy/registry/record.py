@@ -103,6 +103,7 @@ class Record:
     """A measured program that a build may use. Immutable; the best of a key is a query.
 
     proof: how its output was checked: {"oracle", "seed", "max_abs_err", "max_rel_err"}.
+    claimed: whether others say so, and it was not measured here; no part of what it says.
     """
 
     key: TaskKey
@@ -110,6 +111,7 @@ class Record:
     seconds: tuple[float, ...]
     proof: dict[str, Any]
     provenance: Provenance
+    claimed: bool = field(default=False, compare=False)
 
     @property
     def latency(self) -> float:
@@ -123,7 +125,7 @@ class Record:
 
     def to_json(self) -> dict[str, Any]:
         """Its fields, as JSON has them: what its id is the digest of."""
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "claimed"}
 
     def __repr__(self) -> str:
         return f"Record({self.id[:12]} {self.key} {self.latency * 1e3:.4g} ms)"
@@ -150,6 +152,7 @@ class SearchEnd:
     "revalidated" where it ended elsewhere, or under another TVM.
     enough_for: budgets of up to so many trials a task have nothing left to do for it.
     rules: digest of the set of rules that were asked; "" where it is not known.
+    claimed: whether others say so, and the search was not made here.
     """
 
     key: TaskKey
@@ -160,6 +163,7 @@ class SearchEnd:
     enough_for: int
     created: str  # ISO 8601, UTC
     rules: str = ""
+    claimed: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)

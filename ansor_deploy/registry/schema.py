@@ -81,6 +81,7 @@ NUMBER = Kind("INTEGER", _typed(type(None)))  # of the row, which SQLite keeps a
 DIGEST = Kind("TEXT NOT NULL", lambda value: isinstance(value, str) and _DIGEST.fullmatch(value))
 TEXT = Kind("TEXT NOT NULL", _typed(str))
 COUNT = Kind("INTEGER NOT NULL", _typed(int))
+FLAG = Kind("INTEGER NOT NULL", _typed(int), int, make=bool)
 REAL = Kind("REAL NOT NULL", _typed(int, float), float)
 REAL_OR_NONE = Kind("REAL", _typed(int, float, type(None)))
 BYTES_OR_NONE = Kind("BLOB", _typed(bytes, type(None)))
@@ -216,6 +217,7 @@ _TRACE = Column("trace", PACKED, forms.TRACE)
 _TIMES = Column("seconds", LIST, forms.TIMES)
 _PROVENANCE = Column("provenance", PROVENANCE, forms.PROVENANCE)
 _CREATED = Column("created", TEXT, forms.TIME)
+_CLAIMED = Column("claimed", FLAG, since=5, default=0)  # of what others send, all is
 
 WORKLOADS = Table(
     "workloads",
@@ -248,7 +250,7 @@ RECORDS = Table(
     "records",
     Record,
     *(Column("id", DIGEST), *_OF_TASK, Column("tvm", TEXT), Column("latency", REAL), _CREATED),
-    *(_TIMES, Column("proof", JSON, forms.PROOF), _PROVENANCE, _TRACE),
+    *(_TIMES, Column("proof", JSON, forms.PROOF), _PROVENANCE, _TRACE, _CLAIMED),
     derived={
         "id": lambda record: record.id,
         "tvm": lambda record: record.provenance.tvm,
@@ -286,7 +288,7 @@ SEARCHES = Table(
     *(_ID, *_OF_TASK, Column("tvm", TEXT, forms.VERSION), Column("search", TEXT, forms.WORD)),
     *(Column("trials", COUNT, forms.COUNT), Column("reason", TEXT, forms.REASON)),
     *(Column("enough_for", COUNT, forms.COUNT), _CREATED),
-    Column("rules", TEXT, since=4, default=""),  # which older tools do not know
+    *(Column("rules", TEXT, since=4, default=""), _CLAIMED),  # which older tools do not know
     entry="search",
 )
 BEATEN = Table(

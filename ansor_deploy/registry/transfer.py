@@ -37,7 +37,7 @@ _ADD_SEARCH = """
             SELECT json_extract(provenance, '$.rules') FROM records
             WHERE workload = :workload AND target = :target AND tvm = :tvm AND created <= :created
             ORDER BY created DESC, id LIMIT 1
-        ), '')
+        ), ''), TRUE
     WHERE NOT EXISTS (
         SELECT 1 FROM searches
         WHERE workload = :workload AND target = :target AND tvm = :tvm AND search = :search

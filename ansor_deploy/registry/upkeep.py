@@ -15,7 +15,7 @@ _SURPLUS = {
     "records": """
         SELECT id FROM (
             SELECT id, lost, row_number() OVER (
-                PARTITION BY workload, target, tvm ORDER BY lost, latency, id
+                PARTITION BY workload, target, tvm ORDER BY claimed, lost, latency, id
             ) AS place
             FROM standings
         ) WHERE place > 1 AND (lost OR place > 8)

@@ -41,24 +41,22 @@ def begin_final(task: Task, before: Record | None, default: str, measurer: Measu
 
 
 def end_final(final: Final, measurer: Measurer, ledger: Ledger) -> Record | None:
-    """The record that a build is to use: of the winner, or the one that stands in a tie.
+    """The record that a build is to use: of the winner, with the time that it takes now.
 
-    None where nothing that runs is known.
+    A tie is the incumbent's. None where nothing that runs is known.
     """
-    key, before = final.task.key, final.before
+    key = final.task.key
     outcomes = measurer.wait(final.batch)
     won = outcomes[winner([outcome.seconds for outcome in outcomes])]
     known = ledger.registry.top(key, ledger.tvm, KNOWN)
     if won.error or not won.proof:
         return known[0] if known else None
-    if before and won.trace == before.trace:
-        record = before
-    else:
-        here = ledger.provenance("default", won.device)
-        found = next((one.provenance for one in known if one.trace == won.trace), here)
-        measured = replace(found, tool=here.tool, device=here.device, created=here.created)
-        record = Record(key, won.trace, won.seconds, won.proof, measured)
-    ledger.add_winner(record, known)
+    here = ledger.provenance("default", won.device)
+    found = next((one.provenance for one in known if one.trace == won.trace), here)
+    measured = replace(found, tool=here.tool, device=here.device, created=here.created)
+    record = Record(key, won.trace, won.seconds, won.proof, measured)
+    # What others claim has not run: `prove` says what is to become of that.
+    ledger.add_winner(record, [one for one in known if not one.claimed])
     return record
 
 

@@ -6,6 +6,7 @@ task is finished. No compiler is loaded for that: an unchanged build asks, too.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING
 
 from .. import __version__
 from ..measure.outcome import INFRASTRUCTURE, Outcome
+from ..registry.lookups import FEW
+from ..registry.plausible import impossible, least_seconds
 from ..registry.record import Measurement, Provenance, Record, SearchEnd, TaskKey
 from ..request import EFFORTS, Request
 from ..space.rule import rules_digest
@@ -21,6 +24,7 @@ from ..space.rule import rules_digest
 if TYPE_CHECKING:
     from ..registry.store import Registry
 
+FALSE = 3.0  # times as long as claimed: no other machine of the same kind is so much faster
 # Ends that no search of this registry came to.
 SERVED = "near"  # a neighbour's schedule, or the default one, became the record
 LOCKED = "locked"  # a lock brought the record
@@ -33,16 +37,39 @@ _EVERY_EFFORT = 1 << 40
 class Ledger:
     """What a registry holds for one request: its target, rules, search, effort and TVM."""
 
-    def __init__(self, registry: Registry, request: Request) -> None:
-        self.registry, self.request = registry, request
+    def __init__(self, registry: Registry, request: Request, *, measures: bool = False) -> None:
+        """measures: code of the target runs, so that a claim must first prove itself."""
+        self.registry, self.request, self.measures = registry, request, measures
         self.tvm = metadata.version("apache-tvm")
         self.rules = rules_digest(request.rules, request.target.kind)
 
     # What is known
 
     def best(self, keys: Iterable[TaskKey]) -> dict[TaskKey, Record]:
-        """The best record of each key that has one of this version of TVM."""
-        return self.registry.best(keys, self.tvm)
+        """The best record of each key that has one of this version of TVM.
+
+        What others claim is one only where nothing can be measured.
+        """
+        keys = list(keys)
+        found = self.registry.best(keys, self.tvm).items()
+        ours = {key: record for key, record in found if not record.claimed}
+        return ours if self.measures else {**self.claims(set(keys) - ours.keys()), **ours}
+
+    def claims(self, keys: Iterable[TaskKey]) -> dict[TaskKey, Record]:
+        """The best that others claim of each key, where nothing that was measured here is faster.
+
+        What no machine can have timed is none, nor what something has beaten here.
+        """
+        found = ((key, self._claim(key)) for key in dict.fromkeys(keys))
+        return {key: claim for key, claim in found if claim}
+
+    def _claim(self, key: TaskKey) -> Record | None:
+        known = self.registry.top(key, self.tvm, 1)
+        best = min((one.latency for one in known if not one.claimed), default=math.inf)
+        if not (claims := self.registry.claims(key, self.tvm, best, FEW)):
+            return None
+        least = least_seconds(self.registry.workload(key), self.request.target)
+        return next((one for one in claims if not impossible(one.seconds, least)), None)
 
     def unfinished(self, keys: Iterable[TaskKey]) -> dict[TaskKey, str]:
         """The keys that leave this request something to do, each with the reason.
@@ -52,7 +79,7 @@ class Ledger:
         """
         keys = list(keys)
         records = self.best(keys)
-        found = {key: self._reason(key) if key in records else "never tuned" for key in keys}
+        found = {k: self._reason(records[k]) if k in records else "never tuned" for k in keys}
         return {key: reason for key, reason in found.items() if reason}
 
     def trials(self, keys: Iterable[TaskKey]) -> dict[TaskKey, int]:
@@ -63,8 +90,11 @@ class Ledger:
         spent = self.registry.trials(keys)
         return {key: max(0, count - self._outdated(key)) for key, count in spent.items()}
 
-    def _reason(self, key: TaskKey) -> str:
-        reasons = [self._left_by(end) for end in self.registry.ends(key)]
+    def _reason(self, record: Record) -> str:
+        fastest = self.registry.fastest_claim(record.key, self.tvm)
+        false = not record.claimed and not credible(record.latency, fastest)
+        ends = [end for end in self.registry.ends(record.key) if not (end.claimed and false)]
+        reasons = [self._left_by(end) for end in ends]
         if not reasons:
             return "not finished"
         return "" if "" in reasons else reasons[-1]
@@ -160,6 +190,7 @@ class Ledger:
                 self._end(one.key, LOCKED, trials=0),
                 search=one.provenance.search,
                 created=one.provenance.created,
+                claimed=one.claimed,
             )
             for one in new
         ]
@@ -185,6 +216,15 @@ class Ledger:
     def _end(self, key: TaskKey, reason: str, trials: int) -> SearchEnd:
         search, enough = self.request.search, self.request.budget.per_task
         return SearchEnd(key, self.tvm, search, trials, reason, enough, now(), self.rules)
+
+
+def credible(shown: float, claimed: float) -> bool:
+    """Whether a claim's seconds may be true, given what was measured here; infinite for a failure.
+
+    Machines of one fingerprint differ in clock and load; whoever errs by more has not measured, and
+    the search that is said to have found it is not believed either.
+    """
+    return shown <= FALSE * claimed
 
 
 def now() -> str:

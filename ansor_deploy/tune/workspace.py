@@ -41,7 +41,7 @@ class Workspace:
     @cached_property
     def ledger(self) -> Ledger:
         """What the registry holds for this request."""
-        return Ledger(self.registry, self.request)
+        return Ledger(self.registry, self.request, measures=self.machine is not None)
 
     @cached_property
     def rules(self) -> list[Rule]:

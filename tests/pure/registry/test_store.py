@@ -75,7 +75,7 @@ def test_of_two_comparisons_of_the_same_records_the_later_counts(registry):
 @pytest.mark.parametrize("late", [True, False], ids=["later", "earlier"])
 def test_the_later_of_two_comparisons_counts_whichever_is_heard_of_first(registry, late):
     one, two, slow = (record(KEYS[0], seconds) for seconds in (1e-3, 2e-3, 3e-3))
-    registry.add_batch([], [one, two, slow])
+    registry.add_batch([], [dataclasses.replace(each, claimed=True) for each in (one, two, slow)])
     contests = [Contest(one.id, two.id, NOON), Contest(two.id, one.id, LATER)]
     for contest in contests if late else reversed(contests):
         assert registry.add_contests([contest]) == 1

@@ -1,0 +1,128 @@
+"""What others claim is measured here before it is shipped, and a lie costs a trial."""
+
+import json
+from dataclasses import replace
+
+import onnx
+import pytest
+import tvm
+from helpers.cli_inside import answer, program
+from helpers.graphs import model, node, randn
+
+from ansor_deploy._tvm import VERSION
+from ansor_deploy.model.prepare import prepare
+from ansor_deploy.project import shipped
+from ansor_deploy.registry.record import SearchEnd
+from ansor_deploy.registry.store import Registry
+from ansor_deploy.report.plain import PlainReport, QuietReport
+from ansor_deploy.request import Budget, Request
+from ansor_deploy.space.sketch import default_schedule
+from ansor_deploy.space.trace import dump
+from ansor_deploy.target import load_target
+from ansor_deploy.tune.prove import prove
+from ansor_deploy.tune.workspace import Workspace, open_workspace
+
+HOST = load_target("host", [shipped("targets")])
+BUILD = ("build", "m.onnx", "--registry", "mine.db", "--effort", "quick")
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    """A folder with a model of one task, and a registry in which it is tuned."""
+    folder = tmp_path_factory.mktemp("claims")
+    nodes = [node("MatMul", "x w", "h"), node("Relu", "h", "y")]
+    made = model(nodes, {"x": (96, 96)}, constants={"w": randn(0, 96, 96)})
+    onnx.save(made, folder / "m.onnx")
+    words = ("--registry", "theirs.db", "--effort", "quick", "--trials", "6")
+    answer(folder, "tune", "m.onnx", *words)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def task(shop):
+    (found,) = prepare(shop / "m.onnx", HOST).tasks
+    return found
+
+
+@pytest.fixture
+def folder(shop, tmp_path):
+    (tmp_path / "m.onnx").symlink_to(shop / "m.onnx")
+    return tmp_path
+
+
+def ranking(folder, task):
+    with Registry.open(folder / "mine.db", write=False) as registry:
+        return registry.top(task.key, VERSION, 99)
+
+
+def used(folder):
+    return json.loads((folder / "m.json").read_text())["tasks"][0]["record"]
+
+
+def poison(folder, shop, task, *times):
+    """Merge records of the program as it stands, which is slow, with these times; and no others."""
+    with Registry.open(shop / "theirs.db", write=False) as theirs:
+        one = theirs.top(task.key, VERSION, 1)[0]
+    plain = dump(tvm.s_tir.Schedule(task.mod).trace)
+    lies = [replace(one, trace=plain, seconds=(seconds,)) for seconds in times]
+    when = one.provenance.created
+    with Registry.open(folder / "lies.db") as registry:
+        registry.add_target(HOST)
+        registry.add_workloads([task.workload])
+        registry.add_batch([], lies)
+        registry.add_searches([SearchEnd(task.key, VERSION, "ansor", 64, "limit", 1 << 30, when)])
+    answer(folder, "registry", "merge", "lies.db", "--registry", "mine.db")
+    return {lie.id for lie in lies}
+
+
+def test_a_claim_counts_for_a_plan_and_is_measured_before_it_is_shipped(folder, shop, task):
+    answer(folder, "registry", "merge", shop / "theirs.db", "--registry", "mine.db")
+    assert all(one.claimed for one in ranking(folder, task))
+    planned = answer(folder, "plan", "m.onnx", "--registry", "mine.db", "--effort", "quick")
+    assert (planned["hits"], planned["trials"]) == (1, 0)
+    result = program(folder, *BUILD, "--trials", "0")
+    assert "prove" in result.stderr
+    assert "1 record of others, in turns with the default" in result.stderr
+    best = ranking(folder, task)[0]
+    assert (best.claimed, best.id) == (False, used(folder))
+    assert answer(folder, *BUILD, "--trials", "0")["up_to_date"]
+
+
+def test_after_a_lie_one_build_is_clean(folder, shop, task):
+    lies = poison(folder, shop, task, 1e-6, 1.1e-6, 1.2e-6)
+    made = answer(folder, *BUILD, "--trials", "0")
+    assert (made["hits"], made["misses"]) == (0, 1)  # nor is the search believed that found it
+    best, *rest = ranking(folder, task)
+    default = dump(default_schedule(task.mod, HOST).trace)
+    assert (best.claimed, best.trace, best.id) == (False, default, used(folder))
+    assert lies < {one.id for one in rest}
+    assert all(one.latency > 1.5e-6 for one in rest if not one.claimed)
+    assert answer(folder, *BUILD, "--trials", "0")["up_to_date"]
+    assert answer(folder, *BUILD, "--trials", "4")["trials"] == 4
+
+
+def test_behind_a_lie_the_truth_is_found(folder, shop, task):
+    poison(folder, shop, task, 1e-6)
+    answer(folder, "registry", "merge", shop / "theirs.db", "--registry", "mine.db")
+    true = {one.trace for one in ranking(folder, task) if one.latency > 1.5e-6}
+    answer(folder, *BUILD, "--trials", "0")
+    measured = {one.trace for one in ranking(folder, task) if not one.claimed}
+    assert measured & true
+
+
+def test_what_is_too_small_to_be_tried_gets_the_default_schedule(folder, shop, task):
+    poison(folder, shop, task, 1e-6)
+    request = Request(HOST, folder / "mine.db", Budget(min_impact=1.1))
+    with open_workspace(request, (), QuietReport()) as work:
+        prove([task], work)
+        assert work.ledger.best([task.key]) == {}
+        assert work.registry.trials([task.key]) == {task.key: 0}
+
+
+def test_what_cannot_be_measured_is_used_as_it_is(folder, shop, task, capsys):
+    poison(folder, shop, task, 1e-6)
+    with Registry.open(folder / "mine.db") as registry:
+        work = Workspace(Request(HOST, registry.path), PlainReport(), registry)
+        prove([task], work)
+        assert work.ledger.best([task.key])[task.key].latency == 1e-6
+    assert "1 record of others: used as claimed" in " ".join(capsys.readouterr().err.split())
