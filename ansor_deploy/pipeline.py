@@ -8,11 +8,13 @@ that is refused no TVM.
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +45,7 @@ from .tune.workspace import Workspace, open_workspace
 if TYPE_CHECKING:
     from .build.verify import Library, Verification
     from .model.prepare import Prepared
+    from .model.tasks import Task
     from .report import Report
     from .runtime.model import Interface
     from .space.explain import Explanation
@@ -287,7 +290,8 @@ def _plan(prepared: list[Prepared], ledger: Ledger) -> Plan:
     from .model.prepare import merge
     from .tune.plan import make_plan
 
-    made = make_plan([model.path.name for model in prepared], merge(prepared), ledger)
+    names = [model.path.name for model in prepared]
+    made = make_plan(names, merge(prepared), ledger, partial(_programs, ledger.request))
     return replace(made, memory=tuple(memory_of_tensors(model.imported) for model in prepared))
 
 
@@ -296,6 +300,16 @@ def _prove(prepared: list[Prepared], work: Workspace) -> None:
     from .tune.prove import prove
 
     prove(merge(prepared), work)
+
+
+def _programs(request: Request, task: Task) -> float:
+    """How many programs a task has, where that can be counted without running a user's rules."""
+    from .space.rule import shipped_rules
+    from .space.size import programs
+
+    if request.rules or request.search != "ansor":
+        return math.inf
+    return programs(task.mod, request.target, shipped_rules(request.target.kind))
 
 
 def _wrote(outputs: Outputs, manifest: dict[str, Any], report: Report) -> None:

@@ -39,10 +39,10 @@ def duration(seconds: float) -> str:
 
 
 def latency(seconds: float) -> str:
-    """The time of one run, such as "12.3 us", "1.23 ms" or "2.05 s"; "none" where nothing ran."""
+    """The time of one run, such as "12.3 us" or "2.05 s"; "none" where nothing ran."""
     if not math.isfinite(seconds):
         return "none"
-    for unit, scale in (("us", 1e6), ("ms", 1e3)):
+    for unit, scale in (("ns", 1e9), ("us", 1e6), ("ms", 1e3)):
         if seconds * scale < 999.5:
             return f"{_three_digits(seconds * scale)} {unit}"
     return f"{_three_digits(seconds)} s"
@@ -125,10 +125,12 @@ def plan_summary(plan: Plan) -> str:
     parts += [f"{plan.count('miss')} to tune" + (f" ({why})" if why else "")]
     parts += [f"{plan.count('skip')} skipped"]
     tasks = f"{count(len(plan.rows), 'task')} on {plan.target}: {', '.join(parts)}"
-    effort = f"{count(plan.trials, 'trial')}, about {duration(plan.seconds)}"
+    effort = f"at most {count(plan.trials, 'trial')}, about {duration(plan.seconds)}"
     if not plan.trials:
         effort = "nothing to measure"
-    return f"{tasks}; {effort}; now about {latency(plan.latency)} a run"
+    measured = any(row.record for row in plan.rows)
+    now = "now about" if measured else "the roofline is"
+    return f"{tasks}; {effort}; {now} {latency(plan.forecast())} a run"
 
 
 def stale_lines(plan: Plan) -> list[str]:

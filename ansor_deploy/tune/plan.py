@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import UsageError
 from ..search.neighbours import Neighbour, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ..codegen.memory import Memory
     from ..model.tasks import Task
@@ -35,7 +37,8 @@ class PlanRow:
     status: "hit": its search is over; "near": unknown, but for its neighbours; "miss"; "skip".
     reason: why its search is not over; "" for a hit.
     latency: seconds of one run; measured where a record exists, else the roofline estimate.
-    impact: weight x latency as a share of the model's sum, 0 to 1. trials: planned for it.
+    impact: weight x latency as a share of the model's sum, 0 to 1. trials: at most, of it.
+    roofline: seconds.
     """
 
     task: Task
@@ -46,11 +49,12 @@ class PlanRow:
     record: Record | None = None
     neighbours: tuple[Neighbour, ...] = ()
     reason: str = ""
+    roofline: float = 0.0
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Every unique task of one or several models. seconds: what the tuning should take.
+    """Every unique task of one or several models. seconds: what the tuning may take.
 
     stale: how many misses have records of another TVM that were not tried with this one.
     memory: of each model, as far as it is known without its kernels.
@@ -78,6 +82,19 @@ class Plan:
         """Estimated end-to-end latency in seconds: sum of weight x latency."""
         return sum(row.task.weight * row.latency for row in self.rows)
 
+    def forecast(self, found: Mapping[TaskKey, float] = MappingProxyType({})) -> float:
+        """Seconds of one run of all models, on one basis however much of it was measured.
+
+        What was not counts as its roofline, times what the measured tasks took of theirs; without
+        any it is the roofline. found: seconds of tasks that were measured since the plan was made.
+        """
+        known = {row.task.key: row.latency for row in self.rows if row.record} | dict(found)
+        measured = [row for row in self.rows if row.task.key in known]
+        least = sum(row.task.weight * row.roofline for row in measured)
+        taken = sum(row.task.weight * known[row.task.key] for row in measured)
+        rest = sum(row.task.weight * row.roofline for row in self.rows) - least
+        return taken + rest * (taken / least if least else 1.0)
+
     @property
     def latencies(self) -> tuple[float, ...]:
         """Estimated latency of each model in seconds, in their order."""
@@ -101,8 +118,15 @@ class Plan:
         }
 
 
-def make_plan(models: Sequence[str], tasks: Sequence[Task], ledger: Ledger) -> Plan:
+def make_plan(
+    models: Sequence[str],
+    tasks: Sequence[Task],
+    ledger: Ledger,
+    programs: Callable[[Task], float] = lambda task: math.inf,
+) -> Plan:
     """Hold unique tasks against the ledger: what is there, what is missing, what matters.
+
+    programs: how many a task has; of those that matter it is asked.
 
     A task is a hit if it is finished for the ledger's request, or has had its trials; a miss if
     it matters and is not, or near if it was never measured and others of its family were; and
@@ -126,11 +150,14 @@ def make_plan(models: Sequence[str], tasks: Sequence[Task], ledger: Ledger) -> P
         left = max(0, budget.per_task - spent[key])
         if record and not (reason and left):
             status, reason = "hit", ""
-        trials = left if status == "miss" or (status, request.reuse) == ("near", "exact") else 0
+        if status == "miss" or (status, request.reuse) == ("near", "exact"):
+            trials = int(min(left, max(1, programs(task) - measured[key])))
+        else:
+            trials = 0
         neighbours = tuple(near.get(key, ()))
-        rows.append(
-            PlanRow(task, status, latency[key], impact[key], trials, record, neighbours, reason)
-        )
+        times = latency[key], impact[key]
+        row = PlanRow(task, status, *times, trials, record, neighbours, reason)
+        rows.append(replace(row, roofline=task.roofline(target)))
     rows.sort(key=lambda row: (-row.impact, row.task.key))
     trials = sum(row.trials for row in rows)
     trials = trials if budget.trials is None else min(trials, budget.trials)

@@ -16,8 +16,9 @@ from ..search.context import open_context
 from ..system.interrupt import check
 from ..system.machine_fault import heed
 from .final import Final, begin_final, end_final
-from .plan import ASKED, Plan, PlanRow
-from .scheduler import BATCH, Progress, Round, Scheduler, TaskProgress
+from .pace import Pace
+from .plan import ASKED, SECONDS_PER_TRIAL, Plan, PlanRow
+from .scheduler import BATCH, FIRST_LOOK, Progress, Round, Scheduler, TaskProgress
 from .workspace import Workspace
 
 
@@ -55,6 +56,8 @@ class Rounds:
         self.context = open_context(
             work.registry, request.target, work.rules, request.seed, work.report.warn
         )
+        each = work.registry.seconds_per_trial(request.target.fingerprint)
+        self.plan, self.pace = plan, Pace(each or SECONDS_PER_TRIAL)
         self.before = {row.task.key: row.record for row in rows}
         self.searches: dict[str, Search] = {}
         self.rounds: list[Round] = []
@@ -127,7 +130,8 @@ class Rounds:
         state.observe(min(outcome.latency for outcome in known), len(known))
         self.trials += len(known)
         self.failed += sum(bool(outcome.error) for outcome in known)
-        times = state.best * 1e3, self.scheduler.end_to_end * 1e3
+        self.pace.observe(len(known), time.monotonic() - self.began, look=batch.why == FIRST_LOOK)
+        times = state.best * 1e3, self._forecast() * 1e3
         name, key = state.task.name, state.task.key.workload
         self.rounds.append(Round(name, key, len(known), batch.why, *times))
         self.work.report.progress(self._progress())
@@ -195,11 +199,17 @@ class Rounds:
     def _progress(self) -> Progress:
         elapsed = time.monotonic() - self.began
         total = int(self.trials + min(self.scheduler.trials_left(), self._left()))
-        left = elapsed / self.trials * max(0, total - self.trials)
+        rest = max(0, total - self.trials)
+        looks = min(rest, self.scheduler.looks_left())
+        left = self.pace.left(looks, rest - looks)
         if self.budget.seconds is not None:
             left = min(left, max(0.0, self.budget.seconds - elapsed))
         total = max(total, self.trials)
         return Progress(self.rounds[-1], self.trials, total, self.failed, elapsed, left)
+
+    def _forecast(self) -> float:
+        """Seconds of one run of all models with what was found so far."""
+        return self.plan.forecast({s.task.key: s.best for s in self.scheduler.states if s.measured})
 
 
 def _states(rows: Sequence[PlanRow], work: Workspace) -> list[TaskProgress]:
@@ -212,6 +222,7 @@ def _states(rows: Sequence[PlanRow], work: Workspace) -> list[TaskProgress]:
             trials=0 if row.reason == ASKED else spent[row.task.key],
             measured=row.record is not None,
             asked=row.reason == ASKED,
+            limit=spent[row.task.key] + row.trials if row.trials else math.inf,
         )
         for row in rows
     ]

@@ -5,6 +5,7 @@ task by which the objective would fall fastest, as far as its own past, its rema
 tasks like it allow to guess; now and then to any task, since guesses may be wrong.
 """
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -19,6 +20,7 @@ BETA = 2.0  # how much slower than the best task like it a task may stay (Ansor'
 WINDOW = 3  # batches over which the past gain is averaged
 EPSILON = 0.05  # share of the batches that go to a task at random
 IMPROVEMENT = 0.01  # share by which a batch must better the best to count
+FIRST_LOOK = "first look"  # the reason of a task's first batch
 BATCH = 16  # trials, the unit in which the time spent on a task is counted
 
 
@@ -29,6 +31,7 @@ class TaskProgress:
     trials: those of earlier runs included. measured: whether `best` is, and no estimate.
     stale: batches since the last that improved it. ended: why nothing more is tried; "" as long as
     something is. busy: a batch of it is being measured. asked: by name, however small its share.
+    limit: about how many trials it has, by the number of its programs.
     """
 
     task: Task
@@ -39,6 +42,7 @@ class TaskProgress:
     ended: str = ""
     busy: bool = False
     asked: bool = False
+    limit: float = math.inf
     history: list[float] = field(default_factory=list)
     earlier: int = field(init=False)  # batches of earlier runs
 
@@ -159,7 +163,7 @@ class Scheduler:
         free = [s for s in self.states if not s.ended and not s.busy]
         fresh = [s for s in free if not s.history]
         if fresh:
-            return max(fresh, key=lambda s: s.task.weight * s.best), "first look"
+            return max(fresh, key=lambda s: s.task.weight * s.best), FIRST_LOOK
         if not free:
             return None
         if len(free) > 1 and self._random.random() < EPSILON:
@@ -168,7 +172,12 @@ class Scheduler:
 
     def trials_left(self) -> int:
         """Trials until every task has had its limit."""
-        return sum(max(0, self.budget.per_task - s.trials) for s in self.states if not s.ended)
+        left = (min(self.budget.per_task, s.limit) - s.trials for s in self.states if not s.ended)
+        return int(sum(max(0, trials) for trials in left))
+
+    def looks_left(self) -> int:
+        """How many tasks wait for their first look."""
+        return sum(not s.ended and not s.history for s in self.states)
 
     def _steepest(self, free: Sequence[TaskProgress]) -> tuple[TaskProgress, str]:
         chosen = max(free, key=self.gradient)

@@ -249,6 +249,25 @@ def test_the_budget_limits_the_trials_and_the_seconds(registry):
     assert plan(registry, *tasks, budget=Budget(seconds=3.0)).seconds == 3.0
 
 
+def test_a_small_space_is_a_small_price(registry):
+    registry.add_batch([measurement(key(0)) for _ in range(10)], [])
+    request = Request(TARGET, registry.path)
+    spaces = {"task 0": 16, "task 1": 1000}
+    sizes = lambda one: spaces[one.name]  # noqa: E731
+    made = make_plan(["m.onnx"], [task(0), task(1)], ledger(registry, request), sizes)
+    assert {row.task.name: row.trials for row in made.rows} == {"task 0": 6, "task 1": 64}
+    assert (made.trials, made.seconds) == (70, 70 * SECONDS_PER_TRIAL)
+
+
+def test_a_forecast_is_on_one_basis(registry):
+    made = plan(registry, task(0, weight=2), task(1))
+    assert made.forecast() == pytest.approx(made.latency)  # nothing but the roofline is known
+    slow = 3 * task(0).roofline(TARGET)
+    assert made.forecast({key(0): slow}) == pytest.approx(3 * made.latency)
+    tuned(registry, 0, slow)
+    assert plan(registry, task(0, weight=2), task(1)).forecast() == pytest.approx(3 * made.latency)
+
+
 def test_the_price_of_a_trial_is_learnt(registry):
     registry.add_tuning(TARGET.fingerprint, "metaschedule", 10, 20.0, WHEN)
     assert plan(registry, task(0)).seconds == pytest.approx(64 * 2.0)
