@@ -7,7 +7,7 @@ from onnx import ModelProto, inliner
 from .affine import fold_affine
 from .cleanup import drop_dead, drop_identity, sort_nodes, split_variadic
 from .clips import scalar_clips
-from .fold import fold_constants
+from .fold import check_unfolded, fold_constants
 from .graph import Graph
 from .operators.rewriting import rewrite_nodes
 from .operators.support import refuse
@@ -53,4 +53,5 @@ def canonical_graph(proto: ModelProto) -> Graph:
     if not graph.output_names <= graph.shapes.keys():
         graph.infer(strict=True)  # says why, unless the shapes depend on the data
     refuse(graph)
+    check_unfolded(graph)
     return graph

@@ -24,6 +24,7 @@ def drop_dead(graph: Graph) -> None:
             wanted.extend(new)
     graph.nodes = [n for n in graph.nodes if any(name in alive for name in n.output)]
     graph.constants = {name: t for name, t in graph.constants.items() if name in alive}
+    graph.room.keep_only(graph.constants)
 
 
 def sort_nodes(graph: Graph) -> None:

@@ -5,6 +5,7 @@ that the same model gives the same bytes on every host; tanh and its like differ
 """
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,9 +15,10 @@ from onnx.reference import ReferenceEvaluator
 
 from ..errors import ModelError
 from ..system.machine_fault import heed
+from .bind import model_inputs
 from .constant_math import OPERATORS, evaluate
 from .empty import fold_empty
-from .graph import FLOATS, Graph, attribute, is_op, optional_input
+from .graph import FLOATS, Graph, attribute, is_op, optional_input, uses
 from .skeleton import name_of
 from .subgraph import resolve_branches
 
@@ -36,29 +38,53 @@ _OF_SHAPE = frozenset(("EyeLike", "Shape", "Size"))  # whatever the values are
 _SHRINKING = frozenset(("Compress", "NonZero"))  # the values say how large the result is
 _INTEGER_ONLY = frozenset(("Pow", "ReduceProd", "ReduceSum", "Sum"))  # exact on integers alone
 _GROWTH_LIMIT = 16 << 20  # bytes that an operator may make out of less
-_WEIGHT_LIMIT = 2**31  # bytes of all constants that ConstantOfShape makes in one model
 
 
 def fold_constants(graph: Graph) -> None:
     """Constants, shapes of static tensors, and what is computed from them become initializers.
 
-    ConstantOfShape is how some exporters write weights: it is folded up to 2 GiB in all.
-
     Raises:
-        ModelError: a ConstantOfShape asks for more, or an operator rejects its constants.
+        ModelError: there is no room for what they make, or an operator rejects its constants.
     """
-    weights = 0
     changed = True
     while changed:
         graph.infer()
         changed = _resolve_reshapes(graph) or resolve_branches(graph) or fold_empty(graph)
-        for node in list(graph.nodes):
-            if _is_foldable(graph, node):
-                weights += _weight_bytes(graph, node, _WEIGHT_LIMIT - weights)
-                if (results := _results(graph, node)) is not None:
-                    _store(graph, node, results)
-                    changed = True
-        graph.nodes = [n for n in graph.nodes if not _is_done(graph, n)]
+        changed = _folded(graph) or changed
+
+
+def check_unfolded(graph: Graph) -> None:
+    """ModelError where TVM would compute more of constants than there is room for.
+
+    graph: after all passes; its shapes are known.
+    """
+    computed = {value.name for value in model_inputs(graph.proto)}
+    size = 0.0
+    for node in graph.nodes:
+        if computed.isdisjoint(uses(node)):
+            size += _made_bytes(graph, node)
+            graph.room.check(name_of(node), size)
+        else:
+            computed.update(node.output)
+
+
+def _folded(graph: Graph) -> bool:
+    """Whether a node was folded. Constants go once nothing is left that reads them."""
+    readers = Counter(name for node in graph.nodes for name in uses(node))
+    done = set()
+    for node in list(graph.nodes):
+        if not _is_foldable(graph, node) or (results := _results(graph, node)) is None:
+            continue
+        read = uses(node)  # before its outputs are renamed
+        _store(graph, node, results)
+        done.add(id(node))
+        readers.subtract(read)
+        for name in read - graph.output_names:
+            if not readers[name] and graph.room.has(name):
+                graph.room.free(name)
+                del graph.constants[name]
+    graph.nodes = [n for n in graph.nodes if id(n) not in done and not _is_done(graph, n)]
+    return bool(done)
 
 
 def _is_done(graph: Graph, node: NodeProto) -> bool:
@@ -100,9 +126,10 @@ def _is_sensible(graph: Graph, node: NodeProto) -> bool:
     if node.op_type == "ConstantOfShape":
         return True
     if node.op_type in _SHRINKING:
-        return _bytes(graph, node.input[0]) <= _GROWTH_LIMIT
+        rank = len(graph.shapes.get(node.input[0], ()))  # a place is a number for each axis
+        return _bytes(graph, node.input[0]) * max(1, rank) <= _GROWTH_LIMIT
     made = sum(_bytes(graph, name) for name in node.output if name)
-    given = sum(_bytes(graph, name) for name in node.input if name)
+    given = sum(_bytes(graph, name) for name in set(node.input) if name)
     return made <= max(_GROWTH_LIMIT, given)
 
 
@@ -112,21 +139,23 @@ def _bytes(graph: Graph, name: str) -> float:
     return math.inf if shape is None else 8 * math.prod(shape)
 
 
-def _weight_bytes(graph: Graph, node: NodeProto, allowed: int) -> int:
-    """Bytes that a ConstantOfShape makes; ModelError where they are more than allowed."""
-    if node.op_type != "ConstantOfShape":
-        return 0
+def _made_bytes(graph: Graph, node: NodeProto) -> int:
+    """Size of what a node makes, as far as its shapes are known."""
+    known = [n for n in node.output if n in graph.shapes and graph.dtypes.get(n)]
+    kinds = [helper.tensor_dtype_to_np_dtype(graph.dtypes[name]) for name in known]
+    sizes = zip(known, kinds, strict=True)
+    return sum(kind.itemsize * math.prod(graph.shapes[name]) for name, kind in sizes)
+
+
+def _fill(graph: Graph, node: NodeProto) -> None:
+    """Take note of what a ConstantOfShape makes; ModelError where there is no room for it."""
     shape = graph.value(node.input[0])
     if shape is None or (shape < 0).any():
         hint = "Check the shapes given with --input-shape, or export the model again."
         raise _fault(node, "ConstantOfShape of a negative size", hint)
     value = attribute(node, "value")
     item = 4 if value is None else numpy_helper.to_array(value).itemsize
-    if (made := math.prod(int(size) for size in shape) * item) > allowed:
-        limit = f"{_WEIGHT_LIMIT >> 30} GiB of constants"
-        hint = "Export the model with smaller weights, or with its weights as initializers."
-        raise _fault(node, f"the model's ConstantOfShape operators make more than {limit}", hint)
-    return made
+    graph.room.fill(name_of(node), math.prod(int(size) for size in shape) * item)
 
 
 def _fault(node: NodeProto, text: str, hint: str) -> ModelError:
@@ -137,6 +166,10 @@ def _results(graph: Graph, node: NodeProto) -> Sequence[TensorProto | np.ndarray
     """The values of the node's outputs; None for a form of it that is left alone."""
     if node.op_type == "Constant":
         return [_constant_tensor(node)]
+    if node.op_type == "ConstantOfShape":
+        _fill(graph, node)
+    else:
+        graph.room.check(name_of(node), _made_bytes(graph, node))
     if node.op_type in _OF_SHAPE:
         return [_of_shape(graph, node)]
     return _evaluate(graph, node)
@@ -197,10 +230,12 @@ def _store(graph: Graph, node: NodeProto, results: Sequence[TensorProto | np.nda
     _free_outputs(graph, node)
     names = [name for name in node.output if name]
     for name, result in zip(names, results, strict=True):
-        made = isinstance(result, TensorProto)
-        tensor = result if made else numpy_helper.from_array(np.asarray(result))
-        tensor.name = name
-        graph.constants[name] = tensor
+        if isinstance(result, TensorProto):  # as the file has it
+            tensor = graph.constants[name] = result
+            tensor.name = name
+        else:
+            tensor = numpy_helper.from_array(np.asarray(result), name)
+            graph.keep(tensor)
         graph.shapes[name] = tuple(tensor.dims)
         graph.dtypes[name] = tensor.data_type
 

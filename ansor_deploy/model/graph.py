@@ -16,7 +16,9 @@ from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 
 from ..errors import ModelError
 from .bind import model_inputs, set_shape
-from .skeleton import divide, nested, with_initializers
+from .bounds import check_shape
+from .constant_room import Room
+from .skeleton import divide, nested, tensors, with_initializers
 
 Shape = tuple[int, ...]
 FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
@@ -27,20 +29,24 @@ class Graph:
     """Working state of the passes, which change it in place.
 
     nodes: in topological order, but for what a pass appended. constants: by name; nothing
-    else feeds one. dtypes, shapes: what inference found, ONNX element type and static shape.
+    else feeds one. room: for those that are computed. dtypes, shapes: what inference found, ONNX
+    element type and static shape.
     """
 
     proto: ModelProto
     nodes: list[NodeProto]
     constants: dict[str, TensorProto]
+    room: Room
     dtypes: dict[str, int] = field(default_factory=dict)
     shapes: dict[str, Shape] = field(default_factory=dict)
+    _counters: dict[str, count[int]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, proto: ModelProto) -> Graph:
         """The graph of a model; the model itself stays as it is."""
         nodes = [deepcopy(node) for node in proto.graph.node]
-        return cls(proto, nodes, {t.name: t for t in proto.graph.initializer})
+        room = Room(tensors(proto.graph))
+        return cls(proto, nodes, {t.name: t for t in proto.graph.initializer}, room)
 
     @property
     def opset(self) -> int:
@@ -61,12 +67,18 @@ class Graph:
     def add_constant(self, array: np.ndarray, like: str) -> str:
         """Keep an array as a constant under a name derived from `like`; that name."""
         name = self.fresh(like)
-        self.constants[name] = numpy_helper.from_array(np.asarray(array, order="C"), name)
+        self.keep(numpy_helper.from_array(np.asarray(array, order="C"), name))
         return name
+
+    def keep(self, tensor: TensorProto) -> None:
+        """Take in a constant that was computed; ModelError where all of them are too large."""
+        self.room.take(tensor.name, len(tensor.raw_data))
+        self.constants[tensor.name] = tensor
 
     def fresh(self, like: str) -> str:
         """A name that nothing in the graph has or had; the same for the same graph."""
-        name = next(n for at in count(1) if (n := f"{like}_{at}") not in self._taken)
+        counter = self._counters.setdefault(like, count(1))  # names that are taken stay so
+        name = next(n for at in counter if (n := f"{like}_{at}") not in self._taken)
         self._taken.add(name)
         return name
 
@@ -125,6 +137,8 @@ class Graph:
             dims = tensor.shape.dim
             if tensor.HasField("shape") and all(dim.HasField("dim_value") for dim in dims):
                 self.shapes[value.name] = tuple(dim.dim_value for dim in dims)
+        for name, shape in self.shapes.items():
+            check_shape(name, shape)
 
     def to_proto(self) -> ModelProto:
         """The graph as a model, its outputs with the shapes that were inferred."""

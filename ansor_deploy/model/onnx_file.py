@@ -9,6 +9,7 @@ from google.protobuf.message import DecodeError
 from onnx import ModelProto
 
 from ..errors import ModelError, blaming
+from .bounds import check_graph
 from .digest import digest, unreadable
 from .skeleton import skeleton, tensors
 from .tensor_data import check_size, external_file, is_external, load_external
@@ -44,6 +45,7 @@ def load(path: Path) -> OnnxModel:
     """
     with blaming(path):
         proto = _parse(path)
+        check_graph(proto)
         _check_versions(proto)
         _check_tensor_names(proto)
         external = _fetch(path, proto)

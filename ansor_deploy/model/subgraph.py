@@ -49,7 +49,7 @@ def adopt_constants(graph: Graph, body: GraphProto) -> dict[str, str]:
         kept = TensorProto()
         kept.CopyFrom(tensor)
         kept.name = names[tensor.name] = graph.fresh(tensor.name)
-        graph.constants[kept.name] = kept
+        graph.keep(kept)
     return names
 
 

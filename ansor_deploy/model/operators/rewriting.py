@@ -6,6 +6,7 @@ from collections import deque
 
 from onnx import NodeProto
 
+from ..bounds import count_nodes
 from ..fold import fold_constants
 from ..graph import Graph
 from ..skeleton import name_of
@@ -36,6 +37,7 @@ def _rewritten(graph: Graph) -> bool:
         else:
             changed = True
             ahead.extendleft(reversed(made))
+            count_nodes(len(done) + len(ahead))
             graph.nodes = [*done, *ahead]  # for the next one to ask of
     return changed
 

@@ -44,14 +44,14 @@ def test_constant_of_shape_becomes_a_weight():
 
 def test_constant_of_shape_beyond_reason_is_refused():
     nodes = [node("ConstantOfShape", "s", "w"), node("MatMul", "x w", "y")]
-    proto = model(nodes, {"x": (2, 3)}, constants={"s": np.array([3, 2**40])})
-    with pytest.raises(ModelError, match="more than 2 GiB"):
+    proto = model(nodes, {"x": (2, 3)}, constants={"s": np.array([3, 2**26])})
+    with pytest.raises(ModelError, match="more than 640 MiB"):
         canonicalize(proto)
 
 
-def test_growth_beyond_reason_is_left_alone():
+def test_growth_that_takes_long_is_left_alone():
     nodes = [node("Expand", "c s", "w"), node("Add", "x w", "y")]
-    constants = {"c": randn(0, 1), "s": np.array([2**36])}
+    constants = {"c": randn(0, 1), "s": np.array([2**22])}
     proto = model(nodes, {"x": (1,)}, constants=constants)
     assert ops(canonicalize(proto)) == ["Expand", "Add"]
 
