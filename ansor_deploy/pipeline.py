@@ -277,9 +277,9 @@ def bench(
 
 
 def _run_times(library: Library, interface: Interface, seconds: float) -> list[float]:
-    from .build.verify import seeded_inputs
+    from .build.draws import inputs_that_run
 
-    inputs = seeded_inputs(interface.inputs, seed=0, upper=2)
+    inputs = inputs_that_run(library, interface, seed=0)
     (warm,) = library.times(inputs, 1)
     runs = max(3, int(seconds / max(warm, 1e-6)))
     return library.times(inputs, min(runs, 100_000))

@@ -32,7 +32,7 @@ STAGE = "["  # how the plain report begins the line of a stage
 # Programs that load a model and call it once: theirs is the memory that is reported.
 OURS = """
 import sys
-from ansor_deploy.build.verify import seeded_inputs
+from ansor_deploy.build.draws import seeded_inputs
 from ansor_deploy.runtime.model import load
 model = load(sys.argv[2])
 model(**seeded_inputs(model.inputs, 0, 2))
@@ -41,7 +41,7 @@ THEIRS = """
 import sys
 from pathlib import Path
 from ansor_deploy.artifact.files import read_manifest
-from ansor_deploy.build.verify import seeded_inputs
+from ansor_deploy.build.draws import seeded_inputs
 from ansor_deploy.runtime.model import interfaces
 from benchmarks.side_by_side import onnxruntime
 inputs = interfaces(read_manifest(Path(sys.argv[2])))[0].inputs

@@ -54,7 +54,7 @@ def main() -> None:
 def load_both(model: Path, library: Path, threads: int) -> tuple[Run, Run]:
     """Calls of the library and of ONNX Runtime with the same seeded inputs, numbers compared."""
     from ansor_deploy.artifact.files import read_manifest
-    from ansor_deploy.build.verify import seeded_inputs
+    from ansor_deploy.build.draws import seeded_inputs
     from ansor_deploy.runtime.model import Model
 
     loaded = Model(library, read_manifest(library), threads)

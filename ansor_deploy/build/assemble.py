@@ -28,6 +28,7 @@ from ..system.digest import file_sha256
 from ..system.jobserver import threads
 from ..tune.plan import impacts, latencies
 from ..tune.workspace import Workspace
+from .draws import inputs_that_run
 from .limits import check_limits
 from .lock import lock_digest
 from .result import UNVERIFIED, TuneResult, verified
@@ -39,7 +40,6 @@ from .verify import (
     Oracle,
     Runnable,
     compare_speed,
-    seeded_inputs,
     verify_model,
 )
 
@@ -279,7 +279,8 @@ class _Assembly:
 
     def _timed(self, library: Library, untuned: Library) -> Comparison:
         """The two side by side on seeded inputs; of several shapes, the sums."""
-        feeds = [seeded_inputs(one.inputs, self.request.seed, 2) for one in library.interfaces]
+        interfaces = library.interfaces
+        feeds = [inputs_that_run(library, one, self.request.seed) for one in interfaces]
         each = [compare_speed(library, untuned, inputs) for inputs in feeds]
         return Comparison(sum(one.latency_ms for one in each), sum(one.untuned_ms for one in each))
 

@@ -25,6 +25,7 @@ import numpy as np
 
 from ..errors import ModelError
 from ..system.machine_fault import heed
+from .draws import seeded_inputs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -155,20 +156,6 @@ def _refused(how: str, error: Exception) -> ModelError:
         f"ONNX Runtime {how} the model: {str(error).strip().splitlines()[0]}",
         "without an oracle nothing can be verified: mend the model",
     )
-
-
-def seeded_inputs(inputs: Sequence[TensorInfo], seed: int, upper: int = 64) -> dict[str, Any]:
-    """Reproducible arrays: standard normal floats, integers below `upper`, fair booleans."""
-    rng = np.random.default_rng(seed)
-    made: dict[str, np.ndarray] = {}
-    for info in inputs:
-        if info.dtype == "bool":
-            made[info.name] = np.asarray(rng.random(info.shape) < 0.5)
-        elif "int" in info.dtype:
-            made[info.name] = rng.integers(0, upper, info.shape).astype(info.dtype)
-        else:
-            made[info.name] = rng.standard_normal(info.shape).astype(info.dtype)
-    return made
 
 
 def compare(actual: np.ndarray, expected: np.ndarray) -> tuple[bool, float, float]:

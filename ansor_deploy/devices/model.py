@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..artifact.files import read_manifest
-from ..errors import AnsorError, DeviceLost
+from ..errors import AnsorError, DeviceLost, UsageError
 from ..registry.plausible import impossible
 from ..runtime.model import choose, interfaces
 from ..runtime.tensors import to_bytes
@@ -71,6 +71,8 @@ class RemoteModel:
         try:
             return self._site.call(f"{_SERVED}:{function}", {**payload, **words}, RUN_SECONDS)
         except WorkerFailure as failure:
+            if failure.message.startswith(f"{UsageError.__name__}: "):
+                raise UsageError(failure.message, "see what the library takes") from failure
             what = f"{self.path} does not run on {self._site.name}: {failure.message}"
             hint = "was it built for that device's target? see `target` in its manifest"
             raise AnsorError(what, hint) from failure

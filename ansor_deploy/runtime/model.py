@@ -58,10 +58,19 @@ class Model:
         self._functions = main_functions(path, len(self.interfaces))
 
     def __call__(self, **inputs: np.ndarray) -> dict[str, np.ndarray]:
-        """Run once, in the shapes that the inputs have; UsageError where it has none such."""
+        """Run once, in the shapes that the inputs have.
+
+        UsageError where it has none such, or where the inputs hold an index that is out of range.
+        """
         chosen = choose(self.path, self.interfaces, inputs)
         takes, gives = self.interfaces[chosen].inputs, self.interfaces[chosen].outputs
-        result = self._functions[chosen](*(tensor(inputs[info.name]) for info in takes))
+        given = [tensor(inputs[info.name]) for info in takes]
+        try:
+            result = self._functions[chosen](*given)
+        except IndexError as error:
+            reason = str(error).strip().splitlines()[-1]
+            hint = "give only indices within the range that the operator named above takes"
+            raise UsageError(reason, hint, self.path) from error
         results = [result] if isinstance(result, ffi().Tensor) else list(result)
         return {info.name: array(value) for info, value in zip(gives, results, strict=True)}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from .._tvm import structural_equal, tvm, tvm_target
-from ..build.verify import seeded_inputs
+from ..build.draws import seeded_inputs
 from ..codegen.lowering import PIPELINE
 from ..project import shipped
 from ..runtime.model import TensorInfo

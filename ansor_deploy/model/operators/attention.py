@@ -144,7 +144,7 @@ def rotary_embedding(emit: Emitter) -> str:
     heads = emit.attribute("num_heads", 0)
     width = emit.shape(name)[-1] // (heads if packed else 1)
     if positions:
-        cosine, sine = (emit("Gather", table, positions, axis=0) for table in (cosine, sine))
+        cosine, sine = (emit.looked_up(table, positions, INT64) for table in (cosine, sine))
     result = rotate(emit, tokens, width, cosine, sine)
     return join_heads(emit, result) if packed else result
 

@@ -199,7 +199,7 @@ def rotary_embedding(emit: Emitter) -> str:
     tokens = split_heads(emit, name, heads) if packed else name
     width = shape[2] // heads if packed else shape[3]
     places = _places(emit, positions, shape[1] if packed else shape[2])
-    angles = [emit("Gather", table, places, axis=0) for table in (cosine, sine)]
+    angles = [emit.looked_up(table, places, INT64) for table in (cosine, sine)]
     result = rotate(emit, tokens, width, *angles)
     return join_heads(emit, result) if packed else result
 

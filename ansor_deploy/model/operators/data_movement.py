@@ -1,4 +1,4 @@
-"""Operators that move data, of which TVM's converters read wild memory or stop fusion."""
+"""Operators that move data, of which TVM's converters stop fusion."""
 
 from typing import Any
 
@@ -22,15 +22,6 @@ def unsqueeze(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
     changed.CopyFrom(node)
     changed.input[1] = listed
     return [changed]
-
-
-@converter("Gather")
-def gather(call: Call) -> Any:
-    """Gather that stays inside its table: TVM's reads wild memory for an index out of range."""
-    taken = call.by_tvm()
-    if isinstance(taken, relax.Call) and taken.op.name == "relax.take":
-        return relax.op.take(*taken.args, axis=call.attribute("axis", 0), mode="clip")
-    return taken
 
 
 @converter("Pad", constant=(1, 3))

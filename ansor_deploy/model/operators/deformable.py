@@ -83,6 +83,7 @@ def _corner(emit: Emitter, where: str, side: int, size: int) -> tuple[str, str]:
     near = emit("Floor", where)
     near = emit("Add", near, one) if side else near
     weight = emit("Sub", one, emit("Abs", emit("Sub", where, near)))
-    inside = emit("Min", emit("Max", near, zero), last)
+    # By a comparison, which NaN fails: as an integer it would lie anywhere.
+    inside = emit("Min", emit("Where", emit("Less", zero, near), near, zero), last)
     weight = emit("Where", emit("Equal", near, inside), weight, zero)
     return emit.cast(inside, INT64), weight

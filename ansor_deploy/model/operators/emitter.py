@@ -12,6 +12,8 @@ from ...errors import ModelError
 from ..graph import Graph, Shape, attribute, optional_input
 from .operator import Rewrite, rewrite
 
+INT64 = TensorProto.INT64
+
 Expand = Callable[["Emitter"], "str | Sequence[str] | None"]
 
 
@@ -83,6 +85,16 @@ class Emitter:
             f"node '{self._stem}': {self.node.op_type}: {reason}",
             "Replace it in the exporting framework, or cut the graph before it.",
         )
+
+    def looked_up(self, table: str, index: str, kind: int, axis: int = 0) -> str:
+        """What a table has at indices of a type that may not count from its end: below is out."""
+        end = self.constant(self.shape(table)[axis], kind)
+        below = self("Less", index, self.constant(0, kind))
+        return self("Gather", table, self("Where", below, end, index), axis=axis)
+
+    def known(self, name: str, end: int) -> str:
+        """Whole numbers of int64, each of which must lie from 0 to before the end."""
+        return self.looked_up(self.constant(np.arange(end), INT64), name, INT64)
 
     def reshape(self, name: str, *shape: int) -> str:
         """A tensor in a shape; -1 where a size follows from the others, 0 where it stays."""

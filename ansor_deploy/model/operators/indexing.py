@@ -2,14 +2,102 @@
 
 from __future__ import annotations
 
+from math import prod
+from typing import Any
+
 import numpy as np
 from onnx import TensorProto
 
 from ..graph import optional_input
+from .converting import Call
 from .emitter import Emitter, expansion
+from .indices import in_range
+from .lazy_tvm import relax, tirx
+from .operator import converter
 
 INT64 = TensorProto.INT64
 BOOL = TensorProto.BOOL
+
+
+@converter("Gather")
+def gather(call: Call) -> Any:
+    """Rows of a table, or of a shape, which stays TVM's matter."""
+    if not all(_is_static(each) for each in call.inputs):
+        return call.by_tvm()
+    axis = call.attribute("axis", 0) % len(call.shape(0))
+    # Held to the table by itself: what measures it alone calls it with any indices.
+    return relax.op.take(call.inputs[0], _along(call, axis), axis=axis, mode="clip")
+
+
+@converter("GatherElements", since=11)
+def gather_elements(call: Call) -> Any:
+    """An element for each index, from its place along the other axes."""
+    axis = call.attribute("axis", 0) % len(call.shape(0))
+    return relax.op.gather_elements(call.inputs[0], _along(call, axis), axis)
+
+
+@converter("GatherND", since=11)
+def gather_nd(call: Call) -> Any:
+    """A slice for each row of indices."""
+    batch = call.attribute("batch_dims", 0)
+    return relax.op.gather_nd(call.inputs[0], _coordinates(call, batch), batch)
+
+
+@converter("Scatter", since=9)
+@converter("ScatterElements", since=11)
+def scatter_elements(call: Call) -> Any:
+    """The data, with updates written to or added at their places along an axis."""
+    axis = call.attribute("axis", 0) % len(call.shape(0))
+    data, _, updates = call.inputs
+    how = _reduction(call)
+    return relax.op.scatter_elements(data, _along(call, axis), updates, axis=axis, reduction=how)
+
+
+@converter("ScatterND", since=11)
+def scatter_nd(call: Call) -> Any:
+    """The data, with slices written to or added at the rows of indices."""
+    data, _, updates = call.inputs
+    return relax.op.scatter_nd(data, _coordinates(call, 0), updates, _reduction(call))
+
+
+def _is_static(value: Any) -> bool:
+    """Whether it is a tensor of a shape that is known, not a shape or a number of one."""
+    shape = getattr(value.ty, "shape", None) if isinstance(value, relax.Expr) else None
+    return isinstance(shape, relax.ShapeExpr) and all(isinstance(n, tirx.IntImm) for n in shape)
+
+
+def _along(call: Call, axis: int) -> Any:
+    """The indices of a node that look along one axis of its data."""
+    return in_range(call, call.inputs[1], [call.shape(0)[axis]])
+
+
+def _coordinates(call: Call, batch: int) -> Any:
+    """The indices of a node whose last axis has one for each axis of its data."""
+    return in_range(call, call.inputs[1], call.shape(0)[batch : batch + call.shape(1)[-1]])
+
+
+def _reduction(call: Call) -> str:
+    how = str(call.attribute("reduction", "none"))
+    return "update" if how == "none" else how
+
+
+@converter("MaxUnpool", since=9, constant=(2,))
+def max_unpool(call: Call) -> Any:
+    """Zeros, with the elements at the places of the result that the indices name."""
+    shape, kernel = call.shape(0), call.attribute("kernel_shape")
+    rank = len(kernel)
+    strides = call.attribute("strides") or [1] * rank
+    pads = call.attribute("pads") or [0] * 2 * rank
+    made = [
+        (n - 1) * strides[at] + kernel[at] - pads[at] - pads[rank + at]
+        for at, n in enumerate(shape[2:])
+    ]
+    given = call.value(2)
+    made = [*shape[:2], *made] if given is None else [int(n) for n in given]
+    places = in_range(call, call.inputs[1], [prod(made)], negative=False)
+    zeros = call.emit(relax.op.zeros((prod(made),), call.dtype(0)))
+    flat = [call.emit(relax.op.reshape(one, (prod(shape),))) for one in (places, call.inputs[0])]
+    return relax.op.reshape(call.emit(relax.op.scatter_elements(zeros, *flat, axis=0)), made)
 
 
 @expansion("OneHot", since=9, constant=(1,))
@@ -41,7 +129,8 @@ def reverse_sequence(emit: Emitter) -> str:
     rows = emit("Transpose", emit.input(0), perm=order)
     flat = emit.reshape(rows, shape[batch] * shape[time], *(shape[at] for at in order[2:]))
     steps = emit.constant(np.arange(shape[time])[None], INT64)
-    length = emit.reshape(emit.cast(emit.input(1), INT64), shape[batch], 1)
+    given = emit.known(emit.cast(emit.input(1), INT64), shape[time] + 1)
+    length = emit.reshape(given, shape[batch], 1)
     last = emit("Sub", length, emit.constant(1, INT64))
     chosen = emit("Where", emit("Less", steps, length), emit("Sub", last, steps), steps)
     first = emit.constant(np.arange(shape[batch])[:, None] * shape[time], INT64)
@@ -59,9 +148,13 @@ def tensor_scatter(emit: Emitter) -> str:
     form[axis] = shape[axis]
     places = emit.constant(np.arange(shape[axis]).reshape(form), INT64)
     zero = emit.constant(0, INT64)
-    starts = emit.reshape(emit.input(2) or zero, *([-1] + [1] * (len(shape) - 1)))
-    behind = emit("Sub", places, emit.cast(starts, INT64))
-    if emit.attribute("mode", "linear") == "circular":
+    circular = emit.attribute("mode", "linear") == "circular"
+    starts = emit.cast(emit.input(2), INT64) if emit.input(2) else zero
+    if not circular:
+        starts = emit.known(starts, shape[axis] - steps[axis] + 1)
+    starts = emit.reshape(starts, *([-1] + [1] * (len(shape) - 1)))
+    behind = emit("Sub", places, starts)
+    if circular:
         behind = emit("Mod", behind, emit.constant(shape[axis], INT64))
     written = emit(
         "And",
@@ -78,7 +171,7 @@ def array_feature_extractor(emit: Emitter) -> str:
     """Elements of the last axis."""
     rank = len(emit.shape(emit.input(0)))
     index = emit.reshape(emit.input(1), -1)
-    taken = emit("Gather", emit.input(0), index, axis=rank - 1)
+    taken = emit.looked_up(emit.input(0), index, emit.dtype(emit.input(1)), rank - 1)
     return emit.reshape(taken, 1, -1) if rank == 1 else taken
 
 

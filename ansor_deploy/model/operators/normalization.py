@@ -45,11 +45,13 @@ def skip_layer_normalization(emit: Emitter) -> list[str]:
 def embed_layer_normalization(emit: Emitter) -> list[str]:
     """LayerNormalization of the sum of what tables say of words, places and segments."""
     ids, segments, words, places, kinds, gamma, beta, mask, positions = map(emit.input, range(9))
-    tokens = emit.shape(ids)[1]
-    place = emit("Gather", places, positions) if positions else emit.slice(places, 0, 0, tokens)
-    total = emit("Add", emit("Gather", words, ids), place)
+    tokens, kind = emit.shape(ids)[1], emit.dtype(ids)
+    place = emit.slice(places, 0, 0, tokens)
+    if positions:
+        place = emit.looked_up(places, positions, kind)
+    total = emit("Add", emit.looked_up(words, ids, kind), place)
     if segments:
-        total = emit("Add", total, emit("Gather", kinds, segments))
+        total = emit("Add", total, emit.looked_up(kinds, segments, kind))
     return [layer_norm(emit, total, gamma, beta), _length(emit, ids, mask), total]
 
 

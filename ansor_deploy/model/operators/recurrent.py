@@ -13,6 +13,7 @@ from typing import Any
 
 from .activations import ACTIVATIONS, TAKE_ALPHA, TAKE_BETA
 from .converting import Call
+from .indices import in_range
 from .lazy_tvm import relax
 from .operator import Limit, Use, choice, converter
 from .recurrence import Layer
@@ -72,7 +73,9 @@ def _direction(call: Call, at: int, *, reverse: bool) -> list[Tensor]:
         inputs.append(given.reset_bias())
     expressions = [one.expression for one in inputs]
     if layer.masked:
-        expressions.append(call.inputs[LENGTHS])
+        longest = [layer.steps + 1]
+        given = call.inputs[LENGTHS]
+        expressions.append(in_range(call, given, longest, negative=False, of="a sequence length"))
     made = call.bb.emit_te(layer.compute, *expressions)
     y, *states = (_unpadded(call, layer, call.emit(made[n])) for n in range(layer.results))
     steps, *rest = y.shape

@@ -18,7 +18,7 @@ importable(
     "Concat", "Constant", "Conv", "DepthToSpace", "Div", "Equal",
     "Exp", "Flatten", "Floor", "Gemm", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool",
     "Greater", "HardSigmoid", "Identity", "InstanceNormalization", "LRN", "LeakyRelu",
-    "Less", "Log", "LogSoftmax", "LpPool", "MatMul", "MaxRoiPool", "Mean", "Mul", "Neg",
+    "Less", "Log", "LogSoftmax", "LpPool", "MatMul", "Mean", "Mul", "Neg",
     "Not", "Or", "PRelu", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum",
     "ReduceMean", "ReduceProd", "ReduceSum",
     "ReduceSumSquare", "Relu", "Shape", "Sigmoid", "Size", "Slice", "Softmax", "Softplus",
@@ -27,21 +27,19 @@ importable(
 )
 importable(1, "BatchNormalization", limits=(choice("training_mode", 0, 0), _INFERS))
 importable(1, "TopK", types=ANY - {"uint64"})
-importable(10, "RoiAlign", limits=(choice("mode", "avg", "avg"),))
 importable(1, "Reshape", "Tile", constant=(1,))
 importable(7, "Acos", "Asin", "Atan", "Cos", "Sin", "Tan")
 importable(8, "Expand", constant=(1,))
 importable(9, "ConstantOfShape", constant=(0,))
 importable(
-    9, "Acosh", "Asinh", "Atanh", "Compress", "Cosh", "Erf", "EyeLike", "IsNaN", "MaxUnpool",
-    "NonZero", "Scatter", "Shrink", "Sinh", "Where",
+    9, "Acosh", "Asinh", "Atanh", "Compress", "Cosh", "Erf", "EyeLike", "IsNaN",
+    "NonZero", "Shrink", "Sinh", "Where",
 )
 importable(
     10, "Round",
 )
 importable(
-    11, "ConcatFromSequence", "CumSum", "GatherElements",
-    "GatherND", "Range", "ScatterElements", "ScatterND", "SequenceAt",
+    11, "ConcatFromSequence", "CumSum", "Range", "SequenceAt",
     "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength",
     "SplitToSequence", "Unique",
 )

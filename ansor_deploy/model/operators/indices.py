@@ -1,0 +1,121 @@
+"""Indices that are computed at run time, held to the extents of what they look into.
+
+    for i: w = x[i] < 0 ? x[i] + extent : x[i]        negative ones count from the end
+           y[i] = w if 0 <= w < extent else 0 ; bad |= not so
+    assert not bad                                    the call of the library fails
+
+What reads or writes at an index reads it from y, so that no kernel leaves its tensors. The loop
+takes the place of one that TVM's converters write for negative indices. Constant indices are
+checked as the model is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...errors import ModelError
+from .converting import Call
+from .lazy_tvm import relax, tirx, tvm
+
+# From so many indices on, a parallel loop takes less time than it takes to start.
+_WORTH_THREADS = 1 << 15
+
+
+def in_range(
+    call: Call,
+    indices: Any,
+    extents: Sequence[int],
+    *,
+    negative: bool = True,
+    of: str = "an index",
+) -> Any:
+    """Indices that are none of them negative, and all below the extents.
+
+    extents: one for all, or one for each place of the last axis. negative: whether negative ones
+    count from the end. of: what an index is called in the error. ModelError where a constant one is
+    out of range; an IndexError of the library's call where another is.
+    """
+    fault = _Range(call.operator, tuple(extents), negative, of)
+    if isinstance(indices, tvm.ir.GenericConst):
+        return relax.const(fault.checked(indices.value.numpy()), str(indices.ty.dtype))
+    shape = [int(extent) for extent in indices.ty.shape]
+    if not prod(shape):
+        return indices
+    flat = indices if shape else call.emit(relax.op.reshape(indices, (1,)))
+    made = call.emit(call.bb.emit_te(fault.compute, flat, primfunc_name_hint="in_range"))
+    return made if shape else call.emit(relax.op.reshape(made, ()))
+
+
+class _Range:
+    """Which indices an operator takes."""
+
+    def __init__(self, operator: str, extents: tuple[int, ...], negative: bool, of: str) -> None:
+        self._extents, self._negative = extents, negative
+        lows = [-extent if negative else 0 for extent in extents]
+        ranges = [f"{low} .. {extent - 1}" for low, extent in zip(lows, extents, strict=True)]
+        self._text = f"{operator}: {of} is not in {', '.join(dict.fromkeys(ranges))}"
+
+    def checked(self, indices: np.ndarray) -> np.ndarray:
+        """Constant indices as `in_range` gives them."""
+        extents = np.array(self._extents, np.int64)
+        wide = indices.astype(np.int64)
+        wrapped = np.where(wide < 0, wide + extents, wide) if self._negative else wide
+        if ((wrapped < 0) | (wrapped >= extents)).any():
+            raise ModelError(
+                self._text, "Mend the constant, or what it looks into, and export again."
+            )
+        return wrapped.astype(indices.dtype)
+
+    def compute(self, indices: Any) -> Any:
+        """The loop in TE."""
+        shape = [int(extent) for extent in indices.shape]
+        return tvm.te.extern(
+            [shape], [indices], lambda ins, outs: self._statement(ins[0], outs[0]), name="in_range",
+            dtype=[str(indices.dtype)],
+        )  # fmt: skip
+
+    def _statement(self, source: Any, target: Any) -> Any:
+        T = tvm.script.ir_builder.tirx  # noqa: N806
+        extents = [int(extent) for extent in source.shape]
+        parallel = prod(extents) >= _WORTH_THREADS
+        rows = extents[0] if parallel else 1  # that no two threads write to one fault
+        x, y = T.buffer_proxy(source), T.buffer_proxy(target)
+        with tvm.script.ir_builder.IRBuilder() as builder:
+            with T.seq_scope():
+                faults = T.buffer_proxy(T.alloc_buffer((rows,), "int32"))
+                with T.serial(0, rows) as row:
+                    faults[row] = 0
+                with ExitStack() as loops:
+                    at = self._places(extents, loops, T.parallel if parallel else T.serial)
+                    for place, extent in zip(self._last(at), self._extents, strict=True):
+                        self._one(x, y, place, extent, faults, at[0] if parallel else 0)
+                with T.serial(0, rows) as row:
+                    faults[0] = faults[0] | faults[row]
+                with T.Assert(tirx.EQ(faults[0], 0), self._text, "IndexError"):
+                    pass
+            return builder.get()
+
+    def _places(self, extents: list[int], loops: ExitStack, outermost: Any) -> list[Any]:
+        """Loops over all axes, but for the last one where each place of it has its own extent."""
+        T = tvm.script.ir_builder.tirx  # noqa: N806
+        looped = extents[:-1] if len(self._extents) > 1 else extents
+        kinds = [outermost, *[T.serial] * (len(looped) - 1)]
+        return [loops.enter_context(kind(0, n)) for kind, n in zip(kinds, looped, strict=False)]
+
+    def _last(self, at: list[Any]) -> list[tuple[Any, ...]]:
+        if len(self._extents) == 1:
+            return [tuple(at)]
+        return [(*at, place) for place in range(len(self._extents))]
+
+    def _one(self, x: Any, y: Any, at: Any, extent: int, faults: Any, row: Any) -> None:
+        index = x[at]
+        zero, end = (tirx.const(value, index.ty.dtype) for value in (0, extent))
+        wrapped = index + tirx.Select(index < zero, end, zero) if self._negative else index
+        outside = tirx.Or(wrapped < zero, wrapped >= end)
+        y[at] = tirx.Select(outside, zero, wrapped)
+        faults[row] = faults[row] | tirx.Cast("int32", outside)

@@ -1,0 +1,124 @@
+"""Indices that are known at run time alone: in range as ONNX Runtime, else an error of the call."""
+
+import numpy as np
+import pytest
+from helpers import built, graphs
+from helpers.graphs import model, node
+from onnx import TensorProto, helper
+
+from ansor_deploy._tvm import tvm
+from ansor_deploy.errors import ModelError
+
+FLOAT, INT32, INT64 = TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64
+X, U = graphs.randn(0, 4, 8), graphs.randn(1, 2, 3)
+BIG = np.arange(64 * 1024).reshape(64, 1024) % 1024  # enough for several threads
+
+
+def contrib(op, inputs, output, **attributes):
+    return helper.make_node(op, inputs.split(" "), [output], domain="com.microsoft", **attributes)
+
+
+# Of each operator: its node, indices that it takes, and single ones that it does not.
+CASES = {
+    "Gather": (node("Gather", "x iGather", "Gather", axis=1), [[0, -8], [7, 1]], [8, -9, 2**40]),
+    "Scalar": (node("Gather", "x iScalar", "Scalar"), -1, [4, -5]),
+    "GatherElements": (node("GatherElements", "x iGatherElements", "GatherElements"),
+                       [[0, -4, 3]], [4, -5, -(2**62)]),
+    "Parallel": (node("GatherElements", "wide iParallel", "Parallel", axis=1), BIG, [1024]),
+    "GatherND": (node("GatherND", "x iGatherND", "GatherND"), [[-4, 7], [3, -8]], [8, -9]),
+    "Batched": (node("GatherND", "x iBatched", "Batched", batch_dims=1),
+                [[0], [7], [-8], [2]], [8, -9]),
+    "ScatterElements": (node("ScatterElements", "x iScatterElements u", "ScatterElements"),
+                        [[0, 1, 2], [3, -1, -4]], [4, -5, 2**40]),
+    "ScatterND": (node("ScatterND", "x iScatterND s", "ScatterND", reduction="add"),
+                  [[0], [-1]], [4, -5, 2**40]),
+    "ReverseSequence": (node("ReverseSequence", "x iReverseSequence", "ReverseSequence",
+                             time_axis=1, batch_axis=0), [0, 1, 5, 8], [9, -1]),
+    "MaxUnpool": (node("MaxUnpool", "m iMaxUnpool", "MaxUnpool", kernel_shape=[2, 2],
+                       strides=[2, 2]), [[[[0, 3], [8, 15]]]], [16, -1, 2**40]),
+    "RoiAlign": (node("RoiAlign", "m b iRoiAlign", "RoiAlign", output_height=2,
+                      output_width=2, sampling_ratio=2),
+                 [0], [1, -1, 2**40]),
+    "LSTM": (node("LSTM", "t w r - iLSTM", "LSTM", hidden_size=3, direction="reverse"),
+             [2, 0], [3, -1]),
+    "RotaryEmbedding": (contrib("RotaryEmbedding", "h iRotaryEmbedding c c", "RotaryEmbedding"),
+                        [[0, 3]], [4, -1]),
+}  # fmt: skip
+FLOATS = {
+    "x": X,
+    "wide": graphs.randn(2, 64, 1024),
+    "u": U,
+    "s": graphs.randn(3, 2, 8),
+    "m": graphs.randn(4, 1, 1, 2, 2),
+    "b": np.array([[0, 0, 1, 1]], np.float32),
+    "t": graphs.randn(5, 2, 2, 2),
+    "w": graphs.randn(6, 1, 12, 2),
+    "r": graphs.randn(7, 1, 12, 3),
+    "h": graphs.randn(8, 1, 1, 2, 4),
+    "c": graphs.randn(9, 4, 2),
+    "images": np.array([[0, 0, 0, 1, 1]], np.float32),
+}
+
+
+@pytest.fixture(scope="module")
+def library():
+    """All cases in one library: its function, the inputs in order, and what should come out."""
+    indices = {
+        f"i{name}": np.array(given, np.int32 if name == "LSTM" else np.int64)
+        for name, (_, given, _) in CASES.items()
+    }
+    feeds = {**FLOATS, **indices}
+    kinds = {"int32": INT32, "int64": INT64, "float32": FLOAT}
+    nodes = [entry for entry, *_ in CASES.values()]
+    nodes.append(node("MaxRoiPool", "m images", "MaxRoiPool", pooled_shape=[1, 1]))
+    graph = helper.make_graph(
+        nodes,
+        "indices",
+        [helper.make_tensor_value_info(n, kinds[str(a.dtype)], a.shape) for n, a in feeds.items()],
+        [helper.make_tensor_value_info(n, FLOAT, None) for n in (*CASES, "MaxRoiPool")],
+    )
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)]
+    proto = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    return built.main_of(built.compiled(proto)), feeds, graphs.run(proto, feeds)
+
+
+def called(library, **changed):
+    main, feeds, _ = library
+    return main(*(tvm.runtime.tensor(value) for value in {**feeds, **changed}.values()))
+
+
+def test_indices_in_range_are_looked_up_as_in_onnx_runtime(library):
+    for have, want in zip(called(library), library[2], strict=True):
+        np.testing.assert_allclose(have.numpy(), want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("name", "bad"), [(n, bad) for n in CASES for bad in CASES[n][2]])
+def test_an_index_out_of_range_is_an_error(library, name, bad):
+    indices = library[1][f"i{name}"].copy()
+    indices.reshape(-1)[-1] = bad
+    with pytest.raises(IndexError, match=f"{CASES[name][0].op_type}|Gather: .* is not in"):
+        called(library, **{f"i{name}": indices})
+    called(library)  # and nothing is left of it
+
+
+@pytest.mark.parametrize("image", [1, -1, np.nan, np.inf, 1e30])
+def test_the_image_of_a_region_must_exist(library, image):
+    regions = FLOATS["images"].copy()
+    regions[0, 0] = image
+    with pytest.raises(IndexError, match=r"MaxRoiPool: the image of a region is not in 0 \.\. 0"):
+        called(library, images=regions)
+
+
+@pytest.mark.parametrize("op", ["Gather", "GatherElements"])
+def test_a_constant_index_out_of_range_is_refused(op):
+    proto = model([node(op, "x i", "y")], {"x": (4, 8)}, constants={"i": np.array([[0, 4]])})
+    with pytest.raises(ModelError, match=r"is not in -4 \.\. 3"):
+        built.imported(proto)
+
+
+def test_a_constant_index_counts_from_the_end():
+    constants = {"i": np.array([[0, -1]])}
+    nodes = [node("GatherElements", "x i", "y"), node("Gather", "x i", "z")]
+    proto = model(nodes, {"x": (4, 8)}, ["y", "z"], constants)
+    built.assert_like_oracle(proto)
+    assert not any("in_range" in name for name in built.count_ops(proto))
