@@ -15,7 +15,7 @@ import click
 
 from ..errors import AnsorError
 from ..report.plain import message_line
-from ..system.interrupt import forget, interrupt, watched
+from ..system.interrupt import check, forget, interrupt, watched
 from ..system.machine_fault import fault_of
 from ..system.printable import message, printable
 from .output import asks_for_json, print_json, say
@@ -95,7 +95,7 @@ def interruptible(words: list[str]) -> Iterator[None]:
         os._exit(failed(_RAISED[signal.Signals(number)](), words))
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        interrupt(_RAISED[signal.Signals(number)])
+        interrupt(_RAISED[signal.Signals(number)], frame)
 
     left_alone = (signal.SIG_IGN, None)
     heeded = [number for number in _RAISED if signal.getsignal(number) not in left_alone]
@@ -103,6 +103,9 @@ def interruptible(words: list[str]) -> Iterator[None]:
     try:
         with watched(heeded, end):
             yield
+    except Exception:
+        check()  # it may be what a library made of an interrupt
+        raise
     finally:
         forget()
         for number, handler in before.items():

@@ -2,27 +2,36 @@
 
 Python raises KeyboardInterrupt in the main thread, wherever that happens to be. Where it is in a
 callback of a C++ library, the library may make an error of its own of it, or print and drop it: so
-that it was raised is noted, and asked for between two steps. Where it is in the library itself,
-nothing is raised until that returns: then another thread does what must not be left undone, and
-ends the process.
+that it was raised is noted, and asked for between two steps. Where a library is being loaded, which
+may crash if it is left half made, nothing is raised until that has ended. Where it is in the
+library itself, nothing is raised until that returns: then another thread does what must not be
+left undone, and ends the process.
 """
 
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
+from types import FrameType
 
 PATIENCE = 1.5  # seconds for the main thread to end by itself
+_AGAIN = 0.05  # seconds after which a main thread that was importing is told again
+_IMPORT = "<frozen importlib._bootstrap>"
 
 _noted: list[type[KeyboardInterrupt]] = []
+_postponed = threading.Event()
 _undone: list[Callable[[], object]] = []
 
 
-def interrupt(kind: type[KeyboardInterrupt] = KeyboardInterrupt) -> None:
-    """Raise it, now or at the next `check`."""
+def interrupt(kind: type[KeyboardInterrupt], frame: FrameType | None) -> None:
+    """Raise it, now or at the next `check`. frame: where the main thread is."""
     _noted.append(kind)
-    raise kind
+    if _is_importing(frame):
+        _postponed.set()
+    else:
+        raise kind
 
 
 def check() -> None:
@@ -34,6 +43,7 @@ def check() -> None:
 def forget() -> None:
     """Drop what was noted: it has come through."""
     _noted.clear()
+    _postponed.clear()
 
 
 @contextmanager
@@ -78,8 +88,26 @@ def _watch(
 ) -> None:
     with open(source, "rb", buffering=0) as numbers:
         while read := numbers.read(1):
-            if read[0] in heeded and not ended.wait(PATIENCE):
+            if read[0] in heeded and not _ends_in_time(ended, read[0]):
                 for undo in reversed(_undone):
                     with suppress(Exception):
                         undo()
                 end(read[0])
+
+
+def _ends_in_time(ended: threading.Event, number: int) -> bool:
+    """Whether the main thread ends by itself; what it postponed is sent again."""
+    deadline = time.monotonic() + PATIENCE
+    while not ended.wait(_AGAIN) and time.monotonic() < deadline:
+        if _postponed.is_set():
+            _postponed.clear()
+            os.kill(os.getpid(), number)
+    return ended.is_set()
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename == _IMPORT:
+            return True
+        frame = frame.f_back
+    return False

@@ -24,6 +24,37 @@ def run():
 leave(run, [])
 """
 
+TURNS = """
+import os, sys
+from ansor_deploy.cli.errors import leave
+
+def run():
+    try:
+        os.kill(os.getpid(), int(sys.argv[1]))
+    except KeyboardInterrupt:
+        raise ImportError("initialization failed")
+
+leave(run, [])
+"""
+
+IMPORTS = """
+import sys, time
+from ansor_deploy.cli.errors import leave
+
+def run():
+    import half_made
+    time.sleep(5)
+
+leave(run, [])
+"""
+
+HALF_MADE = """
+import os, sys, time
+os.kill(os.getpid(), int(sys.argv[1]))
+time.sleep(0.2)
+print("whole", flush=True)
+"""
+
 WAITS = """
 import ctypes, sys
 from pathlib import Path
@@ -57,15 +88,34 @@ def test_a_call_that_does_not_return_is_ended(number, code, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(("number", "code"), ENDS)
-def test_what_was_swallowed_is_heeded_at_the_next_step(number, code):
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    ended = subprocess.run(
-        [sys.executable, "-c", SWALLOWS, str(int(number))],
+def ended(script, number, *path):
+    """What a script that is sent a signal has said, and its status."""
+    return subprocess.run(
+        [sys.executable, "-c", script, str(int(number))],
         capture_output=True,
         text=True,
         check=False,
-        env=env,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([*map(str, path), *sys.path])},
     )
-    assert (ended.returncode, ended.stdout) == (code, "swallowed\n")
-    assert "interrupted; what was measured is kept" in ended.stderr
+
+
+def test_an_interrupt_that_a_library_makes_an_error_of_its_own_is_no_bug():
+    turned = ended(TURNS, signal.SIGHUP)
+    assert turned.returncode == 129
+    assert "interrupted" in turned.stderr
+    assert "Traceback" not in turned.stderr
+
+
+@pytest.mark.parametrize(("number", "code"), ENDS)
+def test_what_is_being_imported_is_not_left_half_made(number, code, tmp_path):
+    (tmp_path / "half_made.py").write_text(HALF_MADE)
+    result = ended(IMPORTS, number, tmp_path)
+    assert (result.returncode, result.stdout) == (code, "whole\n")
+    assert "interrupted" in result.stderr
+
+
+@pytest.mark.parametrize(("number", "code"), ENDS)
+def test_what_was_swallowed_is_heeded_at_the_next_step(number, code):
+    result = ended(SWALLOWS, number)
+    assert (result.returncode, result.stdout) == (code, "swallowed\n")
+    assert "interrupted; what was measured is kept" in result.stderr
