@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import os
+import shlex
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -26,6 +27,8 @@ from .build.lock import (
     check_possible,
     is_same,
     lock_of,
+    on_its_host,
+    warn_of_another_host,
     write_entries,
     write_used,
 )
@@ -104,18 +107,20 @@ def _build_anew(
 
 def _build_frozen(model: Path, outputs: Outputs, request: Request, report: Report) -> BuildResult:
     """From the lock alone: no registry is read and nothing is measured."""
+    asked, request = request, on_its_host(request)
     manifest = current_manifest(model, outputs, request)
     if manifest is not None and is_same(manifest, request):
         return _kept(model, outputs, manifest, request)
     from .model.prepare import prepare
 
+    warn_of_another_host(asked, request, report)
     check_writable(outputs.library)
     check_buildable(request.target)
     lock = lock_of(request)
     prepared = prepare(model, request.target, request.input_shapes, report.stage, report.step)
     from .build.assemble import assemble_frozen
 
-    check_complete(prepared, lock, request.lock)
+    check_complete(prepared, lock, request.lock, request.remake)
     check_possible(prepared.tasks, lock, request)
     tasks = prepared.tasks
     tuned = TuneResult.untuned(len(tasks), sum(task.key in lock.records for task in tasks))
@@ -221,6 +226,7 @@ def rebuild(
         ),
         rules=rules,
         lock=lock,
+        remake=shlex.join(["ansor-deploy", "tune", str(model), "--lock", str(lock)]),
         frozen=True,
         verify=is_verified(manifest),
     )

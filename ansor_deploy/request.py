@@ -81,6 +81,7 @@ class Request:
     layers: records of others that a build may use beyond the registry's own, the lowest first.
     sources: files that the target and the settings were read from.
     limits: what the library may take; a build that exceeds them writes nothing.
+    remake: the command that writes the lock, for messages.
     verify: whether the library, or what stands in for it, is compared with ONNX Runtime.
     """
 
@@ -101,6 +102,7 @@ class Request:
     layers: tuple[Layer, ...] = ()
     sources: tuple[Path, ...] = ()
     limits: Limits = field(default_factory=Limits)
+    remake: str = "ansor-deploy tune MODEL --lock FILE"
     verify: bool = True
 
     @property

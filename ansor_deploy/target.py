@@ -21,6 +21,7 @@ from .system.toml_file import Count, Flag, Size, TomlFile, must_be, read_toml
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+HOST = "host"  # the target that is the machine of the command
 _WORD = r"[A-Za-z0-9][A-Za-z0-9._+-]*"
 
 
@@ -83,8 +84,13 @@ class Target:
 
         The name, the description and the two figures of the roofline are not in it.
         """
+        return sha256(canonical_json(self.identity))
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What the fingerprint is made of."""
         data = {**self.to_json(), "features": sorted(self.features)}  # LLVM minds no order
-        return sha256(canonical_json({name: data[name] for name in IDENTITY}))
+        return {name: data[name] for name in IDENTITY}
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that `from_json` turns back into an equal target."""
@@ -129,6 +135,22 @@ def built_for(manifest: dict[str, Any]) -> Target:
 def target_files(name_or_path: str, search_path: Sequence[Path]) -> list[Path]:
     """The files that `load_target` reads: the target's, and those that it extends."""
     return [file.path for file in _chain(_locate(name_or_path, search_path), search_path)]
+
+
+def differences(one: Target, other: Target) -> list[str]:
+    """What their fingerprints differ in, in words: "cores: 8 instead of 2"."""
+    here, there = one.identity, other.identity
+    names = [name for name in IDENTITY if here[name] != there[name]]
+    pairs = [(name, _shown(name, here[name]), _shown(name, there[name])) for name in names]
+    return [
+        f"{_TITLES.get(name, name)}: {ours} instead of {theirs}" for name, ours, theirs in pairs
+    ]
+
+
+def _shown(name: str, value: Any) -> str:
+    if name in ("l1_bytes", "l2_bytes", "l3_bytes"):
+        return f"{value >> 10} KiB"
+    return f"{' '.join(value) or 'none' if isinstance(value, list) else value}"
 
 
 def list_targets(search_path: Sequence[Path]) -> dict[str, Path]:
@@ -209,6 +231,13 @@ def _missing(kind: type[Target | GpuLimits], values: Any, prefix: str = "") -> l
 
 
 GPU_FIELDS = get_type_hints(GpuLimits, include_extras=True)
+_TITLES = {
+    "vector_bytes": "bytes of a vector",
+    "vector_registers": "vector registers",
+    "l1_bytes": "L1 cache",
+    "l2_bytes": "L2 cache",
+    "l3_bytes": "L3 cache",
+}
 FIELDS = {
     "extends": Annotated[str, _text(r"[^\x00-\x1f\x7f]+", "the name of another target")],
     "detected": Flag,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,7 +95,7 @@ def assemble_frozen(
         if request.verify:
             with threads(request.target.cores) as width:
                 oracles = [Oracle(proto, width) for proto in model.protos]
-                if runs_here(request.target):
+                if runs_here(replace(request.target, cores=1)):  # numbers do not hang on the others
                     made.verify(Model(library, manifest, width), oracles, "native")
                 else:
                     made.try_elsewhere(library, manifest, oracles, width)

@@ -6,7 +6,7 @@ And lists of tasks: all that needs to be known of a model to say what a lock mus
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ..errors import MissingRecordError, RegistryError, UsageError
-from ..registry.lock import REMEDY, Lock, read_lock, write_lock
+from ..registry.lock import Lock, label, machine_of, read_lock, write_lock
 from ..registry.plausible import impossible, least_seconds
 from ..registry.record import Record, TaskKey
 from ..system.atomic_file import held, write_whole
 from ..system.digest import canonical_json, sha256
+from ..system.host import lacks
+from ..target import HOST, differences
 from .up_to_date import manifest_keys
 
 if TYPE_CHECKING:
@@ -49,19 +51,25 @@ def write_entries(
     What it says of other tasks stays, so that several models may share it; so does a line with the
     same schedule, whatever it took here, and one of a task that was too small to be tried here.
     """
-    request, keys = ledger.request, list(keys)
+    request, keys, tvm = ledger.request, list(keys), _tvm()
     untried = ledger.claims(keys).keys() - records.keys()
-    lock, target, tvm = _path(request), request.target, _tvm()
+    lock, target = _path(request), request.target
     lock.parent.mkdir(parents=True, exist_ok=True)
     with held(lock.parent):
-        old = read_lock(lock, target, tvm) if lock.exists() else Lock({})
+        old = read_lock(lock, target, tvm, request.remake) if lock.exists() else Lock({})
         new = set(keys) - (untried & old.records.keys())
         kept = {key: record for key, record in old.records.items() if key not in new}
         defaults = old.defaults - {key.workload for key in new}
         defaults |= {key.workload for key in new if key not in records}
         merged = {**kept, **{key: _line_of(old, record) for key, record in records.items()}}
-        if write_lock(lock, target, tvm, merged.values(), defaults):
+        machine = old.machine if target.name == HOST and old.machine else target
+        labels = old.labels | _labels(new, ledger)
+        if write_lock(lock, machine, tvm, merged.values(), defaults, labels):
             report.wrote([lock])
+
+
+def _labels(keys: Iterable[TaskKey], ledger: Ledger) -> dict[str, str]:
+    return {key: label(one) for key, one in ledger.registry.workloads(keys).items()}
 
 
 def _line_of(lock: Lock, record: Record) -> Record:
@@ -70,14 +78,36 @@ def _line_of(lock: Lock, record: Record) -> Record:
     return said if said.trace == record.trace else record
 
 
+def on_its_host(request: Request) -> Request:
+    """A frozen request for the host that its lock was made on, where this host can run its code.
+
+    So a lock makes the same bytes on each of them. Unchanged where the request is not for the host
+    that it runs on, or the lock not for one.
+    """
+    lock = _path(request)
+    if request.target.name != HOST or not lock.exists():
+        return request
+    machine = machine_of(lock, request.remake)
+    if machine is None or machine.name != HOST:
+        return request
+    if lacks(machine.triple, machine.cpu, machine.features):
+        return request
+    figures = {name: getattr(request.target, name) for name in ("peak_gflops", "memory_gbs")}
+    return replace(request, target=replace(machine, **figures))
+
+
+def warn_of_another_host(asked: Request, request: Request, report: Report) -> None:
+    """Say what the host of the lock, which is built for, has other than this one."""
+    if different := differences(request.target, asked.target):
+        report.warn(f"{request.lock} was made on another host; {'; '.join(different)}")
+
+
 def lock_of(request: Request) -> Lock:
     """The request's lock. MissingRecordError where there is none, RegistryError for a bad one."""
     lock = _path(request)
     if not lock.exists():
-        raise MissingRecordError(
-            "there is no such lock", f"make it: ansor-deploy tune MODEL --lock {lock}", lock
-        )
-    return read_lock(lock, request.target, _tvm())
+        raise MissingRecordError("there is no such lock", f"make it: {request.remake}", lock)
+    return read_lock(lock, request.target, _tvm(), request.remake)
 
 
 def lock_digest(lock: Lock, keys: Iterable[TaskKey]) -> str:
@@ -92,20 +122,27 @@ def is_same(manifest: dict[str, Any], request: Request) -> bool:
     return bool(manifest["lock"] == lock_digest(lock_of(request), manifest_keys(manifest, request)))
 
 
-def select(model: TaskList, lock: Path, target: Target, output: Path) -> None:
+def select(model: TaskList, lock: Path, target: Target, output: Path, remake: str) -> None:
     """Write a lock with what another says of a model's tasks, in the same words.
 
     MissingRecordError where it does not name one of them, RegistryError for a bad lock.
+    remake: the command that writes the other lock.
     """
-    said = read_lock(lock, target, _tvm())
-    check_complete(model, said, lock)
+    said = read_lock(lock, target, _tvm(), remake)
+    check_complete(model, said, lock, remake)
     keys = {task.key for task in model.tasks}
     records = [record for key, record in said.records.items() if key in keys]
-    write_lock(output, target, _tvm(), records, said.defaults & {key.workload for key in keys})
+    defaults = said.defaults & {key.workload for key in keys}
+    write_lock(output, said.machine or target, _tvm(), records, defaults, said.labels)
 
 
-def check_complete(model: Prepared | TaskList, locked: Lock, lock: Path | None) -> None:
-    """MissingRecordError where a lock does not name a task of the model."""
+def check_complete(
+    model: Prepared | TaskList, locked: Lock, lock: Path | None, remake: str
+) -> None:
+    """MissingRecordError where a lock does not name a task of the model.
+
+    remake: the command that writes it.
+    """
     missing = [task for task in model.tasks if not locked.names(task.key)]
     if not missing:
         return
@@ -114,7 +151,7 @@ def check_complete(model: Prepared | TaskList, locked: Lock, lock: Path | None) 
     raise MissingRecordError(
         f"it lacks {len(missing)} of the {len(model.tasks)} tasks of {model.path}: "
         + ", ".join([*names, *more]),
-        f"make them: ansor-deploy tune {model.path} --lock {lock}",
+        f"make them: {remake}",
         lock,
     )
 
@@ -125,7 +162,8 @@ def check_possible(tasks: Iterable[Task], locked: Lock, request: Request) -> Non
         if (record := locked.records.get(task.key)) is None:
             continue
         if wrong := impossible(record.seconds, least_seconds(task.workload, request.target)):
-            raise RegistryError(f"the record of {task.name}: {wrong}", REMEDY, request.lock)
+            hint = f"remove the lock and make it anew: {request.remake}"
+            raise RegistryError(f"the record of {task.name}: {wrong}", hint, request.lock)
 
 
 def _path(request: Request) -> Path:

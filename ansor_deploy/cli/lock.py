@@ -12,6 +12,7 @@ from .options import (
     new_file,
     shapes_together,
     target_option,
+    tuning_command,
 )
 from .output import stdout_kept_clean
 from .values import InputShapes
@@ -65,4 +66,6 @@ def select_command(lock: Path, tasks: Path, output: Path, target: str | None) ->
     """
     from ..build.lock import TaskList, select
 
-    select(TaskList.read(tasks), lock, chosen_target(target), output)
+    model = TaskList.read(tasks)
+    remake = tuning_command(model=model.path, target=target, lock=lock)
+    select(model, lock, chosen_target(target), output, remake)

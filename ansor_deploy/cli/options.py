@@ -1,6 +1,7 @@
 """Options that several commands share, and the request that the engine takes, made of them."""
 
 import os
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
 from functools import reduce, wraps
@@ -15,6 +16,7 @@ from ..errors import UsageError
 from ..project import Project, shipped
 from ..request import EFFORTS, Budget, Limits, Request, Shapes
 from ..system.environment import in_ci
+from ..system.printable import printable
 from ..target import Target, load_target, target_files
 from .values import InputShapes, parse_duration, parse_shape, parse_share, parse_size
 
@@ -48,10 +50,37 @@ def with_request(command: Command) -> Command:
 
     @wraps(command)
     def call(**words: Any) -> Any:
+        remake = tuning_command(**words)
         own = {name: words.pop(name) for name in names & words.keys()}
-        return command(request=make_request(**own), **words)
+        return command(request=make_request(**own, remake=remake), **words)
 
     return call
+
+
+def tuning_command(
+    *,
+    models: Sequence[Path] = (),
+    model: Path | None = None,
+    target: str | None = None,
+    input_shapes: InputShapes = (),
+    rules: Sequence[Path] = (),
+    devices: Sequence[str] = (),
+    lock: Path | None = None,
+    **others: Any,
+) -> str:
+    """The command that writes the lock of a command with these options, as it can be pasted.
+
+    A build system that has one of its own says so: ANSOR_DEPLOY_TUNE in the environment.
+    """
+    if said := os.environ.get("ANSOR_DEPLOY_TUNE"):
+        return printable(said)
+    shapes = [f"{name}={','.join(map(str, shape))}" for name, shape in input_shapes]
+    options = {"--input-shape": shapes, "--rules": rules, "--device": devices}
+    options |= {"--target": [target] if target else [], "--lock": [lock] if lock else []}
+    pairs = ((option, one) for option, given in options.items() for one in given)
+    words = [str(word) for pair in pairs for word in pair]
+    named = [str(path) for path in (*models, model) if path]
+    return shlex.join(["ansor-deploy", "tune", *named, *words])
 
 
 target_option = click.option(

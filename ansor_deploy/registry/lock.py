@@ -1,62 +1,98 @@
 """Lock files: the very records that a build used, to be kept in version control.
 
-    {"ansor-deploy-lock":1,"target":"<fingerprint>","tool":"0.1.0","tvm":"0.27.0.post1"}
+    {"ansor-deploy-lock":2,"machine":{...},"target":"<fingerprint>","tool":"0.1.0","tvm":"..."}
+    # conv2d_add (conv2d) 1x56x56x64 3x3x64x64: 0.123 ms
     {"id":"<SHA-256 of the record>","record":{...}}
+    # softmax (softmax) 1x1000: the default schedule
     {"default":"<key of a workload>"}
 
 A task is named with its record, or as one that gets the default schedule on purpose. Canonical
-JSON, one whole record a line, in the order of their keys: a changed schedule is one changed line.
-Others may edit the file, so it is read like anything from outside.
+JSON, one whole record a line, in the order of their keys: a changed schedule is two changed lines,
+the first of which is for people and counts for nothing. Others may edit the file, so it is read
+like anything from outside. Version 1 had neither the machine nor the lines for people.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from .. import __version__
-from ..errors import RegistryError
+from ..errors import MissingRecordError, RegistryError
 from ..system.atomic_file import write_whole
 from ..system.digest import canonical_json
-from ..target import Target
+from ..target import HOST, IDENTITY, Target, differences
 from .bundle import MOST_BYTES, MOST_LINE, record_line
-from .firewall import check_record
+from .firewall import check_record, check_target, target_fields
 from .forms import DIGEST
-from .record import Record, TaskKey
+from .record import Record, TaskKey, Workload
 from .untrusted import Refused, exactly, quoted, refuse, strict_json
 
-VERSION = 1
+VERSION = 2
+REMAKE = "ansor-deploy tune MODEL --lock FILE"
 _FORMAT = "ansor-deploy-lock"
 _DEFAULT = "default"
-REMEDY = (
-    "Restore it from version control, or remove it and make it anew: "
-    "ansor-deploy tune MODEL --lock FILE"
-)
+_NAMES = ("name", "description")  # of a machine; its fingerprint has neither
+_MOST_CHARS = 160  # of a name, and of a label
+_MOST_NAMED = 4  # differences of two targets
 
 
 @dataclass(frozen=True)
 class Lock:
-    """What a build may use. defaults: keys of workloads that get the default schedule."""
+    """What a build may use. defaults: keys of workloads that get the default schedule.
+
+    machine: that it was made for; None in a lock of version 1. labels: what people read of
+    workloads, by their keys: whatever somebody wrote there.
+    """
 
     records: dict[TaskKey, Record]
     defaults: frozenset[str] = frozenset()
+    machine: Target | None = field(default=None, compare=False)
+    labels: dict[str, str] = field(default_factory=dict, compare=False)
 
     def names(self, key: TaskKey) -> bool:
         """Whether it says what becomes of a task."""
         return key in self.records or key.workload in self.defaults
 
 
+@dataclass(frozen=True)
+class _Header:
+    """machine: None in version 1, which had its fingerprint alone."""
+
+    target: str
+    tvm: str
+    machine: Target | None
+
+
+def label(workload: Workload) -> str:
+    """What people read of a workload: its name, operator and shapes."""
+    shapes = ["x".join(map(str, shape)) or "scalar" for shape in workload.shapes]
+    return _readable(f"{workload.name} ({workload.op}) {' '.join(shapes)}")
+
+
 def write_lock(
-    path: Path, target: Target, tvm: str, records: Iterable[Record], defaults: Iterable[str] = ()
+    path: Path,
+    target: Target,
+    tvm: str,
+    records: Iterable[Record],
+    defaults: Iterable[str] = (),
+    labels: Mapping[str, str] | None = None,
 ) -> bool:
     """Write the lock of a build; whether it differs from what was there.
 
-    One record of each key, all for this target and TVM. defaults: keys of the other workloads. An
-    equal file is left alone, its time of change too.
+    One record of each key, all for this target and TVM. defaults: keys of the other workloads.
+    labels: of workloads by their keys. An equal file is left alone, its time of change too.
     """
-    ordered = sorted(records, key=lambda record: record.key)
-    header = {_FORMAT: VERSION, "target": target.fingerprint, "tool": __version__, "tvm": tvm}
-    lines = [canonical_json(header), *(record_line(r.id, r.to_json()) for r in ordered)]
-    lines += [canonical_json({_DEFAULT: key}) for key in sorted(set(defaults))]
+    named = labels or {}
+    machine = target_fields(target.to_json()) | {name: getattr(target, name) for name in _NAMES}
+    header = {_FORMAT: VERSION, "machine": machine, "target": target.fingerprint}
+    lines = [canonical_json({**header, "tool": __version__, "tvm": tvm})]
+    for record in sorted(records, key=lambda record: record.key):
+        lines.append(_for_people(record.key.workload, named, _time(record.latency)))
+        lines.append(record_line(record.id, record.to_json()))
+    for key in sorted(set(defaults)):
+        lines.append(_for_people(key, named, "the default schedule"))
+        lines.append(canonical_json({_DEFAULT: key}))
     content = "".join(f"{line}\n" for line in lines).encode()
     if path.exists() and path.read_bytes() == content:
         return False
@@ -64,54 +100,125 @@ def write_lock(
     return True
 
 
-def read_lock(path: Path, target: Target, tvm: str) -> Lock:
-    """What a lock says.
+def read_lock(path: Path, target: Target, tvm: str, remake: str = REMAKE) -> Lock:
+    """What a lock says. remake: the command that makes one.
 
     RegistryError, with line and reason, if a line is not what `write_lock` writes, or the lock is
-    for another target or TVM.
+    for another TVM; MissingRecordError if it is for another target.
     """
+    number, last = 1, None
+    found: dict[TaskKey, Record] = {}
+    defaults: list[str] = []
+    labels: dict[str, str] = {}
+    said = ""
+    try:
+        first, *lines = _lines(path)
+        header = _header(first)
+        refuse(header.tvm != tvm, f"it is for TVM {quoted(header.tvm)}, and this is {tvm}")
+        _check_target(header, target, path, remake)
+        for number, line in enumerate(lines, 2):  # noqa: B007 - the error names it
+            if line.startswith("#"):
+                said = line.lstrip("# ").rpartition(": ")[0]
+                continue
+            if line.startswith(f'{{"{_DEFAULT}":'):
+                defaults.append(_default(line, defaults))
+                labels[defaults[-1]], said = said, ""
+                continue
+            record = _record(line, target, tvm)
+            refuse(bool(defaults), "a record stands behind the defaults")
+            refuse(last and record.key <= last, "its key is not behind that before it")
+            last, found[record.key] = record.key, record
+            labels[last.workload], said = said, ""
+    except Refused as refused:
+        raise RegistryError(str(refused), _remedy(path, remake), path, number) from refused
+    return Lock(found, frozenset(defaults), header.machine, labels)
+
+
+def machine_of(path: Path, remake: str = REMAKE) -> Target | None:
+    """The machine that a lock was made for; None where one of version 1 does not say.
+
+    RegistryError where it is no lock.
+    """
+    try:
+        return _header(_lines(path)[0]).machine
+    except Refused as refused:
+        raise RegistryError(str(refused), _remedy(path, remake), path, 1) from refused
+
+
+def _remedy(path: Path, remake: str) -> str:
+    return f"Restore it from version control, or remove {path} and make it anew: {remake}"
+
+
+def _for_people(key: str, labels: Mapping[str, str], what: str) -> str:
+    return f"# {_readable(labels.get(key, '')) or f'task {key[:12]}'}: {what}"
+
+
+def _time(seconds: float) -> str:
+    units = (("ms", 1e3), ("us", 1e6), ("ns", 1e9))
+    unit, scale = next((one for one in units if seconds * one[1] >= 0.1), units[-1])
+    return f"{seconds * scale:.3g} {unit}"
+
+
+def _readable(text: str) -> str:
+    """The text as one line of ASCII."""
+    kept = "".join(c if c.isascii() and c.isprintable() else "?" for c in text)
+    return kept[:_MOST_CHARS].strip()
+
+
+def _lines(path: Path) -> list[str]:
+    """The lines of a lock, at least one; RegistryError where it cannot be read."""
     try:
         with path.open("rb") as stream:
             content = stream.read(MOST_BYTES + 1)
     except OSError as error:
         hint = "Name the lock that a build has written."
         raise RegistryError(f"the lock cannot be read: {error.strerror}", hint, path) from error
-    number, last = 1, None
-    found: dict[TaskKey, Record] = {}
-    defaults: list[str] = []
-    try:
-        refuse(len(content) > MOST_BYTES, "it is too large")
-        header, *lines = _lines(content)
-        _check_header(header, target, tvm)
-        for number, line in enumerate(lines, 2):  # noqa: B007 - the error names it
-            if line.startswith(f'{{"{_DEFAULT}":'):
-                defaults.append(_default(line, defaults))
-                continue
-            record = _record(line, target, tvm)
-            refuse(bool(defaults), "a record stands behind the defaults")
-            refuse(last and record.key <= last, "its key is not behind that before it")
-            last, found[record.key] = record.key, record
-    except Refused as refused:
-        raise RegistryError(str(refused), REMEDY, path, number) from refused
-    return Lock(found, frozenset(defaults))
-
-
-def _lines(content: bytes) -> list[str]:
+    refuse(len(content) > MOST_BYTES, "it is too large")
     lines = content.decode("ascii", errors="replace").split("\n")
     refuse(lines.pop() or not lines, "its end is missing")
     return lines
 
 
-def _check_header(line: str, target: Target, tvm: str) -> None:
+def _header(line: str) -> _Header:
     refuse(not line.startswith(f'{{"{_FORMAT}":'), "it is not a lock of ansor-deploy")
-    header = exactly(strict_json(line, MOST_LINE), _FORMAT, "target", "tool", "tvm")
-    refuse(header[_FORMAT] != VERSION, f"this ansor-deploy reads version {VERSION} of locks")
-    refuse(
-        header["target"] != target.fingerprint,
-        f"it is for the target {quoted(header['target'])}, and not for {target.name} "
-        f"({target.fingerprint[:8]})",
-    )
-    refuse(header["tvm"] != tvm, f"it is for TVM {quoted(header['tvm'])}, and this is {tvm}")
+    said = strict_json(line, MOST_LINE)
+    version = said[_FORMAT]
+    refuse(version not in (1, VERSION), f"this ansor-deploy reads versions 1 to {VERSION} of locks")
+    fields = ("machine", "target") if version == VERSION else ("target",)
+    exactly(said, _FORMAT, *fields, "tool", "tvm")
+    machine = _machine(said["machine"]) if version == VERSION else None
+    differ = machine is not None and machine.fingerprint != said["target"]
+    refuse(differ, "its machine is not its target")
+    return _Header(str(said["target"]), str(said["tvm"]), machine)
+
+
+def _machine(data: Any) -> Target:
+    said = exactly(data, *IDENTITY, *_NAMES)
+    names = {name: said.pop(name) for name in _NAMES}
+    wrong = [name for name, text in names.items() if not _is_readable(text)]
+    refuse(wrong, f"machine: {', '.join(wrong)} must be a line of text")
+    return replace(check_target(said), **names)
+
+
+def _is_readable(text: Any) -> bool:
+    return isinstance(text, str) and text.isprintable() and len(text) <= _MOST_CHARS
+
+
+def _check_target(header: _Header, target: Target, path: Path, remake: str) -> None:
+    """MissingRecordError where the lock is for another target, with what differs."""
+    if header.target == target.fingerprint:
+        return
+    hint = f"keep a lock for each target; or remove {path} and make it anew: {remake}"
+    if header.machine is None:
+        text = f"it is for the target {quoted(header.target[:8])}, and not for {target.name}"
+    elif header.machine.name == target.name:
+        text = f"it was made for another {target.name}"
+        if target.name == HOST:
+            hint = f"with --frozen it is used as it is, where its code can run; {hint}"
+    else:
+        text = f"it is for {quoted(header.machine.name)}, and not for {target.name}"
+    different = differences(header.machine, target)[:_MOST_NAMED] if header.machine else []
+    raise MissingRecordError("; ".join([text, *different]), hint, path)
 
 
 def _default(line: str, before: Sequence[str]) -> str:

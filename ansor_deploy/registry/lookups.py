@@ -177,6 +177,12 @@ class Lookups(Database):
         sql = "SELECT 1 FROM workloads WHERE key = ?"
         return {key for key in keys if self.rows(sql, (key.workload,))}
 
+    def workloads(self, keys: Iterable[TaskKey]) -> dict[str, Workload]:
+        """The workloads of these tasks that are known, by their keys."""
+        names = canonical_json(sorted({key.workload for key in keys}))
+        sql = "SELECT * FROM workloads WHERE key IN (SELECT value FROM json_each(?))"
+        return {one.key: one for one in self.nouns(WORKLOADS, sql, (names,))}
+
     def relatives(self, families: Sequence[str], target: str, tvm: str) -> list[Workload]:
         """Workloads of these families that were tuned for a target, by a search that has ended.
 

@@ -74,6 +74,19 @@ def architecture(triple: str = "") -> str:
     return {"arm64": "aarch64", "amd64": "x86_64"}.get(name.lower(), name)
 
 
+def lacks(triple: str, cpu: str, features: Iterable[str]) -> list[str]:
+    """What this machine lacks to run such code: instructions, or the architecture; [] if nothing.
+
+    A cpu that is no level of the x86-64 psABI is only known to run where it was detected.
+    """
+    kind, flags = architecture(triple), _flags(architecture(), _cpuinfo(Path("/proc/cpuinfo")))
+    if kind != architecture():
+        return [kind]
+    known = cpu in ("generic", *(name for name, *_ in _X86_LEVELS))
+    needed = sorted({*x86_level(cpu), *kernel_flags(features)} - flags)
+    return needed if known else [cpu]
+
+
 def x86_level(cpu: str) -> frozenset[str]:
     """The kernel's flags that a level of the x86-64 psABI demands; none for any other cpu."""
     return next((flags for name, flags, *_ in _X86_LEVELS if name == cpu), frozenset())
@@ -103,7 +116,7 @@ def _isa(machine: str, cpuinfo: dict[str, str]) -> dict[str, Any]:
         what = f"the instruction set of this machine ({machine}) cannot be detected"
         hint = "Describe it in targets/NAME.toml and give its name with --target."
         raise UsageError(what, hint)
-    flags = set(cpuinfo.get("flags" if kind == "x86_64" else "Features", "").split())
+    flags = _flags(kind, cpuinfo)
     cpu, size, registers, features = "generic", 16, 32, ["+neon"]
     if kind == "x86_64":
         cpu, _, size, registers = next(level for level in _X86_LEVELS if level[1] <= flags)
@@ -116,6 +129,10 @@ def _isa(machine: str, cpuinfo: dict[str, str]) -> dict[str, Any]:
         "vector_bytes": size,
         "vector_registers": registers,
     }
+
+
+def _flags(kind: str, cpuinfo: dict[str, str]) -> set[str]:
+    return set(cpuinfo.get("flags" if kind == "x86_64" else "Features", "").split())
 
 
 def _cores(root: Path, cpus: set[int]) -> int:

@@ -52,7 +52,7 @@ def take_in(
         return
     registry.add_target(request.target)
     if request.lock is not None and request.lock.exists():
-        records = read_lock(request.lock, request.target, ledger.tvm).records
+        records = read_lock(request.lock, request.target, ledger.tvm, request.remake).records
         known = registry.known(records)
         ledger.add_locked(record for key, record in records.items() if key in known)
     if indexes:

@@ -96,7 +96,7 @@ class Scenarios:
         project.board.write_text(DESCRIPTOR + "l2_bytes = 131072\n")
         build = project.build()
         assert build.code != 0
-        assert build.codes == {"net": 8}
+        assert build.codes == {"net": 5}
         assert "target" in build.said
         lab.lock_for(project.lock, descriptor(project.board))
         assert self.rebuilt(project).changed == {"net"}

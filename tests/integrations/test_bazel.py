@@ -117,8 +117,9 @@ class TestBazel(Scenarios):
         project.board.write_text(DESCRIPTOR + "l2_bytes = 131072\n")
         build = project.build()
         assert (build.code, build.calls) == (1, {})
-        assert "(Exit 8)" in build.said
-        assert "models.lock:1: error: it is for the target" in build.said
+        assert "(Exit 5)" in build.said
+        assert "models.lock: error: it was made for another board; L2 cache: " in build.said
+        assert "anew: bazel run //:net_tune" in build.said
         lab.lock_for(project.lock, descriptor(project.board))
         assert self.rebuilt(project).changed == {"net"}
         assert project.manifest()["target"]["l2_bytes"] == 131072

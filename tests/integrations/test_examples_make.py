@@ -98,7 +98,7 @@ def test_a_dry_run_of_make_writes_nothing(fresh):
 def test_make_tune_makes_the_lock_that_is_missing(fresh):
     lock = fresh.folder / "classifier" / "stripes.lock"
     lock.unlink()
-    assert "ansor-deploy tune" in fresh.run(succeeds=False)
+    assert "make it: make tune-stripes" in fresh.run(succeeds=False)
     fresh.run("tune", "ANSOR_DEPLOY_TUNE_FLAGS=--trials 4 --registry tuned.db")
     assert lock.is_file()
     fresh.run("-j2")

@@ -111,7 +111,9 @@ function(_ansor_deploy_build name model lock library words)
   file(MAKE_DIRECTORY "${folder}")
   add_custom_command(
     ${outputs}
-    COMMAND "${AnsorDeploy_EXECUTABLE}" build "${model}" -o "${library}" --lock "${lock}" --frozen
+    COMMAND "${CMAKE_COMMAND}" -E env
+      "ANSOR_DEPLOY_TUNE=cmake --build ${CMAKE_BINARY_DIR} --target tune_${name}"
+      "${AnsorDeploy_EXECUTABLE}" build "${model}" -o "${library}" --lock "${lock}" --frozen
       --header --depfile "${read}" ${words}
     ${stamp}
     DEPENDS "${model}"

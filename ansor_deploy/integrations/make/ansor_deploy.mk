@@ -60,6 +60,7 @@ define ansor_deploy_model
 ansor_deploy_names += $(1)
 $(1)_LIBRARY := $(ANSOR_DEPLOY_OUT)/$(1).so
 $(1)_HEADER := $(ANSOR_DEPLOY_OUT)/$(1).h
+$(ansor_deploy_outputs): private export ANSOR_DEPLOY_TUNE := make tune-$(1)
 $(ansor_deploy_outputs) &: $(2) $(ansor_deploy_due) | $(ANSOR_DEPLOY_OUT)
 	@touch $(ANSOR_DEPLOY_OUT)/$(1).unfinished
 	+$$(call ansor_deploy_run,$(ANSOR_DEPLOY) build $(2) -o $(ANSOR_DEPLOY_OUT)/$(1).so $\

@@ -6,10 +6,10 @@ import os
 
 import pytest
 from helpers.foreign import TVM, identified, parts, record
-from helpers.registry_samples import TARGET
+from helpers.registry_samples import TARGET, workload
 
-from ansor_deploy.errors import RegistryError
-from ansor_deploy.registry.lock import Lock, read_lock, write_lock
+from ansor_deploy.errors import MissingRecordError, RegistryError
+from ansor_deploy.registry.lock import Lock, label, machine_of, read_lock, write_lock
 from ansor_deploy.registry.record import TaskKey
 from ansor_deploy.system.digest import canonical_json
 
@@ -46,8 +46,51 @@ def test_what_gets_the_default_schedule_is_named_too(tmp_path):
     before = path.read_text()
     for fault in (f"{7:063x}", f"{2:064x}"):
         path.write_text(before + canonical_json({"default": fault}) + "\n")
-        with pytest.raises(RegistryError, match=r"records\.lock:7"):
+        with pytest.raises(RegistryError, match=r"records\.lock:12"):
             read_lock(path, TARGET, TVM)
+
+
+def first_version(text):
+    """A lock as version 1 had it."""
+    header, *lines = [line for line in text.splitlines() if not line.startswith("#")]
+    said = {**json.loads(header), "ansor-deploy-lock": 1}
+    del said["machine"]
+    return "".join(f"{line}\n" for line in (canonical_json(said), *lines))
+
+
+def test_a_lock_of_the_first_version_is_read(path):
+    path.write_text(first_version(path.read_text()))
+    lock = read_lock(path, TARGET, TVM)
+    assert lock.records == {record.key: record for record in RECORDS}
+    assert lock.machine is None
+    with pytest.raises(MissingRecordError, match=f"for the target '{TARGET.fingerprint[:8]}'"):
+        read_lock(path, dataclasses.replace(TARGET, cores=2), TVM)
+
+
+def test_a_lock_says_what_machine_it_was_made_for(path):
+    named = dataclasses.replace(TARGET, peak_gflops=1.0, memory_gbs=1.0)
+    assert machine_of(path) == read_lock(path, TARGET, TVM).machine == named
+
+
+def test_a_line_for_people_stands_before_each_task(tmp_path):
+    path, of, default = tmp_path / "records.lock", workload(1), f"{7:064x}"
+    named = {RECORDS[0].key.workload: label(of), default: "evil\x1b[2J\n{}"}
+    write_lock(path, TARGET, TVM, RECORDS[:2], [default], named)
+    lines = path.read_text().splitlines()
+    assert "# conv2d_1 (conv2d) 1x3x224x224 64x3x7x7: 2 ms" in lines[1:5:2]
+    assert f"# task {RECORDS[1].key.workload[:12]}: 2 ms" in lines[1:5:2]
+    assert lines[5] == "# evil?[2J?{}: the default schedule"
+    lock = read_lock(path, TARGET, TVM)
+    assert lock.labels[RECORDS[0].key.workload] == label(of)
+    assert not write_lock(path, TARGET, TVM, RECORDS[:2], [default], lock.labels)
+
+
+def test_the_lines_for_people_count_for_nothing(path):
+    told = path.read_text()
+    path.write_text(told.replace("# ", "# faster than light: 1 us\n# "))
+    assert read_lock(path, TARGET, TVM) == Lock({record.key: record for record in RECORDS})
+    write_lock(path, TARGET, TVM, RECORDS, (), read_lock(path, TARGET, TVM).labels)
+    assert path.read_text() == told
 
 
 def test_an_equal_lock_is_left_alone(path):
@@ -58,17 +101,22 @@ def test_an_equal_lock_is_left_alone(path):
     assert path.stat().st_mtime > 1
 
 
-def test_one_changed_schedule_is_one_changed_line(path):
+def test_one_changed_schedule_is_its_two_lines(path):
     before = path.read_text().splitlines()
     write_lock(path, TARGET, TVM, [record(1, 2e-3), *RECORDS[1:]])
     after = path.read_text().splitlines()
-    assert sum(old != new for old, new in zip(before, after, strict=True)) == 1
+    changed = [at for at, pair in enumerate(zip(before, after, strict=True)) if len(set(pair)) > 1]
+    assert len(changed) == 2
+    assert changed[1] == changed[0] + 1
+    assert after[changed[0]].endswith(": 4 ms")
 
 
 def test_a_lock_is_for_one_target_and_one_tvm(path):
     other = dataclasses.replace(TARGET, cores=2)
-    with pytest.raises(RegistryError, match=r"records\.lock:1: it is for the target"):
-        read_lock(path, other, TVM)
+    with pytest.raises(MissingRecordError) as caught:
+        read_lock(path, other, TVM, "make tune")
+    assert caught.value.message == f"{path}: it was made for another board; cores: 4 instead of 2"
+    assert caught.value.hint.endswith(f"remove {path} and make it anew: make tune")
     with pytest.raises(RegistryError, match=r"records\.lock:1: it is for TVM"):
         read_lock(path, TARGET, "0.28.0")
 
@@ -83,9 +131,9 @@ def hostile(change):
 
     def spoil(text):
         lines = text.splitlines()
-        entry = json.loads(lines[1])
+        entry = json.loads(lines[2])
         change(entry)
-        lines[1] = identified(entry["record"])
+        lines[2] = identified(entry["record"])
         return "\n".join([*lines, ""])
 
     return spoil
@@ -94,21 +142,21 @@ def hostile(change):
 EVIL = '[[["Annotate",["l1","x"],["pragma_import_llvm"],[]]],[]]'
 OTHER = parts(1)["record"]["key"] | {"target": "0" * 64}
 SPOILT = {
-    "hostile trace": (hostile(lambda entry: entry["record"].update(trace=EVIL)), ":2: Annotate"),
-    "no proof": (hostile(lambda entry: entry["record"].update(proof={})), ":2: record: no proof"),
-    "foreign target": (hostile(lambda e: e["record"].update(key=OTHER)), ":2: the record is for"),
+    "hostile trace": (hostile(lambda entry: entry["record"].update(trace=EVIL)), ":3: Annotate"),
+    "no proof": (hostile(lambda entry: entry["record"].update(proof={})), ":3: record: no proof"),
+    "foreign target": (hostile(lambda e: e["record"].update(key=OTHER)), ":3: the record is for"),
     "foreign TVM": (
         hostile(lambda entry: entry["record"]["provenance"].update(tvm="0.1.0")),
-        ":2: the record was made with another TVM",
+        ":3: the record was made with another TVM",
     ),
     "edited by hand": (lambda text: text.replace("0.001", "0.0001"), "is not its content's"),
     "in another order": (
-        lambda text: "\n".join([text.splitlines()[n] for n in (0, 2, 1, 3)] + [""]),
-        ":3: its key is not behind",
+        lambda text: "\n".join([text.splitlines()[n] for n in (0, 3, 4, 1, 2, 5, 6)] + [""]),
+        ":5: its key is not behind",
     ),
     "a line twice": (
-        lambda text: "\n".join([text.splitlines()[n] for n in (0, 1, 1, 2)] + [""]),
-        ":3: its key is not behind",
+        lambda text: "\n".join([text.splitlines()[n] for n in (0, 1, 2, 2, 3)] + [""]),
+        ":4: its key is not behind",
     ),
     "conflict markers": (
         lambda text: text.replace("\n", "\n<<<<<<< HEAD\n", 1),
@@ -117,7 +165,15 @@ SPOILT = {
     "cut off": (lambda text: text[:-20], ":1: its end is missing"),
     "empty": (lambda text: "", ":1: its end is missing"),
     "another file": (lambda text: "hello\n", ":1: it is not a lock"),
-    "newer": (lambda text: text.replace('lock":1', 'lock":2'), ":1: this ansor-deploy reads"),
+    "newer": (lambda text: text.replace('lock":2', 'lock":3'), ":1: this ansor-deploy reads"),
+    "another machine": (
+        lambda text: text.replace('"cores":4', '"cores":8'),
+        ":1: its machine is not its target",
+    ),
+    "no machine": (
+        lambda text: text.replace('"name":"board"', '"name":"\\u001b[2J"'),
+        ":1: machine: name must be a line of text",
+    ),
     "other bytes": (lambda text: "\x1b[2J" + text, ":1: it is not a lock"),
 }
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from importlib import metadata
 
 import onnx
@@ -10,12 +11,15 @@ from helpers.cli_inside import answer, program
 from helpers.cli_process import refused
 from helpers.graphs import dense
 
+from ansor_deploy import target
 from ansor_deploy.project import shipped
 from ansor_deploy.registry.lock import read_lock, write_lock
 from ansor_deploy.registry.record import TaskKey
 from ansor_deploy.registry.store import Registry
+from ansor_deploy.system.host import detect_host
 from ansor_deploy.target import load_target
 
+OTHER = {"cores": 1 << 10, "l2_bytes": 1 << 10}  # what another host has
 HOST = load_target("host", [shipped("targets")])
 TVM = metadata.version("apache-tvm")
 
@@ -51,8 +55,9 @@ def test_a_build_keeps_what_it_used(shop):
 
 def locked(folder):
     """Keys of the workloads that the lock has records of."""
-    lines = map(json.loads, (folder / "records.lock").read_text().splitlines()[1:])
-    return [line["record"]["key"]["workload"] for line in lines if "record" in line]
+    lines = (folder / "records.lock").read_text().splitlines()
+    found = [json.loads(line)["record"] for line in lines if line.startswith('{"id"')]
+    return [record["key"]["workload"] for record in found]
 
 
 def frozen(folder, output, *words):
@@ -105,7 +110,7 @@ def test_another_lock_makes_another_library(shop, tmp_path):
     frozen(shop, "d.so")
     lock = (shop / "records.lock").read_text().splitlines(keepends=True)
     keys = locked(shop)
-    rest = [line for line in lock if keys[0] not in line]
+    rest = [line for line in lock if keys[0] not in line and not line.startswith("#")]
     defaults = [json.loads(line)["default"] for line in rest if line.startswith('{"default"')]
     rest = [line for line in rest if not line.startswith('{"default"')]
     rest += [f'{{"default":"{key}"}}\n' for key in sorted([*defaults, keys[0]])]
@@ -117,10 +122,12 @@ def test_another_lock_makes_another_library(shop, tmp_path):
 
 def test_a_task_that_the_lock_lacks_is_named(shop, tmp_path):
     lines = (shop / "records.lock").read_text().splitlines(keepends=True)
-    (tmp_path / "records.lock").write_text("".join([lines[0], *lines[2:]]))
+    (tmp_path / "records.lock").write_text("".join([lines[0], *lines[3:]]))
     words = ("--lock", tmp_path / "records.lock", "--frozen", "-o", "e.so")
-    missing = json.loads(lines[1])["record"]["key"]["workload"][:12]
-    refused(program(shop, "build", "model.onnx", *words), 5, "lacks 1 of the", missing, "--lock")
+    missing = json.loads(lines[2])["record"]["key"]["workload"][:12]
+    remake = f"ansor-deploy tune model.onnx --lock {tmp_path / 'records.lock'}"
+    says = ("lacks 1 of the", missing, remake)
+    refused(program(shop, "build", "model.onnx", *words), 5, *says)
     assert not (shop / "e.so").exists()
 
 
@@ -143,3 +150,40 @@ def test_a_lock_of_one_model_is_what_its_tasks_need(shop):
     words = ("select", "records.lock", "--tasks", "model.tasks", "-o", "model.lock")
     assert program(shop, "lock", *words).returncode == 0
     assert (shop / "model.lock").read_bytes() == (shop / "records.lock").read_bytes()
+
+
+def test_a_lock_of_another_host_makes_the_same_bytes_with_a_warning(shop, tmp_path, monkeypatch):
+    frozen(shop, "here.so")
+    monkeypatch.setattr(target, "detect_host", lambda: {**detect_host(), **OTHER})
+    words = ("--lock", "records.lock", "--frozen", "-o", tmp_path / "here.so")
+    result = program(shop, "build", "model.onnx", *words)
+    assert result.returncode == 0, result.stderr
+    said = " ".join(result.stderr.split())
+    assert "records.lock was made on another host; cores: " in said
+    assert f"{HOST.l2_bytes >> 10} KiB instead of 1 KiB" in said
+    for name in ("here.so", "here.json", "here.intoto.json"):
+        assert (tmp_path / name).read_bytes() == (shop / name).read_bytes()
+    again = program(shop, "build", "model.onnx", *words)
+    assert (again.returncode, "another host" in again.stderr) == (0, False)
+
+
+def test_another_host_tunes_into_no_lock_of_this_one(shop, monkeypatch):
+    monkeypatch.setattr(target, "detect_host", lambda: {**detect_host(), "l2_bytes": 1 << 10})
+    words = ("--lock", "records.lock", "--registry", "other.db", "--trials", 0)
+    says = ("made for another host; L2 cache: ", "tune model.onnx --lock records.lock")
+    refused(program(shop, "tune", "model.onnx", *words), 5, *says)
+
+
+def test_a_lock_of_another_target_is_a_missing_record(shop, monkeypatch):
+    words = ("--lock", "records.lock", "--frozen", "--target", "cortex-a53", "-o", "f.so")
+    says = ("it is for 'host', and not for cortex-a53; ", "tune model.onnx --target cortex-a53")
+    refused(program(shop, "build", "model.onnx", *words), 5, *says)
+    monkeypatch.setenv("ANSOR_DEPLOY_TUNE", "make tune-model")
+    refused(program(shop, "build", "model.onnx", *words), 5, "anew: make tune-model")
+
+
+def test_the_lock_of_a_host_with_other_instructions_is_not_used(shop, tmp_path):
+    other = replace(HOST, triple="aarch64-linux-gnu", cpu="generic", features=("+neon",))
+    write_lock(tmp_path / "arm.lock", other, TVM, [], ["0" * 64])
+    words = ("--lock", tmp_path / "arm.lock", "--frozen", "-o", "g.so")
+    refused(program(shop, "build", "model.onnx", *words), 5, "another host; triple: aarch64")

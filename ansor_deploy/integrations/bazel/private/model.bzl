@@ -80,7 +80,7 @@ def _run(ctx, mnemonic, doing, args, inputs, machine, outputs):
         arguments = [args],
         inputs = depset(inputs + machine.files + toolchain.versions),
         outputs = outputs,
-        env = _ENVIRONMENT,
+        env = dict(_ENVIRONMENT, ANSOR_DEPLOY_TUNE = "bazel run %s_tune" % ctx.label),
         mnemonic = mnemonic,
         progress_message = "%s model %s" % (doing, ctx.label),
     )
