@@ -28,18 +28,17 @@ from ..system.digest import file_sha256
 from ..system.jobserver import threads
 from ..tune.plan import impacts, latencies
 from ..tune.workspace import Workspace
+from .compare import Comparison, compare_speed
 from .draws import inputs_that_run
 from .limits import check_limits
 from .lock import lock_digest
 from .result import UNVERIFIED, TuneResult, verified
 from .stand_in import is_small, make_stand_in
-from .up_to_date import identity
+from .up_to_date import identity, records_digest
 from .verify import (
-    Comparison,
     Library,
     Oracle,
     Runnable,
-    compare_speed,
     verify_model,
 )
 
@@ -47,9 +46,6 @@ if TYPE_CHECKING:
     from ..report import Report
 
 Records = dict[TaskKey, Record]
-
-# A tuned library so many times slower than the untuned one is not shipped; less is noise.
-SLOWER = 1.02
 
 
 def assemble(
@@ -205,8 +201,8 @@ class _Assembly:
         where = f"device {machine.name}" if machine.sites else "native"
         figures = self.verify(library, oracles, where)
         untuned, comparison = self._compare(library, machine)
-        shipped = {"shipped": manifest["shipped"]}
-        if untuned is not library and comparison.latency_ms > SLOWER * comparison.untuned_ms:
+        shipped, latency = {"shipped": manifest["shipped"]}, comparison.tuned_ms
+        if comparison.slower:
             self.report.warn(
                 "the records make this model slower here: the untuned library is shipped"
             )
@@ -214,11 +210,15 @@ class _Assembly:
             known = {name: untuned.manifest[name] for name in ("memory", "tasks")}
             shipped = {"shipped": "untuned", **known}
             untuned.path.replace(path)
-            comparison = Comparison(comparison.untuned_ms, comparison.untuned_ms)
+            latency = comparison.untuned_ms
         return {
             "ran_on": machine.name,
             **figures,
-            "speed": asdict(comparison),
+            "speed": {
+                "latency_ms": latency,
+                **asdict(comparison),
+                "records": records_digest(self.records.values()),
+            },
             **shipped,
         }
 
@@ -273,16 +273,11 @@ class _Assembly:
             self.report.stage("compare", "with the untuned build")
             path = library.path.with_name("untuned.so")
             untuned = machine.load(path, {**library.manifest, **self.compile(path, {})})
-        comparison = self._timed(library, untuned)
+        interfaces, seed = library.interfaces, self.request.seed
+        feeds = [inputs_that_run(library, one, seed) for one in interfaces]
+        comparison = compare_speed(library, untuned, feeds)
         self.report.compared(comparison)
         return untuned, comparison
-
-    def _timed(self, library: Library, untuned: Library) -> Comparison:
-        """The two side by side on seeded inputs; of several shapes, the sums."""
-        interfaces = library.interfaces
-        feeds = [inputs_that_run(library, one, self.request.seed) for one in interfaces]
-        each = [compare_speed(library, untuned, inputs) for inputs in feeds]
-        return Comparison(sum(one.latency_ms for one in each), sum(one.untuned_ms for one in each))
 
     def commit(self, library: Path, manifest: dict[str, Any]) -> dict[str, Any]:
         """Put all outputs in place: the depfile before the manifest, which no output lacks then."""

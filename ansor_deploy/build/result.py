@@ -29,6 +29,10 @@ def verified(where: str | None) -> dict[str, Any]:
     return {"verified": True, "where": where, "reason": None}
 
 
+# What a manifest has of the two libraries that ran in turns; version 0.1.0 had the one time alone.
+_COMPARED = ("tuned_ms", "untuned_ms", "ratio", "interval", "pairs")
+
+
 @dataclass(frozen=True)
 class TuneResult:
     """What a tuning run did. latency_ms: the models' estimated latency under their records.
@@ -104,15 +108,15 @@ class BuildResult:
 
     def to_json(self) -> dict[str, Any]:
         """The answer of `build --json`; where nothing was run, what a run would show is null."""
-        speed = self.manifest["speed"] or {"latency_ms": None, "untuned_ms": None}
+        speed = self.manifest["speed"] or {}
         return {
             "artifact": str(self.artifact),
             "manifest": str(manifest_path(self.artifact)),
             "outputs": [str(path) for path in output_paths(self.artifact, self.manifest)],
             "up_to_date": self.up_to_date,
             **self.tuned.to_json(),
-            "latency_ms": speed["latency_ms"],
-            "untuned_ms": speed["untuned_ms"],
+            "shipped": self.manifest["shipped"],
+            **{name: speed.get(name) for name in ("latency_ms", *_COMPARED)},
             "verify": self.manifest["verify"],
             "verification": self.manifest.get("verification"),  # version 0.1.0 did not say
             "ran_on": self.manifest["ran_on"],
@@ -124,7 +128,7 @@ def finished_build(
     manifest: dict[str, Any], plan: Plan, trials: int, outputs: Outputs, request: Request
 ) -> Build:
     """A build for the registry's history. The outputs, and the lock if asked for, are in place."""
-    speed = manifest["speed"] or {"latency_ms": None, "untuned_ms": None}
+    speed = manifest["speed"] or {}
     files = {"manifest": manifest_path(outputs.library), "lock": request.lock}
     digests = {name: file_sha256(path) for name, path in files.items() if path is not None}
     return Build(
@@ -137,8 +141,8 @@ def finished_build(
         asked=_asked(outputs, request),
         **plan.counts,
         trials=trials,
-        tuned_ms=speed["latency_ms"],
-        untuned_ms=speed["untuned_ms"],
+        tuned_ms=speed.get("tuned_ms"),
+        untuned_ms=speed.get("untuned_ms"),
         shipped=manifest["shipped"],
         verification=manifest["verify"] or {},
         digests={"library": manifest["artifact"]["sha256"], **digests},

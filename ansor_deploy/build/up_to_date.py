@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
@@ -12,7 +13,7 @@ from ..artifact.files import read_manifest
 from ..artifact.outputs import previous
 from ..errors import AnsorError
 from ..model.digest import digest
-from ..registry.record import TaskKey
+from ..registry.record import Record, TaskKey
 from ..system.digest import canonical_json, file_sha256, sha256
 
 if TYPE_CHECKING:
@@ -91,13 +92,25 @@ def _is_within(manifest: dict[str, Any], request: Request) -> bool:
     return all(most is None or (taken is not None and taken <= most) for most, taken in pairs)
 
 
+def records_digest(records: Iterable[Record]) -> str:
+    """SHA-256 over the ids of records, in whatever order."""
+    return sha256(canonical_json(sorted(record.id for record in records)))
+
+
 def has_same_records(manifest: dict[str, Any], ledger: Ledger) -> bool:
-    """Whether the registry's best records are those of a manifest, with nothing left to tune."""
+    """Whether the registry's best records are those of a manifest, with nothing left to tune.
+
+    Or those that made a library slower than the untuned one, which was shipped.
+    """
     keys, budget = manifest_keys(manifest, ledger.request), ledger.request.budget
     best, unfinished = ledger.best(keys), ledger.unfinished(keys)
     unproven = ledger.claims(keys) if ledger.measures else {}
+    speed = manifest["speed"] or {}
+    slower = manifest["shipped"] == "untuned" and speed.get("records") == records_digest(
+        best.values()
+    )
     for key, task in zip(keys, manifest["tasks"], strict=True):
-        if (best[key].id if key in best else "default") != task["record"]:
+        if not slower and (best[key].id if key in best else "default") != task["record"]:
             return False
         if key in unproven and task["impact"] >= budget.min_impact:
             return False

@@ -1,4 +1,4 @@
-"""Is the library right, and is it faster? Numbers against ONNX Runtime, time against untuned.
+"""Is the library right? Its numbers against ONNX Runtime's.
 
 Tolerance, by the output's dtype; an element is right if |a - e| <= atol x scale + rtol x |e|,
 where scale is the largest finite |e| of that output, so that cancellation near zero is judged
@@ -16,7 +16,6 @@ NaN must meet NaN, and an infinity the same infinity.
 from __future__ import annotations
 
 import os
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -75,17 +74,6 @@ class Verification:
     max_rel_err: float
     oracle: str
     seed: int
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Median milliseconds of interleaved runs: the tuned library beside the untuned one.
-
-    Of a library of several shapes, of one run in each.
-    """
-
-    latency_ms: float
-    untuned_ms: float
 
 
 class Oracle:
@@ -190,19 +178,3 @@ def _compare_exact(actual: np.ndarray, expected: np.ndarray) -> tuple[bool, floa
     scale = float(np.abs(expected.astype(np.float64)).max()) or 1.0
     ok = step or np.array_equal(actual, expected)
     return bool(ok), float(error.max()), float(error.max()) / scale
-
-
-def compare_speed(tuned: Library, untuned: Library, inputs: dict[str, np.ndarray]) -> Comparison:
-    """Interleaved blocks of runs, so that a drift of the machine's speed meets both alike.
-
-    A library that is both is timed by itself.
-    """
-    sides = [tuned] if untuned is tuned else [tuned, untuned]
-    once = max(second for model in sides for second in model.times(inputs, 1))
-    block = max(1, min(10, int(0.05 / once)))
-    times: list[list[float]] = [[] for _ in sides]
-    for _ in range(7 if once < 0.25 else 3):
-        for model, taken in zip(sides, times, strict=True):
-            taken.extend(model.times(inputs, block))
-    medians = [statistics.median(taken) * 1e3 for taken in times]
-    return Comparison(medians[0], medians[-1])

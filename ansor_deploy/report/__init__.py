@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..build.verify import Comparison, Verification
+    from ..build.compare import Comparison
+    from ..build.verify import Verification
     from ..tune.plan import Plan
     from ..tune.scheduler import Progress
 

@@ -14,7 +14,8 @@ from ..system.printable import printable
 from . import Report, text
 
 if TYPE_CHECKING:
-    from ..build.verify import Comparison, Verification
+    from ..build.compare import Comparison
+    from ..build.verify import Verification
     from ..tune.plan import Plan
     from ..tune.scheduler import Progress
 
@@ -83,8 +84,8 @@ class PlainReport(QuietReport):
 
     def compared(self, comparison: Comparison) -> None:
         """Print the gain."""
-        faster = comparison.latency_ms < comparison.untuned_ms
-        self._say(text.comparison_text(comparison), "bold green" if faster else "yellow")
+        style = "bold green" if comparison.faster else "yellow"
+        self._say(text.comparison_text(comparison), style)
 
     def memory(self, figures: Mapping[str, int]) -> None:
         """Print the figures."""

@@ -13,8 +13,9 @@ from ..codegen.memory import size_text
 from ..system.printable import printable
 
 if TYPE_CHECKING:
+    from ..build.compare import Comparison
     from ..build.result import TuneResult
-    from ..build.verify import Comparison, Verification
+    from ..build.verify import Verification
     from ..tune.plan import Plan, PlanRow
     from ..tune.scheduler import Progress
 
@@ -228,11 +229,17 @@ def verification_text(verification: Verification) -> str:
 
 
 def comparison_text(comparison: Comparison) -> str:
-    """Whether tuning was worth it, in one sentence."""
-    tuned, untuned = comparison.latency_ms, comparison.untuned_ms
-    if tuned == untuned:  # one library is both
-        return f"untuned: {latency(tuned / 1e3)} a run"
-    times = f"{latency(tuned / 1e3)} a run beside {latency(untuned / 1e3)}"
-    ratio, word = (untuned / tuned, "faster") if tuned < untuned else (tuned / untuned, "slower")
-    gain = f"{ratio:.2f}x {word} than" if ratio >= 1.005 else "as fast as"
-    return f"{gain} untuned: {times}"
+    """Whether tuning was worth it, and so what is shipped, in one sentence."""
+    tuned, untuned = comparison.tuned_ms, comparison.untuned_ms
+    if comparison.interval is None:  # one library is both
+        return f"untuned: {latency(untuned / 1e3)} a run"
+    low, high = comparison.interval
+    if comparison.slower:
+        gain, shipped = f"{comparison.ratio:.2f}x slower than", "untuned"
+    else:
+        faster = f"{1 / comparison.ratio:.2f}x faster than"
+        gain, shipped = faster if comparison.faster else "as fast as", "tuned"
+    return (
+        f"{gain} untuned: {latency(tuned / 1e3)} a run beside {latency(untuned / 1e3)} "
+        f"({low:.2f} to {high:.2f} of it); {shipped} is shipped"
+    )

@@ -7,10 +7,8 @@ from helpers.graphs import model, node, randn
 from onnx import TensorProto
 
 from ansor_deploy.build.verify import (
-    Comparison,
     Oracle,
     compare,
-    compare_speed,
     seeded_inputs,
 )
 from ansor_deploy.errors import ModelError
@@ -159,38 +157,3 @@ def test_a_model_that_the_oracle_refuses_is_a_model_error():
     proto.graph.node[0].op_type = "NoSuchOperator"
     with pytest.raises(ModelError, match="ONNX Runtime refuses"):
         Oracle(proto).ask([TensorInfo("x", (1,), "float32")], 0)
-
-
-@pytest.fixture
-def calls():
-    """Names of the libraries that ran, in order."""
-    return []
-
-
-@pytest.fixture
-def library(calls):
-    """Makes libraries by name."""
-
-    class Library(str):
-        __slots__ = ()
-
-        def times(self, inputs, runs):
-            calls.extend([str(self)] * runs)
-            return [0.01] * runs
-
-    return Library
-
-
-def test_a_library_that_is_the_untuned_one_is_timed_by_itself(library, calls):
-    one = library("both")
-    assert compare_speed(one, one, {}) == Comparison(10.0, 10.0)
-    alone = len(calls)
-    compare_speed(library("tuned"), library("untuned"), {})
-    assert len(calls) == 3 * alone
-
-
-def test_speed_is_compared_in_turns(library, calls):
-    compare_speed(library("tuned"), library("untuned"), {})
-    assert calls.count("tuned") == calls.count("untuned")
-    middle = len(calls) // 2
-    assert {"tuned", "untuned"} == set(calls[:middle]) == set(calls[middle:])

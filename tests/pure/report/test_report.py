@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from ansor_deploy.build.compare import Comparison
 from ansor_deploy.build.result import TuneResult
-from ansor_deploy.build.verify import Comparison, Verification
+from ansor_deploy.build.verify import Verification
 from ansor_deploy.registry.record import Provenance, Record, TaskKey, Workload
 from ansor_deploy.report import text
 from ansor_deploy.report.choose import redraws, report_on_stderr
@@ -22,6 +23,10 @@ from ansor_deploy.tune.scheduler import Progress, Round
 KEY = TaskKey("a" * 64, "b" * 64)
 ROUND = Round("fused_conv2d_add_relu", "a" * 64, 16, "largest gradient", 0.81, 12.3)
 PROGRESS = Progress(ROUND, 128, 640, 3, 65.0, 240.0)
+FASTER = Comparison(1.0, 1.84, 1 / 1.84, (0.53, 0.56), 8)
+SLOWER = Comparison(2.0, 1.0, 2.0, (1.9, 2.1), 8)
+UNTUNED = "untuned"
+EQUAL = Comparison(1.1, 1.0, 1.1, (0.9, 1.2), 64)
 RIGHT = Verification(True, 1e-6, 2e-5, "ONNX Runtime", 0)
 WRONG = Verification(False, 0.5, 2.0, "ONNX Runtime", 0)
 
@@ -123,16 +128,23 @@ def test_shortened_keeps_both_ends():
 
 
 @pytest.mark.parametrize(
-    ("tuned", "untuned", "says"),
+    ("comparison", "gain", "shipped"),
     [
-        (1.0, 1.84, "1.84x faster than untuned: 1.00 ms a run beside 1.84 ms"),
-        (2.0, 1.0, "2.00x slower than untuned"),
-        (1.0, 1.001, "as fast as untuned"),
-        (1.0, 1.0, "untuned: 1.00 ms a run"),
+        (FASTER, "1.84x faster than untuned: 1.00 ms a run beside 1.84 ms (0.53 to 0.56", "tuned"),
+        (
+            SLOWER,
+            "2.00x slower than untuned: 2.00 ms a run beside 1.00 ms (1.90 to 2.10",
+            "untuned",
+        ),
+        (EQUAL, "as fast as untuned: 1.10 ms a run beside 1.00 ms (0.90 to 1.20", "tuned"),
     ],
 )
-def test_comparison(tuned, untuned, says):
-    assert text.comparison_text(Comparison(tuned, untuned)).startswith(says)
+def test_comparison(comparison, gain, shipped):
+    assert text.comparison_text(comparison) == f"{gain} of it); {shipped} is shipped"
+
+
+def test_a_library_without_records_is_compared_with_nothing():
+    assert text.comparison_text(Comparison(1.0, 1.0)) == "untuned: 1.00 ms a run"
 
 
 def test_tune_summary():
@@ -194,7 +206,7 @@ def test_plain_progress(plain):
 def test_plain_results(plain):
     plain.verified(RIGHT)
     plain.verified(WRONG)
-    plain.compared(Comparison(1.0, 1.84))
+    plain.compared(FASTER)
     plain.wrote([Path("a directory") / ("x" * 90), Path("net.so.json")])
     plain.warn("no records yet")
     said = plain._stream.getvalue()
@@ -264,7 +276,7 @@ def test_live_draws_all_events(live):
     live.progress(PROGRESS)
     live.stage("verify")
     live.verified(RIGHT)
-    live.compared(Comparison(1.0, 1.84))
+    live.compared(FASTER)
     live.wrote([Path("x" * 90)])
     said = screen_of(live)
     for words in (

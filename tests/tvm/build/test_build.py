@@ -23,6 +23,7 @@ from ansor_deploy.registry.store import Registry
 from ansor_deploy.target import load_target
 from benchmarks import zoo
 
+COMPARED = ("shipped", "tuned_ms", "untuned_ms", "ratio", "interval", "pairs")
 BUILD_KEYS = {
     *(
         "artifact",
@@ -35,7 +36,15 @@ BUILD_KEYS = {
         "skipped",
         "trials",
     ),
-    *("tune_seconds", "latency_ms", "untuned_ms", "verify", "verification", "ran_on", "memory"),
+    *(
+        "tune_seconds",
+        "latency_ms",
+        *COMPARED,
+        "verify",
+        "verification",
+        "ran_on",
+        "memory",
+    ),
 }
 VERIFY_KEYS = {"ok", "max_abs_err", "max_rel_err", "oracle", "seed"}
 BLOCKS = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 1, 2))
@@ -154,6 +163,20 @@ def test_the_manifest_tells_what_was_built(shop, bert):
     assert manifest["tvm"].startswith("0.27.")
     assert manifest["verify"]["oracle"] == f"onnxruntime {onnxruntime.__version__}"
     assert manifest["artifact"]["bytes"] == bert.stat().st_size
+
+
+def test_what_was_shipped_and_why_is_in_the_manifest(bert, results):
+    manifest, told = json.loads(bert.with_suffix(".json").read_text()), results["bert"]
+    speed = manifest["speed"]
+    assert {name: told[name] for name in COMPARED} == {
+        **{name: speed[name] for name in COMPARED[1:]},
+        "shipped": manifest["shipped"],
+    }
+    low, high = speed["interval"]
+    assert low <= speed["ratio"] <= high
+    assert manifest["shipped"] == ("untuned" if low > 1 else "tuned")
+    assert speed["latency_ms"] == speed[f"{manifest['shipped']}_ms"]
+    assert speed["pairs"] >= 8
 
 
 def test_the_manifest_names_each_task_s_record_or_default(shop, results, bert):

@@ -21,6 +21,7 @@ from helpers.processes import is_running, wait_until_gone
 from tvm import te
 
 from ansor_deploy.build import verify
+from ansor_deploy.build.compare import compare_speed
 from ansor_deploy.codegen import candidate as codegen
 from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.codegen.signature import signature
@@ -330,8 +331,8 @@ def test_a_model_on_a_board_computes_what_it_does_here(site, library):
     for seed in (0, 1):
         inputs = verify.seeded_inputs(here.inputs, seed)
         np.testing.assert_array_equal(there(**inputs)["y"], here(**inputs)["y"])
-    compared = verify.compare_speed(there, RemoteModel(site, *library), inputs)
-    assert min(compared.latency_ms, compared.untuned_ms) > 0
+    compared = compare_speed(there, RemoteModel(site, *library), [inputs])
+    assert min(compared.tuned_ms, compared.untuned_ms) > 0
     with pytest.raises(UsageError, match="x: missing"):
         there()
     there.close()

@@ -1,0 +1,65 @@
+"""Whether a library has the registry's records, or is what was shipped in their place."""
+
+from dataclasses import replace
+
+import pytest
+from helpers.registry_samples import TARGET, TVM, key, record, workload
+
+from ansor_deploy.build.up_to_date import has_same_records, records_digest
+from ansor_deploy.registry.record import SearchEnd
+from ansor_deploy.registry.store import Registry
+from ansor_deploy.request import Request
+from ansor_deploy.tune.ledger import Ledger
+
+RECORDS = [record(key(n), 1e-2) for n in range(2)]
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    with Registry.open(tmp_path / "r.db") as registry:
+        registry.add_target(TARGET)
+        registry.add_workloads([workload(n) for n in range(2)])
+        registry.add_batch([], RECORDS)
+        when = "2026-01-31T12:00:00Z"
+        ends = [SearchEnd(one.key, TVM, "ansor", 64, "limit", 1 << 20, when) for one in RECORDS]
+        registry.add_searches(ends)
+        made = Ledger(registry, Request(TARGET, registry.path), measures=True)
+        made.tvm = TVM
+        yield made
+
+
+def manifest(*ids, shipped="tuned", compared=RECORDS):
+    tasks = [
+        {"key": one.key.workload, "record": name, "impact": 0.5}
+        for one, name in zip(RECORDS, ids, strict=True)
+    ]
+    return {"tasks": tasks, "shipped": shipped, "speed": {"records": records_digest(compared)}}
+
+
+def test_a_library_with_the_best_records_is_up_to_date(ledger):
+    ids = [one.id for one in RECORDS]
+    assert has_same_records(manifest(*ids), ledger)
+    assert not has_same_records(manifest(ids[0], "default"), ledger)
+
+
+def test_an_untuned_library_is_up_to_date_until_there_are_other_records(ledger):
+    untuned = manifest("default", "default", shipped="untuned")
+    assert has_same_records(untuned, ledger)
+    ledger.registry.add_batch([], [record(key(0), 5e-3)])
+    assert not has_same_records(untuned, ledger)
+
+
+def test_a_claim_that_matters_makes_it_out_of_date(ledger):
+    known = manifest(*(one.id for one in RECORDS))
+    ledger.registry.add_batch([], [replace(record(key(0), 2e-2), claimed=True)])
+    assert has_same_records(known, ledger)  # it says to be slower
+    ledger.registry.add_batch([], [replace(record(key(0), 1e-5, "[1]"), claimed=True)])
+    assert has_same_records(known, ledger)  # no machine does this
+    claim = replace(record(key(0), 5e-3, "[2]"), claimed=True)
+    ledger.registry.add_batch([], [claim])
+    assert not has_same_records(known, ledger)
+    known["tasks"][0]["impact"] = 0.0
+    assert has_same_records(known, ledger)
+    known["tasks"][0]["impact"] = 0.5
+    ledger.add_winner(RECORDS[0], [claim])
+    assert has_same_records(known, ledger)
