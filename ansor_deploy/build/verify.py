@@ -142,7 +142,7 @@ def verify_model(model: Runnable, oracles: Sequence[Oracle], seed: int) -> Verif
 def _refused(how: str, error: Exception) -> ModelError:
     return ModelError(
         f"ONNX Runtime {how} the model: {str(error).strip().splitlines()[0]}",
-        "without an oracle nothing can be verified: mend the model",
+        "mend the model, or build it with --no-verify: nothing can be verified without an oracle",
     )
 
 

@@ -13,7 +13,7 @@ from .converting import Call
 from .emitter import Emitter, expansion
 from .indices import in_range
 from .lazy_tvm import relax, tirx
-from .operator import converter
+from .operator import Limit, converter, in_branch
 
 INT64 = TensorProto.INT64
 BOOL = TensorProto.BOOL
@@ -183,7 +183,12 @@ def binarizer(emit: Emitter) -> str:
     return emit.cast(emit("Greater", emit.input(0), limit), kind)
 
 
-@expansion("Dropout")
+_INFERS = Limit(
+    "no branch of an If that a run chooses trains it", lambda use: in_branch(use) and use.given(2)
+)
+
+
+@expansion("Dropout", limits=(_INFERS,))
 def dropout(emit: Emitter) -> list[str] | None:
     """At inference everything is kept; in training only with a ratio of zero."""
     training, ratio = (emit.graph.value(optional_input(emit.node, index)) for index in (2, 1))

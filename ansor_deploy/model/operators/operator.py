@@ -62,6 +62,11 @@ class Limit:
     broken: Callable[[Use], Any]
 
 
+def in_branch(use: Use) -> bool:
+    """Whether a branch holds the node that only a run chooses: TVM imports those as they are."""
+    return all(use.node is not node for node in use.graph.nodes)
+
+
 @dataclass(frozen=True)
 class Operator:
     """An operator that can be compiled.

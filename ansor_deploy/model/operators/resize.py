@@ -13,10 +13,12 @@ from onnx import TensorProto
 
 from ..graph import FLOATS
 from .emitter import Emitter, expansion
+from .operator import Limit, in_branch
 from .sampling import COORDINATES, ROUNDINGS, Axis, Manner, outside, taps
 
 _FEW = 4  # taps that are added one by one; more are a product with a matrix
 _EXACT_NEAREST = (("asymmetric", "floor"), ("half_pixel", "round_prefer_floor"))
+_OUTSIDE = Limit("no branch of an If that a run chooses holds it", in_branch)
 _KNOWN = {
     "mode": frozenset(("nearest", "linear", "cubic")),
     "coordinate_transformation_mode": COORDINATES,
@@ -25,8 +27,8 @@ _KNOWN = {
 }
 
 
-@expansion("Upsample")
-@expansion("Resize", since=10)
+@expansion("Upsample", limits=(_OUTSIDE,))
+@expansion("Resize", since=10, limits=(_OUTSIDE,))
 def resize(emit: Emitter) -> str | None:
     """One gather of each axis for the nearest element, else a weighted sum of gathers."""
     manner = _manner(emit)

@@ -62,19 +62,29 @@ def test_what_no_output_needs_may_be_anything():
     canonicalize(proto)
 
 
-def test_a_branch_is_looked_into():
-    def branch(op):
-        nodes = [helper.make_node(op, ["x"], ["b"], name=f"in_{op}")]
-        return helper.make_graph(nodes, op, [], [helper.make_empty_tensor_value_info("b")])
+@pytest.mark.parametrize(
+    ("inside", "says"),
+    [
+        (node("RandomUniformLike", "x", "b"), "RandomUniformLike  at node b"),
+        (node("Dropout", "x - yes", "b"), "that a run chooses trains it"),
+        (node("Resize", "x - two", "b"), "that a run chooses holds it"),
+    ],
+)
+def test_a_branch_is_looked_into(inside, says):
+    def branch(inner):
+        result = helper.make_empty_tensor_value_info("b")
+        return helper.make_graph([inner], "branch", [], [result])
 
+    other = helper.make_node("Neg", ["x"], ["b"])
     proto = custom(
+        helper.make_node("Constant", [], ["two"], value_floats=[2.0]),
         helper.make_node("ReduceMax", ["x"], ["most"], keepdims=0),
         helper.make_node("Cast", ["most"], ["yes"], to=TensorProto.BOOL),
         helper.make_node(
-            "If", ["yes"], ["y"], then_branch=branch("RandomUniformLike"), else_branch=branch("Neg")
+            "If", ["yes"], ["y"], then_branch=branch(inside), else_branch=branch(other)
         ),
     )
-    assert "RandomUniformLike  at node in_RandomUniformLike" in refused(proto)
+    assert says in refused(proto)
 
 
 def test_a_type_is_named():
