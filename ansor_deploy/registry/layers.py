@@ -90,8 +90,9 @@ def bring_in(
             continue
         for records, ends in offers:
             if records or ends:
-                registry.add_batch([], records)
-                registry.add_searches(ends)
+                with registry.writing():
+                    registry.add_batch([], records)
+                    registry.add_searches(ends)
 
 
 def _offered(

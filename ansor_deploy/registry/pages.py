@@ -7,7 +7,7 @@ on a damaged page and no more. The format: https://www.sqlite.org/fileformat2.ht
 import struct
 from collections.abc import Iterator
 from contextlib import suppress
-from mmap import mmap
+from typing import Protocol
 
 MAGIC = b"SQLite format 3\0"
 SIZES = tuple(1 << bits for bits in range(9, 17))  # of a page, in bytes
@@ -16,8 +16,15 @@ _TABLE_LEAF, _INDEX_LEAF, _INDEX_INNER = 0x0D, 0x0A, 0x02
 _INTEGER_BYTES = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
 
 Value = int | float | str | bytes | None
-Bytes = bytes | mmap
 Row = tuple[int | None, tuple[Value, ...]]  # rowid, None in an index or a table without; values
+
+
+class Bytes(Protocol):
+    """What gives its bytes by slices."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, part: slice, /) -> bytes: ...
 
 
 class Pages:
@@ -80,11 +87,11 @@ class Pages:
 
 def page_size(data: Bytes) -> int:
     """What the header says, else the size by which the file's beginning has the most rows."""
-    (said,) = struct.unpack_from(">H", data, 16) if data[: len(MAGIC)] == MAGIC else (0,)
+    said = int.from_bytes(data[16:18], "big") if data[: len(MAGIC)] == MAGIC else 0
     if said == 1:  # 65536 does not fit into two bytes
         return SIZES[-1]
     if said in SIZES:
-        return int(said)
+        return said
     start = data[: 1 << 22]
     return max(SIZES, key=lambda size: sum(1 for _ in Pages(start, size).rows()))
 

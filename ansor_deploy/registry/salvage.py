@@ -1,7 +1,8 @@
 """Save what is whole of a damaged registry into a new file, and keep the damaged one aside."""
 
+import errno
 import fcntl
-import mmap
+import os
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from .database import Database
 from .faults import damaged, explained, in_use
 from .pages import Pages, page_size
 from .schema import BEATEN, TABLES, Row
+
+_ATTEMPTS = 3  # to read a piece of the file
 
 # A contest says nothing without its two records; they are never added again.
 _ORPHANS = """
@@ -98,8 +101,32 @@ def _add(connection: sqlite3.Connection, table: str, values: Row) -> int:
     return connection.execute(sql, values).rowcount
 
 
+class _Disk:
+    """The bytes of an open file; those that the disk does not give are zeros, and so no rows."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor, self._size = descriptor, os.fstat(descriptor).st_size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, part: slice, /) -> bytes:
+        start, stop, _ = part.indices(self._size)
+        size = max(0, stop - start)
+        attempts = (self._read(size, start) for _ in range(_ATTEMPTS))
+        return next((found for found in attempts if found is not None), bytes(size))
+
+    def _read(self, size: int, start: int) -> bytes | None:
+        try:
+            return os.pread(self._descriptor, size, start)
+        except OSError as error:
+            if error.errno == errno.EIO:
+                return None
+            raise
+
+
 @contextmanager
-def _locked(path: Path) -> Iterator[mmap.mmap]:
+def _locked(path: Path) -> Iterator[_Disk]:
     """The file's bytes, while no process can read or write it through SQLite."""
     if not path.stat().st_size:
         raise damaged(path, "it is empty")
@@ -108,8 +135,7 @@ def _locked(path: Path) -> Iterator[mmap.mmap]:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, *SQLITES_LOCKS)
         except BlockingIOError as error:
             raise in_use(path) from error
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            yield data
+        yield _Disk(file.fileno())
 
 
 def _exchange(path: Path, fresh: Path, aside: Path) -> None:
