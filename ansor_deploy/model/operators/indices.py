@@ -62,7 +62,8 @@ class _Range:
 
     def checked(self, indices: np.ndarray) -> np.ndarray:
         """Constant indices as `in_range` gives them."""
-        extents = np.array(self._extents, np.int64)
+        # One of them is a number, which leaves the rank of the indices as it is.
+        extents = np.array(self._extents if len(self._extents) > 1 else self._extents[0], np.int64)
         wide = indices.astype(np.int64)
         wrapped = np.where(wide < 0, wide + extents, wide) if self._negative else wide
         if ((wrapped < 0) | (wrapped >= extents)).any():

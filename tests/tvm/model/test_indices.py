@@ -117,8 +117,12 @@ def test_a_constant_index_out_of_range_is_refused(op):
 
 
 def test_a_constant_index_counts_from_the_end():
-    constants = {"i": np.array([[0, -1]])}
-    nodes = [node("GatherElements", "x i", "y"), node("Gather", "x i", "z")]
-    proto = model(nodes, {"x": (4, 8)}, ["y", "z"], constants)
+    constants = {"i": np.array([[0, -1]]), "last": np.array(-1)}
+    nodes = [
+        node("GatherElements", "x i", "y"),
+        node("Gather", "x i", "z"),
+        node("Gather", "x last", "row"),
+    ]
+    proto = model(nodes, {"x": (4, 8)}, ["y", "z", "row"], constants)
     built.assert_like_oracle(proto)
     assert not any("in_range" in name for name in built.count_ops(proto))
