@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 
 from ..devices.site import LocalSite, Site
 from ..model.tasks import Task
@@ -203,7 +204,7 @@ class Measurer:
 
         And what the reference kernel took after it. before: what it took; 0 if not known yet.
         """
-        with _turn(runner.site):
+        with self._turn(runner.site, batch):
             before = before or self._health.pulse(runner)
             outcomes = list(_each(runner, batch, chunk))
             after = self._health.pulse(runner)
@@ -223,8 +224,14 @@ class Measurer:
     def _measure_in_turns(self, batch: Batch) -> list[Outcome]:
         built = [building.result for building in batch.building]
         while True:
-            with self._lent.lend(batch.stopped) as runner, _turn(runner.site):
+            with self._lent.lend(batch.stopped) as runner, self._turn(runner.site, batch):
                 return runner.head_to_head(batch.task, built, batch.traces)
+
+    def _turn(self, site: Site, batch: Batch) -> AbstractContextManager[None]:
+        """On this machine one process measures at a time; a board's agent serves one at a time."""
+        if site.remote:
+            return nullcontext()
+        return machine_lock(self._warn, partial(_pause, batch.stopped))
 
 
 def _each(runner: SiteRunner, batch: Batch, chunk: range) -> Iterator[Outcome]:
@@ -238,6 +245,6 @@ def _each(runner: SiteRunner, batch: Batch, chunk: range) -> Iterator[Outcome]:
         yield outcome
 
 
-def _turn(site: Site) -> AbstractContextManager[None]:
-    """On this machine one process measures at a time; a board's agent serves one at a time."""
-    return nullcontext() if site.remote else machine_lock()
+def _pause(stopped: threading.Event, seconds: float) -> None:
+    if stopped.wait(seconds):
+        raise Stopped

@@ -1,35 +1,107 @@
 """One process at a time has this machine to itself."""
 
 import errno
+import fcntl
+import os
+import pwd
 import socket
+import struct
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
 
-# A name in Linux's abstract namespace: it goes with its holder, however that ends, and leaves no
-# file behind. All users of the machine share it, as they share its cores.
+from .lock_file import open_lock
+
+# A name in Linux's abstract namespace: it goes with its holder, however that ends, leaves no file
+# behind, and is no path that could lead elsewhere. All users of the machine share it, as they share
+# its cores; the system itself says who has it.
 _NAME = "\0ansor-deploy-measures-here"
 _POLL_SECONDS = 0.05
+_SAY_SECONDS = 10.0  # of waiting, after which it is said; then after twice as many
+# For other users, of whom one may keep the name for ever. Theirs are turns of seconds.
+_PATIENCE_SECONDS = 600.0
+_CREDENTIALS = struct.Struct("3i")  # of a socket's other end: process, user, group
+_BACKLOG = 128
 
 
 @contextmanager
-def machine_lock() -> Iterator[None]:
+def machine_lock(
+    warn: Callable[[str], None] = lambda _: None, pause: Callable[[float], object] = time.sleep
+) -> Iterator[None]:
     """Wait until no other process has the lock, and hold it while the block runs.
 
-    On a system without such names this does nothing.
+    Another user's processes are waited for for so long only; from then on those of this user take
+    turns among themselves. On a system without such names this does nothing.
+
+    warn: is called with who has the lock, and for how long this has waited. pause: is called with
+    the seconds between two tries; what it raises ends the wait.
     """
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as lock:
-        while not _taken(lock):
-            time.sleep(_POLL_SECONDS)
+    with ExitStack() as held:
+        lock = held.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        began, say, take = time.monotonic(), _SAY_SECONDS, lambda: _bound(lock)
+        while not take():
+            if (waited := time.monotonic() - began) >= say:
+                say *= 2
+                holder, goes_on = _holder(), "waiting for it"
+                if not holder.trusted and waited >= _PATIENCE_SECONDS:
+                    take, goes_on = lambda: _own(held), "measuring beside it: times may suffer"
+                warn(f"{holder.name} measures on this machine; {goes_on} ({waited:.0f} s so far)")
+            pause(_POLL_SECONDS)
         yield
 
 
-def _taken(lock: socket.socket) -> bool:
+@dataclass(frozen=True)
+class _Holder:
+    """Who has the lock. trusted: it is of this user or of root, and gives it back."""
+
+    name: str
+    trusted: bool
+
+
+def _holder() -> _Holder:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
+        asking.setblocking(False)
+        try:
+            asking.connect(_NAME)
+        except OSError:  # it does not listen, as we do, or is gone by now
+            return _Holder("another process", False)
+        found = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    process, user, _ = _CREDENTIALS.unpack(found)
+    return _Holder(f"process {process} of {_user(user)}", user in (os.geteuid(), 0))
+
+
+def _user(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return f"user {number}"
+
+
+def _bound(lock: socket.socket) -> bool:
     try:
         with suppress(FileNotFoundError, PermissionError):
             lock.bind(_NAME)
+            lock.listen(_BACKLOG)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             return False
         raise
+    return True
+
+
+def _own(held: ExitStack) -> bool:
+    """Whether this user's lock is free, or there is no place for one; it is held from then on."""
+    folder = os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.geteuid()}"
+    try:
+        lock = open_lock(Path(folder, "ansor-deploy.lock"))
+    except OSError:
+        return True
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return False
+    held.callback(os.close, lock)
     return True
