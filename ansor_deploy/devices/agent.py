@@ -4,7 +4,7 @@ It needs the standard library and our own worker only. It serves one host at a t
 waits, and hears who has the board. The agent ends when stdin does, or when nothing came for a
 while; it then kills the worker, even in a call, and removes its folder. It opens no port.
 
-Requests, {"id", "do", ...}, each answered once with {"id", "ok"} or {"id", "error", "message"}:
+What it says is declared in `answers.py`. Requests, {"id", "do", ...}, each answered once:
 
     ping                                alive? answered at once, whatever else is under way
     call      function payload timeout  as `Worker.call`; errors: "raised", "timeout", "crash"
@@ -16,6 +16,7 @@ Requests, {"id", "do", ...}, each answered once with {"id", "ok"} or {"id", "err
 
 import contextlib
 import fcntl
+import json
 import os
 import platform
 import queue
@@ -28,36 +29,41 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import AnsorError
+from ..system.lock_file import open_lock
 from ..system.worker import Worker, WorkerFailure
-from .frames import CHUNK, MARK, Frame, Unpacker, pack
-from .site import RUNS
+from .frames import CHUNK, MARK, FrameError, Unpacker, pack
+
+Request = dict[str, Any]
 
 _SESSION = "session-"
+_MOST_JSON = 1 << 24  # bytes of a request, which may hold a whole manifest
 _REPEAT_SECONDS = 5.0
 
 
-def main(folder: str, cores: int, silence: float) -> None:
+def main(folder: str, runs: str, cores: int, silence: float) -> None:
     """Serve the host at the other end of stdin and stdout; never returns.
 
-    folder: where the sessions' folders lie. silence: seconds without a byte from the host after
-    which it is believed to be gone.
+    folder: where the sessions' folders lie. runs: what the worker imports. silence: seconds
+    without a byte from the host, after which it is believed to be gone.
     """
     source, sink = os.dup(0), os.dup(1)  # not inherited by what is started from here
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)  # whatever prints, prints to the log and never into a frame
-    _Agent(Path(folder), cores, silence, source, sink).serve()
+    worker = Worker(runs, {"TVM_NUM_THREADS": str(cores)})
+    _Agent(Path(folder), worker, silence, source, sink).serve()
 
 
 class _Agent:
-    def __init__(self, folder: Path, cores: int, silence: float, source: int, sink: int) -> None:
-        self._folder = folder
+    def __init__(
+        self, folder: Path, worker: Worker, silence: float, source: int, sink: int
+    ) -> None:
+        self._folder, self._worker = folder, worker
         self._silence = silence
         self._source, self._sink = source, sink
         self._writing = threading.Lock()
         self._heard = time.monotonic()
-        self._requests: queue.Queue[Frame] = queue.Queue()
+        self._requests: queue.Queue[tuple[Request, bytes]] = queue.Queue()
         self._session: Path | None = None
-        self._worker = Worker(RUNS, {"TVM_NUM_THREADS": str(cores)})
 
     def serve(self) -> None:
         for number in (signal.SIGTERM, signal.SIGHUP):
@@ -67,7 +73,7 @@ class _Agent:
             threading.Thread(target=loop, daemon=True).start()
         try:
             self._send(MARK)
-            self._take(_board_lock())
+            self._take(self._board_lock())
             self._open_session()
             while True:
                 self._answer(*self._requests.get())
@@ -78,13 +84,13 @@ class _Agent:
 
     def _listen(self) -> None:
         """Read frames until the host is gone; pings are answered from here."""
-        unpacker = Unpacker()
+        unpacker = Unpacker(_request, _MOST_JSON)
         with contextlib.suppress(OSError, ValueError):
             while data := os.read(self._source, CHUNK):
                 self._heard = time.monotonic()
                 for message, blob in unpacker.feed(data):
                     if message.get("do") == "ping":
-                        self._send(pack({"id": message.get("id"), "ok": None}))
+                        self._say("answer", {"id": message["id"], "ok": None})
                     else:
                         self._requests.put((message, blob))
         self._end()
@@ -93,6 +99,12 @@ class _Agent:
         while time.monotonic() < self._heard + self._silence:
             time.sleep(min(1.0, self._silence / 4))
         self._end()
+
+    def _board_lock(self) -> int:
+        """A descriptor of the file that stands for the board, which no other user can touch."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._folder.chmod(0o700)
+        return open_lock(self._folder / "agent.lock")
 
     def _take(self, lock: int) -> None:
         """Wait for the agent that has the board, and name it to the host again and again."""
@@ -105,7 +117,7 @@ class _Agent:
                 if time.monotonic() >= said + _REPEAT_SECONDS:
                     said = time.monotonic()
                     holder = os.pread(lock, 200, 0).decode(errors="replace")
-                    self._send(pack({"waiting": holder}))
+                    self._say("waiting", {"holder": holder})
                 time.sleep(0.1)
         client = os.environ.get("SSH_CLIENT", "").partition(" ")[0] or "the board itself"
         os.ftruncate(lock, 0)
@@ -114,27 +126,26 @@ class _Agent:
     def _open_session(self) -> None:
         """Make a folder of our own; this user's others are left from agents that were killed."""
         os.utime(Path(__file__).parents[2])  # the bundle is in use: see `unpack.by_last_use`
-        self._folder.mkdir(parents=True, exist_ok=True)
         for left in self._folder.glob(f"{_SESSION}*"):
             shutil.rmtree(left, ignore_errors=True)
         self._session = Path(tempfile.mkdtemp(prefix=_SESSION, dir=self._folder)).resolve()
         self._worker.start()
-        hello = {"session": str(self._session), "pid": os.getpid()}
-        hello |= {"arch": platform.machine(), "python": platform.python_version()}
-        self._send(pack({"hello": hello}))
+        here = {"arch": platform.machine(), "python": platform.python_version()}
+        self._say("hello", {"session": str(self._session), "pid": os.getpid(), **here})
 
-    def _answer(self, message: dict[str, Any], blob: bytes) -> None:
-        data = b""
+    def _answer(self, message: Request, blob: bytes) -> None:
+        number = message["id"]
         try:
             value, data = self._do(message, blob)
-            answer = {"ok": value}
         except WorkerFailure as failure:
-            answer = {"error": failure.kind, "message": failure.message}
+            words = {"error": failure.kind, "message": failure.message}
+            self._say("failure", {"id": number, **words})
         except (AnsorError, OSError, KeyError, TypeError, ValueError) as error:
-            answer = {"error": "board", "message": str(error)}
-        self._send(pack({"id": message["id"], **answer}, data))
+            self._say("failure", {"id": number, "error": "board", "message": str(error)})
+        else:
+            self._say("answer", {"id": number, "ok": value}, data)
 
-    def _do(self, message: dict[str, Any], blob: bytes) -> tuple[Any, bytes]:
+    def _do(self, message: Request, blob: bytes) -> tuple[Any, bytes]:
         do = message["do"]
         if do == "call":
             try:
@@ -165,6 +176,9 @@ class _Agent:
             raise ValueError(f"{name} is outside of the session's folder")
         return path
 
+    def _say(self, what: str, words: dict[str, Any], data: bytes = b"") -> None:
+        self._send(pack({"says": what, **words}, data))
+
     def _send(self, data: bytes) -> None:
         try:
             with self._writing:
@@ -182,13 +196,8 @@ class _Agent:
         os._exit(0)
 
 
-def _board_lock() -> int:
-    """A descriptor of the file that stands for the board; any of its users may have made it."""
-    path = Path(tempfile.gettempdir(), "ansor-deploy.lock")
-    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        return os.open(path, flags)
-    except FileNotFoundError:
-        descriptor = os.open(path, flags | os.O_CREAT, 0o666)
-        os.fchmod(descriptor, 0o666)  # whatever the umask: other users must be able to wait
-        return descriptor
+def _request(text: bytes) -> Request:
+    message = json.loads(text)
+    if not isinstance(message, dict) or "id" not in message:
+        raise FrameError("a frame without a request")
+    return message

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shlex
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -14,23 +15,29 @@ from typing import TYPE_CHECKING, Any
 from ..errors import DeviceError, DeviceLost, UsageError
 from ..system.worker import WorkerFailure
 from ..target import Target
+from .answers import Failure, Hello, check_answer
 from .bundle import install
-from .connection import Connection
+from .connection import Connection, Stream
+from .door import Refused, brief
 from .facts import PYTHON, look_at
 from .frames import CHUNK
 from .inventory import Inventory, target_of
 from .link import PING_SECONDS, SILENCE_SECONDS, Link
+from .site import RUNS
 
 if TYPE_CHECKING:
     from ..report import Report
 
 WAIT_SECONDS = 600.0  # for another host to be done with the board
 _ANSWER_SECONDS = 60.0
-_START_SECONDS = 180.0  # of a worker, before a call: slow cards, slow processors
+_START_SECONDS = 180.0  # of a worker, before the first call: slow cards, slow processors
+_AGAIN, _AGAIN_SECONDS = 4.0, 20.0  # times what the first start took, and more: of later ones
+_SLOWEST = 50e3  # bytes a second that a way to a board takes, to be of use
+_WORDS = 2000  # characters of why a candidate failed
 _CHECK = "ansor_deploy.devices.served:threads"
 _BOOT = (
     "import sys; sys.path.insert(0, {root!r}); "
-    "from ansor_deploy.devices.agent import main; main({cache!r}, {cores}, {silence})"
+    "from ansor_deploy.devices.agent import main; main({cache!r}, {runs!r}, {cores}, {silence})"
 )
 
 
@@ -40,8 +47,8 @@ class BoardSite:
 
     connect: makes a connection. cores: how many a program may take. wheels: the folder that
     `fetch_wheels` filled. waiting: called with who has the board, while another has it.
-    patience: seconds to wait for that. info: what the board's agent said at last: session, pid,
-    arch, python. Every method raises DeviceLost where trying again may help.
+    patience: seconds to wait for that. info: what the board's agent said at last. Every method
+    raises DeviceLost where trying again may help.
     """
 
     remote: bool = field(init=False, default=True)
@@ -51,10 +58,11 @@ class BoardSite:
     wheels: Path | None = None
     waiting: Callable[[str], None] = lambda holder: None
     patience: float = WAIT_SECONDS
-    info: dict[str, Any] = field(init=False, default_factory=dict)
+    info: Hello | None = field(init=False, default=None)
     _connection: Connection | None = field(init=False, default=None)
     _link: Link | None = field(init=False, default=None)
     _names: Iterator[int] = field(init=False, default_factory=itertools.count)
+    _start_seconds: float = field(init=False, default=_START_SECONDS)
 
     def start(self) -> None:
         """Connect, install the runtime and start an agent, unless there is one.
@@ -68,9 +76,15 @@ class BoardSite:
             undo.callback(connection.close)
             facts = look_at(self.name, connection)
             root = install(self.name, connection, facts, self.wheels)
-            words = {"root": root, "cache": facts.cache, "cores": self.cores}
+            words = {"root": root, "cache": facts.cache, "runs": RUNS, "cores": self.cores}
             boot = shlex.quote(_BOOT.format(**words, silence=SILENCE_SECONDS))
-            link = Link(self.name, connection.open(f"exec {PYTHON} -c {boot}"), PING_SECONDS)
+            self.join(connection.open(f"exec {PYTHON} -c {boot}"))
+            undo.pop_all()
+
+    def join(self, stream: Stream) -> None:
+        """Begin a session with the agent at the other end of a stream; raises as `start`."""
+        link = Link(self.name, stream, PING_SECONDS)
+        with ExitStack() as undo:
             undo.callback(link.close)
             self.info = link.greeting(self.patience, self.waiting)
             self._check(link)
@@ -79,23 +93,27 @@ class BoardSite:
 
     def call(self, function: str, payload: dict[str, Any], timeout: float) -> Any:
         """What `Worker.call` does; DeviceLost where the board or the connection is at fault."""
-        words: dict[str, Any] = {"function": function, "payload": payload, "timeout": timeout}
-        return self._ask(self._connected(), "call", timeout + _START_SECONDS, **words)[0]
+        return self._call(self._connected(), function, payload, timeout)
 
     def put(self, path: Path) -> str:
         """Send a file, in parts."""
         link, place = self._connected(), self.scratch(path.name)
+        ends = _ends(path.stat().st_size)
         with path.open("rb") as file:
             data = file.read(CHUNK)
             while True:
-                self._ask(link, "append", data=data, name=place)
+                self._ask(link, "append", ends - time.monotonic(), data=data, name=place)
                 if not (data := file.read(CHUNK)):
                     return place
 
-    def get(self, place: str) -> bytes:
-        """Fetch a file, in parts."""
-        link, whole = self._connected(), bytearray()
-        while data := self._ask(link, "read", place=place, offset=len(whole))[1]:
+    def get(self, place: str, size: int) -> bytes:
+        """Fetch a file, in parts, each as long as it must be: not a byte more is waited for."""
+        link, whole, ends = self._connected(), bytearray(), _ends(size)
+        while (wanted := min(CHUNK, size - len(whole))) > 0:
+            words = {"place": place, "offset": len(whole)}
+            data = self._ask(link, "read", ends - time.monotonic(), **words)[1]
+            if len(data) != wanted:
+                raise self._lost(link, link.refuse(f"{len(data)} bytes of a file, not {wanted}"))
             whole += data
         return bytes(whole)
 
@@ -136,31 +154,53 @@ class BoardSite:
         return link
 
     def _check(self, link: Link) -> None:
-        """DeviceError where the board's worker does not start."""
-        words: dict[str, Any] = {"function": _CHECK, "payload": {}, "timeout": _ANSWER_SECONDS}
+        """DeviceError where the board's worker does not start; how long it takes is noted."""
+        self._start_seconds, began = _START_SECONDS, time.monotonic()
         try:
-            self._ask(link, "call", _ANSWER_SECONDS + _START_SECONDS, **words)
+            self._call(link, _CHECK, {}, _ANSWER_SECONDS)
         except (WorkerFailure, _BoardFault) as failure:
             reason = failure.message.removeprefix(f"{self.name}: ")
             hint = "install what is missing there (Debian: apt-get install libstdc++6)"
             raise DeviceError(f"{self.name} cannot run TVM's runtime: {reason}", hint) from failure
+        again = _AGAIN_SECONDS + _AGAIN * (time.monotonic() - began)
+        self._start_seconds = min(_START_SECONDS, again)
+
+    def _call(self, link: Link, function: str, payload: dict[str, Any], timeout: float) -> Any:
+        """What the function answers, which is such as it may."""
+        words: dict[str, Any] = {"function": function, "payload": payload, "timeout": timeout}
+        value, _ = self._ask(link, "call", timeout + self._start_seconds, **words)
+        try:
+            check_answer(function, payload, value)
+        except Refused as refused:
+            raise self._lost(link, link.refuse(str(refused))) from refused
+        return value
 
     def _ask(
         self, link: Link, do: str, limit: float = _ANSWER_SECONDS, **words: Any
     ) -> tuple[Any, bytes]:
         """The agent's answer; a session that is lost, or whose board is at fault, is closed."""
         try:
-            answer, blob = link.ask(do, limit, **words)
-            if answer.get("error") == "board":
-                hint = "look at the board's memory and disk, then try again"
-                raise _BoardFault(f"{self.name}: {answer['message']}", hint)
-        except DeviceLost:
-            if link is self._link:
-                self.close()
-            raise
-        if "error" in answer:
-            raise WorkerFailure(answer["error"], answer["message"])
-        return answer["ok"], blob
+            answer, blob = link.ask(do, max(limit, 0.0), **words)
+        except DeviceLost as lost:
+            raise self._lost(link, lost) from lost
+        if not isinstance(answer, Failure):
+            return answer.ok, blob
+        message = brief(answer.message, _WORDS)
+        if answer.error == "board":
+            hint = "look at the board's memory and disk, then try again"
+            raise self._lost(link, _BoardFault(f"{self.name}: {message}", hint))
+        raise WorkerFailure(answer.error, message)
+
+    def _lost(self, link: Link, lost: DeviceLost) -> DeviceLost:
+        """The same, after the session was closed if it is the one of the moment."""
+        if link is self._link:
+            self.close()
+        return lost
+
+
+def _ends(size: int) -> float:
+    """When the transfer of so many bytes must be over, by the monotonic clock."""
+    return time.monotonic() + _ANSWER_SECONDS + size / _SLOWEST
 
 
 class _BoardFault(DeviceLost):

@@ -30,10 +30,10 @@ _PACKAGES = ("apache-tvm", "apache-tvm-ffi", "ml_dtypes", "numpy", "typing_exten
 _OWN = {
     "": "errors",
     "artifact": "files manifest",
-    "devices": "agent frames served site",
+    "devices": "agent frames served",
     "measure": "check guarded head_to_head runner",
     "runtime": "cpu_pinning model native tensors",
-    "system": "child host limits machine_fault scratch worker",
+    "system": "child host limits lock_file machine_fault scratch worker",
 }
 _TOPS = ("ml_dtypes", "numpy", "numpy.libs", "tvm_ffi", "typing_extensions.py")
 _RUNTIME = "tvm/lib/libtvm_runtime.so"  # all of `tvm`: there is no package to import

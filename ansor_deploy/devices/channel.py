@@ -17,7 +17,9 @@ from typing import Any
 import paramiko
 
 from ..errors import DeviceError, DeviceLost
-from .connection import Ran, plain
+from ..system.printable import printable
+from .connection import Ran
+from .door import brief
 from .known_hosts import HostKey
 from .ssh_config import Route
 
@@ -27,7 +29,8 @@ _OPEN_SECONDS = 15.0
 _TICK_SECONDS = 0.1  # how late a time-out may be noticed; data is noticed at once
 _BLOCK = 1 << 15  # what one SSH packet takes
 _STDERR_BLOCKS = 8
-_MOST_STDOUT = 1 << 28  # bytes that `run` takes: a board gone astray may not fill our memory
+_MOST_STDOUT = 1 << 20  # bytes that `run` takes: what is asked for is answered briefly
+_MOST_PACKET = 1 << 18  # bytes of an SSH packet, as OpenSSH has it
 _GONE = (paramiko.SSHException, EOFError, OSError)
 
 
@@ -39,7 +42,9 @@ class Line:
         self.heard = 0
 
     def recv(self, count: int) -> bytes:
-        """Receive as a socket does."""
+        """Receive as a socket does, for paramiko: as many bytes as a packet claims to have left."""
+        if count > _MOST_PACKET:
+            raise OSError(f"an SSH packet of {count} bytes")
         data: bytes = self._sock.recv(count)
         self.heard += len(data)
         return data
@@ -93,7 +98,8 @@ class SshStream:
 
     def complaint(self) -> str:
         """The end of stderr so far."""
-        return plain(b"".join(tuple(self._stderr)).decode(errors="replace"))
+        said = b"".join(tuple(self._stderr)).decode(errors="replace")
+        return printable(said, keep="\n\t")
 
     def close(self) -> None:
         """Close stdin and stdout; most programs then end."""
@@ -120,7 +126,8 @@ class SshStream:
         finally:
             self.close()
         self._listener.join(1)
-        return Ran(self._channel.exit_status, bytes(stdout), self.complaint())
+        status = self._channel.exit_status
+        return Ran(status if status in range(256) else -1, bytes(stdout), self.complaint())
 
     def _feed(self, stdin: bytes, timeout: float) -> None:
         with suppress(DeviceLost, *_GONE):  # a command need not read its stdin to succeed
@@ -196,7 +203,7 @@ class SshConnection:
                 late.cancel()
         except paramiko.ChannelException as error:
             hint = "Its SSH server must allow sessions, several at once: look at its log."
-            what = f"{self.name}: allows no session: {plain(error.text)}"
+            what = f"{self.name}: allows no session: {brief(error.text)}"
             raise DeviceError(what, hint) from error
         except _GONE as error:
             if self._transport.is_active():
@@ -242,4 +249,4 @@ class SshConnection:
 def lost(name: str, what: str = "the connection was lost") -> DeviceLost:
     """The error of a device that is no longer there."""
     hint = f"Look at its power and network, then: ansor-deploy devices doctor {name}"
-    return DeviceLost(f"{name}: {plain(what)}", hint)
+    return DeviceLost(f"{name}: {brief(what)}", hint)

@@ -3,12 +3,10 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..system.printable import printable
-
 
 @dataclass(frozen=True)
 class Ran:
-    """A command that has ended. status: its exit status; -1 where a signal ended it."""
+    """A command that has ended. status: its exit status; -1 where it has none."""
 
     status: int
     stdout: bytes
@@ -42,8 +40,3 @@ class Connection(Protocol):
 
     def close(self) -> None:
         """Hang up; commands still running lose their streams."""
-
-
-def plain(text: str) -> str:
-    """The text with what a terminal would obey spelled out: a board's words end up in messages."""
-    return printable(text, keep="\n\t")

@@ -3,15 +3,25 @@
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-import msgspec
+from msgspec import Meta
 
 from ..errors import DeviceError
+from .answers import Place, Word
 from .connection import Connection, Ran
+from .door import Refused, admit, brief
 
 PYTHON = "python3 -I -S"  # its standard library, and nothing that was installed beside it
 OLDEST_GLIBC = (2, 28)
 _PROBE_SECONDS = 30.0
+_MOST_JSON = 1 << 18  # bytes
+
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.+-]{0,64}\Z")]
+Version = Annotated[str, Meta(pattern=r"^[0-9]{1,3}\.[0-9]{1,3}[A-Za-z0-9.+]{0,32}\Z")]
+Bytes = Annotated[int, Meta(ge=0, le=2**60)]
+Degrees = Annotated[float, Meta(ge=-1000, le=1e5)]
+Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{16,64}\Z")]
 
 
 @dataclass(frozen=True)
@@ -26,22 +36,22 @@ class Facts:
     runtimes: digests of the bundles in it.
     """
 
-    time: float
-    machine: str
-    bits: int
-    libc: tuple[str, str]
-    python: str
-    implementation: str
-    cores: int
-    flags: list[str]
-    governors: list[str]
-    temperatures: dict[str, float]
-    throttled: int | None
-    memory: int | None
-    disk: int
-    load: float
-    cache: str
-    runtimes: list[str]
+    time: Annotated[float, Meta(ge=0, le=1e12)]
+    machine: Name
+    bits: Annotated[int, Meta(ge=8, le=128)]
+    libc: tuple[Name, Name]
+    python: Version
+    implementation: Name
+    cores: Annotated[int, Meta(ge=1, le=2**16)]
+    flags: Annotated[list[Word], Meta(max_length=2000)]
+    governors: Annotated[list[Word], Meta(max_length=100)]
+    temperatures: Annotated[dict[Word, Degrees], Meta(max_length=1000)]
+    throttled: Annotated[int, Meta(ge=0, le=2**32)] | None
+    memory: Bytes | None
+    disk: Bytes
+    load: Annotated[float, Meta(ge=0, le=1e6)]
+    cache: Place
+    runtimes: Annotated[list[Digest], Meta(max_length=1000)]
 
     @property
     def short_python(self) -> str:
@@ -56,13 +66,9 @@ def run_probe(connection: Connection) -> Ran:
 
 
 def facts_of(ran: Ran) -> Facts:
-    """The facts that the probe printed last.
-
-    msgspec.DecodeError where it printed none; its subclass ValidationError where they make no
-    sense: a board may say anything.
-    """
+    """The facts that the probe printed last; Refused where these are none, or make no sense."""
     lines = ran.stdout.splitlines() or [b""]
-    return msgspec.json.decode(lines[-1], type=Facts)
+    return admit(lines[-1], Facts, _MOST_JSON)
 
 
 def look_at(name: str, connection: Connection) -> Facts:
@@ -73,7 +79,7 @@ def look_at(name: str, connection: Connection) -> Facts:
         raise DeviceError(f"{name} has no python3", hint)
     try:
         facts = facts_of(ran)
-    except msgspec.DecodeError as error:
+    except Refused as error:
         what = f"{name}: its python3 does not report what machine it is: {last_line(ran)}"
         hint = "log in by ssh and see what `python3 -I -S -c 'import json'` says"
         raise DeviceError(what, hint) from error
@@ -83,7 +89,7 @@ def look_at(name: str, connection: Connection) -> Facts:
 
 def last_line(ran: Ran) -> str:
     """The reason why a command failed: the last line of its stderr, or its exit status."""
-    return (ran.stderr.strip().splitlines() or [f"status {ran.status}"])[-1]
+    return brief((ran.stderr.strip().splitlines() or [f"status {ran.status}"])[-1])
 
 
 def numbers(version: str) -> tuple[int, ...]:

@@ -2,45 +2,51 @@
 
     head (two 32-bit lengths, big endian) | JSON | bytes
 
-Both sides refuse a frame that is longer than any they send. The agent's first bytes are a mark:
-what a login script printed before it is no frame.
+A frame that is longer than any that the other side sends is refused by its head, before the rest is
+read. The agent's first bytes are a mark: what a login script printed before it is no frame.
 """
 
 import json
 import struct
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
-Frame = tuple[dict[str, Any], bytes]
 MARK = b"\0ansor-deploy agent 1\n"
 CHUNK = 1 << 18  # bytes of a file in one frame: each is answered before the next is sent
 _HEAD = struct.Struct(">II")
-_MOST_JSON = 1 << 24
 _MOST_MARKLESS = 1 << 16
+
+Message = TypeVar("Message")
 
 
 class FrameError(ValueError):
-    """The bytes that came are no frame."""
+    """The bytes that came are no frame, or none that may come."""
 
 
 def pack(message: dict[str, Any], data: bytes = b"") -> bytes:
-    """The bytes of one frame."""
-    text = json.dumps(message).encode()
+    """The bytes of one frame. What UTF-8 cannot hold becomes a question mark."""
+    text = json.dumps(message, ensure_ascii=False).encode(errors="replace")
     return _HEAD.pack(len(text), len(data)) + text + data
 
 
-class Unpacker:
-    """Makes frames of bytes as they come. marked: the mark comes first, after some noise."""
+class Unpacker(Generic[Message]):
+    """Makes frames of bytes as they come: a message and bytes each.
 
-    def __init__(self, marked: bool = False) -> None:
+    read: makes a message of JSON text, or raises ValueError. most: the length of such a text, in
+    bytes. marked: the mark comes first, after some noise.
+    """
+
+    def __init__(self, read: Callable[[bytes], Message], most: int, marked: bool = False) -> None:
+        self._read, self._most = read, most
         self._buffer = bytearray()
         self._awaits_mark = marked
 
     @property
-    def noise(self) -> str:
+    def noise(self) -> bytes:
         """What came instead of the mark."""
-        return self._buffer.decode(errors="replace").strip() if self._awaits_mark else ""
+        return bytes(self._buffer).strip() if self._awaits_mark else b""
 
-    def feed(self, data: bytes) -> list[Frame]:
+    def feed(self, data: bytes) -> list[tuple[Message, bytes]]:
         """The frames that these bytes complete; ValueError where they cannot be any."""
         self._buffer += data
         if self._awaits_mark:
@@ -53,18 +59,15 @@ class Unpacker:
             self._awaits_mark = False
         return [*iter(self._next, None)]
 
-    def _next(self) -> Frame | None:
+    def _next(self) -> tuple[Message, bytes] | None:
         if len(self._buffer) < _HEAD.size:
             return None
         text, data = _HEAD.unpack_from(self._buffer)
-        if text > _MOST_JSON or data > CHUNK:
+        if text > self._most or data > CHUNK:
             raise FrameError(f"a frame of {text} and {data} bytes")
         end = _HEAD.size + text + data
         if len(self._buffer) < end:
             return None
         body = bytes(self._buffer[_HEAD.size : end])
         del self._buffer[:end]
-        message = json.loads(body[:text])
-        if not isinstance(message, dict):
-            raise FrameError("a frame without an object")
-        return message, body[text:]
+        return self._read(body[:text]), body[text:]

@@ -11,7 +11,7 @@ import paramiko
 
 from ..errors import DeviceError
 from .channel import lost
-from .connection import plain
+from .door import brief
 from .known_hosts import parse_public
 from .ssh_config import Route
 
@@ -91,7 +91,7 @@ def _accepted(transport: paramiko.Transport, route: Route, key: Any, name: str) 
     try:
         transport.auth_publickey(route.user, key)
     except paramiko.BadAuthenticationType as error:
-        allowed = plain(", ".join(error.allowed_types))
+        allowed = brief(", ".join(error.allowed_types))
         hint = "Allow PubkeyAuthentication in the board's sshd_config, and add your public key."
         raise DeviceError(f"{name}: it takes no keys, only: {allowed}", hint) from error
     except (paramiko.SSHException, EOFError, OSError) as error:

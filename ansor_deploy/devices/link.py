@@ -6,23 +6,30 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
 
 from ..errors import DeviceError, DeviceLost
+from .answers import MOST_JSON, Answer, Failure, Hello, Said, Waiting, read
 from .connection import Stream
-from .frames import Frame, Unpacker, pack
+from .door import brief
+from .frames import FrameError, Unpacker, pack
 
 PING_SECONDS = 5.0
-START_SECONDS = 120.0  # of Python on a slow board
+START_SECONDS = 60.0  # of Python on a slow board
 SILENCE_SECONDS = 60.0  # without a byte, the other side is believed to be gone
+_PING = 0  # the id of every ping
+# Of a session: what is said while another has the board, and answers that come too late.
+_MOST_UNASKED = 200
 _HINT = "check the board's power and network, then repeat the command"
+
+Answered = tuple[Answer | Failure, bytes]
 
 
 class Link:
     """Sends requests to an agent, one at a time, from any thread. name: of the board.
 
     folder: of this session's files on the board, once the agent has greeted. Every failure is a
-    DeviceLost, after which the link is of no more use.
+    DeviceLost, after which the link is of no more use. What nobody asked for is dropped, and is a
+    failure where there is much of it.
     """
 
     def __init__(self, name: str, stream: Stream, ping: float = PING_SECONDS) -> None:
@@ -31,64 +38,73 @@ class Link:
         self._stream = stream
         self._ping = ping
         self._asking, self._writing = threading.Lock(), threading.Lock()
-        self._numbers = itertools.count(1)
-        self._arrived: queue.Queue[Frame | None] = queue.Queue()
+        self._numbers = itertools.count(_PING + 1)
+        self._awaited = _PING
+        self._greeted = False
+        self._pings = self._pongs = self._unasked = 0
+        self._arrived: queue.Queue[tuple[Said, bytes] | None] = queue.Queue()
         self._lost = ""
         self._ended = threading.Event()
-        self._unpacker = Unpacker(marked=True)
+        self._unpacker = Unpacker(read, MOST_JSON, marked=True)
         for loop in (self._listen, self._keep_alive):
             threading.Thread(target=loop, daemon=True).start()
 
-    def greeting(self, patience: float, waiting: Callable[[str], None]) -> dict[str, Any]:
+    def greeting(self, patience: float, waiting: Callable[[str], None]) -> Hello:
         """What the agent says of itself once the board is ours.
 
         waiting: called with who has the board, while another has it; DeviceError where it still
         has after `patience` seconds.
         """
-        deadline, holder = time.monotonic() + START_SECONDS, ""
+        deadline, holder = time.monotonic() + START_SECONDS, None
         while True:
             try:
-                message, _ = self._next(max(deadline - time.monotonic(), 0.0))
+                said, _ = self._next(max(deadline - time.monotonic(), 0.0))
             except queue.Empty:
-                if not holder:
+                if holder is None:
                     raise self._lose(f"no agent in {START_SECONDS:.0f} s") from None
                 self.close()
                 what = f"{self._name} is in use by {holder}, {patience:.0f} s after the first try"
                 hint = "wait for that to end, or stop it on the board"
                 raise DeviceError(what, hint) from None
-            if "hello" in message:
-                self.folder = message["hello"]["session"]
-                return dict(message["hello"])
-            if not holder:
-                deadline = time.monotonic() + patience
-            holder = str(message["waiting"])
-            waiting(holder)
+            if isinstance(said, Hello):
+                self.folder = said.session
+                return said
+            if isinstance(said, Waiting) and brief(said.holder) != holder:
+                if holder is None:
+                    deadline = time.monotonic() + patience
+                holder = brief(said.holder)
+                waiting(holder)
 
-    def ask(self, do: str, limit: float, data: bytes = b"", **words: Any) -> Frame:
-        """The agent's answer within `limit` seconds: an object with "ok" or "error", and bytes."""
+    def ask(self, do: str, limit: float, data: bytes = b"", **words: object) -> Answered:
+        """The agent's answer within `limit` seconds, and bytes."""
         with self._asking:
-            number = next(self._numbers)
+            self._awaited = number = next(self._numbers)
             self._write(pack({"id": number, "do": do, **words}, data))
             deadline = time.monotonic() + limit
             while True:
                 try:
-                    message, blob = self._next(max(deadline - time.monotonic(), 0.0))
+                    said, blob = self._next(max(deadline - time.monotonic(), 0.0))
                 except queue.Empty:
                     raise self._lose(f"no answer in {limit:.0f} s") from None
-                if message.get("id") == number:  # and not that of a call that was interrupted
-                    return message, blob
+                # Not that of a call that was interrupted.
+                if isinstance(said, (Answer, Failure)) and said.id == number:
+                    return said, blob
+
+    def refuse(self, reason: str) -> DeviceLost:
+        """End the session of a board that answers what it may not."""
+        return self._lose(f"its agent answers nonsense: {reason}")
 
     def close(self) -> None:
         """Hang up: the agent ends. From any thread, and more than once."""
         self._lose("the connection was closed")
 
-    def _next(self, timeout: float) -> Frame:
+    def _next(self, timeout: float) -> tuple[Said, bytes]:
         if self._lost:
             raise self._error()
-        if (frame := self._arrived.get(timeout=timeout)) is None:
+        if (heard := self._arrived.get(timeout=timeout)) is None:
             self._arrived.put(None)  # for whoever asks next
             raise self._error()
-        return frame
+        return heard
 
     def _write(self, data: bytes) -> None:
         if self._lost:
@@ -97,29 +113,56 @@ class Link:
             with self._writing:
                 self._stream.write(data, SILENCE_SECONDS)
         except (OSError, DeviceLost) as error:
-            raise self._lose(str(error)) from error
+            raise self._lose(brief(str(error))) from error
 
     def _listen(self) -> None:
         try:
             while data := self._stream.read(1 << 16, SILENCE_SECONDS):
-                for frame in self._unpacker.feed(data):
-                    if frame[0].get("id") != 0:
-                        self._arrived.put(frame)
+                for said, blob in self._unpacker.feed(data):
+                    self._take(said, blob)
             self._ended.wait(0.2)  # its last words may come a moment later
             self._lose("its agent ended" + self._last_words())
         except TimeoutError:
             self._lose(f"not a byte in {SILENCE_SECONDS:.0f} s")
-        except (OSError, ValueError, DeviceLost) as error:
-            self._lose(str(error))
+        except (OSError, DeviceLost) as error:
+            self._lose(brief(str(error)))
+        except Exception as error:  # noqa: BLE001 - whoever waits must not wait for a dead thread
+            self._lose(f"its agent speaks nonsense: {brief(str(error) or repr(error))}")
+
+    def _take(self, said: Said, blob: bytes) -> None:
+        """Keep what is waited for; FrameError where too much comes that is not."""
+        if self._is_pong(said):
+            return None
+        if not self._greeted and isinstance(said, (Hello, Waiting)):
+            self._greeted = isinstance(said, Hello)
+        elif isinstance(said, (Answer, Failure)) and said.id == self._awaited != _PING:
+            self._awaited = _PING
+        else:
+            return self._count_unasked()
+        if isinstance(said, Waiting):
+            self._count_unasked()
+        return self._arrived.put((said, blob))
+
+    def _is_pong(self, said: Said) -> bool:
+        asked = isinstance(said, Answer) and said.id == _PING and self._pongs < self._pings
+        self._pongs += asked
+        return asked
+
+    def _count_unasked(self) -> None:
+        self._unasked += 1
+        if self._unasked > _MOST_UNASKED:
+            raise FrameError("much that nobody asked for")
 
     def _last_words(self) -> str:
-        said = (self._stream.complaint().strip() or self._unpacker.noise).splitlines()
-        return f": {' | '.join(said[-3:])}" if said else ""
+        words = self._stream.complaint() or self._unpacker.noise.decode(errors="replace")
+        said = [brief(line) for line in words.strip().splitlines()[-3:]]
+        return f": {' | '.join(said)}" if said else ""
 
     def _keep_alive(self) -> None:
         with contextlib.suppress(DeviceLost):  # whoever asks next gets it, too
             while not self._ended.wait(self._ping):
-                self._write(pack({"id": 0, "do": "ping"}))
+                self._pings += 1
+                self._write(pack({"id": _PING, "do": "ping"}))
 
     def _lose(self, reason: str) -> DeviceLost:
         """The first reason counts: what follows is its consequence."""

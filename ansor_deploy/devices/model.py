@@ -14,7 +14,7 @@ from ..registry.plausible import impossible
 from ..runtime.model import choose, interfaces
 from ..runtime.tensors import to_bytes
 from ..system.worker import WorkerFailure
-from .served import by_name
+from .served import by_name, bytes_of
 from .site import Site
 
 RUN_SECONDS = 600.0  # for the runs of one call
@@ -42,9 +42,10 @@ class RemoteModel:
         """Run once, in the shapes that the inputs have; UsageError where it has none such."""
         place = self._site.scratch("outputs")
         self._call("run", inputs, outputs=place)
-        data = self._site.get(place)
+        outputs = self.interfaces[self._chosen(inputs)].outputs
+        data = self._site.get(place, bytes_of(outputs))
         self._site.drop(place)
-        return by_name(self.interfaces[self._chosen(inputs)].outputs, data)
+        return by_name(outputs, data)
 
     def times(self, inputs: dict[str, np.ndarray], runs: int) -> list[float]:
         """Seconds of each of so many runs, one after the other, by the site's clock."""

@@ -1,6 +1,7 @@
 """Whole libraries in the run worker of a site; `devices.model` calls these functions."""
 
 import json
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -10,7 +11,7 @@ import numpy as np
 
 from ..runtime import cpu_pinning, native
 from ..runtime.model import Model, TensorInfo, interfaces
-from ..runtime.tensors import from_bytes, to_bytes
+from ..runtime.tensors import from_bytes, numpy_dtype, to_bytes
 
 
 def threads(payload: dict[str, Any]) -> int:
@@ -34,6 +35,11 @@ def run(payload: dict[str, Any]) -> None:
 def times(payload: dict[str, Any]) -> list[float]:
     """Seconds of each of "runs" runs; the rest of the payload is that of `run`."""
     return _model(payload["path"], payload["manifest"]).times(_given(payload), payload["runs"])
+
+
+def bytes_of(tensors: Sequence[TensorInfo]) -> int:
+    """How many bytes `to_bytes` writes of these tensors."""
+    return sum(math.prod(info.shape) * numpy_dtype(info.dtype).itemsize for info in tensors)
 
 
 def by_name(tensors: Sequence[TensorInfo], data: bytes) -> dict[str, np.ndarray]:

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..system.scratch import Scratch
-from ..system.worker import Worker
+from ..system.worker import Worker, WorkerFailure
+from .answers import check_answer
+from .door import Refused
 
 # What a run worker imports, here and on a board: TVM's runtime, and no compiler.
 RUNS = "ansor_deploy.measure.runner"
@@ -30,8 +32,8 @@ class Site(Protocol):
     def put(self, path: Path) -> str:
         """Make a file of this machine available on the site; its path there."""
 
-    def get(self, place: str) -> bytes:
-        """What a file of the site contains."""
+    def get(self, place: str, size: int) -> bytes:
+        """What a file of the site contains, which is so many bytes. DeviceLost where it is not."""
 
     def drop(self, place: str) -> None:
         """Remove what `put` or the site's process left at a path, if it is there."""
@@ -67,15 +69,21 @@ class LocalSite:
 
     def call(self, function: str, payload: dict[str, Any], timeout: float) -> Any:
         """What `Worker.call` does, in this site's process."""
-        return self._worker.call(function, payload, timeout)
+        value = self._worker.call(function, payload, timeout)
+        try:
+            check_answer(function, payload, value)
+        except Refused as refused:  # a candidate may do anything to the process
+            raise WorkerFailure("crash", f"it answered nonsense: {refused}") from refused
+        return value
 
     def put(self, path: Path) -> str:
         """The file itself."""
         return str(path)
 
-    def get(self, place: str) -> bytes:
+    def get(self, place: str, size: int) -> bytes:
         """What the file contains."""
-        return Path(place).read_bytes()
+        with Path(place).open("rb") as file:
+            return file.read(size)
 
     def drop(self, place: str) -> None:
         """Remove a file that the process wrote; what was put is its owner's to remove."""

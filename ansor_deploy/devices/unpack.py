@@ -38,6 +38,7 @@ class Hashed:
 def unpack(cache: Path, digest: str) -> None:
     """Into a temporary folder that is renamed when its digest is known to be right."""
     cache.mkdir(parents=True, exist_ok=True)
+    cache.chmod(0o700)
     with (cache / "upload.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for left in cache.glob(f"{LEFT}*"):  # of an upload that was torn

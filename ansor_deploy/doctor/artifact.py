@@ -13,12 +13,13 @@ from ..artifact.elf import needed_glibc
 from ..artifact.files import header_path, manifest_path, provenance_path, read_manifest
 from ..artifact.provenance import statement
 from ..devices import probe
-from ..devices.connection import plain
+from ..devices.door import Refused
 from ..devices.facts import Facts, facts_of, numbers, run_probe
 from ..devices.inventory import Inventory
 from ..errors import DeviceError
 from ..system.digest import file_sha256
 from ..system.environment import version
+from ..system.printable import printable
 from ..target import built_for
 from .device import check_architecture, check_features, check_word_size
 from .host import Check, judged
@@ -50,7 +51,7 @@ def check_valid(artifact: Path, device: str) -> Iterator[Check]:
         check_glibc(artifact, *facts.libc),
         check_runtime(manifest["tvm"]),
     ):
-        yield replace(check, found=plain(check.found), remedy=plain(check.remedy))
+        yield replace(check, found=printable(check.found), remedy=printable(check.remedy))
 
 
 def check_glibc(artifact: Path, name: str, version: str) -> Check:
@@ -99,6 +100,6 @@ def _device_facts(name: str) -> Facts:
         ran = run_probe(connection)
     try:
         return facts_of(ran)
-    except msgspec.DecodeError as error:
+    except Refused as error:
         hint = f"check it: ansor-deploy devices doctor {name}"
         raise DeviceError(f"what {name} says of itself makes no sense", hint) from error

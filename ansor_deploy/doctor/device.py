@@ -4,12 +4,10 @@ import platform
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import replace
-
-import msgspec
 
 from ..devices.channel import SshConnection
-from ..devices.connection import Connection, Ran, plain
+from ..devices.connection import Connection, Ran
+from ..devices.door import Refused, brief
 from ..devices.facts import OLDEST_GLIBC, Facts, facts_of, last_line, numbers, run_probe
 from ..devices.wheels import pinned
 from ..errors import DeviceError
@@ -60,16 +58,16 @@ def examine(connection: Connection, target: Target, name: str) -> Iterator[Check
     after = time.time()
     try:
         facts = facts_of(ran)
-    except msgspec.ValidationError:
-        yield Check("probe", "FAIL", "its answer makes no sense", "log in and see its python3")
-        return
-    except msgspec.DecodeError:
-        yield from without_python(connection, target, ran)
+    except Refused as refused:
+        if ran.status == 0:
+            found = f"its answer makes no sense: {refused}"
+            yield Check("probe", "FAIL", found, "log in and see its python3")
+        else:
+            yield from without_python(connection, target, ran)
         return
     # Python's start and the way there lie between the two: where in between is not known.
     skew = max(before - facts.time, facts.time - after, 0.0)
-    for check in judge(facts, target, name, skew):
-        yield replace(check, found=plain(check.found), remedy=plain(check.remedy))
+    yield from judge(facts, target, name, skew)
 
 
 def judge(facts: Facts, target: Target, name: str, skew: float) -> list[Check]:
@@ -94,9 +92,10 @@ def judge(facts: Facts, target: Target, name: str, skew: float) -> list[Check]:
 
 def without_python(connection: Connection, target: Target, ran: Ran) -> Iterator[Check]:
     """The checks that a shell can make where python3 is not there, or ended as `ran` says."""
-    lines = [*plain(connection.run(_SHELL).stdout.decode(errors="replace")).split(), "?", "?"]
-    yield check_architecture(lines[0], target)
-    yield check_word_size(lines[1], target)
+    said = connection.run(_SHELL).stdout.decode(errors="replace").split()
+    machine, bits = [brief(word, 64) for word in (*said, "?", "?")[:2]]
+    yield check_architecture(machine, target)
+    yield check_word_size(bits, target)
     broken = f"python3 does not work: {last_line(ran)}"
     found = "there is no python3" if ran.status == 127 else broken
     yield Check("python", "FAIL", found, "on the board: apt-get install python3")

@@ -179,7 +179,7 @@ def test_ctrl_c_while_another_host_has_the_board(made, begun, ended):
     run = begun("pi")
     for pid in board.agents():
         os.kill(pid, signal.SIGKILL)
-    with (board.temp / "ansor-deploy.lock").open() as lock:
+    with board.lock.open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         run.until("for pi, which serves")
         run.process.send_signal(signal.SIGINT)

@@ -47,7 +47,7 @@ def test_times_that_spread_are_a_warning(times, level, found):
 def test_a_board_that_does_not_run_the_kernel_rightly_fails(board, examined, tmp_path):
     assert "reference kernel" not in examined(0)
     assert program(tmp_path, "devices", "install", "pi").returncode == 0
-    with (board.temp / "ansor-deploy.lock").open() as lock:
+    with board.lock.open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # as another host's agent
         assert "warn  reference kernel: pi is in use by" in examined(0)
     (bundle,) = board.bundles

@@ -98,7 +98,7 @@ def test_candidates_are_checked_and_timed_on_the_board(site, tmp_path):
     assert min(found["seconds"]) > 0
     wrong = sent(site, candidate(tmp_path, times(3)), expected)
     assert site.call(RUN, wrong, CALM)["error"] == "wrong-output"
-    assert (site.info["arch"], site.info["python"][:5]) == ("aarch64", "3.11.")
+    assert (site.info.arch, site.info.python[:5]) == ("aarch64", "3.11.")
 
 
 def test_a_crash_and_an_endless_loop_cost_the_candidate_alone(site, tmp_path):

@@ -60,9 +60,3 @@ def hang_with_a_child(payload):
 def interrupt_itself(payload):
     os.kill(os.getpid(), signal.SIGINT)
     return "still here"
-
-
-def threads(payload):
-    from ansor_deploy.runtime.native import ffi
-
-    return ffi().get_global_func("runtime.NumThreads")()

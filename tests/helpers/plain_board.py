@@ -38,6 +38,11 @@ class PlainBoard:
         return [path for path in self._cache.glob("?" * 64) if path.is_dir()]
 
     @property
+    def lock(self) -> Path:
+        """What an agent of a host has."""
+        return self._cache / "agent.lock"
+
+    @property
     def left(self) -> list[Any]:
         """Processes and session folders that are there although no host is, after a while."""
         return [*remaining(self.mark, patience=75), *self._cache.glob("session-*")]

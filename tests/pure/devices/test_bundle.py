@@ -173,23 +173,23 @@ def test_frames_come_out_however_the_bytes_are_cut():
     frames = [({"id": 1}, b""), ({"id": 2, "text": "ä"}, b"\0" * 1000), ({}, b"x" * CHUNK)]
     sent = b"motd\n" + MARK + b"".join(pack(*frame) for frame in frames)
     for step in (1000, 7919, len(sent)):
-        unpacker = Unpacker(marked=True)
+        unpacker = Unpacker(json.loads, 100, marked=True)
         pieces = (sent[at : at + step] for at in range(0, len(sent), step))
         assert [frame for piece in pieces for frame in unpacker.feed(piece)] == frames
 
 
 @pytest.mark.parametrize(
     "data",
-    [b"\xff" * 8, pack({}, b"x" * (CHUNK + 1)), b"\0\0\0\2\0\0\0\0[]", b"\0\0\0\1\0\0\0\0{"],
+    [b"\xff" * 8, pack({}, b"x" * (CHUNK + 1)), b"\0\0\0\x65\0\0\0\0", b"\0\0\0\1\0\0\0\0{"],
 )
 def test_what_is_no_frame_is_refused(data):
     with pytest.raises(ValueError, match=r"frame|Expecting"):
-        Unpacker().feed(data)
+        Unpacker(json.loads, 100).feed(data)
 
 
 def test_a_long_noise_without_a_mark_is_refused():
-    unpacker = Unpacker(marked=True)
+    unpacker = Unpacker(json.loads, 100, marked=True)
     assert unpacker.feed(b"Welcome to the board!") == []
-    assert unpacker.noise == "Welcome to the board!"
+    assert unpacker.noise == b"Welcome to the board!"
     with pytest.raises(FrameError):
         unpacker.feed(b"x" * (1 << 16))

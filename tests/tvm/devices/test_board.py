@@ -136,7 +136,7 @@ def test_a_crash_and_an_endless_loop_cost_the_candidate_only(site, candidates):
 
 
 def test_the_board_runs_what_the_bundle_has_and_no_compiler(site, board):
-    agent = psutil.Process(site.info["pid"])
+    agent = psutil.Process(site.info.pid)
     (child,) = agent.children()
     ours = [path for path in _mapped(child.pid) if "tvm" in path or "numpy" in path]
     assert len(ours) > 3
@@ -147,8 +147,8 @@ def test_the_board_runs_what_the_bundle_has_and_no_compiler(site, board):
 
 
 def test_where_memory_runs_out_the_candidate_goes_first(site):
-    (child,) = psutil.Process(site.info["pid"]).children()
-    pids = (site.info["pid"], child.pid)
+    (child,) = psutil.Process(site.info.pid).children()
+    pids = (site.info.pid, child.pid)
     scores = [int(Path(f"/proc/{pid}/oom_score_adj").read_text()) for pid in pids]
     assert scores[0] < scores[1] == 1000
 
@@ -163,11 +163,11 @@ def test_files_go_there_and_back(site, tmp_path):
         path = tmp_path / "file"
         path.write_bytes(os.urandom(size))
         place = site.put(path)
-        assert site.get(place) == path.read_bytes()
+        assert site.get(place, size) == path.read_bytes()
         site.drop(place)
         site.drop(place)
         with pytest.raises(DeviceLost, match="No such file"):
-            site.get(place)
+            site.get(place, 1)
         site.start()  # a board at fault gets a fresh session
 
 
@@ -182,11 +182,11 @@ def test_a_file_of_an_earlier_session_is_gone_with_it(opened, tmp_path):
 @pytest.mark.parametrize("place", ["/etc/hostname", "../upload.lock", "a/../../b", "."])
 def test_other_files_are_out_of_reach(site, place):
     with pytest.raises(DeviceLost, match="outside"):
-        site.get(place)
+        site.get(place, 1)
 
 
 def test_restart_gives_another_process(site):
-    agent = psutil.Process(site.info["pid"])
+    agent = psutil.Process(site.info.pid)
     (before,) = agent.children()
     site.restart()
     wait_until_gone([before.pid])
@@ -196,23 +196,23 @@ def test_restart_gives_another_process(site):
 def test_a_killed_agent_is_a_lost_device_and_leaves_no_process(opened, candidates):
     site = opened()
     expected = reference(site, candidates["right"])
-    pids = [site.info["pid"], *(c.pid for c in psutil.Process(site.info["pid"]).children())]
+    pids = [site.info.pid, *(c.pid for c in psutil.Process(site.info.pid).children())]
     payload = sent(site, candidates["endless"], expected)
-    killer = threading.Timer(0.5, os.kill, (site.info["pid"], signal.SIGKILL))
+    killer = threading.Timer(0.5, os.kill, (site.info.pid, signal.SIGKILL))
     killer.start()
     with pytest.raises(DeviceLost, match="testboard is lost: its agent ended"):
         site.call(RUN, payload, 600)
     killer.join()
     wait_until_gone(pids)
     with pytest.raises(DeviceLost, match="testboard is lost"):
-        site.get(expected)
+        site.get(expected, 1)
     opened()  # takes the folder away that the dead one left
 
 
 @pytest.mark.parametrize("busy", [False, True])
 def test_hanging_up_ends_agent_and_candidate(opened, board, candidates, busy):
     site = opened()
-    pids = [site.info["pid"], *(c.pid for c in psutil.Process(site.info["pid"]).children())]
+    pids = [site.info.pid, *(c.pid for c in psutil.Process(site.info.pid).children())]
     if busy:
         payload = sent(site, candidates["endless"], reference(site, candidates["right"]))
         failures = []
@@ -242,14 +242,14 @@ def test_an_agent_that_hears_nothing_ends(opened, monkeypatch):
     time.sleep(3)
     site.drop(site.scratch("nothing"))  # the pings kept it
     site._link._ended.set()  # and now they stop, and nothing else does
-    wait_until_gone([site.info["pid"]])
+    wait_until_gone([site.info.pid])
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_an_agent_that_is_asked_to_end_takes_all_along(opened, board, number):
     site = opened()
-    pids = [site.info["pid"], *(c.pid for c in psutil.Process(site.info["pid"]).children())]
-    os.kill(site.info["pid"], number)
+    pids = [site.info.pid, *(c.pid for c in psutil.Process(site.info.pid).children())]
+    os.kill(site.info.pid, number)
     wait_until_gone(pids)
     assert board.sessions() == []
     with pytest.raises(DeviceLost, match="testboard is lost"):
@@ -260,16 +260,17 @@ def test_an_agent_that_is_asked_to_end_takes_all_along(opened, board, number):
 def test_an_agent_that_hears_nonsense_ends(opened, data):
     site = opened()
     site._link._stream.write(data, 5)
-    wait_until_gone([site.info["pid"]])
+    wait_until_gone([site.info.pid])
 
 
-def test_an_agent_that_cannot_serve_says_why(opened, board):
-    lock = board.temp / "ansor-deploy.lock"
-    lock.rename(board.temp / "another")
-    lock.symlink_to(board.temp / "another")  # as somebody could, in a folder that all may write
-    with pytest.raises(DeviceLost, match=r"testboard is lost: its agent ended: .*symbolic link"):
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("another")])
+def test_an_agent_that_cannot_serve_says_why(opened, board, make):
+    lock = board.cache / "agent.lock"
+    lock.unlink(missing_ok=True)
+    make(lock)
+    with pytest.raises(DeviceLost, match=r"testboard is lost: its agent ended: .*agent\.lock"):
         opened()
-    (board.temp / "another").rename(lock)
+    lock.rmdir() if lock.is_dir() and not lock.is_symlink() else lock.unlink()
 
 
 def test_a_second_host_waits_for_its_turn(opened):
@@ -281,15 +282,15 @@ def test_a_second_host_waits_for_its_turn(opened):
             first.close()
 
     second = opened(waiting=free)
-    assert told == [f"process {first.info['pid']}, started from the board itself"]
+    assert told == [f"process {first.info.pid}, started from the board itself"]
     assert second.call("ansor_deploy.devices.served:threads", {}, TIMEOUT) == HOST.cores
 
 
 def test_a_host_that_waits_too_long_is_told_who_has_the_board(opened):
     first = opened()
-    with pytest.raises(DeviceError, match=f"in use by process {first.info['pid']}"):
+    with pytest.raises(DeviceError, match=f"in use by process {first.info.pid}"):
         opened(patience=0.5)
-    assert is_running(first.info["pid"])
+    assert is_running(first.info.pid)
 
 
 # Whole models

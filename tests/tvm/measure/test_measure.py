@@ -349,4 +349,4 @@ def test_workers_die_with_a_killed_parent(tmp_path):
 
 
 def test_kernels_run_on_all_the_cores_of_the_target(measurer):
-    assert measurer.sites[0].call("helpers.measure_child:threads", {}, 5) == TARGET.cores
+    assert measurer.sites[0].call("ansor_deploy.devices.served:threads", {}, 5) == TARGET.cores

@@ -1,0 +1,102 @@
+"""What an agent may say: its frames, and what each function that it is asked to call answers."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from .door import Refused, admit, fit
+
+MOST_JSON = 1 << 20  # bytes in one frame
+_MOST_ITEMS = 1 << 14
+
+Number = Annotated[int, Meta(ge=0, le=2**53)]
+Word = Annotated[str, Meta(max_length=100)]
+Words = Annotated[str, Meta(max_length=1 << 16)]
+Place = Annotated[str, Meta(pattern="^/", max_length=4096)]
+Seconds = Annotated[float, Meta(ge=-1e9, le=1e9)]  # whether a machine can have taken them: later
+Difference = Annotated[float, Meta(ge=0, le=1e300)]
+
+
+class Hello(Struct, tag_field="says", tag="hello", forbid_unknown_fields=True):
+    """The board is ours. session: the folder of its files there; the rest is for messages."""
+
+    session: Place
+    pid: Annotated[int, Meta(ge=1, le=2**31)]
+    arch: Word
+    python: Word
+
+
+class Waiting(Struct, tag_field="says", tag="waiting", forbid_unknown_fields=True):
+    """Another has the board."""
+
+    holder: Annotated[str, Meta(max_length=2000)]
+
+
+class Answer(Struct, tag_field="says", tag="answer", forbid_unknown_fields=True):
+    """A request was heeded. id: of the request; 0 for a ping."""
+
+    id: Number
+    ok: Any
+
+
+class Failure(Struct, tag_field="says", tag="failure", forbid_unknown_fields=True):
+    """A request failed. error: "board" where the board did, else a kind of `WorkerFailure`."""
+
+    id: Number
+    error: Literal["board", "raised", "timeout", "crash"]
+    message: Words
+
+
+Said = Hello | Waiting | Answer | Failure
+
+
+class Errors(Struct, forbid_unknown_fields=True):
+    """How far outputs are from what they should be."""
+
+    max_abs_err: Difference
+    max_rel_err: Difference
+
+
+class Found(Struct, forbid_unknown_fields=True):
+    """A candidate's times, or why it has none."""
+
+    seconds: Annotated[list[Seconds], Meta(max_length=_MOST_ITEMS)]
+    error: Literal["", "load", "wrong-output"]
+    message: Words
+    errors: Errors | None
+
+    def __post_init__(self) -> None:
+        if bool(self.seconds) == bool(self.error) or not (self.error or self.errors):
+            raise ValueError("neither the times of a right candidate nor an error")
+
+
+class Reference(Struct, forbid_unknown_fields=True):
+    """Whether the inputs of a reference were made positive."""
+
+    positive: bool
+
+
+# What each function of the run worker answers.
+_ANSWERS: Mapping[str, Any] = {
+    "ansor_deploy.devices.served:run": None,
+    "ansor_deploy.devices.served:threads": Annotated[int, Meta(ge=1, le=2**16)],
+    "ansor_deploy.devices.served:times": list[Seconds],
+    "ansor_deploy.measure.head_to_head:head_to_head": list[Found],
+    "ansor_deploy.measure.head_to_head:pulse": Seconds,
+    "ansor_deploy.measure.runner:reference": Reference,
+    "ansor_deploy.measure.runner:run": Found,
+}
+
+
+def read(text: bytes) -> Said:
+    """What a frame's JSON says; Refused where no agent would say it."""
+    return admit(text, Said, MOST_JSON)  # type: ignore[arg-type]
+
+
+def check_answer(function: str, payload: Mapping[str, Any], value: Any) -> None:
+    """Refused unless the value is what the function may answer to the payload."""
+    fit(value, _ANSWERS[function])
+    wanted = payload.get("runs") or len(payload.get("candidates", ()))
+    if isinstance(value, list) and len(value) != wanted:
+        raise Refused(f"{len(value)} results of {wanted}")
