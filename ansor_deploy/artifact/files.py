@@ -5,6 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import AnsorError
+from ..system.regular_file import read_regular
+
+_MOST_BYTES = 64 << 20  # of a manifest
 
 
 def manifest_path(artifact: Path) -> Path:
@@ -40,7 +43,7 @@ def read_manifest(artifact: Path) -> dict[str, Any]:
     path = manifest_path(artifact)
     rebuild = "build it again: ansor-deploy build MODEL -o " + str(artifact)
     try:
-        manifest: dict[str, Any] = json.loads(path.read_text())
+        manifest: dict[str, Any] = json.loads(read_regular(path, _MOST_BYTES))
     except FileNotFoundError as error:
         raise AnsorError(f"the manifest of {artifact.name} is missing", rebuild, path) from error
     except (OSError, ValueError, RecursionError) as error:

@@ -4,27 +4,41 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..codegen.memory import Memory, Part, size_text, total
-from ..errors import AnsorError
+from ..errors import AnsorError, ModelError
 from ..request import Limits
+from ..system.host import memory_bytes
 
 _NAMED = 5  # parts that an error lists
 
 
 def check_limits(memory: Memory, limits: Limits, model: Path) -> None:
-    """AnsorError where a model takes more than it may, with the largest parts."""
+    """AnsorError where a model takes more than it may, with the largest parts.
+
+    A model that takes more than all memory of this machine, where it is verified, is refused.
+    """
     if limits.size is not None and total(memory.library) > limits.size:
         raise _exceeded("the library", "size", memory.library, limits.size, model)
     if limits.memory is not None and total(memory.run) > limits.memory:
         raise _exceeded("a run", "memory", memory.run, limits.memory, model)
+    if total(memory.run) > memory_bytes():
+        raise ModelError(
+            f"a run takes {size_text(total(memory.run))}, and this machine has "
+            f"{size_text(memory_bytes())} of memory. {_largest(memory.run)}",
+            "make the model smaller, or its inputs (--input-shape)",
+            model,
+        )
 
 
 def _exceeded(what: str, option: str, parts: Iterable[Part], most: int, model: Path) -> AnsorError:
-    largest = sorted(parts, key=lambda part: (-part.size, part.what))
-    listed = [f"  {size_text(part.size)}  {part.what}" for part in largest[:_NAMED]]
-    taken = size_text(total(largest))
     return AnsorError(
-        f"{what} takes {taken}, and --max-{option} allows {size_text(most)}; no library was "
-        "written. The largest parts:\n" + "\n".join(listed),
+        f"{what} takes {size_text(total(parts))}, and --max-{option} allows {size_text(most)}; no "
+        f"library was written. {_largest(parts)}",
         f"allow more with --max-{option}, or make the model smaller",
         model,
     )
+
+
+def _largest(parts: Iterable[Part]) -> str:
+    largest = sorted(parts, key=lambda part: (-part.size, part.what))
+    listed = [f"  {size_text(part.size)}  {part.what}" for part in largest[:_NAMED]]
+    return "\n".join(["The largest parts:", *listed])

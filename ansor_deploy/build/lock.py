@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ..errors import MissingRecordError, RegistryError, UsageError
+from ..registry.bundle import MOST_BYTES
 from ..registry.lock import Lock, label, machine_of, read_lock, write_lock
 from ..registry.plausible import impossible, least_seconds
 from ..registry.record import Record, TaskKey
 from ..system.atomic_file import held, write_whole
 from ..system.digest import canonical_json, sha256
 from ..system.host import lacks
+from ..system.regular_file import read_regular
 from ..target import HOST, differences
 from .up_to_date import manifest_keys
 
@@ -199,8 +201,8 @@ class TaskList:
     def read(cls, file: Path) -> TaskList:
         """What `write` has written; UsageError for anything else."""
         try:
-            data = msgspec.json.decode(file.read_bytes(), type=_File)
-        except msgspec.MsgspecError as error:
+            data = msgspec.json.decode(read_regular(file, MOST_BYTES), type=_File)
+        except (OSError, msgspec.MsgspecError) as error:
             hint = "Make it: ansor-deploy lock tasks MODEL -o FILE."
             raise UsageError(f"{file}: not a list of tasks: {error}", hint) from error
         tasks = (NamedTask(name, TaskKey(*key)) for name, *key in data.tasks)

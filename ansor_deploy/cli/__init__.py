@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from .. import __version__
+from ..system.regular_file import read_regular
 from .errors import leave
 from .helptext import examples, verbatim
 
@@ -50,11 +51,14 @@ class CommandLine(click.Group):
 def _spelled_out(words: Iterable[str]) -> Iterator[str]:
     """The words; `@FILE` stands for the lines of a file, where a system allows no more words."""
     for word in words:
-        if word.startswith("@") and os.path.isfile(word[1:]):  # noqa: PTH113 - no path at all is none
-            yield from os.fsdecode(Path(word[1:]).read_bytes()).splitlines()
-        else:
-            yield word
+        try:
+            lines = read_regular(Path(word[1:]), _MOST_WORDS) if word.startswith("@") else None
+        except (OSError, ValueError):  # no such file, or no path at all: a word
+            lines = None
+        yield from [word] if lines is None else os.fsdecode(lines).splitlines()
 
+
+_MOST_WORDS = 16 << 20  # bytes of a file of them
 
 EXIT_CODES = """\
 Exit codes:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
+from zipfile import ZipFile, is_zipfile
 
 from ..errors import UsageError
 from ..report.text import shape_text
 from ..system.atomic_file import write_whole
+from ..system.regular_file import open_regular
 
 if TYPE_CHECKING:
     import numpy as np
 
     Arrays = dict[str, np.ndarray]
+
+_MOST_BYTES, _EXPANSION = 256 << 20, 100  # of arrays in an archive, and by which factor
 
 
 def read_inputs(words: Iterable[str], interfaces: Sequence[Any]) -> Arrays:
@@ -54,12 +59,24 @@ def load(path: str) -> Arrays:
     import numpy as np
 
     try:
-        content = np.load(path, allow_pickle=False)
-        return {"": content} if isinstance(content, np.ndarray) else dict(content.items())
+        with open_regular(Path(path)) as stream:
+            _check_expansion(stream)
+            content = np.load(stream, allow_pickle=False)
+            return {"": content} if isinstance(content, np.ndarray) else dict(content.items())
     except FileNotFoundError:
         raise UsageError("no such file", file=Path(path)) from None
     except Exception as error:  # noqa: BLE001 - of Python's tokenizer, of zip, of a huge shape
         raise UsageError(f"not a NumPy file of plain arrays ({error})", file=Path(path)) from None
+
+
+def _check_expansion(stream: BinaryIO) -> None:
+    """ValueError for an archive of large arrays that is packed to less than a hundredth."""
+    if is_zipfile(stream):
+        with ZipFile(stream) as archive:
+            size = sum(entry.file_size for entry in archive.infolist())
+        if size > max(_MOST_BYTES, _EXPANSION * os.fstat(stream.fileno()).st_size):
+            raise ValueError(f"it would expand to {size} bytes")
+    stream.seek(0)
 
 
 def check_inputs(arrays: Arrays, expected: Iterable[Any]) -> None:

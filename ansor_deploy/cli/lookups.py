@@ -62,8 +62,8 @@ def best_command(store: Registry, model: str, target: str) -> Answer:
     from ..registry.coverage import coverage
 
     found = coverage(store, _digest(model), target)
-    parts = ("\n".join(coverage_lines(found, part)) for part in found["targets"])
-    return Answer(found, ["\n\n".join(parts)])
+    parts = [("", *coverage_lines(found, part)) for part in found["targets"]]
+    return Answer(found, [line for part in parts for line in part][1:])
 
 
 @with_examples("registry datasette", "registry datasette --output team.yml --registry team.db")
@@ -146,7 +146,7 @@ def _script(store: Registry, found: dict[str, Any]) -> Answer:
 
     record, text = program_of(store, _wanted(found))
     script = replay(parse(text), record.trace).mod.script()
-    return Answer({"record": record.id, "script": script}, [script])
+    return Answer({"record": record.id, "script": script}, script.split("\n"))
 
 
 def _wanted(found: dict[str, Any]) -> str:

@@ -33,7 +33,7 @@ _OWN = {
     "devices": "agent frames served",
     "measure": "check guarded head_to_head runner",
     "runtime": "cpu_pinning model native tensors",
-    "system": "child host limits lock_file machine_fault scratch worker",
+    "system": "child host limits lock_file machine_fault regular_file scratch worker",
 }
 _TOPS = ("ml_dtypes", "numpy", "numpy.libs", "tvm_ffi", "typing_extensions.py")
 _RUNTIME = "tvm/lib/libtvm_runtime.so"  # all of `tvm`: there is no package to import

@@ -22,11 +22,13 @@ from ..errors import AnsorError, UsageError, did_you_mean
 from ..project import Project
 from ..system.atomic_file import write_whole
 from ..system.environment import user_folder
+from ..system.regular_file import read_regular
 from ..target import Target, load_target
 from .known_hosts import Entry, HostKey, parse
 
 # What reading a file raises that is not as this module writes it.
 _DAMAGES = (ValueError, KeyError, TypeError, AttributeError, UsageError, msgspec.ValidationError)
+_MOST_BYTES = 4 << 20
 _PRIVATE = 0o600  # for its owner alone
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?")
@@ -154,7 +156,7 @@ class Inventory:
 
     def _read(self) -> _Contents:
         try:
-            data = json.loads(self.path.read_text(encoding="utf-8"))
+            data = json.loads(read_regular(self.path, _MOST_BYTES))
             for name in data["devices"]:
                 data["devices"][name]["name"] = name
             contents = msgspec.convert(data, _Contents)
@@ -183,7 +185,7 @@ class Inventory:
 
     def _entries(self) -> Sequence[Entry]:
         try:
-            return [*parse(self.pins.read_text(encoding="utf-8", errors="replace"))]
+            return [*parse(read_regular(self.pins, _MOST_BYTES).decode(errors="replace"))]
         except FileNotFoundError:
             return []
         except OSError as error:

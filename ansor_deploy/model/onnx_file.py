@@ -9,10 +9,11 @@ from google.protobuf.message import DecodeError
 from onnx import ModelProto
 
 from ..errors import ModelError, blaming
+from ..system.regular_file import read_regular
 from .bounds import check_graph
 from .digest import digest, unreadable
 from .skeleton import skeleton, tensors
-from .tensor_data import check_size, external_file, is_external, load_external
+from .tensor_data import check_external, check_size, external_file, is_external, load_external
 
 _PROTOBUF_LIMIT = 2**31 - 1
 _AGAIN = "Export or download the model again."
@@ -61,7 +62,7 @@ def _parse(path: Path) -> ModelProto:
                 f"{size} bytes, more than the 2 GiB a protobuf file can hold",
                 "Save the model with external data (onnx.save, save_as_external_data=True).",
             )
-        data = path.read_bytes()
+        data = read_regular(path, _PROTOBUF_LIMIT)
     except OSError as error:
         raise unreadable(path, error) from error
     if not data:
@@ -74,12 +75,12 @@ def _parse(path: Path) -> ModelProto:
 
 def _fetch(path: Path, proto: ModelProto) -> tuple[Path, ...]:
     """Bring external data in; the files it came from."""
-    files = set()
+    named = [(t, external_file(t, path)) for t in tensors(proto.graph) if is_external(t)]
+    files = {file for _, file in named}
+    check_external((tensor for tensor, _ in named), files)
+    for tensor, file in named:
+        load_external(tensor, file)
     for tensor in tensors(proto.graph):
-        if is_external(tensor):
-            file = external_file(tensor, path)
-            load_external(tensor, file)
-            files.add(file)
         check_size(tensor)
     return tuple(sorted(files))
 

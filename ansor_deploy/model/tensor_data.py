@@ -3,16 +3,20 @@
 import math
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from stat import S_ISREG
 
 from onnx import TensorProto, helper
 
 from ..errors import ModelError
+from ..system.host import memory_bytes
+from ..system.regular_file import open_regular
 from .digest import unreadable
 
 _BELOW_A_BYTE = re.compile(r"(?:U?INT|FLOAT)([24])(?:E\dM\d)?")  # names of ONNX's element types
 _SAVE = "save the model and its data again."
+_SHARED = 4  # times that a byte of a data file may be read
 _COMPLEX = (TensorProto.COMPLEX64, TensorProto.COMPLEX128)
 _REPEATED = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
 
@@ -103,6 +107,18 @@ def _lies_beside(path: Path, model: Path) -> bool:
     return not roots.isdisjoint(Path(os.path.realpath(path)).parents)
 
 
+def check_external(named: Iterable[TensorProto], files: Iterable[Path]) -> None:
+    """ModelError where tensors would take more than their files hold, or this machine has.
+
+    Tensors may share bytes of a file, but not so that a small one fills the memory.
+    """
+    needed = sum(byte_size(tensor) or 0 for tensor in named)
+    held = sum(file.stat().st_size for file in files)
+    if needed > _SHARED * held or needed > memory_bytes():
+        fault = f"its external tensors are {needed} bytes; their files hold {held}"
+        raise ModelError(fault, f"This machine's memory has {memory_bytes()}. {_SAVE.capitalize()}")
+
+
 def load_external(tensor: TensorProto, path: Path) -> None:
     """Read a tensor's bytes from its file into the tensor.
 
@@ -122,7 +138,7 @@ def load_external(tensor: TensorProto, path: Path) -> None:
                 f" {path}, which has {held}",
                 "The data file was cut short, or belongs to another model: copy it again.",
             )
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             file.seek(offset)
             tensor.raw_data = file.read(needed)
     except OSError as error:

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..errors import RegistryError, UsageError
 from ..system.atomic_file import write_whole
+from ..system.regular_file import read_regular
 from .bundle import MOST_BYTES, Bundle, BundleRefused, digest, read_bundle, refused
 from .signing import Signer, check_signature, signed_by
 from .storage import NAME, SIGNATURE, BundleStore, name_of, right_name
@@ -66,13 +67,20 @@ def export_file(registry: Path, file: Path, signer: Signer | None = None) -> Giv
     return Given(digest(plain), len(bundle.records), left_out)
 
 
+def _read(file: Path) -> bytes:
+    try:
+        return read_regular(file, MOST_BYTES)
+    except OSError as error:
+        hint = "Name a bundle that `registry export` has written."
+        raise RegistryError(f"it cannot be read: {error.strerror}", hint, file) from error
+
+
 def import_file(registry: Path, file: Path, trusted: Trusted | None = None) -> Taken:
     """Take in a bundle's file, all or nothing. trusted: keys, one of which must have signed it."""
-    with file.open("rb") as stream:
-        content = stream.read(MOST_BYTES + 1)
+    content = _read(file)
     if trusted is not None:
         signature = file.with_name(file.name + SIGNATURE)
-        signed = signature.read_bytes() if signature.exists() else None
+        signed = _read(signature) if signature.exists() else None
         check_signature(str(file), content, signed, trusted)
     if file.suffix == _ZSTD:
         content = _expanded(file, content)

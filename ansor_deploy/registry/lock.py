@@ -21,6 +21,7 @@ from .. import __version__
 from ..errors import MissingRecordError, RegistryError
 from ..system.atomic_file import write_whole
 from ..system.digest import canonical_json
+from ..system.regular_file import read_regular
 from ..target import HOST, IDENTITY, Target, differences
 from .bundle import MOST_BYTES, MOST_LINE, record_line
 from .firewall import check_record, check_target, target_fields
@@ -168,12 +169,10 @@ def _readable(text: str) -> str:
 def _lines(path: Path) -> list[str]:
     """The lines of a lock, at least one; RegistryError where it cannot be read."""
     try:
-        with path.open("rb") as stream:
-            content = stream.read(MOST_BYTES + 1)
+        content = read_regular(path, MOST_BYTES)
     except OSError as error:
         hint = "Name the lock that a build has written."
         raise RegistryError(f"the lock cannot be read: {error.strerror}", hint, path) from error
-    refuse(len(content) > MOST_BYTES, "it is too large")
     lines = content.decode("ascii", errors="replace").split("\n")
     refuse(lines.pop() or not lines, "its end is missing")
     return lines

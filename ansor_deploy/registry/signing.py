@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import UsageError
+from ..system.regular_file import read_regular
 from .bundle import BundleRefused
 
 NAMESPACE = b"ansor-deploy"  # a signature made for anything else is none here
 MOST_BYTES = 8192
+_MOST_KEYS = 1 << 20  # bytes of a file with keys
 
 _MAGIC = b"SSHSIG"
 _KIND = b"ssh-ed25519"
@@ -48,11 +50,11 @@ def load_signer(path: Path) -> Signer:
 
     hint = "Make one with `ssh-keygen -t ed25519 -f KEY`."
     try:
-        private = s.load_ssh_private_key(path.read_bytes(), password=None)
+        private = s.load_ssh_private_key(read_regular(path, _MOST_KEYS), password=None)
     except TypeError as error:
         other = f"Sign with: ssh-keygen -Y sign -n {NAMESPACE.decode()} -f {path} FILE"
         raise UsageError(f"{path} is locked with a passphrase", other) from error
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         raise UsageError(f"{path} is no private OpenSSH key", hint) from error
     if not isinstance(private, Ed25519PrivateKey):
         raise UsageError(f"{path} is no Ed25519 key", hint)
@@ -66,7 +68,7 @@ def load_trusted(path: Path) -> frozenset[bytes]:
     """
     hint = "Copy the one line of each KEY.pub there."
     try:
-        text = path.read_text("utf-8", errors="replace")
+        text = read_regular(path, _MOST_KEYS).decode(errors="replace")
     except OSError as error:
         raise UsageError(f"the trusted keys {path}: {error.strerror}", hint) from error
     keys = set()

@@ -25,8 +25,11 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UsageError
 from ..project import shipped
 from ..system.digest import file_sha256, sha256
+from ..system.regular_file import read_regular
 from ..system.toml_file import TomlFile, read_toml
 from .rule_process import RuleProcess, rule_process
+
+_MOST_BYTES = 1 << 20
 
 if TYPE_CHECKING:
     from ..target import Target
@@ -145,7 +148,7 @@ def load_rules(files: Sequence[Path], kind: str) -> list[Rule]:
 def load_rule(path: Path) -> Rule:
     """The rule of a file. UsageError if it cannot be run or does not keep the contract."""
     try:
-        source = path.read_bytes()
+        source = read_regular(path, _MOST_BYTES)
         module = _run(path, source)
     except (Exception, SystemExit) as error:
         raise UsageError(

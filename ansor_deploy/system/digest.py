@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from .regular_file import open_regular
+
 
 def sha256(text: str) -> str:
     """Hex SHA-256 of a text's UTF-8 bytes."""
@@ -19,10 +21,10 @@ def canonical_json(value: Any) -> str:
 
 
 def hash_of_file(path: Path) -> hashlib._Hash:
-    """The SHA-256 of a file, to be read or to be updated further."""
+    """The SHA-256 of a regular file, to be read or to be updated further."""
     state = hashlib.sha256()
     buffer = memoryview(bytearray(1 << 20))
-    with path.open("rb", buffering=0) as stream:
+    with open_regular(path) as stream:
         while count := stream.readinto(buffer):
             state.update(buffer[:count])
     return state

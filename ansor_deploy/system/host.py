@@ -68,6 +68,11 @@ def detect_host(
     }
 
 
+def memory_bytes() -> int:
+    """All memory that this machine has."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 def architecture(triple: str = "") -> str:
     """The first part of an LLVM triple as Linux names it; "" asks for this machine's."""
     name = triple.partition("-")[0] or os.uname().machine

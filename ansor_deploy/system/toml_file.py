@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from ..errors import UsageError
+from .regular_file import read_regular
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -27,6 +28,7 @@ Flag = Annotated[bool, Meta(description="true or false")]
 Line = Annotated[
     str, Meta(pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]+\Z", description="a line of text")
 ]
+_MOST_BYTES = 4 << 20
 _HEADER = re.compile(r"\s*\[+\s*([^\]\s]+)\s*\]+")
 
 
@@ -72,7 +74,7 @@ class TomlFile:
 def read_toml(path: Path) -> TomlFile:
     """Read and parse a file; UsageError, with the line, if that cannot be done."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_regular(path, _MOST_BYTES).decode()
         return TomlFile(path, text, tomllib.loads(text))
     except OSError as error:
         hint = "Check the path and its permissions."

@@ -253,6 +253,19 @@ def test_external_file_too_short(tmp_path, entries, words):
     refused(path, words)
 
 
+def test_external_tensors_that_share_their_bytes_too_often(tmp_path):
+    path = external(tmp_path, "w.bin")
+    (path.parent / "w.bin").write_bytes(bytes(200))
+    proto = ModelProto.FromString(path.read_bytes())
+    for k in range(4):
+        copy = proto.graph.initializer.add()
+        copy.CopyFrom(proto.graph.initializer[0])
+        copy.name = f"w{k}"
+        load(path)  # so far, no byte is read more than four times
+        path.write_bytes(proto.SerializeToString())
+    refused(path, "its external tensors are 1000 bytes; their files hold 200")
+
+
 def test_hostile_sizes_allocate_nothing(tmp_path):
     """A terabyte of declared weights is refused by a process that may use one gigabyte more."""
     proto = good()
