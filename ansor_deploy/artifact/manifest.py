@@ -96,6 +96,6 @@ def fault(manifest: Any) -> str:
     """What is wrong with a manifest that was read, and where; "" if nothing is."""
     try:
         convert(manifest, _Manifest)
-    except ValidationError as error:
+    except (ValidationError, UnicodeEncodeError) as error:  # the latter of a lone surrogate
         return str(error)
     return ""
