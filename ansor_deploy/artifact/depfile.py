@@ -15,7 +15,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from ..errors import AnsorError
 from ..system.atomic_file import write_whole
+
+_COMMAND = re.compile(r"[\x00-\x08\x0a-\x1f;]")  # a line end or a semicolon, then what make runs
 
 
 def input_files(model: Path, manifest: dict[str, Any], asked: Iterable[Path]) -> list[Path]:
@@ -31,7 +34,10 @@ def input_files(model: Path, manifest: dict[str, Any], asked: Iterable[Path]) ->
 
 
 def write_depfile(path: Path | None, output: Path, inputs: Iterable[Path]) -> None:
-    """Write what an output depends on, if there is a path; an equal file is left alone."""
+    """Write what an output depends on, if there is a path; an equal file is left alone.
+
+    AnsorError for a name that make would take for a command: files of data are named by the model.
+    """
     if path is None:
         return
     names = [escaped(file) for file in inputs]
@@ -43,6 +49,9 @@ def write_depfile(path: Path | None, output: Path, inputs: Iterable[Path]) -> No
 
 
 def escaped(path: Path) -> str:
-    """A path as make and Ninja read it in a depfile."""
+    """A path as make and Ninja read it in a depfile; AnsorError where they would not read it."""
+    if _COMMAND.search(str(path)):
+        what = "its name cannot stand in a depfile: make would take a part of it for a command"
+        raise AnsorError(what, "rename it, or build without --depfile", path)
     spaced = re.sub(r"(\\*)([ \t#])", lambda found: f"{found[1] * 2}\\{found[2]}", str(path))
     return spaced.replace("$", "$$")

@@ -5,9 +5,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..errors import UsageError
 from ..project import MARKER, Project
 from ..system.atomic_file import write_whole
 
+# Of a path that stands in a call which make expands, evaluates, and gives to a shell.
+_PLAIN = re.compile(r"[\w./][\w./ +@=-]*")
 MAKEFILE = "models.mk"
 _IGNORED = "/build/models/"
 _SETTINGS = """\
@@ -38,7 +41,14 @@ class Addition:
 
 
 def additions(folder: Path, target: str, models: Sequence[Path]) -> Iterator[Addition]:
-    """What a folder lacks. target: to build for. models: to build, by their paths below it."""
+    """What a folder lacks. target: to build for. models: to build, by their paths below it.
+
+    UsageError where make would read another name than that of a model or target.
+    """
+    for name in (*map(str, models), target):
+        if not _PLAIN.fullmatch(name):
+            hint = "Rename it: letters, digits, spaces and . / _ + @ - = are read as they are."
+            raise UsageError(f"make cannot be given the name {name!r}", hint)
     if Project.find(folder).root is None:
         yield Addition(folder / MARKER, _SETTINGS.format(target=target))
     if not (folder / MAKEFILE).exists():
@@ -63,5 +73,5 @@ include $(shell ansor-deploy hooks make)/ansor_deploy.mk
 
 def _call(model: Path, target: str) -> str:
     name = re.sub(r"\W", "_", model.stem, flags=re.ASCII)
-    path = str(model).replace(" ", "\\ ").replace("$", "$$")
-    return f"$(eval $(call ansor_deploy_model,{name},{path},{target},records.lock))"
+    path, machine = (text.replace(" ", "\\ ") for text in (str(model), target))
+    return f"$(eval $(call ansor_deploy_model,{name},{path},{machine},records.lock))"

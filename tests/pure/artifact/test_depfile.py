@@ -10,6 +10,7 @@ import pytest
 from helpers.registry_samples import TARGET
 
 from ansor_deploy.artifact.depfile import input_files, write_depfile
+from ansor_deploy.errors import AnsorError
 from ansor_deploy.request import Request
 
 ODD = ["plain.onnx", "a b.onnx", "pri$e.onnx", "größe.onnx", "a#b.lock", "back\\ slash.toml"]
@@ -64,6 +65,14 @@ def test_make_understands_it(tmp_path, changed):
     assert not up_to_date(tmp_path)
     (tmp_path / changed).unlink()  # what is gone is no error
     assert not up_to_date(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["w;touch${IFS}made", "w\nall:\n\ttouch made", "w\rx"])
+def test_a_name_is_no_command(tmp_path, name):
+    """The model names the files of its data, and make runs what stands behind a semicolon."""
+    with pytest.raises(AnsorError, match="take a part of it for a command"):
+        write_depfile(tmp_path / "deps", Path("m.so"), [Path("m.onnx"), Path(name)])
+    assert not (tmp_path / "deps").exists()
 
 
 def up_to_date(folder):

@@ -86,6 +86,16 @@ def test_an_unknown_target_is_refused(folder):
     assert not (folder / "models.mk").exists()
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["m$(shell id>made).onnx", "a,b.onnx", "a)b.onnx", "a\nb.onnx", "a;b", "-a", "a#b", "~a"],
+)
+def test_a_name_that_make_reads_otherwise_is_refused(folder, name):
+    (folder / name).touch()
+    refused(program(folder, "init", "--yes", "--", name), 2, "make cannot be given", "Rename it")
+    assert not (folder / "models.mk").exists()
+
+
 def test_make_reads_it(folder):
     if not (make := shutil.which("make")):
         pytest.skip("there is no make here")
