@@ -153,6 +153,12 @@ def _shown(name: str, value: Any) -> str:
     return f"{' '.join(value) or 'none' if isinstance(value, list) else value}"
 
 
+def are_alike(one: Target, other: Target) -> bool:
+    """Whether they differ in cores and sizes of caches alone, so that code of one runs on both."""
+    here, there = one.identity, other.identity
+    return all(here[name] == there[name] for name in IDENTITY if name not in _SIZES)
+
+
 def list_targets(search_path: Sequence[Path]) -> dict[str, Path]:
     """Every target's file by its name, sorted; the first folder that has a name wins."""
     found = {path.stem: path for folder in reversed(search_path) for path in folder.glob("*.toml")}
@@ -231,6 +237,7 @@ def _missing(kind: type[Target | GpuLimits], values: Any, prefix: str = "") -> l
 
 
 GPU_FIELDS = get_type_hints(GpuLimits, include_extras=True)
+_SIZES = ("cores", "l1_bytes", "l2_bytes", "l3_bytes")
 _TITLES = {
     "vector_bytes": "bytes of a vector",
     "vector_registers": "vector registers",

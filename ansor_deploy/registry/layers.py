@@ -12,7 +12,8 @@ bundles. One that cannot be used costs a warning.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ from .record import Record, SearchEnd, TaskKey
 from .store import Registry
 
 if TYPE_CHECKING:
+    from ..target import Target
     from .exchange import Trusted
 
     Warn = Callable[[str], None]
@@ -93,6 +95,20 @@ def bring_in(
                 with registry.writing():
                     registry.add_batch([], records)
                     registry.add_searches(ends)
+
+
+def like(paths: Iterable[Path], target: Target, keys: Sequence[TaskKey]) -> list[Target]:
+    """The targets in the indexes that differ from one in cores and caches alone.
+
+    Those that have a record of one of the keys' workloads; none of an index that is damaged.
+    """
+    found: dict[str, Target] = {}
+    for path in paths if keys else ():
+        with suppress(DamagedError), Registry.open(path, write=False) as index:
+            for one in index.like(target):
+                if any(index.ranking(TaskKey(key.workload, one.fingerprint)) for key in keys):
+                    found[one.fingerprint] = one
+    return [found[name] for name in sorted(found)]
 
 
 def _offered(

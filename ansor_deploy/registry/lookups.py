@@ -1,9 +1,13 @@
 """What a plan or a search asks of the registry: no trace is parsed and no compiler loaded."""
 
+import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 from ..system.digest import canonical_json
+from ..target import Target, are_alike
 from .database import Database
 from .facts import FACT, UNDISTURBED
 from .record import Measurement, Record, SearchEnd, TaskKey, Workload
@@ -191,6 +195,17 @@ class Lookups(Database):
         values = {"families": canonical_json(list(families)), "target": target, "tvm": tvm}
         return self.nouns(WORKLOADS, _RELATIVES, values)
 
+    def like(self, target: Target) -> list[Target]:
+        """The other targets that it knows which differ from one in cores and caches alone.
+
+        One that others have sent has no figures of the roofline, and gets those of the target.
+        """
+        sql = "SELECT * FROM targets WHERE fingerprint <> ? ORDER BY fingerprint"
+        rows = self.rows(sql, (target.fingerprint,))
+        read = partial(_like, target=target)
+        found: list[Target] = [self.decoded(read, row, "fingerprint") for row in rows]
+        return [one for one in found if are_alike(one, target)]
+
     def alike(self, workload: Workload, target: str, count: int) -> list[Workload]:
         """Others of its operator that were measured: of its family first, then of like FLOPs."""
         return self.nouns(WORKLOADS, _ALIKE, {**vars(workload), "target": target, "count": count})
@@ -199,3 +214,8 @@ class Lookups(Database):
         """Mean wall-clock seconds of one trial on a target's fingerprint; None if never tuned."""
         found: float | None = self.rows(_SECONDS_PER_TRIAL, (target,))[0]["seconds"]
         return found
+
+
+def _like(row: Mapping[str, Any], target: Target) -> Target:
+    figures = {name: getattr(target, name) for name in ("peak_gflops", "memory_gbs")}
+    return Target.from_json({**figures, **json.loads(row["json"]), "name": row["name"]})

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..build.compare import Comparison
     from ..build.result import TuneResult
     from ..build.verify import Verification
+    from ..target import Target
     from ..tune.plan import Plan, PlanRow
     from ..tune.scheduler import Progress
 
@@ -205,8 +206,16 @@ def near_lines(plan: Plan) -> list[str]:
         for line in (
             f"{shortened(task.name, 24)} {shapes(task.workload.shapes)}",
             f"  is near {shapes(neighbour.workload.shapes)}, at {neighbour.distance:.1f}",
+            *([f"  of a machine with {_cores(neighbour.machine)}"] if neighbour.machine else []),
         )
     ]
+
+
+def _cores(machine: Target) -> str:
+    """What a machine has that another of its instructions may not have."""
+    sizes = (machine.l1_bytes, machine.l2_bytes, machine.l3_bytes)
+    caches = ", ".join(f"{size >> 10}" for size in sizes)
+    return f"{machine.cores} cores and caches of {caches} KiB"
 
 
 def shape_text(sizes: Iterable[int]) -> str:

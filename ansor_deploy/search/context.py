@@ -95,7 +95,7 @@ def open_context(
     model.update()
 
     def neighbours(task: Task) -> Sequence[Neighbour]:
-        return nearest({task.key: task.workload}, registry, VERSION).get(task.key, ())
+        return nearest({task.key: task.workload}, registry, VERSION, target).get(task.key, ())
 
     relatives = experiences(registry, target.fingerprint)
     return SearchContext(target, rules, seed, model, warn, neighbours, relatives)

@@ -3,7 +3,8 @@
 A family is what remains of a program when every number is masked: the same operators, fused in
 the same way, with the same dtypes and layouts. What was found for one size says much about the
 next; `refit` carries it over. The canonical texts alone say how near two of a family are: nothing
-is parsed, and no compiler is loaded.
+is parsed, and no compiler is loaded. What was tuned for a machine with the same instructions and
+other cores or caches is near as well, the same program first of all.
 """
 
 import math
@@ -15,11 +16,14 @@ from functools import lru_cache
 
 from ..registry.record import TaskKey, Workload
 from ..registry.store import Registry
+from ..target import Target
 
 NEAREST = 3  # neighbours that a task may have
 TRACES = 3  # best schedules of each
 # What another window (its size, stride or dilation) counts for, in doublings of an extent.
 OTHER_WINDOW = 4.0
+# What another machine's cores and caches count for.
+OTHER_MACHINE = 1.0
 # Doublings from which on the guess of the rules is as good.
 FARTHEST = 8.0
 
@@ -32,16 +36,21 @@ _STRIDE = re.compile(r"\* (?:T\.int64\()?(\d+)")
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A workload of a task's family that was tuned for the same target.
+    """A workload of a task's family that was tuned for the same target, or for one like it.
 
     distance: sum of |log2| of the ratios of the anchor block's extents, and `OTHER_WINDOW` where
-    strides or windows differ. The anchor block is the one with the most iterations.
-    traces: of its best records, the best first.
+    strides or windows differ, `OTHER_MACHINE` where the target does. The anchor block is the one
+    with the most iterations. traces: of its best records, the best first. machine: that it was
+    tuned for, if that is not the task's target.
     """
 
     workload: Workload
     distance: float
     traces: tuple[str, ...] = field(repr=False)
+    machine: Target | None = None
+
+
+_Found = tuple[float, Workload, Target]  # how far away, what, and the machine it was tuned for
 
 
 @dataclass(frozen=True)
@@ -53,25 +62,41 @@ class Block:
 
 
 def nearest(
-    wanted: Mapping[TaskKey, Workload], registry: Registry, tvm: str
+    wanted: Mapping[TaskKey, Workload], registry: Registry, tvm: str, target: Target
 ) -> dict[TaskKey, list[Neighbour]]:
     """The nearest neighbours of each task that has any, nearest first.
 
-    wanted: tasks of one target. tvm: version that made the neighbours' records; traces of others
+    wanted: tasks of the target. tvm: version that made the neighbours' records; traces of others
     need not replay.
     """
-    families = defaultdict(list)
-    target = next((key.target for key in wanted), "")
     asked = sorted({workload.family for workload in wanted.values()})
-    for workload in registry.relatives(asked, target, tvm):
-        families[workload.family].append(workload)
+    found: dict[TaskKey, list[_Found]] = defaultdict(list)
+    for machine in (target, *registry.like(target)):
+        families = defaultdict(list)
+        for relative in registry.relatives(asked, machine.fingerprint, tvm):
+            families[relative.family].append(relative)
+        for key, workload in wanted.items():
+            others = [one for one in families[workload.family] if one.key != workload.key]
+            found[key] += [_found(workload, one, machine, target) for one in others]
+            if machine is not target and registry.top(_key(workload, machine), tvm, 1):
+                found[key].append(_found(workload, workload, machine, target))
 
-    def neighbour(apart: float, other: Workload) -> Neighbour:
-        best = registry.top(TaskKey(other.key, target), tvm, TRACES)
-        return Neighbour(other, apart, tuple(record.trace for record in best))
+    def neighbour(apart: float, other: Workload, machine: Target) -> Neighbour:
+        best = registry.top(_key(other, machine), tvm, TRACES)
+        traces = tuple(record.trace for record in best)
+        return Neighbour(other, apart, traces, None if machine is target else machine)
 
-    near = {key: _nearest(workload, families[workload.family]) for key, workload in wanted.items()}
-    return {key: [neighbour(*one) for one in found] for key, found in near.items() if found}
+    near = {key: _nearest(several) for key, several in found.items()}
+    return {key: [neighbour(*one) for one in several] for key, several in near.items() if several}
+
+
+def _key(workload: Workload, machine: Target) -> TaskKey:
+    return TaskKey(workload.key, machine.fingerprint)
+
+
+def _found(workload: Workload, other: Workload, machine: Target, target: Target) -> _Found:
+    apart = 0.0 if machine is target else OTHER_MACHINE
+    return distance(workload, other) + apart, other, machine
 
 
 def distance(one: Workload, other: Workload) -> float:
@@ -98,10 +123,9 @@ def _anchor(blocks: Sequence[Block]) -> int:
     return max(range(len(blocks)), key=lambda at: math.prod(blocks[at].extents))
 
 
-def _nearest(workload: Workload, relatives: Sequence[Workload]) -> list[tuple[float, Workload]]:
-    """The nearest of the relatives with their distances, nearest first."""
-    apart = [(distance(workload, one), one) for one in relatives if one.key != workload.key]
-    ranked = sorted(apart, key=lambda one: (one[0], one[1].key))[:NEAREST]
+def _nearest(found: Sequence[_Found]) -> list[_Found]:
+    """The nearest of these, nearest first."""
+    ranked = sorted(found, key=lambda one: (one[0], one[1].key, one[2].fingerprint))[:NEAREST]
     return [one for one in ranked if one[0] <= FARTHEST]
 
 

@@ -28,7 +28,8 @@ def refit(
     Left out are those that other rules led to, and those that do not fit. The neighbour's text
     is run as TVMScript: it was made on this machine (see `Registry.relatives`).
     """
-    theirs = derive(parse(neighbour.workload.text), target, rules).sketches
+    machine = neighbour.machine or target
+    theirs = derive(parse(neighbour.workload.text), machine, rules).sketches
     ours = {_path(sketch): at for at, sketch in enumerate(sketches)}
     for trace in neighbour.traces:
         found = recover(theirs, trace)

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..registry.layers import bring_in
+from ..registry.layers import bring_in, like
 from ..registry.lock import read_lock
+from ..registry.record import TaskKey
 
 if TYPE_CHECKING:
     from ..model.prepare import Prepared
-    from ..registry.record import TaskKey
     from ..report import Report
     from .ledger import Ledger
     from .workspace import Workspace
@@ -56,4 +56,20 @@ def take_in(
         known = registry.known(records)
         ledger.add_locked(record for key, record in records.items() if key in known)
     if indexes:
+        keys = list(keys)
         bring_in(indexes, keys, registry, report.warn)
+        _bring_in_like(indexes, keys, ledger, report)
+
+
+def _bring_in_like(
+    indexes: Sequence[Path], keys: Sequence[TaskKey], ledger: Ledger, report: Report
+) -> None:
+    """Add what others have of tasks that are unknown here, on machines like the request's."""
+    registry, target = ledger.registry, ledger.request.target
+    unknown = [key for key in keys if not registry.ranking(key)]
+    here = {machine.fingerprint for machine in registry.like(target)}
+    for machine in like(indexes, target, unknown):
+        if machine.fingerprint not in here:
+            registry.add_target(machine)
+        theirs = [TaskKey(key.workload, machine.fingerprint) for key in unknown]
+        bring_in(indexes, theirs, registry, report.warn)

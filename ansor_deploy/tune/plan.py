@@ -129,7 +129,8 @@ def make_plan(
     programs: how many a task has; of those that matter it is asked.
 
     A task is a hit if it is finished for the ledger's request, or has had its trials; a miss if
-    it matters and is not, or near if it was never measured and others of its family were; and
+    it matters and is not, or near if it was never measured and others of its family, or the same
+    on a machine with other cores or caches, were; and
     skipped if its share of the time is too small. UsageError where --retune names no task.
     """
     request, registry = ledger.request, ledger.registry
@@ -142,7 +143,8 @@ def make_plan(
     latency, impact = latencies(tasks, records, target), impacts(tasks, records, target)
     wanted = {key for key in keys if impact[key] >= budget.min_impact} | again
     unknown = {key for key in wanted if not measured[key] and key not in records}
-    near = nearest({t.key: t.workload for t in tasks if t.key in unknown}, registry, ledger.tvm)
+    asked = {task.key: task.workload for task in tasks if task.key in unknown}
+    near = nearest(asked, registry, ledger.tvm, target)
     rows = []
     for task in tasks:
         key, record, reason = task.key, records.get(task.key), reasons.get(task.key, "")
@@ -230,6 +232,7 @@ def _row_json(row: PlanRow) -> dict[str, Any]:
                 "name": one.workload.name,
                 "shapes": [list(shape) for shape in one.workload.shapes],
                 "distance": one.distance,
+                "target": one.machine.fingerprint if one.machine else row.task.key.target,
             }
             for one in row.neighbours
         ],

@@ -10,13 +10,21 @@ from ansor_deploy.model.tasks import Task
 from ansor_deploy.registry.record import SearchEnd, TaskKey, Workload
 from ansor_deploy.report.text import near_lines, plan_summary
 from ansor_deploy.request import Budget, Request
-from ansor_deploy.search.neighbours import FARTHEST, NEAREST, OTHER_WINDOW, distance, nearest
+from ansor_deploy.search.neighbours import (
+    FARTHEST,
+    NEAREST,
+    OTHER_MACHINE,
+    OTHER_WINDOW,
+    distance,
+    nearest,
+)
 from ansor_deploy.system.digest import sha256
 from ansor_deploy.tune.ledger import SERVED, Ledger
 from ansor_deploy.tune.plan import make_plan
 
 WHEN = "2026-01-31T12:00:00Z"
-ELSEWHERE = replace(TARGET, cores=2)
+ELSEWHERE = replace(TARGET, vector_bytes=32)
+LIKE = replace(TARGET, name="like", cores=2, l2_bytes=1 << 20)  # but for cores and caches the same
 
 
 def conv(side, cin, cout, kernel=3, stride=1, family="conv"):
@@ -46,6 +54,7 @@ def conv(side, cin, cout, kernel=3, stride=1, family="conv"):
 @pytest.fixture
 def registry(registry):
     registry.add_target(ELSEWHERE)
+    registry.add_target(LIKE)
     return registry
 
 
@@ -64,7 +73,7 @@ def known(registry, workload, target=TARGET, tvm=TVM, trials=64, reason="limit",
 
 
 def near(registry, workload):
-    return nearest({key(workload): workload}, registry, TVM).get(key(workload), [])
+    return nearest({key(workload): workload}, registry, TVM, TARGET).get(key(workload), [])
 
 
 def planned(registry, *workloads, reuse="exact", budget=None):
@@ -147,7 +156,37 @@ def test_what_others_tuned_for_the_same_model_is_one(registry):
     assert len(near(registry, conv(14, 32, 64))) == 1
 
 
+@pytest.mark.parametrize("model", [True, False])
+def test_the_same_program_on_a_machine_like_this_one_is_near(registry, model):
+    known(registry, conv(14, 32, 64), LIKE, model=model)
+    (found,) = near(registry, conv(14, 32, 64))
+    assert (found.workload, found.distance) == (conv(14, 32, 64), OTHER_MACHINE)
+    assert (found.machine, found.traces) == (LIKE, (found.workload.key,))
+    known(registry, conv(14, 32, 32))
+    known(registry, conv(14, 32, 48))
+    known(registry, conv(14, 32, 32), LIKE)
+    several = near(registry, conv(14, 32, 64))
+    assert [one.machine for one in several] == [None, LIKE, None]
+    assert [one.workload.shapes[1][-1] for one in several[:2]] == [48, 64]
+
+
+def test_what_was_tuned_for_other_instructions_is_not_near(registry):
+    for other in (ELSEWHERE, replace(TARGET, cpu="cortex-a72"), replace(TARGET, features=("+fp",))):
+        registry.add_target(other)
+        known(registry, conv(14, 32, 64), other)
+    assert near(registry, conv(14, 32, 64)) == []
+
+
 # The plan
+
+
+def test_a_plan_says_on_which_machine_a_neighbour_was_tuned(registry):
+    known(registry, conv(14, 32, 64), LIKE)
+    made = planned(registry, conv(14, 32, 64))
+    assert (made.count("near"), made.trials) == (1, Budget().per_task)
+    assert near_lines(made)[2] == "  of a machine with 2 cores and caches of 32, 1024, 0 KiB"
+    (row,) = made.to_json()["tasks"]
+    assert [one["target"] for one in row["neighbours"]] == [LIKE.fingerprint]
 
 
 def test_a_miss_with_a_neighbour_is_near(registry):

@@ -1,6 +1,7 @@
 """Schedules of one size on programs of another: real operators, built and run."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from helpers.built import HOST, kernel_outputs, with_vectors
@@ -52,9 +53,9 @@ def default_trace(made):
     return dump(default_schedule(made.mod, HOST).trace)
 
 
-def drawn(made, count=4, seed=0):
+def drawn(made, count=4, seed=0, target=HOST):
     """Traces of programs with random decisions, of every sketch."""
-    sketches, rng = derive(made.mod, HOST, RULES).sketches, random.Random(seed)
+    sketches, rng = derive(made.mod, target, RULES).sketches, random.Random(seed)
     found = [
         build(sketches, Genome(one.sketch, resample(one.decisions, rng)), Guess())
         for one in templates(sketches) * count
@@ -231,7 +232,7 @@ def tuned(registry, made, traces, target=HOST):
 
 
 def neighbours(registry, made):
-    return nearest({made.key: made.workload}, registry, VERSION).get(made.key, [])
+    return nearest({made.key: made.workload}, registry, VERSION, HOST).get(made.key, [])
 
 
 def test_neighbours_are_of_the_same_family_and_target(registry):
@@ -263,6 +264,19 @@ def test_a_search_starts_with_what_its_neighbours_ended_with(registry):
     assert batch == proposed(registry, new)
     assert batch != before
     assert proposed(registry, new, 1) == batch[:1]
+
+
+def test_a_search_starts_with_what_a_machine_with_other_cores_ended_with(registry):
+    like = replace(HOST, name="like", cores=2 * HOST.cores + 1, l2_bytes=2 * HOST.l2_bytes)
+    old, new = task(matmul(16, 32, 24), like), task(matmul(16, 32, 24))
+    best = list(dict.fromkeys(drawn(old, target=like)))[:3]
+    tuned(registry, old, best, like)
+    (found,) = neighbours(registry, new)
+    assert (found.machine, found.workload, found.traces) == (like, new.workload, tuple(best))
+    sketches = derive(new.mod, HOST, RULES).sketches
+    made = [dump(program.sch.trace) for _, program in refit(sketches, found, HOST, RULES)]
+    assert len(made) == len(best)
+    assert proposed(registry, new)[: len(set(made))] == list(dict.fromkeys(made))
 
 
 def test_the_best_of_every_neighbour_comes_before_the_second_best_of_any(registry):
