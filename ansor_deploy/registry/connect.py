@@ -7,7 +7,7 @@ import sqlite3
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ SCHEMA_VERSION = 5
 BUSY_SECONDS = 30.0
 SQLITES_LOCKS = (512, 0x40000000)  # bytes of the file that stand for its locks: length, start
 _SMALLEST = 512  # bytes of a page
+_END_OF_A_NAME = bytes.fromhex("d9d505f920a163d7")  # in a journal
 
 
 def connect(path: Path, *, write: bool, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
@@ -30,6 +31,7 @@ def connect(path: Path, *, write: bool, busy_seconds: float = BUSY_SECONDS) -> s
     """
     with explained(path):
         check_regular(path)
+        _check_journal(path)
         if write:
             _prepare(path)
         elif not path.exists() or path.stat().st_size == 0:
@@ -57,6 +59,22 @@ def check_regular(path: Path) -> None:
         raise RegistryError(
             f"the registry {path} cannot be opened: it is no regular file", "Name a file."
         )
+
+
+def _check_journal(path: Path) -> None:
+    """RegistryError where the journal names another file, which SQLite would then remove.
+
+    Only transactions over several files do so, which this tool never makes.
+    """
+    journal = Path(f"{os.path.realpath(path)}-journal")
+    check_regular(journal)
+    with suppress(FileNotFoundError, NotADirectoryError), journal.open("rb") as stream:
+        stream.seek(max(0, journal.stat().st_size - len(_END_OF_A_NAME)))
+        if stream.read() == _END_OF_A_NAME:
+            raise RegistryError(
+                f"{journal} was not written by ansor-deploy: it names another file",
+                "Find out who made it, and remove it.",
+            )
 
 
 @contextmanager

@@ -311,3 +311,35 @@ def test_a_user_may_add_tables_views_and_plain_indexes(tmp_path):
     with Registry.open(path) as store:
         store.add_workloads([workload()])
         assert store.verify() == []
+
+
+KILLED = """
+import os, sqlite3, sys
+run = sqlite3.connect(sys.argv[1], isolation_level=None).execute
+run("PRAGMA cache_size = 1")
+run("BEGIN IMMEDIATE")
+run("CREATE TABLE large (x)")
+for _ in range(20):
+    run("INSERT INTO large VALUES (zeroblob(5000))")
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_a_planted_journal_removes_no_other_file(tmp_path):
+    """SQLite removes the file that a journal names as that of a transaction over several."""
+    path, precious = registry(tmp_path / "registry.db", 1), tmp_path / "precious.txt"
+    subprocess.run([sys.executable, "-c", KILLED, path], check=False)
+    journal, name = path.with_name(f"{path.name}-journal"), os.fsencode(precious)
+    whole = journal.read_bytes()
+    precious.write_text("precious")
+    size = (1 << 30) // 4096 + 1
+    end = struct.pack(">II", len(name), sum(name)) + bytes.fromhex("d9d505f920a163d7")
+    journal.write_bytes(whole + struct.pack(">I", size) + name + end)
+    for write in (True, False):
+        with pytest.raises(RegistryError, match="another file"):
+            Registry.open(path, write=write)
+    assert precious.read_text() == "precious"
+    journal.write_bytes(whole)
+    with Registry.open(path) as store:  # which rolls back what a killed writer has left
+        assert store.verify() == []
+        assert store.stats()["records"] == 1
