@@ -16,8 +16,8 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -38,6 +38,7 @@ _CALLED = re.compile(r"lib(m|c|tvm_ffi)(-[\d.]+)?\.so(\.\d+)?")
 # Of a linker, or of what a compiler calls to link, that somebody ended.
 _KILLED = re.compile(r"(terminated with|due to) signal|\[?Killed\b")
 _MESSAGE_CHARS = 500
+_EXPORTED = ("lib0.o", "devc.o")  # object files that TVM's export writes
 
 
 def is_foreign(target: Target) -> bool:
@@ -111,7 +112,21 @@ def export(library: Any, objects: Mapping[str, bytes], path: Path, target: Targe
         with about(path.parent):
             for name in sorted(objects):
                 Path(folder, f"{name}.o").write_bytes(objects[name])
-            library.export_library(str(path), workspace_dir=folder, fcompile=link, addons=names)
+            with _written_to_memory(folder):
+                library.export_library(str(path), workspace_dir=folder, fcompile=link, addons=names)
+
+
+@contextmanager
+def _written_to_memory(folder: str) -> Iterator[None]:
+    """Turn the files that TVM's export has LLVM write there into links to memory.
+
+    LLVM ends the process where a disk is full.
+    """
+    with ExitStack() as files:
+        for name in _EXPORTED:
+            file = files.enter_context(os.fdopen(os.memfd_create("object"), "wb"))
+            Path(folder, name).symlink_to(f"/proc/{os.getpid()}/fd/{file.fileno()}")
+        yield
 
 
 def _link_objects(path: Path, names: Sequence[str], target: Target) -> None:

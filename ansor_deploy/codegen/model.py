@@ -164,7 +164,7 @@ def schedule(task: Task, record: Record, target: Target) -> Any:
 def check_space(model: Imported, folder: Path) -> None:
     """MachineError if a folder cannot hold the library and what linking it leaves meanwhile.
 
-    Asked before, because LLVM ends the process where a write of its own fails.
+    Asked before the work, not found out after it.
     """
     mains = [func for func in model.mod.functions.values() if isinstance(func, relax.Function)]
     weights = [one for main in mains for one in collect(main, tvm.ir.GenericConst)]

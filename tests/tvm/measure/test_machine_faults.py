@@ -56,6 +56,16 @@ def test_a_full_disk_is_no_fact_about_a_schedule(tmp_path, full_disk):
     assert answer(tmp_path, *TUNE)["trials"] == 2
 
 
+def test_no_file_is_left_to_a_library_that_ends_the_process_on_a_full_disk(tmp_path, full_disk):
+    weight = {"w": randn(0, 32, 32)}
+    net = model([node("MatMul", "x w", "y")], {"x": (32, 32)}, constants=weight)
+    onnx.save(net, tmp_path / "net.onnx")
+    full = {**os.environ, "LD_PRELOAD": str(full_disk), "DISK_FULL": "devc.o"}
+    words = ("build", "net.onnx", "-o", "net.so", "--registry", "r.db", "--trials", "0")
+    built = program(tmp_path, *words, env=full)
+    assert built.returncode == 0, built.stderr
+
+
 def fake(folder, monkeypatch, name, script):
     """A program of that name comes first on the path."""
     folder.mkdir()
