@@ -17,7 +17,7 @@ import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 
-from ansor_deploy.build.verify import compare
+from ansor_deploy.build.tolerance import compare
 from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model.bind import bind_shapes, model_inputs

@@ -79,7 +79,7 @@ def onnxruntime(path: Path, values: dict[str, np.ndarray], threads: int) -> Run:
 
 def compare(name: str, ours: list[np.ndarray], theirs: list[np.ndarray]) -> None:
     """AssertionError where the numbers differ, by the rule of `verify`: it is no figure then."""
-    from ansor_deploy.build.verify import compare as judge
+    from ansor_deploy.build.tolerance import compare as judge
 
     for one, other in zip(ours, theirs, strict=True):
         ok, _, error = judge(one, other)

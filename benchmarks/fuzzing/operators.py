@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from onnx import ModelProto
 
-from ansor_deploy.build.verify import compare
+from ansor_deploy.build.tolerance import compare
 from ansor_deploy.errors import AnsorError
 from ansor_deploy.runtime.model import load
 from benchmarks.conformance_cases import bound, cases

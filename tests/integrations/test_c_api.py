@@ -13,7 +13,7 @@ from helpers.cli_inside import answer, program
 from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy.artifact.c_header import header
-from ansor_deploy.build.verify import compare
+from ansor_deploy.build.tolerance import compare
 
 HERE = Path(__file__).parent
 STRICT = ("-Wall", "-Wextra", "-Werror", "-pedantic", "-g", "-O1")

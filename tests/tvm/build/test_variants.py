@@ -9,7 +9,7 @@ from helpers import graphs
 from helpers.cli_inside import answer, program
 from helpers.cli_process import refused
 
-from ansor_deploy.build.verify import compare
+from ansor_deploy.build.tolerance import compare
 from ansor_deploy.cli.options import shapes_together
 from ansor_deploy.errors import UsageError
 from ansor_deploy.runtime import load

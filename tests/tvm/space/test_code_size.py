@@ -10,7 +10,7 @@ from helpers.programs import PROGRAMS, matmul
 from tvm import te
 from tvm_ffi import structural_equal
 
-from ansor_deploy.build.verify import compare
+from ansor_deploy.build.tolerance import compare
 from ansor_deploy.codegen.candidate import build
 from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.model.extract import extract, task_of
