@@ -65,12 +65,9 @@ def leave(run: Callable[[], int | None], words: list[str]) -> NoReturn:
         with interruptible(words):
             code = run() or 0
             sys.stdout.flush()
-    except SystemExit:  # which click makes of a broken pipe
-        if not reader_has_left():
-            raise
-        code = READER_LEFT
     except BaseException as error:  # noqa: BLE001 - nothing may pass the edge
-        left = isinstance(error, BrokenPipeError) and reader_has_left()
+        broken = isinstance(error, (BrokenPipeError, SystemExit))  # which click makes of the former
+        left = broken and reader_has_left()
         code = READER_LEFT if left else failed(error, words)
     finish_stdout()
     sys.exit(code)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import AnsorError, UsageError
+from ..errors import AnsorError, MachineError, UsageError
 from ..system.worker import Worker, WorkerFailure
 from .question import Chooser, Decision, Question
 
@@ -128,13 +128,17 @@ class RuleProcess:
         except WorkerFailure as failure:
             if failure.kind == "raised" and choosers:
                 raise ValueError(failure.message) from failure
-            raise self._blamed(failure) from failure
+            raise self._blamed(_said(failure)) from failure
+        except MachineError as fault:
+            if not self._running[0]:
+                raise
+            raise self._blamed(f"ran into {fault.text}") from fault
 
-    def _blamed(self, failure: WorkerFailure) -> RuleEndedError:
+    def _blamed(self, text: str) -> RuleEndedError:
         rule, block = self._running
         if not rule:
-            raise AnsorError(f"the process of the rules ended: {failure.message}")
-        ended = self.ended[rule] = RuleEndedError(rule, block, _said(failure))
+            raise AnsorError(f"the process of the rules {text}")
+        ended = self.ended[rule] = RuleEndedError(rule, block, text)
         self._untold.append(ended)
         return ended
 

@@ -37,6 +37,11 @@ ENDS = {
     "interrupts": ("raise KeyboardInterrupt", "ended its process (SIGINT)"),
     "crashes": ("ctypes.string_at(0)", "ended its process (SIGSEGV)"),
     "shuts everything": ("os.closerange(0, 1000)", "ended its process (exit status 1)"),
+    "kills": ("os.kill(os.getpid(), signal.SIGKILL)", "ended its process (SIGKILL)"),
+    "opens everything": (
+        "globals()['kept'] = [os.dup(0) for _ in iter(int, 1)]",
+        "ran into too many open files",
+    ),
     "loops": ("while True: pass", "took more than 1 s of processor time"),
     "waits": ("time.sleep(1000)", "did not come back within 2 s"),
 }
