@@ -105,6 +105,7 @@ def _allowed(emit: Emitter, sizes: Sizes, past: int) -> str:
     """Which keys a query may see by its place; empty where it may see all."""
     bounds = _bounds(emit)
     counts = emit.input(6)
+    emit.room_for(sizes.keys, sizes.queries)
     distance = np.arange(sizes.keys) - np.arange(sizes.queries)[:, None]  # key after query
     if not counts:
         seen = [np.where(bound.upper, distance <= bound.at + past, distance >= bound.at + past)

@@ -67,6 +67,7 @@ def _coordinate(
     """Where each tap of each place reads along an axis."""
     stride, dilation = ((emit.attribute(n) or (1, 1))[axis] for n in ("strides", "dilations"))
     begin = (emit.attribute("pads") or (0, 0, 0, 0))[axis]
+    emit.room_for(*kernel, *made)
     grid = np.zeros((*kernel, *made))
     for of, step in ((axis, dilation), (axis + 2, stride)):
         form = [-1 if at == of else 1 for at in range(4)]

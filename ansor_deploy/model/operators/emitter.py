@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,13 @@ class Emitter:
         if name not in self.graph.shapes:
             self.graph.infer()
         return self.graph.shapes.get(name)
+
+    def room_for(self, *shape: int) -> None:
+        """ModelError where there is no room for constants of this shape, of 8 bytes each.
+
+        To be asked before they are made: what follows from sizes alone costs a file nothing.
+        """
+        self.graph.room.check(self._stem, 8 * prod(shape))
 
     def refuse(self, reason: str) -> ModelError:
         """The error that names the node and says what of it cannot be compiled."""

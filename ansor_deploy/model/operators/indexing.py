@@ -109,6 +109,7 @@ def one_hot(emit: Emitter) -> str:
     size, rank = int(depth.reshape(())), len(emit.shape(emit.input(0))) + 1
     axis = emit.attribute("axis", -1) % rank
     form = [-1 if at == axis else 1 for at in range(rank)]
+    emit.room_for(2, size)
     places = np.arange(size).reshape(form)
     asked = emit.unsqueeze(emit.cast(emit.input(0), INT64), axis)
     hit = emit(
@@ -128,6 +129,7 @@ def reverse_sequence(emit: Emitter) -> str:
     order = [batch, time, *(at for at in range(len(shape)) if at not in (batch, time))]
     rows = emit("Transpose", emit.input(0), perm=order)
     flat = emit.reshape(rows, shape[batch] * shape[time], *(shape[at] for at in order[2:]))
+    emit.room_for(shape[time] + shape[batch])
     steps = emit.constant(np.arange(shape[time])[None], INT64)
     given = emit.known(emit.cast(emit.input(1), INT64), shape[time] + 1)
     length = emit.reshape(given, shape[batch], 1)

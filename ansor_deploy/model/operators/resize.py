@@ -73,6 +73,7 @@ def _axes(emit: Emitter, manner: Manner) -> list[Axis]:
     sizes = [shape[index] for index in places]
     scales, made = _extents(emit, sizes)
     regions = _regions(emit, manner, len(sizes))
+    emit.room_for(16, max(made))  # numbers for each element
     axes = [Axis(*of_axis) for of_axis in zip(places, sizes, made, scales, regions, strict=True)]
     if all(axis.size == axis.made for axis in axes):
         return []
@@ -178,6 +179,7 @@ def _gathered(emit: Emitter, name: str, indices: np.ndarray, axis: Axis) -> str:
 def _multiplied(
     emit: Emitter, name: str, indices: np.ndarray, weights: np.ndarray, axis: Axis, kind: int
 ) -> str:
+    emit.room_for(axis.size, axis.made)
     matrix = np.zeros((axis.size, axis.made))
     for made, (row, factors) in enumerate(zip(indices, weights, strict=True)):
         np.add.at(matrix[:, made], row, factors)

@@ -25,6 +25,7 @@ def fourier(emit: Emitter) -> str:
     inverse, onesided = (bool(emit.attribute(name, 0)) for name in ("inverse", "onesided"))
     whole = 2 * (shape[axis] - 1) if inverse and onesided else shape[axis]
     length = _constant(emit, 1, whole)
+    emit.room_for(shape[axis] * shape[-1], length)
     matrix = transform(shape[axis], shape[-1], length, inverse=inverse, onesided=onesided)
     order = [at for at in range(len(shape) - 1) if at != axis] + [axis, len(shape) - 1]
     moved = emit("Transpose", emit.input(0), perm=order)
@@ -41,12 +42,14 @@ def short_time_fourier(emit: Emitter) -> str:
     length = _constant(emit, 3, emit.shape(window)[0] if window else 0)
     step = _constant(emit, 1, 0)
     count = (samples - length) // step + 1
+    emit.room_for(count, length)
     places = np.arange(count)[:, None] * step + np.arange(length)
     data = emit.reshape(signal, batch, samples, parts)
     frames = emit("Gather", data, emit.constant(places, INT64), axis=1)
     if window:
         frames = emit("Mul", frames, emit.reshape(window, length, 1))
     onesided = bool(emit.attribute("onesided", 1)) and parts == 1
+    emit.room_for(length * parts, length)
     matrix = transform(length, parts, length, inverse=False, onesided=onesided)
     return _transformed(emit, frames, [batch, count], matrix)
 

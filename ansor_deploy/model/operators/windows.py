@@ -58,6 +58,7 @@ def column_to_image(emit: Emitter) -> str:
     room = [n + pads[at] + pads[rank + at] - window.spans[at] for at, n in enumerate(sizes)]
     batch, columns, _ = emit.shape(emit.input(0))
     blocks = [r // s + 1 for r, s in zip(room, window.strides, strict=True)]
+    emit.room_for(columns, count)
     ones = np.tile(
         np.eye(count).reshape(count, 1, *kernel), (columns // count,) + (1,) * (rank + 1)
     )
@@ -140,6 +141,7 @@ def _flat_places(
     """(place in a channel of each element of each window, whether it is inside)."""
     rank = len(sizes)
     kernel = tuple(emit.attribute("kernel_shape"))
+    emit.room_for(*made, *kernel)
     window = _window(emit, kernel, _begins(emit, kernel, sizes, made))
     flat, inside = np.zeros((1, 1), np.int64), np.ones((1, 1), bool)
     for axis in range(rank):

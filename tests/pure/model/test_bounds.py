@@ -139,6 +139,38 @@ BOMBS = {
         bare([node("EyeLike", "x", "e"), node("ReduceMax", "e", "y")], {"x": [1 << 15, 1 << 15]}),
         "of the model's constants alone",
     ),
+    "resize": (
+        of_constants(
+            node("Resize", "c - s", "d"),
+            c=np.ones((1, 1, 8), np.float32),
+            s=np.array([1, 1, 1e8], np.float32),
+        ),
+        "of the model's constants alone",
+    ),
+    "resized input": (
+        bare([node("Resize", "x - s", "y")], {"x": [1, 8]}, {"s": np.array([1, 1e8], np.float32)}),
+        "of the model's constants alone",
+    ),
+    "Fourier transform": (
+        bare([node("DFT", "x", "y", axis=1)], {"x": [1, 1 << 20, 1]}),
+        "of the model's constants alone",
+    ),
+    "spectrogram": (
+        bare([node("STFT", "x s - n", "y")], {"x": [1, 1 << 17, 1]}, {"s": 1 << 16, "n": 1 << 16}),
+        "of the model's constants alone",
+    ),
+    "one hot": (
+        bare(
+            [node("Cast", "x", "i", to=7), node("OneHot", "i n v", "y")],
+            {"x": [1]},
+            {"n": BIG, "v": np.array([0, 1], np.float32)},
+        ),
+        "of the model's constants alone",
+    ),
+    "reversed": (
+        bare([node("ReverseSequence", "x n", "y")], {"x": [BIG, 1]}, {"n": [1]}),
+        "of the model's constants alone",
+    ),
     "functions": (called(30, 2), "more than 50000 nodes"),
     "functions in a circle": (called(3, 1, "f0"), "function 'f0' calls itself"),
     "deep functions": (called(3000, 1), "too deeply"),
