@@ -44,7 +44,7 @@ class Line:
     def recv(self, count: int) -> bytes:
         """Receive as a socket does, for paramiko: as many bytes as a packet claims to have left."""
         if count > _MOST_PACKET:
-            raise OSError(f"an SSH packet of {count} bytes")
+            raise EOFError(f"an SSH packet of {count} bytes")  # paramiko fails on our OSError
         data: bytes = self._sock.recv(count)
         self.heard += len(data)
         return data
