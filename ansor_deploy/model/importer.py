@@ -22,9 +22,10 @@ from .graph import Graph
 from .layout import channels_last
 from .operators.blame import last_line
 from .operators.converting import own_converters, tvm_name
+from .operators.indices import IN_BRANCH
 from .operators.operator import domain
 from .precision import in_single
-from .skeleton import name_of, nodes
+from .skeleton import name_of, nested, nodes
 from .widen import widen
 
 
@@ -115,6 +116,9 @@ def _for_tvm(proto: onnx.ModelProto) -> onnx.ModelProto:
     for node in nodes(proto.graph):
         node.name = name_of(node)
         node.op_type = tvm_name(domain(node), node.op_type)
+    for branch in (inner for node in proto.graph.node for inner in nested(node)):
+        for node in nodes(branch):
+            node.attribute.append(onnx.helper.make_attribute(IN_BRANCH, 1))
     _rename_keywords(proto)
     return proto
 

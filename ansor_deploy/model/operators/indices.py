@@ -22,6 +22,8 @@ from ...errors import ModelError
 from .converting import Call
 from .lazy_tvm import relax, tirx, tvm
 
+# Attribute of a node in a branch of an If. Both are computed, so neither may let the call fail.
+IN_BRANCH = "in_branch"
 # From so many indices on, a parallel loop takes less time than it takes to start.
 _WORTH_THREADS = 1 << 15
 
@@ -40,7 +42,8 @@ def in_range(
     count from the end. of: what an index is called in the error. ModelError where a constant one is
     out of range; an IndexError of the library's call where another is.
     """
-    fault = _Range(call.operator, tuple(extents), negative, of)
+    fails = not call.attribute(IN_BRANCH, 0)
+    fault = _Range(call.operator, tuple(extents), negative, of, fails)
     if isinstance(indices, tvm.ir.GenericConst):
         return relax.const(fault.checked(indices.value.numpy()), str(indices.ty.dtype))
     shape = [int(extent) for extent in indices.ty.shape]
@@ -54,8 +57,10 @@ def in_range(
 class _Range:
     """Which indices an operator takes."""
 
-    def __init__(self, operator: str, extents: tuple[int, ...], negative: bool, of: str) -> None:
-        self._extents, self._negative = extents, negative
+    def __init__(
+        self, operator: str, extents: tuple[int, ...], negative: bool, of: str, fails: bool
+    ) -> None:
+        self._extents, self._negative, self._fails = extents, negative, fails
         lows = [-extent if negative else 0 for extent in extents]
         ranges = [f"{low} .. {extent - 1}" for low, extent in zip(lows, extents, strict=True)]
         self._text = f"{operator}: {of} is not in {', '.join(dict.fromkeys(ranges))}"
@@ -97,8 +102,9 @@ class _Range:
                         self._one(x, y, place, extent, faults, at[0] if parallel else 0)
                 with T.serial(0, rows) as row:
                     faults[0] = faults[0] | faults[row]
-                with T.Assert(tirx.EQ(faults[0], 0), self._text, "IndexError"):
-                    pass
+                if self._fails:
+                    with T.Assert(tirx.EQ(faults[0], 0), self._text, "IndexError"):
+                        pass
             return builder.get()
 
     def _places(self, extents: list[int], loops: ExitStack, outermost: Any) -> list[Any]:

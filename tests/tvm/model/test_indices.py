@@ -126,3 +126,31 @@ def test_a_constant_index_counts_from_the_end():
     proto = model(nodes, {"x": (4, 8)}, ["y", "z", "row"], constants)
     built.assert_like_oracle(proto)
     assert not any("in_range" in name for name in built.count_ops(proto))
+
+
+def test_a_branch_that_is_not_taken_may_look_anywhere():
+    """Both branches of an If are computed: an index in one fails no call, and stays inside."""
+    branches = [
+        helper.make_graph(
+            [node("Gather", f"x {index}", made), node("Abs", made, f"a{made}")],
+            made,
+            [],
+            [helper.make_tensor_value_info(f"a{made}", FLOAT, (2, 8))],
+        )
+        for index, made in (("i", "then"), ("j", "else"))
+    ]
+    taken = helper.make_node("If", ["c"], ["y"], then_branch=branches[0], else_branch=branches[1])
+    inputs = {"x": (FLOAT, (4, 8)), "i": (INT64, (2,)), "j": (INT64, (2,)),
+              "c": (TensorProto.BOOL, ())}  # fmt: skip
+    graph = helper.make_graph(
+        [taken],
+        "branches",
+        [helper.make_tensor_value_info(name, *kind) for name, kind in inputs.items()],
+        [helper.make_tensor_value_info("y", FLOAT, (2, 8))],
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    good, bad = np.array([1, -1]), np.array([2**40, 0])
+    for takes_first in (True, False):
+        indices = {"i": good, "j": bad} if takes_first else {"i": bad, "j": good}
+        feeds = {"x": X, **indices, "c": np.array(takes_first)}
+        np.testing.assert_array_equal(built.run(proto, feeds)[0], np.abs(X[good]))
