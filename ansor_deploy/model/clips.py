@@ -35,7 +35,7 @@ def scalar_clips(graph: Graph) -> None:
     consumers, found = graph.consumers(), dict[str, Clip]()
     for node in list(graph.nodes):
         clip = clip_of(graph, node)
-        if clip is None:
+        if clip is None or not graph.dtypes.get(clip.data):  # inference may not have got so far
             continue
         first = found.get(clip.data)
         if first and len(consumers[clip.data]) == 1 and clip.data not in graph.output_names:

@@ -114,18 +114,21 @@ class Graph:
         at = next(i for i, other in enumerate(self.nodes) if other is node)
         self.nodes[at : at + 1] = new
 
-    def infer(self, *, strict: bool = False) -> None:
+    def infer(self, *, strict: bool = False, check_types: bool = False) -> None:
         """Find element types and static shapes of as many tensors as can be.
 
         Raises:
-            ModelError: the shapes contradict each other; found for sure only if strict.
+            ModelError: the shapes contradict each other, found for sure only if strict; or types
+                that a node does not take, where they are checked.
         """
         try:
             # No data propagation: it computes values of any size, and folding does it better.
-            inferred = onnx.shape_inference.infer_shapes(self._bare(), strict_mode=strict)
+            inferred = onnx.shape_inference.infer_shapes(
+                self._bare(), check_type=check_types, strict_mode=strict
+            )
         except (onnx.shape_inference.InferenceError, ValueError) as error:
             raise ModelError(
-                f"the model's shapes contradict each other: {' '.join(str(error).split())}",
+                f"shapes or types contradict each other: {' '.join(str(error).split())}",
                 "Check the shapes given with --input-shape, or export the model again.",
             ) from error
         self.dtypes = {name: tensor.data_type for name, tensor in self.constants.items()}

@@ -23,7 +23,7 @@ def refuse_early(proto: ModelProto) -> None:
     """
     graph = Graph.of(inliner.inline_local_functions(proto) if proto.functions else proto)
     drop_dead(graph)
-    graph.infer()
+    graph.infer(check_types=True)
     _refuse(graph, _of_inputs(graph), folded=False)
 
 

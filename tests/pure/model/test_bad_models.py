@@ -321,7 +321,7 @@ def test_what_no_code_of_an_operator_foresees_names_the_node(spoil):
 def test_an_element_type_that_there_is_not():
     proto = good()
     proto.graph.input[0].type.tensor_type.elem_type = 77
-    with pytest.raises(ModelError, match="element type 77"):
+    with pytest.raises(ModelError, match="type 77"):
         refuse_early(proto)
 
 
