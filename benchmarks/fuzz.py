@@ -76,7 +76,7 @@ class Bench:
         return judged(surface, what, ended, folder)
 
 
-def judged(surface: str, what: str, ended: dict[str, Any], folder: Path) -> Found:
+def judged(surface: str, what: str, ended: dict[str, Any], folder: Path | None) -> Found:
     """The end of a command as the table counts it."""
     code = ended["code"]
     holds = {
@@ -154,6 +154,18 @@ def files(bench: Bench, seed: int) -> Iterator[Found]:
     yield bench.command("files", what, folder, words)
 
 
+def frames(bench: Bench, seed: int) -> Iterator[Found]:
+    """A board says what no board should; the host heeds it or gives the board up."""
+    what = f"session {seed}"
+    try:
+        ended = bench.call("frames:attempt", {"seed": seed})
+    except WorkerFailure as failure:
+        end = {"timeout": "hang", "raised": "traceback"}.get(failure.kind, "dead")
+        yield Found("frames", what, end, PATIENCE, 0.0, failure.message)
+    else:
+        yield judged("frames", what, ended, None)
+
+
 def faults(kind: str, bench: Bench, seed: int) -> Iterator[Found]:
     """A build is killed, or its disk is full; then it is begun again."""
     from benchmarks.fuzzing import faults as of
@@ -172,6 +184,7 @@ SURFACES: dict[str, tuple[int, Callable[[Bench, int], Iterator[Found]]]] = {
     "models": (500, models),
     "operators": (200, operators),
     "files": (100, files),
+    "frames": (100, frames),
     "killed": (40, partial(faults, "killed")),
     "full": (20, partial(faults, "full")),
 }
