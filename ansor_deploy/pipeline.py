@@ -12,8 +12,7 @@ import math
 import os
 import shlex
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -34,6 +33,7 @@ from .build.lock import (
 )
 from .build.result import BuildResult, TuneResult, finished_build
 from .build.up_to_date import built_keys, current_manifest, has_same_records, is_verified
+from .devices.library import callable_somewhere, opened
 from .devices.machine import cannot_run, check_buildable, runs_here
 from .errors import AnsorError, UsageError
 from .registry.layers import indexes
@@ -237,32 +237,17 @@ def rebuild(
         return {p.name: q.is_file() and p.read_bytes() == q.read_bytes() for p, q in there.items()}
 
 
-@contextmanager
-def opened(artifact: Path, device: str, report: Report) -> Iterator[Library]:
-    """A built library, ready to be called on a device, or on this machine without one."""
-    if not device:
-        from .runtime.model import load
-
-        yield load(artifact)
-        return
-    from .devices.board import open_device
-    from .devices.model import load as load_there
-
-    with closing(open_device(device, built_for(read_manifest(artifact)), report)) as site:
-        yield load_there(site, artifact)
-
-
 def verify(artifact: Path, model: Path, seed: int, device: str, report: Report) -> Verification:
     """Compare an artifact's outputs with ONNX Runtime's on the model, on seeded inputs.
 
-    device: that runs the artifact; "" for this machine.
+    device: that runs the artifact; "" for this machine, or what emulates another on it.
     UsageError if the artifact was not built from a model with these inputs and outputs.
     """
     from .build.verify import Oracle, verify_model
     from .model.bind import bind_shapes
     from .model.onnx_file import load
 
-    with opened(artifact, device, report) as library:
+    with callable_somewhere(artifact, device, report) as library:
         proto = load(model).proto
         _check_same_interface(artifact, model, library, proto)
         shapes = [{i.name: i.shape for i in one.inputs} for one in library.interfaces]

@@ -86,7 +86,7 @@ class EmulatedModel:
 
     def _fails(self, why: str) -> VerificationError:
         return VerificationError(
-            f"the library does not run under {self._emulator.name}: {why}; no library was written",
+            f"the library does not run under {self._emulator.name}: {why}",
             "build with --trials 0 and an empty --registry to see whether a record is wrong, "
             "and report it",
         )

@@ -51,6 +51,7 @@ def test_a_library_of_several_kinds_and_shapes_is_run_as_it_is(folder):
     assert (made["verification"], made["verify"]["ok"]) == (EMULATED, True)
     assert made["ran_on"] is None
     assert answer(folder, *BUILD, *shapes)["up_to_date"]
+    assert answer(folder, "verify", "net.so", "net.onnx")["ok"]
 
 
 def test_a_library_that_is_wrong_or_none_is_not_written(folder, monkeypatch):
