@@ -78,7 +78,8 @@ def sign(call: Call) -> Any:
     made = call.emit(relax.op.sign(data))
     if "float" not in call.dtype(0):
         return made
-    return relax.op.where(call.emit(relax.op.isnan(data)), data, made)
+    wide = call.emit(relax.op.astype(data, "float32")) if call.dtype(0) == "bfloat16" else data
+    return relax.op.where(call.emit(relax.op.isnan(wide)), data, made)
 
 
 @converter("ThresholdedRelu", since=10)

@@ -17,7 +17,7 @@ from onnx import TensorProto
 
 from .converting import Call
 from .emitter import Emitter, expansion
-from .lazy_tvm import tirx, tvm
+from .lazy_tvm import relax, tirx, tvm
 from .operator import converter
 
 
@@ -28,9 +28,12 @@ def arg_extreme(call: Call) -> Any:
     shape = call.shape(0)
     axis = call.attribute("axis", 0) % len(shape)
     keep = bool(call.attribute("keepdims", 1))
+    data = call.inputs[0]
+    if call.dtype(0) == "bfloat16":  # which TVM does not ask for NaN
+        data = call.emit(relax.op.astype(data, "float32"))
     reducer = _reducer(call)
 
-    def compute(data: Any) -> Any:
+    def compute(element: Any) -> Any:
         k = tvm.te.reduce_axis((0, shape[axis]), "k")
         kept = [(1,) if at == axis else (n,) for at, n in enumerate(shape)]
         made = sum((one for at, one in enumerate(kept) if keep or at != axis), ())
@@ -38,12 +41,12 @@ def arg_extreme(call: Call) -> Any:
         def found(*at: Any) -> Any:
             outer = [*at[:axis], k, *at[axis + 1 if keep else axis :]]
             place = tirx.Cast("int64", k.var) if k.var.ty.dtype != "int64" else k.var
-            return reducer((place, _ranked(call, data(*outer), k)), axis=k)
+            return reducer((place, _ranked(call, element(*outer), k)), axis=k)
 
         index, _ = tvm.te.compute(made, found, name="extreme")
         return tvm.te.compute(made, lambda *at: index(*at), name="place")  # noqa: PLW0108 - of its rank
 
-    return call.bb.emit_te(compute, call.inputs[0], primfunc_name_hint=call.operator.lower())
+    return call.bb.emit_te(compute, data, primfunc_name_hint=call.operator.lower())
 
 
 def _reducer(call: Call) -> Any:
@@ -68,7 +71,7 @@ def _reducer(call: Call) -> Any:
 
 def _ranked(call: Call, value: Any, k: Any) -> Any:
     """An element, for NaN what leaves it the first place or no other."""
-    kind = call.dtype(0)
+    kind = str(value.ty.dtype)
     if "float" not in kind:
         return value
     low, high = _lowest(kind), _highest(kind)

@@ -2,6 +2,7 @@
 
 from itertools import product
 
+import ml_dtypes
 import numpy as np
 import pytest
 from helpers import built, graphs, programs
@@ -163,3 +164,13 @@ def test_relu_is_one_instruction(target, one, none):
     assembly = made.mod.inspect_source("asm")
     assert one in assembly
     assert none not in assembly
+
+
+def test_nan_of_a_type_that_tvm_does_not_ask_for_nan():
+    values = ROWS.astype(ml_dtypes.bfloat16)
+    nodes = [node("Sign", "x", "Sign"), node("ArgMax", "x", "ArgMax", axis=1, keepdims=0)]
+    outputs = {"Sign": TensorProto.BFLOAT16, "ArgMax": TensorProto.INT64}
+    proto = graph(nodes, {"x": ROWS.shape}, outputs, dtype=TensorProto.BFLOAT16)
+    signs, places = built.run(proto, {"x": values})
+    np.testing.assert_array_equal(signs.astype(np.float32), np.sign(ROWS))
+    np.testing.assert_array_equal(places, [0, 3, 2, 0, 0, 0, 2, 0, 0])

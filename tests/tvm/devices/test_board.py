@@ -339,6 +339,25 @@ def test_a_model_on_a_board_computes_what_it_does_here(site, library):
     there.close()
 
 
+def test_an_index_out_of_range_on_a_board_is_what_it_is_here(site, tmp_path):
+    rows = graphs.randn(0, 4, 8)
+    proto = graphs.model(
+        [graphs.node("Gather", "rows x", "z"), graphs.node("Cast", "z", "y", to=7)],
+        {"x": (3,)},
+        constants={"rows": rows},
+        dtype=onnx.TensorProto.INT64,
+    )
+    onnx.save(proto, tmp_path / "net.onnx")
+    model = prepare(tmp_path / "net.onnx", HOST)
+    compile_model(model.imported, model.by_function, {}, HOST).export(tmp_path / "net.so", HOST)
+    manifest = {**model.imported.interfaces[0].to_json(), "target": HOST.to_json()}
+    path = tmp_path / "net.so"
+    for library in (RemoteModel(site, path, manifest), Model(path, manifest)):
+        with pytest.raises(UsageError, match=r"Gather: an index is not in -4 \.\. 3"):
+            library(x=np.array([0, 4, 1]))
+        library(x=np.array([0, -4, 3]))
+
+
 def test_a_library_that_the_board_cannot_load_is_told(site, library, tmp_path):
     (tmp_path / "other.so").write_bytes(b"\x7fELF of another machine")
     model = RemoteModel(site, tmp_path / "other.so", library[1])
