@@ -23,9 +23,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ..errors import AnsorError, LinkError, MachineError
+from ..errors import AnsorError, LinkError
 from ..system.host import architecture
-from ..system.machine_fault import about, errno_in, fault
+from ..system.machine_fault import about, errno_in, fault, killed
 from ..target import Target
 
 COMPILERS = ("g++", "clang++", "c++", "gcc", "clang", "cc")
@@ -175,10 +175,7 @@ def _ran(command: Sequence[str], path: Path) -> subprocess.CompletedProcess[str]
             "install one (Debian: apt-get install g++), then repeat the build",
         ) from error
     if ran.returncode < 0 or _KILLED.search(ran.stderr):
-        raise MachineError(
-            f"the linker {Path(command[0]).name} was killed (status {ran.returncode})",
-            "the system may be out of memory (see dmesg): end other programs, then try again",
-        )
+        raise killed(f"the linker {Path(command[0]).name} was killed (status {ran.returncode})")
     if ran.returncode and (number := errno_in(ran.stderr)) is not None:
         temporary = "temporary file" in ran.stderr  # of a compiler's own
         raise fault(number, tempfile.gettempdir() if temporary else path.parent)

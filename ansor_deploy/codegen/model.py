@@ -16,6 +16,7 @@ from ..space.code_size import TooMuchCodeError, check_size
 from ..space.fallback import schedules
 from ..space.rule import Rule
 from ..space.trace import replay
+from ..system.machine_fault import heed
 from ..target import Target
 from .executable import lower_model
 from .kernels import Refusal, compile_kernels
@@ -157,6 +158,7 @@ def schedule(task: Task, record: Record, target: Target) -> Any:
     except TooMuchCodeError as error:
         raise RegistryError(f"{named} {error}", hint) from error
     except (RuntimeError, ValueError) as error:  # a ScheduleError is a RuntimeError
+        heed(error)
         raise RegistryError(f"{named} does not replay on its program", hint) from error
     return sch.mod["main"]
 

@@ -7,6 +7,7 @@ that `devices install` fetched. Where one is lacking there is no emulator, and n
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from ..errors import AnsorError, VerificationError
 from ..runtime.model import choose, interfaces
 from ..runtime.tensors import numpy_dtype
 from ..system.host import architecture
+from ..system.machine_fault import errno_in, fault, killed
 from ..target import Target
 from .wheels import runtime_libraries, wheels_folder
 
@@ -49,7 +51,10 @@ class Emulator:
 
 
 class EmulatedModel:
-    """A library that is called as `runtime.Model` is; VerificationError where it does not run."""
+    """A library that is called as `runtime.Model` is.
+
+    VerificationError where it does not run; MachineError where that is this machine's.
+    """
 
     def __init__(self, emulator: Emulator, path: Path, manifest: dict[str, Any]) -> None:
         self.interfaces = interfaces(manifest)
@@ -80,6 +85,10 @@ class EmulatedModel:
             done = _done(*self._emulator.command, *words, seconds=RUN_SECONDS)
         except subprocess.TimeoutExpired as error:
             raise self._fails(f"no end after {RUN_SECONDS:.0f} s") from error
+        if done.returncode == -signal.SIGKILL:
+            raise killed(f"{self._emulator.name} was killed")
+        if done.returncode and (number := errno_in(done.stderr)) is not None:
+            raise fault(number, self._emulator.folder)
         if done.returncode != 0:
             said = done.stderr.strip().splitlines()
             raise self._fails(said[-1] if said else f"it ended with {done.returncode}")

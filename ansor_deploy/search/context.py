@@ -12,6 +12,7 @@ from ..registry.record import Workload
 from ..registry.store import Registry
 from ..space.rule import Rule
 from ..space.trace import replay
+from ..system.machine_fault import heed
 from ..target import Target
 from .cost_model import CostModel
 from .experience import Experience, experiences
@@ -71,7 +72,8 @@ class SearchContext:
             return known
         try:
             (found,) = self.extract([replay(task.mod, trace)])
-        except (RuntimeError, ValueError):
+        except (RuntimeError, ValueError) as error:
+            heed(error)
             return None
         return None if found is None else encode(found)
 

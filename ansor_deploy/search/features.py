@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..system.machine_fault import heed
 from ..target import Target
 
 Choice = tuple[str, Any]  # what was asked, and what the answer means: JSON either way
@@ -39,7 +40,8 @@ class Extractor:
         """An array [stores, 164] of float32 a schedule; None where lowering it fails."""
         try:
             return self._extract(schedules)
-        except (RuntimeError, ValueError):
+        except (RuntimeError, ValueError) as error:
+            heed(error)
             if len(schedules) == 1:
                 return [None]
         return [self([schedule])[0] for schedule in schedules]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+from ..system.machine_fault import heed
 from ..target import Target
 from .question import Guess
 from .rule import Rule
@@ -24,5 +25,6 @@ def programs(mod: Any, target: Target, rules: Sequence[Rule]) -> int:
 def _of(sketch: Sketch) -> int:
     try:
         return prod(one.question.size for one in sketch.program(Guess()).decisions)
-    except Exception:  # noqa: BLE001 - as in `explain`: TVM raises what it happens to check
+    except Exception as error:  # noqa: BLE001 - as in `explain`: TVM raises what it happens to check
+        heed(error)
         return 0

@@ -237,8 +237,8 @@ def _first_program(
                 others = [other for other in rules if other is not rule]
                 return _first_program(mod, target, others, notes)
         # ScheduleError, and what TVM's primitives raise where they did not think of a program.
-        except (RuntimeError, ValueError):
-            continue
+        except (RuntimeError, ValueError) as error:
+            heed(error)
     return tvm.s_tir.Schedule(mod, debug_mask="none")
 
 
@@ -310,6 +310,7 @@ class _Enumeration:
         try:
             annotate(state.copy(), self.target)
         except (RuntimeError, ValueError) as error:
+            heed(error)
             self._note("", "annotate", f"does not fit: {_last_line(error)}")
             return
         self.sketches.append(Sketch(self.mod, self.target, path))

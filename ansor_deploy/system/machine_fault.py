@@ -71,6 +71,12 @@ def fault(number: int, path: str | bytes | Path | None = None) -> MachineError:
     return MachineError(text, REMEDIES[number])
 
 
+def killed(what: str) -> MachineError:
+    """The fault of a process that somebody ended. what: it, and that it was."""
+    hint = f"the system may be out of memory (see dmesg): end other programs; {RESUMES}"
+    return MachineError(what, hint)
+
+
 def heed(error: BaseException) -> None:
     """Raise the fault that an exception means; do nothing where the machine is not at fault."""
     if (found := fault_of(error)) is not None:

@@ -25,7 +25,6 @@ from typing import Any
 
 from ..errors import MachineError
 from . import machine_fault
-from .machine_fault import RESUMES
 
 # The search path is the parent's, set before anything is imported: the child finds the same
 # packages, and nothing in the folder that the user happens to be in.
@@ -116,10 +115,8 @@ class Worker:
         try:
             return self._called(function, payload, timeout, heed)
         except _KilledError as killed:
-            raise MachineError(
-                f"a worker process was killed twice, and not by this program: {killed}",
-                f"the system may be out of memory (see dmesg): end other programs; {RESUMES}",
-            ) from killed
+            what = f"a worker process was killed twice, and not by this program: {killed}"
+            raise machine_fault.killed(what) from killed
 
     def interrupt(self) -> None:
         """Kill the child and whatever it started; a thread that waits for it sees a crash."""
