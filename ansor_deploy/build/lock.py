@@ -83,19 +83,22 @@ def _line_of(lock: Lock, record: Record) -> Record:
 def on_its_host(request: Request) -> Request:
     """A frozen request for the host that its lock was made on, where this host can run its code.
 
-    So a lock makes the same bytes on each of them. Unchanged where the request is not for the host
-    that it runs on, or the lock not for one.
+    So a lock makes the same bytes on each of them.
     """
-    lock = _path(request)
-    if request.target.name != HOST or not lock.exists():
-        return request
-    machine = machine_of(lock, request.remake)
-    if machine is None or machine.name != HOST:
-        return request
-    if lacks(machine.triple, machine.cpu, machine.features):
-        return request
-    figures = {name: getattr(request.target, name) for name in ("peak_gflops", "memory_gbs")}
-    return replace(request, target=replace(machine, **figures))
+    return replace(request, target=_host_of(_path(request), request.target, request.remake))
+
+
+def _host_of(lock: Path, target: Target, remake: str) -> Target:
+    """The host that a lock was made on, where the target is one that can run its code.
+
+    Else the target: where it is not the host that it runs on, or the lock not for one.
+    """
+    made_on = machine_of(lock, remake) if target.name == HOST and lock.exists() else None
+    if made_on is None or made_on.name != HOST:
+        return target
+    if lacks(made_on.triple, made_on.cpu, made_on.features):
+        return target
+    return replace(made_on, peak_gflops=target.peak_gflops, memory_gbs=target.memory_gbs)
 
 
 def warn_of_another_host(asked: Request, request: Request, report: Report) -> None:
@@ -130,12 +133,13 @@ def select(model: TaskList, lock: Path, target: Target, output: Path, remake: st
     MissingRecordError where it does not name one of them, RegistryError for a bad lock.
     remake: the command that writes the other lock.
     """
-    said = read_lock(lock, target, _tvm(), remake)
+    host = _host_of(lock, target, remake)
+    said, model = read_lock(lock, host, _tvm(), remake), model.moved(target, host)
     check_complete(model, said, lock, remake)
     keys = {task.key for task in model.tasks}
     records = [record for key, record in said.records.items() if key in keys]
     defaults = said.defaults & {key.workload for key in keys}
-    write_lock(output, said.machine or target, _tvm(), records, defaults, said.labels)
+    write_lock(output, said.machine or host, _tvm(), records, defaults, said.labels)
 
 
 def check_complete(
@@ -196,6 +200,13 @@ class TaskList:
     def of(cls, model: Prepared) -> TaskList:
         """The tasks of a model that was read."""
         return cls(model.path, tuple(NamedTask(task.name, task.key) for task in model.tasks))
+
+    def moved(self, target: Target, host: Target) -> TaskList:
+        """The same for another host: a program that is another one there is in no lock of it."""
+        keys = {target.fingerprint: host.fingerprint}
+        moved = [(one.name, one.key.workload, one.key.target) for one in self.tasks]
+        tasks = [NamedTask(name, TaskKey(key, keys.get(on, on))) for name, key, on in moved]
+        return TaskList(self.path, tuple(tasks))
 
     @classmethod
     def read(cls, file: Path) -> TaskList:

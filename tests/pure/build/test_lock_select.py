@@ -1,6 +1,7 @@
 """Of a lock, what one model's tasks need: `lock select`, and command lines in files."""
 
 import os
+from dataclasses import replace
 
 import pytest
 from helpers.cli_inside import program
@@ -9,8 +10,10 @@ from helpers.foreign import TVM, record
 from helpers.registry_samples import TARGET
 
 from ansor_deploy.build.lock import NamedTask, TaskList
+from ansor_deploy.project import shipped
 from ansor_deploy.registry.lock import read_lock, write_lock
 from ansor_deploy.registry.record import TaskKey
+from ansor_deploy.target import load_target
 
 RECORDS = [record(size) for size in (1, 2, 3)]
 DEFAULTS = [f"{n:064x}" for n in (3, 7)]
@@ -83,3 +86,17 @@ def test_words_may_stand_in_a_file(folder):
     assert result.returncode == 0, result.stderr
     assert (folder / "own.lock").exists()
     refused(program(folder, *SELECT[:2], "@nothing", "--tasks", "tasks"), 2, "@nothing")
+
+
+def test_a_lock_of_another_host_is_selected_from_on_this_one(tmp_path):
+    """Which tasks there are was found on this host: where they are the same, its lock serves."""
+    here = load_target("host", [shipped("targets")])
+    theirs = replace(here, l2_bytes=here.l2_bytes * 2)
+    write_lock(tmp_path / "all.lock", theirs, TVM, [], DEFAULTS)
+    tasks(tmp_path, TaskKey(DEFAULTS[0], here.fingerprint))
+    result = program(tmp_path, *SELECT)
+    assert (result.returncode, result.stderr) == (0, "")
+    own = read_lock(tmp_path / "own.lock", theirs, TVM)
+    assert own.defaults == {DEFAULTS[0]}
+    tasks(tmp_path, TaskKey("f" * 64, here.fingerprint))
+    refused(program(tmp_path, *SELECT), 5, "it lacks 1 of the 1 tasks")
