@@ -5,6 +5,7 @@ on a damaged page and no more. The format: https://www.sqlite.org/fileformat2.ht
 """
 
 import struct
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Protocol
@@ -14,6 +15,8 @@ SIZES = tuple(1 << bits for bits in range(9, 17))  # of a page, in bytes
 
 _TABLE_LEAF, _INDEX_LEAF, _INDEX_INNER = 0x0D, 0x0A, 0x02
 _INTEGER_BYTES = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
+
+_MOST_ROWS = 8  # that an overflow page is read for: it is one row's, and damaged ones may claim it
 
 Value = int | float | str | bytes | None
 Row = tuple[int | None, tuple[Value, ...]]  # rowid, None in an index or a table without; values
@@ -34,6 +37,7 @@ class Pages:
         self.size = size
         self._data = data
         self._count = -(-len(data) // size)
+        self._followed: Counter[int] = Counter()  # how often an overflow page was read
 
     def rows(self) -> Iterator[Row]:
         """Every row of every page that has any."""
@@ -78,6 +82,9 @@ class Pages:
         parts, left = [page[at : at + here]], length - here
         (more,) = struct.unpack_from(">I", page, at + here)
         while left > 0:
+            self._followed[more] += 1
+            if self._followed[more] > _MOST_ROWS:
+                raise ValueError("a page that belongs to many rows")
             overflow = self._page(more)
             (more,) = struct.unpack_from(">I", overflow)
             parts.append(overflow[4 : 4 + left])

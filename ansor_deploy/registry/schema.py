@@ -27,6 +27,7 @@ UNREADABLE = (zlib.error, ValueError, KeyError, TypeError, RecursionError)  # of
 
 _DIGEST = re.compile("[0-9a-f]{64}")
 _MOST = 1 << 26  # bytes of a text; a registry may come from someone else
+_MOST_SENT = 1 << 20  # of one that travels: no line of a bundle has more
 
 
 def _same(value: Any) -> Any:
@@ -75,6 +76,10 @@ class Kind:
     store: Callable[[Any], Any] = _same
     parse: Callable[[Any], Any] = _same
     make: Callable[[Any], Any] = _same
+
+    def sent(self, value: Any) -> Any:
+        """What travels of a stored value."""
+        return unpacked(value, _MOST_SENT) if self.parse is unpacked else self.parse(value)
 
 
 NUMBER = Kind("INTEGER", _typed(type(None)))  # of the row, which SQLite keeps apart
@@ -164,7 +169,7 @@ class Table:
 
     def sent(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """What of a row travels, as a JSON object; one of UNREADABLE if it cannot be read."""
-        return self._nested({c.name: c.kind.parse(row[c.name]) for c in self._parts if c.form})
+        return self._nested({c.name: c.kind.sent(row[c.name]) for c in self._parts if c.form})
 
     def sent_of(self, noun: Any) -> dict[str, Any]:
         """What of a noun travels, as a JSON object."""

@@ -265,7 +265,7 @@ ENDLESS = """
     (SELECT 1 UNION ALL SELECT n + 1 FROM endless) SELECT n FROM endless
 """
 SPOILT = {
-    "zlib bomb": (f"UPDATE records SET trace = x'{BOMB}'", "characters"),  # noqa: S608
+    "zlib bomb": (f"UPDATE records SET trace = x'{BOMB}'", "not JSON"),  # noqa: S608
     "no zlib": ("UPDATE records SET trace = x'00'", "not JSON"),
     "no JSON": ("UPDATE records SET seconds = 'x'", "not JSON"),
     "NaN": ("UPDATE records SET seconds = '[NaN]'", "not JSON"),

@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 import threading
+import zlib
 from contextlib import closing
 from pathlib import Path
 
@@ -18,10 +19,11 @@ from helpers.foreign import registry
 from helpers.registry_samples import fill, workload
 
 from ansor_deploy.errors import RegistryError
-from ansor_deploy.registry import foreign
+from ansor_deploy.registry import foreign, transfer
 from ansor_deploy.registry.connect import SCHEMA_VERSION
 from ansor_deploy.registry.exchange import merge_file
 from ansor_deploy.registry.salvage import salvage
+from ansor_deploy.registry.schema import PACKED, packed
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.registry.transfer import Taken
 
@@ -258,6 +260,27 @@ def test_a_huge_value_is_not_read(other, mine):
 def test_more_than_a_bundle_may_have_is_refused(other, mine, monkeypatch):
     monkeypatch.setattr(foreign, "MOST_BYTES", 1000)
     assert "MiB" in refusal(mine, other)
+
+
+def test_rows_that_unpack_to_much_are_not_unpacked_one_after_the_other(other, mine, monkeypatch):
+    monkeypatch.setattr(transfer, "MOST_BYTES", 2 << 20)
+    bomb = zlib.compress(bytes(1 << 23)).hex()
+    rest = "workload, target, tvm, latency, created, seconds, proof, provenance, x'{}', claimed"
+    alter(
+        other,
+        *(
+            f"INSERT INTO records SELECT '{n:064x}', {rest.format(bomb)} FROM records LIMIT 1"  # noqa: S608
+            for n in range(4)
+        ),
+    )
+    assert "MiB of records" in refusal(mine, other)
+
+
+def test_what_travels_is_unpacked_to_no_more_than_a_bundles_line():
+    text = "x" * (2 << 20)
+    assert PACKED.parse(packed(text)) == text
+    with pytest.raises(ValueError, match="too long"):
+        PACKED.sent(packed(text))
 
 
 def test_what_takes_sqlite_too_long_is_ended(other, mine, monkeypatch):

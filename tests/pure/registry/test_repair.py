@@ -4,6 +4,7 @@ import json
 import random
 import shutil
 import sqlite3
+import struct
 import subprocess
 import sys
 from contextlib import closing
@@ -16,6 +17,7 @@ from helpers.cli_process import refused
 from helpers.registry_samples import TARGET, TVM, build, fill, key, record
 
 from ansor_deploy.errors import RegistryError
+from ansor_deploy.registry.pages import Pages
 from ansor_deploy.registry.record import SearchEnd
 from ansor_deploy.registry.salvage import salvage
 from ansor_deploy.registry.store import Registry
@@ -212,3 +214,33 @@ def test_the_command_shows_a_table(path):
     shown = program(path.parent, "registry", "verify", "--repair", "--registry", path).stdout
     assert "is repaired" in shown
     assert "records       1001   ?" in shown
+
+
+class Counted(bytes):
+    """Bytes that count how often a part of them is asked for."""
+
+    asked = 0
+
+    def __getitem__(self, part):
+        Counted.asked += 1
+        return super().__getitem__(part)
+
+
+def test_rows_that_claim_the_same_pages_are_not_read_without_end():
+    """Every cell of every page says that its row is as long as the file."""
+    size, count, cells = 4096, 60, 1000
+    least = (size - 12) * 32 // 255 - 23
+    length = least + (size - 4) * (count - 5)  # of which so much is on the page itself
+    pages = [bytearray(size) for _ in range(count)]
+    for number, page in enumerate(pages, 1):
+        if number % 2:  # an overflow page, and the number of the next one
+            struct.pack_into(">I", page, 0, number % count + 1 | 1)
+            continue
+        page[0], at = 0x0D, 3000
+        struct.pack_into(">BHHHB", page, 0, 0x0D, 0, cells, 0, 0)
+        struct.pack_into(f">{cells}H", page, 8, *[at] * cells)
+        varint = [length >> 14 | 0x80, length >> 7 & 0x7F | 0x80, length & 0x7F]
+        page[at : at + 4] = bytes([*varint, 5])
+        struct.pack_into(">I", page, at + 4 + least, 3)
+    assert list(Pages(Counted(b"".join(pages)), size).rows()) == []
+    assert Counted.asked < 20 * count
