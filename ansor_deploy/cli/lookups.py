@@ -179,8 +179,9 @@ def _record_cells(found: dict[str, Any]) -> Cells:
     for row in found["records"]:
         first = "best" if row["place"] == 1 else ""
         said = f"beaten by {beaten[row['id']][:_KEY]}" if row["lost"] else first
+        by = "claimed" if row["claimed"] else ""
         asked = "asked for" if row["id"] == found["record"] else ""
-        standing = ", ".join(filter(None, (said, asked)))
+        standing = ", ".join(filter(None, (said, by, asked)))
         names = (row["target"], row["provenance"]["search"], row["provenance"]["device"])
         target, search, device = (shortened(name, 10) for name in names)
         made, speed = row["created"][:10], latency(row["latency_ms"] / 1e3)

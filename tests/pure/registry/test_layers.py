@@ -56,6 +56,7 @@ def team(tmp_path):
 
 KEYS = [record(size).key for size in (64, 128)]
 KEY = KEYS[0]
+NOON = "2026-11-20T12:00:00Z"
 
 
 def warnings_of(store, *layers, keys=KEYS):
@@ -105,6 +106,17 @@ def test_only_the_best_few_are_brought_in(mine, tmp_path):
     push(theirs, str(tmp_path / "team"))
     assert warnings_of(mine, Layer(str(tmp_path / "team"))) == []
     assert mine.top(KEY, TVM, 9) == [record(64, seconds) for seconds in times[:3]]
+
+
+def test_behind_what_was_beaten_here_the_next_is_brought_in(mine, tmp_path):
+    times = [n * 1e-3 for n in range(1, 6)]
+    for seconds in times:
+        theirs = registry(tmp_path / "theirs.db", 64, seconds=seconds)
+    push(theirs, str(tmp_path / "team"))
+    warnings_of(mine, Layer(str(tmp_path / "team")))
+    mine.add_contest(record(64, 9e-3), [record(64, seconds).id for seconds in times[:3]], NOON)
+    warnings_of(mine, Layer(str(tmp_path / "team")))
+    assert {record(64, seconds).id for seconds in times} < ids(mine)
 
 
 def test_a_comparison_on_this_machine_wins(mine, team):

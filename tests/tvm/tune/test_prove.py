@@ -59,25 +59,30 @@ def used(folder):
     return json.loads((folder / "m.json").read_text())["tasks"][0]["record"]
 
 
-def poison(folder, shop, task, *times):
-    """Merge records of the program as it stands, which is slow, with these times; and no others."""
+def claim(folder, shop, task, *changed):
+    """Merge the best record of the other registry, each time with these changes; and no others."""
     with Registry.open(shop / "theirs.db", write=False) as theirs:
         one = theirs.top(task.key, VERSION, 1)[0]
-    plain = dump(tvm.s_tir.Schedule(task.mod).trace)
-    lies = [replace(one, trace=plain, seconds=(seconds,)) for seconds in times]
+    records = [replace(one, **changes) for changes in changed]
     when = one.provenance.created
-    with Registry.open(folder / "lies.db") as registry:
+    with Registry.open(folder / "claims.db") as registry:
         registry.add_target(HOST)
         registry.add_workloads([task.workload])
-        registry.add_batch([], lies)
+        registry.add_batch([], records)
         registry.add_searches([SearchEnd(task.key, VERSION, "ansor", 64, "limit", 1 << 30, when)])
-    answer(folder, "registry", "merge", "lies.db", "--registry", "mine.db")
-    return {lie.id for lie in lies}
+    answer(folder, "registry", "merge", "claims.db", "--registry", "mine.db")
+    return {record.id for record in records}
+
+
+def poison(folder, shop, task, *times):
+    """Merge records of the program as it stands, which is slow, with these times."""
+    plain = dump(tvm.s_tir.Schedule(task.mod).trace)
+    return claim(folder, shop, task, *({"trace": plain, "seconds": (one,)} for one in times))
 
 
 def test_a_claim_counts_for_a_plan_and_is_measured_before_it_is_shipped(folder, shop, task):
-    answer(folder, "registry", "merge", shop / "theirs.db", "--registry", "mine.db")
-    assert all(one.claimed for one in ranking(folder, task))
+    claim(folder, shop, task, {})
+    assert [one.claimed for one in ranking(folder, task)] == [True]
     planned = answer(folder, "plan", "m.onnx", "--registry", "mine.db", "--effort", "quick")
     assert (planned["hits"], planned["trials"]) == (1, 0)
     result = program(folder, *BUILD, "--trials", "0")
