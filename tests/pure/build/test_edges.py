@@ -17,7 +17,8 @@ class Library:
     """What verification calls: a function of one input, y of x."""
 
     def __init__(self, function, shape, dtype="float32"):
-        self.interfaces = [Interface((TensorInfo("x", shape, dtype),), ())]
+        tensors = (TensorInfo("x", shape, dtype),), (TensorInfo("y", shape, "float32"),)
+        self.interfaces = [Interface(*tensors)]
         self._function = function
 
     def __call__(self, **inputs):
