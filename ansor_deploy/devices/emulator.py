@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from ..artifact.files import json_bytes
-from ..errors import AnsorError, VerificationError
-from ..runtime.model import choose, interfaces
+from ..errors import AnsorError, UsageError, VerificationError
+from ..runtime.model import OUT_OF_RANGE, RANGE_HINT, choose, interfaces
 from ..runtime.tensors import numpy_dtype
 from ..system.host import architecture
 from ..system.machine_fault import errno_in, fault, killed
@@ -66,7 +66,10 @@ class EmulatedModel:
         self._place.with_suffix(".json").write_bytes(json_bytes(known))
 
     def __call__(self, **inputs: np.ndarray) -> dict[str, np.ndarray]:
-        """Run once, in the shapes that the inputs have; UsageError where it has none such."""
+        """Run once, in the shapes that the inputs have.
+
+        UsageError where it has none such, or where the inputs hold an index that is out of range.
+        """
         chosen = choose(self._path, self.interfaces, inputs)
         takes, gives = self.interfaces[chosen].inputs, self.interfaces[chosen].outputs
         given, made = self._emulator.folder / "inputs", self._emulator.folder / "outputs"
@@ -91,6 +94,8 @@ class EmulatedModel:
             raise fault(number, self._emulator.folder)
         if done.returncode != 0:
             said = done.stderr.strip().splitlines()
+            if said and (index := OUT_OF_RANGE.search(said[-1])):
+                raise UsageError(index[0], RANGE_HINT, self._path)
             raise self._fails(said[-1] if said else f"it ended with {done.returncode}")
 
     def _fails(self, why: str) -> VerificationError:

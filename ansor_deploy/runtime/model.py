@@ -1,5 +1,6 @@
 """A built library, loaded and called with arrays by name."""
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -14,6 +15,10 @@ from ..errors import AnsorError, DeviceError, UsageError
 from ..system.host import architecture
 from ..system.machine_fault import heed
 from .native import array, ffi, load_module, mapped, tensor, use_cores
+
+# How a library says that an index is out of range (`model/operators/indices.py`).
+OUT_OF_RANGE = re.compile(r"\w+: [a-z ]+ is not in -?\d+ \.\. -?\d+.*$")
+RANGE_HINT = "give only indices within the range that the operator named above takes"
 
 _CPU, _POOLED = 1, 2  # DLPack's device type; the VM's allocator that keeps its memory
 
@@ -69,8 +74,7 @@ class Model:
             result = self._functions[chosen](*given)
         except IndexError as error:
             reason = str(error).strip().splitlines()[-1]
-            hint = "give only indices within the range that the operator named above takes"
-            raise UsageError(reason, hint, self.path) from error
+            raise UsageError(reason, RANGE_HINT, self.path) from error
         results = [result] if isinstance(result, ffi().Tensor) else list(result)
         return {info.name: array(value) for info, value in zip(gives, results, strict=True)}
 

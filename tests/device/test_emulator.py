@@ -9,7 +9,7 @@ from helpers import arm64
 from helpers.cli_inside import answer, program
 from helpers.cli_process import refused
 from helpers.graphs import model, node, randn
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy.build.stand_in import EMULATED_FLOPS
 from ansor_deploy.devices import emulator
@@ -52,6 +52,25 @@ def test_a_library_of_several_kinds_and_shapes_is_run_as_it_is(folder):
     assert made["ran_on"] is None
     assert answer(folder, *BUILD, *shapes)["up_to_date"]
     assert answer(folder, "verify", "net.so", "net.onnx")["ok"]
+
+
+def test_it_refuses_an_index_as_it_does_elsewhere(folder):
+    """Verification asks for the row beyond the last, and for NaN where two values are compared."""
+    nodes = [node("Gather", "rows ids", "r"), node("Add", "r x", "t"), node("Max", "t x", "y")]
+    graph = helper.make_graph(
+        nodes,
+        "lookup",
+        [
+            helper.make_tensor_value_info("ids", TensorProto.INT64, (3,)),
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, (3, 16)),
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (3, 16))],
+        [numpy_helper.from_array(randn(0, 9, 16), "rows")],
+    )
+    opsets = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), folder / "net.onnx")
+    made = answer(folder, *BUILD)
+    assert (made["verification"], made["verify"]["ok"]) == (EMULATED, True)
 
 
 def test_a_library_that_is_wrong_or_none_is_not_written(folder, monkeypatch):
