@@ -88,6 +88,8 @@ class AnsorSearch:
             self._known[one.trace] = one
             made = self._evolution.choices(one.genome)
             self._context.remember(self._task, one.trace, one.features, made)
+        for sentence in newly_ended(self._context.rules):
+            self._context.warn(sentence)
         return [one.trace for one in chosen]
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:
@@ -103,8 +105,6 @@ class AnsorSearch:
                 self._context.model.add(workload, trace, outcome.latency, candidate.features)
         self._evolution.update()
         self._context.model.update()
-        for sentence in newly_ended(self._context.rules):
-            self._context.warn(sentence)
 
     def _recover(self, measured: Sequence[Measurement]) -> None:
         """Take up earlier runs' programs: not another search's, nor of rules that have changed."""

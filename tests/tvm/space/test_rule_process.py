@@ -6,13 +6,16 @@ from pathlib import Path
 
 import onnx
 import pytest
-from helpers.built import HOST
+from helpers.built import HOST, imported
 from helpers.cli_inside import program
 from helpers.cli_process import refused
 from helpers.graphs import model, node
 from helpers.programs import PROGRAMS
 
+from ansor_deploy.model.extract import extract
 from ansor_deploy.project import shipped
+from ansor_deploy.search import open_search
+from ansor_deploy.search.context import SearchContext
 from ansor_deploy.search.genome import recover
 from ansor_deploy.space import rule_process
 from ansor_deploy.space.question import Decided, Guess, Random
@@ -107,13 +110,29 @@ def test_a_fork_of_the_process_answers_nothing(tmp_path):
         assert [str(one) for one in found.sketches] == without_a_user_s()
 
 
-def test_a_rule_that_ends_it_under_some_choices_only_is_a_misfit_that_is_named(tmp_path):
+@pytest.fixture
+def fickle(tmp_path) -> list[Rule]:
+    """Rules of which the user's ends its process under one of two choices."""
     path = tmp_path / "mine.py"
     text = RULE.format(name="mine", applies="return ApplyAndSkipRest()")
     path.write_text(
         text.replace("return [state]", "state.choose('x', [0, 1]) and os._exit(0); return [state]")
     )
-    rules = rule_set([path], "llvm")
+    return rule_set([path], "llvm")
+
+
+def test_a_search_warns_of_a_rule_that_ends_it_under_some_choices_only(fickle):
+    warnings = []
+    context = SearchContext(HOST, fickle, warn=warnings.append)
+    proto = model([node("Add", "x x", "y")], {"x": [4, 64]})
+    (task,) = extract(imported(proto).mod, HOST).values()
+    assert len(open_search("ansor", task, [], context).propose(8)) == 1
+    assert len(warnings) == 1
+    assert "the rule mine ended its process (exit status 0)" in warnings[0]
+
+
+def test_a_rule_that_ends_it_under_some_choices_only_is_a_misfit_that_is_named(fickle):
+    rules = fickle
     (sketch,) = derive(PROGRAMS["add"](), HOST, rules).sketches
     (decision,) = sketch.program(Guess()).decisions
     assert newly_ended(rules) == []
