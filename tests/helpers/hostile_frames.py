@@ -24,6 +24,7 @@ from ansor_deploy.system.worker import WorkerFailure
 SERVED, TURNS = "ansor_deploy.devices.served", "ansor_deploy.measure.head_to_head"
 RUNNER = "ansor_deploy.measure.runner"
 SIZE = CHUNK + 100  # of the file that is fetched
+_LONGEST = 1 << 21  # bytes of a mutant's part
 EVIL = "\x1b[2J\u202e\x07\r\nevil"
 
 HELLO = {"says": "hello", "session": "/home/pi/s", "pid": 7, "arch": "aarch64", "python": "3.11.2"}
@@ -305,7 +306,7 @@ def mutants(seed: int) -> Iterator[Session]:
         session = valid()
         for _ in range(chance.randint(1, 3)):
             at = chance.randrange(len(session))
-            session[at] = chance.choice(_FAULTS)(session[at], chance)
+            session[at] = chance.choice(_FAULTS)(session[at], chance)[:_LONGEST]
         yield session
 
 
@@ -335,7 +336,7 @@ def _replaced(part: bytes, chance: random.Random) -> bytes:
     else:
         holder[key] = chance.choice(_OTHERS)
     blob = chance.choice((b"", bytes(100), bytes(CHUNK)))
-    return (MARK if part.startswith(MARK) else b"") + b"".join(pack(one, blob) for one in frames)
+    return MARK * part.startswith(MARK) + b"".join(pack(one, blob) for one in frames[:100])
 
 
 def _junk(part: bytes, chance: random.Random) -> bytes:
@@ -364,7 +365,7 @@ def _spoilt(fault: Callable[[bytes, random.Random], bytes]) -> Callable[..., byt
     """The fault, or the part as it is where it is no longer made of frames."""
 
     def apply(part: bytes, chance: random.Random) -> bytes:
-        with contextlib.suppress(ValueError, IndexError, TypeError):
+        with contextlib.suppress(ValueError, IndexError, TypeError, RecursionError):
             return fault(part, chance)
         return part
 
