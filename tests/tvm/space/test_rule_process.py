@@ -39,7 +39,8 @@ ENDS = {
     "exits at once": ("os._exit(0)", "ended its process (exit status 0)"),
     "interrupts": ("raise KeyboardInterrupt", "ended its process (SIGINT)"),
     "crashes": ("ctypes.string_at(0)", "ended its process (SIGSEGV)"),
-    "shuts everything": ("os.closerange(0, 1000)", "ended its process (exit status 1)"),
+    # Its connection breaks a while before it has ended.
+    "shuts everything": ("os.closerange(0, 1000)", "ended its process ("),
     "kills": ("os.kill(os.getpid(), signal.SIGKILL)", "ended its process (SIGKILL)"),
     "opens everything": (
         "globals()['kept'] = [os.dup(0) for _ in iter(int, 1)]",
@@ -80,7 +81,8 @@ def test_a_rule_that_ends_its_process_is_left_out_from_then_on(tmp_path, what, m
     first, second = (derive(PROGRAMS["add"](), HOST, rules) for _ in range(2))
     assert [str(one) for one in first.sketches] == without_a_user_s()
     (fault,) = first.faults
-    assert fault.startswith(f"the rule mine {says} at block ")
+    assert fault.startswith(f"the rule mine {says}")
+    assert " at block " in fault
     assert second.faults == []  # it was not asked again
     assert [str(one) for one in second.sketches] == without_a_user_s()
 
