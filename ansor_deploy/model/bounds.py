@@ -6,7 +6,7 @@ of their own (`Graph.keep`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
@@ -20,6 +20,7 @@ _MOST_TENSORS = 200_000  # named in a graph
 _MOST_ENDS = 4096  # inputs of one node or graph, and outputs
 _MOST_NUMBERS = 1 << 20  # in one attribute
 _MOST_AXES = 32  # which every NumPy takes
+_SHAPED = ("Reshape", "Expand", "Tile", "Unsqueeze", "Squeeze")
 _MOST_CALLS = 100  # of functions in each other: ONNX's own limit
 _SIMPLER = "Simplify the model (onnxslim model.onnx simple.onnx), or cut it into several."
 
@@ -55,6 +56,17 @@ def check_shape(name: str, shape: Sequence[int]) -> None:
         sizes = "x".join(map(str, shape))
         fault = f"tensor '{name}' of shape {sizes} is too large: 2**31 elements or more"
         raise ModelError(fault, hint)
+
+
+def check_rank(node: NodeProto, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """ModelError where a node is given a shape, or axes, of more dimensions than can be compiled.
+
+    Shape inference does not see it: it is shown short constants alone.
+    """
+    given = node.input[1:2] if node.op_type in _SHAPED else ()
+    for name in given:
+        if (shape := shapes.get(name)) and shape[0] > _MOST_AXES:
+            check_shape(node.output[0], (1,) * shape[0])
 
 
 def _written_out(
@@ -93,6 +105,8 @@ def _check_node(node: NodeProto) -> None:
         raise ModelError(f"{where} {fault}", _SIMPLER)
     for entry in node.attribute:
         longest = max(len(entry.ints), len(entry.floats), len(entry.strings))
+        if entry.name == "num_outputs" and entry.i > _MOST_ENDS:  # which inference makes room for
+            raise ModelError(f"{where} has {entry.i} outputs", _SIMPLER)
         if longest > _MOST_NUMBERS and node.op_type != "Constant":  # whose values are its data
             fault = f"attribute '{entry.name}' has {longest} values"
             raise ModelError(f"{where}: {fault}", _SIMPLER)

@@ -8,6 +8,7 @@ from onnx import NodeProto, TensorProto, helper
 from ..errors import ModelError
 from .graph import Graph, attribute, is_op, uses
 
+_MOST_CONCATENATED = 64  # TVM's and Python's own limits are some hundreds
 _CHAINED = {"Sum": "Add", "Max": "Max", "Min": "Min"}
 
 
@@ -85,14 +86,29 @@ def _bypass(graph: Graph, node: NodeProto) -> None:
 
 
 def split_variadic(graph: Graph) -> None:
-    """Sum(a, b, c) --> Add(Add(a, b), c); Max and Min likewise.
+    """Sum(a, b, c) --> Add(Add(a, b), c); Max and Min likewise. Long Concats are grouped.
 
     TVM imports the variadic form as a stack of all inputs and a reduction over it.
     """
     for node in list(graph.nodes):
+        if is_op(node, "Concat") and len(node.input) > _MOST_CONCATENATED:
+            graph.replace(node, _grouped(graph, node))
         fewest = 2 if node.op_type == "Sum" else 3
         if is_op(node, *_CHAINED) and len(node.input) >= fewest:
             graph.replace(node, _chain(graph, node, _CHAINED[node.op_type]))
+
+
+def _grouped(graph: Graph, node: NodeProto) -> list[NodeProto]:
+    """Concat of many --> Concat of Concats of fewer each."""
+    made, names, most = [], list(node.input), _MOST_CONCATENATED
+    while len(names) > most:
+        groups = [names[at : at + most] for at in range(0, len(names), most)]
+        names = [graph.fresh(f"{node.output[0]}_part") for _ in groups]
+        for group, name in zip(groups, names, strict=True):
+            axis = attribute(node, "axis", 1)
+            made.append(helper.make_node("Concat", group, [name], name=name, axis=axis))
+    node.input[:] = names
+    return [*made, node]
 
 
 def _chain(graph: Graph, node: NodeProto, op: str) -> list[NodeProto]:

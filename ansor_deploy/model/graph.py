@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import count
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 
 from ..errors import ModelError
 from .bind import model_inputs, set_shape
-from .bounds import check_shape
+from .bounds import check_rank, check_shape
 from .constant_room import Room
 from .skeleton import divide, nested, tensors, with_initializers
 
@@ -39,6 +39,7 @@ class Graph:
     room: Room
     dtypes: dict[str, int] = field(default_factory=dict)
     shapes: dict[str, Shape] = field(default_factory=dict)
+    _at: int = field(default=0, repr=False)  # where a node was replaced last
     _counters: dict[str, count[int]] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -111,8 +112,12 @@ class Graph:
 
     def replace(self, node: NodeProto, new: list[NodeProto]) -> None:
         """Put nodes, or none, where one node was."""
-        at = next(i for i, other in enumerate(self.nodes) if other is node)
+        # Passes go from the first node to the last: to search from the start each time takes long.
+        begin = min(self._at, len(self.nodes))
+        places = chain(range(begin, len(self.nodes)), range(begin))
+        at = next(i for i in places if self.nodes[i] is node)
         self.nodes[at : at + 1] = new
+        self._at = at
 
     def infer(self, *, strict: bool = False, check_types: bool = False) -> None:
         """Find element types and static shapes of as many tensors as can be.
@@ -142,6 +147,8 @@ class Graph:
                 self.shapes[value.name] = tuple(dim.dim_value for dim in dims)
         for name, shape in self.shapes.items():
             check_shape(name, shape)
+        for node in self.nodes:
+            check_rank(node, self.shapes)
 
     def to_proto(self) -> ModelProto:
         """The graph as a model, its outputs with the shapes that were inferred."""

@@ -3,8 +3,8 @@
 import itertools
 import keyword
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 
 from .._tvm import onnx_frontend, relax, tirx, tvm, tvm_target
-from ..errors import ModelError
+from ..errors import AnsorError, ModelError
 from ..runtime.model import Interface, TensorInfo
 from ..system.machine_fault import heed
 from ..target import Target
@@ -64,7 +64,8 @@ def import_model(
     with tvm_target(target), tvm.transform.PassContext(opt_level=3):
         passes = _passes(target)
         for done, change in enumerate(passes, start=1):
-            mod = change(mod)
+            with _in_tvm():
+                mod = change(mod)
             step(done, len(passes))
     return Imported(mod, (Interface(inputs, outputs),))
 
@@ -142,11 +143,18 @@ def _convert(proto: onnx.ModelProto, graph: Graph) -> tvm.IRModule:
     importer = onnx_frontend.ONNXGraphImporter(shapes, "float32")
     for name, tensor in graph.constants.items():
         importer._nodes[name] = relax.const(importer._parse_array(tensor))  # noqa: SLF001
-    try:
+    with _in_tvm():
         return importer.from_onnx(proto.graph, graph.opset)
-    except ModelError:
+
+
+@contextmanager
+def _in_tvm() -> Iterator[None]:
+    """What TVM refuses of a model, outside any converter, is a ModelError; errors of ours stay."""
+    try:
+        yield
+    except (AnsorError, MemoryError):
         raise
-    except Exception as error:  # the front end's own, outside any converter
+    except Exception as error:
         heed(error)
         raise ModelError(
             f"the model cannot be imported: {last_line(error)}",

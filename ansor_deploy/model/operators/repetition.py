@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from onnx import GraphProto, TensorProto
 
 from ..graph import attribute, is_op
-from ..skeleton import nodes
+from ..skeleton import nodes, tensors
 from ..subgraph import adopt_constants, spliced
+from ..tensor_data import byte_size
 from .emitter import Emitter, expansion
 
 # What all steps may become together: more take longer to import than anybody waits.
@@ -85,6 +86,8 @@ class _Body:
             )
         self._constants = adopt_constants(emit.graph, self.graph)
         self.graph.ClearField("initializer")
+        copied = sum(byte_size(tensor) or 0 for tensor in tensors(self.graph))
+        emit.room_for(steps, (copied + 7) // 8)
 
     def step(self, arguments: Sequence[str]) -> list[str]:
         """Append the nodes of one step; what it makes."""

@@ -19,7 +19,7 @@ LOCAL = [helper.make_opsetid("", 17), helper.make_opsetid("local", 1)]
 HALF = 1 << 29  # bytes
 
 
-def bare(nodes, inputs, constants=None, functions=()):
+def bare(nodes, inputs, constants=None, functions=(), opset=17):
     """A model that nothing has looked at: to infer its shapes may take all that it asks for."""
     ends = [
         helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
@@ -27,7 +27,8 @@ def bare(nodes, inputs, constants=None, functions=()):
     ]
     held = [numpy_helper.from_array(np.asarray(v), k) for k, v in (constants or {}).items()]
     graph = helper.make_graph(list(nodes), "test", ends[:-1], ends[-1:], held)
-    return helper.make_model(graph, opset_imports=LOCAL, functions=functions, ir_version=9)
+    versions = [helper.make_opsetid("", opset), LOCAL[1]]
+    return helper.make_model(graph, opset_imports=versions, functions=functions, ir_version=9)
 
 
 def of_constants(*nodes, **constants):
@@ -64,7 +65,7 @@ def called(depth, calls, last="end"):
     return bare([start], {"x": [8]}, functions=functions)
 
 
-def looped(count, inner=None):
+def looped(count, inner=None, weights=0):
     """A Loop of so many steps, with a Loop in each if `inner` is given."""
     body = [node("Relu", "s", "t") if inner is None else inner, node("Identity", "c", "d")]
     takes = [
@@ -76,14 +77,15 @@ def looped(count, inner=None):
         helper.make_tensor_value_info("d", TensorProto.BOOL, []),
         helper.make_tensor_value_info("t", TensorProto.FLOAT, [8]),
     ]
-    graph = helper.make_graph(body, "body", takes, gives)
+    held = [numpy_helper.from_array(np.ones(weights, np.float32), "w")] if weights else []
+    graph = helper.make_graph(body, "body", takes, gives, held)
     outer = "s t" if inner is None and count < 0 else "x y"
     read, made = outer.split()
     return node("Loop", f"n - {read}", made, body=graph)
 
 
-def nested_loops():
-    inner = looped(-1)
+def nested_loops(weights=0):
+    inner = looped(-1, weights=weights)
     for value in (*inner.attribute[0].g.input, *inner.attribute[0].g.output):
         value.name = f"inner_{value.name}"
     for each in inner.attribute[0].g.node:
@@ -169,6 +171,22 @@ BOMBS = {
     ),
     "reversed": (
         bare([node("ReverseSequence", "x n", "y")], {"x": [BIG, 1]}, {"n": [1]}),
+        "of the model's constants alone",
+    ),
+    "shape": (
+        bare([node("Reshape", "x s", "y")], {"x": [8]}, {"s": [1] * 5000 + [8]}),
+        "5001 dimensions",
+    ),
+    "axes": (
+        bare([node("Unsqueeze", "x a", "y")], {"x": [8]}, {"a": list(range(5000))}),
+        "5000 dimensions",
+    ),
+    "outputs": (
+        bare([node("Split", "x", "y", num_outputs=10**9)], {"x": [8]}, opset=18),
+        "has 1000000000 outputs",
+    ),
+    "constants of a loop": (
+        nested_loops(weights=1 << 18),
         "of the model's constants alone",
     ),
     "functions": (called(30, 2), "more than 50000 nodes"),

@@ -56,6 +56,13 @@ def test_growth_that_takes_long_is_left_alone():
     assert ops(canonicalize(proto)) == ["Expand", "Add"]
 
 
+def test_long_concats_are_grouped():
+    """TVM and Python's parser end at some hundreds of operands."""
+    proto = model([node("Concat", "x " * 300, "y", axis=1)], {"x": (2, 3)})
+    check(proto, ["Concat"] * 6)
+    assert max(len(n.input) for n in canonicalize(proto).graph.node) == 64
+
+
 def test_shape_chain_of_an_attention_head():
     """(batch, tokens, heads * width) --> (batch, heads, tokens, width), as PyTorch exports it."""
     nodes = [
