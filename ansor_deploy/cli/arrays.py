@@ -13,6 +13,7 @@ from zipfile import ZipFile, is_zipfile
 from ..errors import UsageError
 from ..report.text import shape_text
 from ..system.atomic_file import write_whole
+from ..system.printable import printable
 from ..system.regular_file import open_regular
 
 if TYPE_CHECKING:
@@ -104,14 +105,14 @@ def shape_and_dtype(array: Any) -> str:
 def write_arrays(arrays: Arrays, file: Path | None, folder: Path | None) -> list[Path]:
     """Write all arrays into one .npz file, or each into a .npy file in a folder; the files.
 
-    A slash in a tensor's name is no folder.
+    A slash in a tensor's name is no folder, and what a terminal obeys stands in no file's name.
     """
     import numpy as np
 
     saves = {file: partial(np.savez, **arrays)} if file else {}
     if folder:
         for name, array in arrays.items():
-            saves[folder / f"{name.replace('/', '_')}.npy"] = partial(np.save, arr=array)
+            saves[folder / f"{printable(name.replace('/', '_'))}.npy"] = partial(np.save, arr=array)
     for path, save in saves.items():
         buffer = BytesIO()
         save(buffer)

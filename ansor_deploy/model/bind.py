@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from onnx import ModelProto, ValueInfoProto
 
 from ..errors import ModelError
+from .bounds import check_shape
 from .skeleton import with_initializers
 
 
@@ -71,6 +72,7 @@ def _check_binding(name: str, shape: tuple[int, ...], inputs: dict[str, ValueInf
             f"input '{name}': shape {_show(shape)} has a size below one",
             "Every dimension must be a positive number.",
         )
+    check_shape(name, shape)
     declared = declared_shape(inputs[name])
     if declared is None:
         return

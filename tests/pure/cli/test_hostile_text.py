@@ -6,12 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from helpers.graphs import model, node
 from onnx import helper
 
 from ansor_deploy import cli, pipeline
+from ansor_deploy.cli.arrays import write_arrays
 from ansor_deploy.cli.crashlog import log_text
 from ansor_deploy.cli.output import in_columns
 from ansor_deploy.errors import ModelError
@@ -92,6 +94,12 @@ def test_answers(tmp_path, monkeypatch):
 def test_tables_are_as_wide_as_they_look():
     assert in_columns([("\x1b", "b"), ("a", "b")]) == [r"\x1b  b", "a     b"]
     assert len(shortened("\x1b" * 100, 24)) == 24
+
+
+def test_files_of_outputs(tmp_path):
+    (path,) = write_arrays({"a/\x1b[2J\n\0": np.zeros(1)}, None, tmp_path)
+    assert path.name == r"a_\x1b[2J\n\x00.npy"
+    assert path.is_file()
 
 
 def test_logs():

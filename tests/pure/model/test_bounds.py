@@ -11,6 +11,7 @@ from helpers.graphs import model, node, randn
 from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy.errors import ModelError
+from ansor_deploy.model.bind import bind_shapes
 from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.graph import Graph
 from ansor_deploy.model.onnx_file import load
@@ -285,3 +286,9 @@ def test_loops_of_many_steps_are_refused_by_their_own_limit():
     proto = bare([looped(1)], {"x": [8]}, {"n": np.array(10**9)})
     with pytest.raises(ModelError, match="20000 are compiled at most"):
         canonical_graph(proto)
+
+
+def test_a_shape_that_is_asked_for():
+    proto = model([node("Relu", "x", "y")], {"x": ("n",)})
+    with pytest.raises(ModelError, match=r"tensor 'x' of shape 1{20} is too large"):
+        bind_shapes(proto, {"x": (int("1" * 20),)})
