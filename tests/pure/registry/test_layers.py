@@ -8,7 +8,6 @@ import sqlite3
 import threading
 import time
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -21,14 +20,9 @@ from ansor_deploy.project import Project, cache_folder
 from ansor_deploy.registry import layers as layering
 from ansor_deploy.registry.exchange import export_file, push
 from ansor_deploy.registry.layers import Layer, bring_in, indexes, layers_of
-from ansor_deploy.registry.record import TaskKey
 from ansor_deploy.registry.signing import load_signer
 from ansor_deploy.registry.storage import name_of
 from ansor_deploy.registry.store import Registry
-from ansor_deploy.report.plain import QuietReport
-from ansor_deploy.request import Request
-from ansor_deploy.tune.known import take_in
-from ansor_deploy.tune.ledger import Ledger
 
 
 @pytest.fixture(autouse=True)
@@ -387,18 +381,3 @@ def test_the_layers_of_a_project(tmp_path):
         Layer(str(seed / "b.jsonl")),
         Layer("s3://team/records", tmp_path / "keys"),
     )
-
-
-def test_records_of_machines_like_the_target_come_to_tasks_that_are_unknown(tmp_path, mine, team):
-    found = indexes([Layer(str(team))], print)
-    other = replace(TARGET, cores=2, l2_bytes=1 << 20)
-    keys = [TaskKey(key.workload, other.fingerprint) for key in KEYS]
-    assert [one.fingerprint for one in layering.like(found, other, keys)] == [TARGET.fingerprint]
-    assert layering.like(found, other, []) == []
-    assert layering.like(found, replace(other, vector_bytes=32), keys) == []
-    assert layering.like(found, other, [TaskKey("0" * 64, other.fingerprint)]) == []
-    mine.add_target(other)
-    ledger = Ledger(mine, Request(other, mine.path))
-    take_in(keys, ledger, found, QuietReport())
-    assert mine.best(KEYS, TVM) == {KEY: record(64)}  # the other's workload is not known here
-    assert mine.best(keys, TVM) == {}
