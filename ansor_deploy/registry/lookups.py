@@ -113,11 +113,6 @@ class Lookups(Database):
         seconds = self.rows(_FASTEST_CLAIM, (key.workload, key.target, tvm))[0]["seconds"]
         return math.inf if seconds is None else float(seconds)
 
-    def workload(self, key: TaskKey) -> Workload:
-        """The workload of a key that has records."""
-        (found,) = self.nouns(WORKLOADS, "SELECT * FROM workloads WHERE key = ?", (key.workload,))
-        return found
-
     def trials(self, keys: Iterable[TaskKey]) -> dict[TaskKey, int]:
         """How many measurements each key has, failures of candidates included, or 0."""
         return {key: self.rows(_TRIALS, (key.target, key.workload))[0]["n"] for key in keys}

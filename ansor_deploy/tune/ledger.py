@@ -68,7 +68,8 @@ class Ledger:
         best = min((one.latency for one in known if not one.claimed), default=math.inf)
         if not (claims := self.registry.claims(key, self.tvm, best, FEW)):
             return None
-        least = least_seconds(self.registry.workload(key), self.request.target)
+        (workload,) = self.registry.workloads([key]).values()  # which a record refers to
+        least = least_seconds(workload, self.request.target)
         return next((one for one in claims if not impossible(one.seconds, least)), None)
 
     def unfinished(self, keys: Iterable[TaskKey]) -> dict[TaskKey, str]:
