@@ -111,7 +111,7 @@ def _allowed(emit: Emitter, sizes: Sizes, past: int) -> str:
         seen = [np.where(bound.upper, distance <= bound.at + past, distance >= bound.at + past)
                 for bound in bounds]  # fmt: skip
         return emit.constant(np.logical_and.reduce(seen), BOOL) if seen else ""
-    counts = emit.reshape(emit.cast(counts, INT64), -1, 1, 1, 1)
+    counts = emit.reshape(emit.known(emit.cast(counts, INT64), sizes.keys + 1), -1, 1, 1, 1)
     allowed = emit("Less", emit.constant(np.arange(sizes.keys), INT64), counts)
     before = emit("Sub", counts, emit.constant(sizes.queries, INT64))
     for bound in bounds:

@@ -152,7 +152,9 @@ def tensor_scatter(emit: Emitter) -> str:
     zero = emit.constant(0, INT64)
     circular = emit.attribute("mode", "linear") == "circular"
     starts = emit.cast(emit.input(2), INT64) if emit.input(2) else zero
-    if not circular:
+    if circular:  # any start but one below zero
+        starts = emit("Add", starts, emit.known(emit("Min", starts, zero), 1))
+    else:
         starts = emit.known(starts, shape[axis] - steps[axis] + 1)
     starts = emit.reshape(starts, *([-1] + [1] * (len(shape) - 1)))
     behind = emit("Sub", places, starts)

@@ -154,3 +154,29 @@ def test_a_branch_that_is_not_taken_may_look_anywhere():
         indices = {"i": good, "j": bad} if takes_first else {"i": bad, "j": good}
         feeds = {"x": X, **indices, "c": np.array(takes_first)}
         np.testing.assert_array_equal(built.run(proto, feeds)[0], np.abs(X[good]))
+
+
+def test_counts_of_keys_and_places_to_write_to_are_in_range():
+    nodes = [
+        node("Attention", "q k k - - - n", "y", is_causal=1),
+        node("TensorScatter", "past new at", "z", axis=1, mode="circular"),
+    ]
+    shapes = {"q": (1, 1, 2, 4), "k": (1, 1, 3, 4), "past": (1, 4, 2), "new": (1, 2, 2)}
+    floats = {name: graphs.randn(at, *shape) for at, (name, shape) in enumerate(shapes.items())}
+    feeds = {**floats, "n": np.array([3]), "at": np.array([7])}
+    graph = helper.make_graph(
+        nodes,
+        "counts",
+        [
+            helper.make_tensor_value_info(n, INT64 if n in ("n", "at") else FLOAT, a.shape)
+            for n, a in feeds.items()
+        ],
+        [helper.make_tensor_value_info(n, FLOAT, None) for n in ("y", "z")],
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)], ir_version=10)
+    library = built.main_of(built.compiled(proto)), feeds, graphs.run(proto, feeds)
+    for have, want in zip(called(library), library[2], strict=True):
+        np.testing.assert_allclose(have.numpy(), want, rtol=1e-5, atol=1e-6)
+    for name, bad in (("n", 4), ("n", -1), ("at", -1)):
+        with pytest.raises(IndexError, match=r"is not in"):
+            called(library, **{name: np.array([bad])})
