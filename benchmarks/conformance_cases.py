@@ -119,11 +119,11 @@ def attempt(payload: dict[str, Any]) -> dict[str, str]:
         return {"outcome": "refused", "detail": str(error)}
     names = [value.name for value in case.model.graph.output]
     faults = [
-        fault
+        f"{name}: {wrong}"
         for name, have, want in zip(names, results, expected, strict=True)
-        if (fault := _fault(have, _plain(want)))
+        if (wrong := fault(have, _plain(want)))
     ]
-    detail = "; ".join(f"{name}: {fault}" for name, fault in zip(names, faults, strict=False))
+    detail = "; ".join(faults)
     return {"outcome": "wrong" if faults else "right", "detail": detail}
 
 
@@ -183,7 +183,7 @@ def _plain(value: Any) -> Any:
     return numpy_helper.to_array(value) if isinstance(value, TensorProto) else value
 
 
-def _fault(have: np.ndarray, want: Any) -> str:
+def fault(have: np.ndarray, want: Any) -> str:
     """What is wrong with an output; "" if nothing is. Integers and booleans must be equal."""
     want = np.asarray(want)
     if (have.shape, have.dtype) != (want.shape, want.dtype):

@@ -3,8 +3,8 @@
 import itertools
 import keyword
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 from typing import Any
@@ -13,14 +13,13 @@ import numpy as np
 import onnx
 
 from .._tvm import onnx_frontend, relax, tirx, tvm, tvm_target
-from ..errors import AnsorError, ModelError
+from ..errors import ModelError
 from ..runtime.model import Interface, TensorInfo
-from ..system.machine_fault import heed
 from ..target import Target
 from .fusion import with_cuts, without_cuts
 from .graph import Graph
 from .layout import channels_last
-from .operators.blame import last_line
+from .operators.blame import blamed
 from .operators.converting import own_converters, tvm_name
 from .operators.indices import IN_BRANCH
 from .operators.operator import domain
@@ -147,19 +146,13 @@ def _convert(proto: onnx.ModelProto, graph: Graph) -> tvm.IRModule:
         return importer.from_onnx(proto.graph, graph.opset)
 
 
-@contextmanager
-def _in_tvm() -> Iterator[None]:
-    """What TVM refuses of a model, outside any converter, is a ModelError; errors of ours stay."""
-    try:
-        yield
-    except (AnsorError, MemoryError):
-        raise
-    except Exception as error:
-        heed(error)
-        raise ModelError(
-            f"the model cannot be imported: {last_line(error)}",
-            "simplify the model (onnxslim model.onnx simple.onnx) or export it with static shapes",
-        ) from error
+def _in_tvm() -> AbstractContextManager[None]:
+    """What TVM refuses of a model, outside any converter, is said of the model."""
+    return blamed(
+        "the model cannot be imported",
+        "simplify the model (onnxslim model.onnx simple.onnx) or export it with static shapes; "
+        "where ONNX Runtime runs it, please report it",
+    )
 
 
 def _outputs(names: Sequence[str], result: Any) -> tuple[TensorInfo, ...]:

@@ -15,10 +15,9 @@ import numpy as np
 import onnx
 from onnx import ModelProto
 
-from ansor_deploy.build.tolerance import compare
 from ansor_deploy.errors import AnsorError
 from ansor_deploy.runtime.model import load
-from benchmarks.conformance_cases import bound, cases
+from benchmarks.conformance_cases import bound, cases, fault
 
 _TINY = 1e-40  # of float32: below its least normal number
 
@@ -117,18 +116,8 @@ def differs(payload: dict[str, Any]) -> dict[str, str]:
         return {"refused": "", "differs": ""}
     with np.load(answer, allow_pickle=False) as stored:
         wanted = [stored[name] for name in stored.files]
-    faults = [_fault(have, want) for have, want in zip(found.values(), wanted, strict=True)]
+    faults = [fault(have, want) for have, want in zip(found.values(), wanted, strict=True)]
     return {"refused": "", "differs": "; ".join(filter(None, faults))}
-
-
-def _fault(have: np.ndarray, want: np.ndarray) -> str:
-    if (have.shape, have.dtype) != (want.shape, want.dtype):
-        return f"{have.dtype}{list(have.shape)} for {want.dtype}{list(want.shape)}"
-    if np.issubdtype(want.dtype, np.integer) or want.dtype == np.bool_:
-        differ = int((have != want).sum())
-        return f"{differ} of {want.size} differ" if differ else ""
-    ok, worst, _ = compare(have, want)
-    return "" if ok else f"off by {worst:.3g}"
 
 
 def _bound(name: str) -> tuple[ModelProto, list[Any]]:

@@ -1,25 +1,33 @@
-"""What goes wrong with a node is said of the node: models say things that no code foresees."""
+"""What goes wrong with a model is said of it, and of its node: no code foresees all they say."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from ...errors import AnsorError, ModelError
 from ...system.machine_fault import heed
 
 
 @contextmanager
-def importing(operator: str, node: str) -> Iterator[None]:
-    """Name the node in whatever is raised meanwhile, as a ModelError; errors of ours stay."""
+def blamed(what: str, hint: str) -> Iterator[None]:
+    """Make a ModelError of whatever is raised meanwhile; errors of ours stay.
+
+    what: cannot be done.
+    """
     try:
         yield
     except (AnsorError, MemoryError):
         raise
     except Exception as error:
         heed(error)
-        raise ModelError(
-            f"node '{node}': this use of {operator} cannot be imported: {last_line(error)}",
-            "simplify the model (onnxslim model.onnx simple.onnx), or replace the node",
-        ) from error
+        raise ModelError(f"{what}: {last_line(error)}", hint) from error
+
+
+def importing(operator: str, node: str) -> AbstractContextManager[None]:
+    """Name the node in whatever is raised meanwhile."""
+    return blamed(
+        f"node '{node}': this use of {operator} cannot be imported",
+        "simplify the model (onnxslim model.onnx simple.onnx), or replace the node",
+    )
 
 
 def last_line(error: Exception) -> str:
