@@ -37,10 +37,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _ctrl_c_is_heard() -> None:
-    """Also by children, where the tests run in the background of a shell, which has it ignored."""
+def _signals_are_heard() -> None:
+    """Also by children, where a shell in the background, or nohup, has them ignored."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)  # no child inherits that
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -82,7 +82,10 @@ def test_a_call_that_does_not_return_is_ended(number, code, tmp_path):
         assert begun.stdout.readline() == "begun\n"
         assert list(tmp_path.iterdir())
         begun.send_signal(number)
-        _, said = begun.communicate(timeout=60)
+        try:
+            _, said = begun.communicate(timeout=60)
+        finally:
+            begun.kill()
     assert begun.returncode == code
     assert "interrupted; what was measured is kept" in said
     assert not list(tmp_path.iterdir())
