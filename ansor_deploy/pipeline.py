@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 def build(model: Path, outputs: Outputs, request: Request, report: Report) -> BuildResult:
     """Tune what is missing and matters, compile, verify, write the library and its manifest.
 
-    For a target whose code cannot run here, the records that there are, and default schedules,
+    For a target that cannot run here, the records that there are, and default schedules,
     make the library, and a stand-in of it is verified. The manifest says so.
     A frozen build takes its records from the lock alone, and writes the same bytes everywhere.
     ModelError, DeviceError, MissingRecordError, RegistryError, VerificationError or AnsorError

@@ -136,9 +136,9 @@ def _check_writers(path: Path, folder: Path) -> None:
     """UsageError where a rule may be the code of another user."""
     owner = foreign_owner(path)
     if owner or is_open_to_all(path):
-        whose = f"belongs to {owner}" if owner else "can be changed by every user"
+        why = f"belongs to {owner}" if owner else "can be changed by every user"
         raise UsageError(
-            f"it {whose}, and loading a rule runs its code",
+            f"it {why}, and loading a rule runs its code",
             f"if you trust it, name it: --rules {shlex.quote(str(folder))}"
             + ("" if owner else f"; else keep others out: chmod o-w {shlex.quote(str(path))}"),
             path,

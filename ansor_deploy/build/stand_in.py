@@ -1,4 +1,4 @@
-"""What is verified of a library whose code runs nowhere here: the same import, for this machine.
+"""What is verified of a library that cannot run here: the same import, for this machine.
 
 What an import makes of a model is a module of programs that know no machine. Compiled untuned for
 this machine, they show whether the import is right; what they do not show is whether the target's

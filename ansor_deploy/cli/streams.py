@@ -2,7 +2,7 @@
 
 One that is closed becomes the null device, or the next file that is opened would take its place:
 a registry would get the messages. Messages that nobody can read any more are dropped, and the work
-goes on: a terminal that hung up, a pipe whose reader has left, a full disk.
+goes on: a terminal that hung up, a pipe without a reader, a full disk.
 """
 
 import io

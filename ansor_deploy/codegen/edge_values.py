@@ -96,7 +96,7 @@ def _padded(call: Any) -> Any:
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.EdgeValues")
 def edge_values(func: Any, _mod: Any, _context: Any) -> Any:
-    """A lowered function whose maxima and minima keep NaN, and whose divisions never trap."""
+    """A lowered function with maxima and minima that keep NaN, and divisions that never trap."""
     target = (func.attrs or {}).get("target")
     arm = target is not None and str(target.attrs.get("mtriple", "")).startswith("aarch64")
     extreme: Callable[[Any], Any] = _by_instruction if arm else _keeping_nan

@@ -1,8 +1,8 @@
 """The door through which a board's words come in: they are held to a type, and made harmless.
 
 A board may say anything, and so may whatever has stolen its key. JSON is bounded in length and
-depth before it is decoded; what it holds is bounded by the type that it is held to, whose numbers
-are finite and in range. Text can do nothing to a terminal from here on.
+depth before it is decoded; what it holds is bounded by the type that it is held to, and numbers are
+finite and in range. Text can do nothing to a terminal from here on.
 """
 
 from typing import Any, TypeVar

@@ -107,7 +107,7 @@ def _check_node(node: NodeProto) -> None:
         longest = max(len(entry.ints), len(entry.floats), len(entry.strings))
         if entry.name == "num_outputs" and entry.i > _MOST_ENDS:  # which inference makes room for
             raise ModelError(f"{where} has {entry.i} outputs", _SIMPLER)
-        if longest > _MOST_NUMBERS and node.op_type != "Constant":  # whose values are its data
+        if longest > _MOST_NUMBERS and node.op_type != "Constant":  # its values are its data
             fault = f"attribute '{entry.name}' has {longest} values"
             raise ModelError(f"{where}: {fault}", _SIMPLER)
     for graph in nested(node):

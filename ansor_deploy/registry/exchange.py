@@ -117,7 +117,7 @@ def pull(registry: Path, url: str, trusted: Trusted | None = None) -> Pulled:
     """Take in every whole bundle at a URL; a hostile one is left there, with the reasons."""
     store = BundleStore(url)
     taken, count, refusals = Taken(0, 0), 0, []
-    other: dict[str, str] = {}  # of those whose name is not theirs, the right one
+    other: dict[str, str] = {}  # of those under a wrong name, the right one
     for name in store.names():
         content = store.read(name)
         if name_of(content) != name:

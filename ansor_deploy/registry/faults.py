@@ -86,7 +86,7 @@ def _explain(path: Path, message: str) -> AnsorError:
 
 
 def _no_descriptor() -> AnsorError | None:
-    """The fault where no file at all can be opened, which SQLite does not tell apart."""
+    """The fault where no file at all can be opened, which SQLite reports alike."""
     try:
         os.close(os.open(os.devnull, os.O_RDONLY))
     except OSError as error:

@@ -51,7 +51,7 @@ class ForeignFile:
         connection.set_authorizer(_authorized)
 
     def rows(self, table: str, sql: str) -> list[dict[str, Any]]:
-        """What a statement selects of a table whose pages and types of values are checked."""
+        """What a statement selects of a table, its pages and types of values checked."""
         (verdict,) = next(self._steps(f"PRAGMA quick_check('{table}')"))
         if verdict != "ok":
             raise damaged(self._path, str(verdict))

@@ -28,7 +28,7 @@ def least_seconds(workload: Workload, target: Target) -> float:
     """Seconds below which no run of a workload can be.
 
     The roofline (Williams et al., 2009) of the fastest machine with the target's cores and vectors,
-    whose memory is as fast as its first cache.
+    and with memory as fast as its first cache.
     """
     if target.gpu is not None:
         units, operations, width = target.gpu.sms, _GPU_OPERATIONS, _GPU_BYTES

@@ -20,7 +20,7 @@ from .store import Registry
 _SENT = (TARGETS, WORKLOADS, RECORDS, SEARCHES, BEATEN)
 Rows = list[dict[str, Any]]
 
-# Of schema 2, whose comparisons have no time: both records were there by then.
+# Of schema 2, which has no times of comparisons: both records were there by then.
 _UNDATED = """
     SELECT loser, winner, (
         SELECT created FROM records WHERE id IN (loser, winner) ORDER BY created DESC LIMIT 1

@@ -51,14 +51,14 @@ class RuleProcess:
 
     def __init__(self) -> None:
         self.ended: dict[str, RuleEndedError] = {}
-        self._untold: list[RuleEndedError] = []
+        self._unreported: list[RuleEndedError] = []
         self._running = ("", "")  # the user's rule, and the block, that was asked last
         self._worker = Worker(_SERVER, {"TVM_NUM_THREADS": "1"})
         weakref.finalize(self, self._worker.close)
 
-    def untold(self) -> list[RuleEndedError]:
+    def unreported(self) -> list[RuleEndedError]:
         """The rules that were ended since this was last asked."""
-        found, self._untold = self._untold, []
+        found, self._unreported = self._unreported, []
         return found
 
     def load(self, path: Path) -> tuple[str, list[str], str, str]:
@@ -139,7 +139,7 @@ class RuleProcess:
         if not rule:
             raise AnsorError(f"the process of the rules {text}")
         ended = self.ended[rule] = RuleEndedError(rule, block, text)
-        self._untold.append(ended)
+        self._unreported.append(ended)
         return ended
 
 

@@ -192,7 +192,7 @@ def _process(rules: Iterable[Rule]) -> RuleProcess | None:
 
 
 def _ended(process: RuleProcess) -> list[RuleAnswer]:
-    return [RuleAnswer(one.block, one.rule, one.text, failed=True) for one in process.untold()]
+    return [RuleAnswer(one.block, one.rule, one.text, failed=True) for one in process.unreported()]
 
 
 def _sentence(answer: RuleAnswer) -> str:

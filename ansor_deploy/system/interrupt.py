@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 PATIENCE = 1.5  # seconds for the main thread to end by itself
-_AGAIN = 0.05  # seconds after which a main thread that was importing is told again
+_AGAIN = 0.05  # seconds after which a main thread that was importing is interrupted again
 _IMPORT = "<frozen importlib._bootstrap>"
 
 _noted: list[type[KeyboardInterrupt]] = []

@@ -1,4 +1,4 @@
-"""ArgMax and ArgMin whose result lies in range whatever the values are, and what is made of them.
+"""ArgMax and ArgMin with results in range whatever the values are, and what is made of them.
 
     (at, best) = (k, x[k]) if x[k] > best else (at, best)       for k
 

@@ -72,7 +72,7 @@ def _along(call: Call, axis: int) -> Any:
 
 
 def _coordinates(call: Call, batch: int) -> Any:
-    """The indices of a node whose last axis has one for each axis of its data."""
+    """The indices of a node; their last axis has one for each axis of its data."""
     return in_range(call, call.inputs[1], call.shape(0)[batch : batch + call.shape(1)[-1]])
 
 

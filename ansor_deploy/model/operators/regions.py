@@ -25,7 +25,7 @@ def roi_align(call: Call) -> Any:
 
 @converter("MaxRoiPool")
 def max_roi_pool(call: Call) -> Any:
-    """Maxima of parts of a region, whose first number is its image."""
+    """Maxima of parts of a region; its first number is its image."""
     data, regions = call.inputs
     first, rest = (
         call.emit(relax.op.strided_slice(regions, [1], [begin], [end]))
