@@ -122,13 +122,20 @@ def test_whatever_fails_a_file_is_as_before_or_as_after(tmp_path, faults, machin
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS)
-@pytest.mark.parametrize(("machine", "most"), [("disk", 10_000), ("memory", 200)])
-def test_whichever_call_fails_a_file_is_as_before_or_as_after(
-    tmp_path, faults, machine, most, scenario
-):
-    if machine == "memory" and not sqlite_is_a_library(faults):
-        pytest.skip("SQLite is a part of this Python's program")
-    fail_in_turn(faults, tmp_path, machine, most, tmp_path, scenario)
+class TestDisk:
+    """In a class, as the next is, so that two processes share what takes minutes."""
+
+    def test_whichever_call_fails_a_file_is_as_before_or_as_after(self, tmp_path, faults, scenario):
+        fail_in_turn(faults, tmp_path, "disk", 10_000, tmp_path, scenario)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", SCENARIOS)
+class TestMemory:
+    def test_whichever_call_fails_a_file_is_as_before_or_as_after(self, tmp_path, faults, scenario):
+        if not sqlite_is_a_library(faults):
+            pytest.skip("SQLite is a part of this Python's program")
+        fail_in_turn(faults, tmp_path, "memory", 200, tmp_path, scenario)
 
 
 def test_a_full_disk_is_said_to_be_full_and_can_be_gone_on_with(tmp_path):
