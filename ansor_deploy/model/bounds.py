@@ -12,7 +12,7 @@ from math import prod
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
 from ..errors import ModelError
-from .skeleton import nested, nodes
+from .skeleton import name_of, nested, nodes
 
 MOST_NODES = 50_000  # with functions and loops written out
 MOST_ELEMENTS = 2**31 - 1  # of a tensor: kernels count them in 32 bits
@@ -99,7 +99,7 @@ def _with_nested(body: Iterable[NodeProto]) -> Iterator[NodeProto]:
 
 
 def _check_node(node: NodeProto) -> None:
-    where = f"node '{node.name or ''.join(node.output[:1])}' ({node.op_type})"
+    where = f"node '{name_of(node)}' ({node.op_type})"
     if max(len(node.input), len(node.output)) > _MOST_ENDS:
         fault = f"has more than {_MOST_ENDS} inputs or outputs"
         raise ModelError(f"{where} {fault}", _SIMPLER)
