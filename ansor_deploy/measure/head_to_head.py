@@ -38,7 +38,7 @@ def head_to_head(payload: dict[str, Any]) -> list[dict[str, Any]]:
 
 def in_turns(bound: list[Bound]) -> list[list[float]]:
     """Seconds a run of each library in each turn."""
-    numbers = [max(1, round(SLOT_SECONDS / one.times(1, 1)[0])) for one in bound]
+    numbers = [max(1, round(SLOT_SECONDS / min(one.times(1, 3)))) for one in bound]
     times: list[list[float]] = [[] for _ in bound]
     for turn in range(TURNS):
         order = range(len(bound)) if turn % 2 else reversed(range(len(bound)))

@@ -92,13 +92,18 @@ class Ledger:
         return {key: max(0, count - self._outdated(key)) for key, count in spent.items()}
 
     def _reason(self, record: Record) -> str:
-        fastest = self.registry.fastest_claim(record.key, self.tvm)
-        false = not record.claimed and not credible(record.latency, fastest)
+        false = not record.claimed and self._lied(record.key)
         ends = [end for end in self.registry.ends(record.key) if not (end.claimed and false)]
         reasons = [self._left_by(end) for end in ends]
         if not reasons:
             return "not finished"
         return "" if "" in reasons else reasons[-1]
+
+    def _lied(self, key: TaskKey) -> bool:
+        """Whether nothing that ran here came near the fastest that others claim."""
+        known = self.registry.top(key, self.tvm, FEW)
+        shown = [seconds for one in known if not one.claimed for seconds in one.seconds]
+        return not credible(shown, self.registry.fastest_claim(key, self.tvm))
 
     def _left_by(self, end: SearchEnd) -> str:
         """Why a search that ended so leaves something to do; "" if it does not."""
@@ -219,13 +224,14 @@ class Ledger:
         return SearchEnd(key, self.tvm, search, trials, reason, enough, now(), self.rules)
 
 
-def credible(shown: float, claimed: float) -> bool:
-    """Whether a claim's seconds may be true, given what was measured here; infinite for a failure.
+def credible(shown: Sequence[float], claimed: float) -> bool:
+    """Whether a claim's seconds may be true, given the times measured here; none for a failure.
 
-    Machines of one fingerprint differ in clock and load; whoever errs by more has not measured, and
-    the search that is said to have found it is not believed either.
+    Machines of one fingerprint differ in clock; whoever errs by more has not measured, and the
+    search that is said to have found it is not believed either. The fastest of the times counts:
+    on a busy machine the others say how busy it was.
     """
-    return shown <= FALSE * claimed
+    return min(shown, default=math.inf) <= FALSE * claimed
 
 
 def now() -> str:

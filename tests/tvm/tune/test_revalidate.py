@@ -29,15 +29,25 @@ from ansor_deploy.target import load_target
 from ansor_deploy.tune.revalidate import outdated, revalidate_tasks
 from ansor_deploy.tune.workspace import Workspace
 
-HOST = load_target("host", [shipped("targets")])
+# One core: beside another process the threads of a kernel wait for each other, and its time says
+# how busy the machine is.
+TARGET = 'extends = "host"\ncores = 1\n'
 OLD = "0.26.0"
 QUICK = ("--effort", "quick")
+
+
+def configure(folder, settings=""):
+    """Make a folder a project of one core."""
+    (folder / "targets").mkdir()
+    (folder / "targets" / "one.toml").write_text(TARGET)
+    (folder / "ansor-deploy.toml").write_text('target = "one"\n' + settings)
 
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory):
     """A folder with a model of one task, and a registry in which it is tuned."""
     folder = tmp_path_factory.mktemp("versions")
+    configure(folder)
     nodes = [node("MatMul", "x w", "h"), node("Relu", "h", "y")]
     made = model(nodes, {"x": (64, 64)}, constants={"w": randn(0, 64, 64)})
     onnx.save(made, folder / "m.onnx")
@@ -46,8 +56,13 @@ def shop(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def task(shop):
-    (found,) = prepare(shop / "m.onnx", HOST).tasks
+def target(shop):
+    return load_target("one", [shop / "targets", shipped("targets")])
+
+
+@pytest.fixture(scope="module")
+def task(shop, target):
+    (found,) = prepare(shop / "m.onnx", target).tasks
     return found
 
 
@@ -60,11 +75,12 @@ def records(shop, task):
 
 
 @pytest.fixture
-def old(shop, task, tmp_path):
+def old(shop, task, target, tmp_path):
     """A registry as another TVM left it, to be filled with records; the model lies beside it."""
+    configure(tmp_path)
     (tmp_path / "m.onnx").symlink_to(shop / "m.onnx")
     with Registry.open(tmp_path / "old.db") as registry:
-        registry.add_target(HOST)
+        registry.add_target(target)
         registry.add_workloads([task.workload])
         with Registry.open(shop / "tuned.db", write=False) as tuned:
             (end,) = tuned.ends(task.key)
@@ -112,8 +128,10 @@ def test_a_record_of_another_tvm_serves_once_it_was_tried(old, records, tmp_path
     assert again.stdout == "no records of another TVM to try\n"
 
 
-def test_what_is_wrong_or_does_not_replay_is_named_and_not_used(old, task, records, tmp_path):
-    misfit = dump(default_schedule(task.mod, HOST).trace).replace('"b0"', '"b7"')
+def test_what_is_wrong_or_does_not_replay_is_named_and_not_used(
+    old, task, records, tmp_path, target
+):
+    misfit = dump(default_schedule(task.mod, target).trace).replace('"b0"', '"b7"')
     bad = {"wrong-output": swapping(task), "replay": misfit}
     old.add_batch([], [aged(records[0], trace=t, seconds=(1e-9,)) for t in bad.values()])
     result = program(tmp_path, "registry", "revalidate", "m.onnx", "--registry", "old.db")
@@ -122,7 +140,7 @@ def test_what_is_wrong_or_does_not_replay_is_named_and_not_used(old, task, recor
     told = " ".join(result.stderr.split())
     assert told.count("is not used") == 2
     assert "Cannot find a block with the name: b7" in told
-    failed = {one.error: one.trace for one in old.measurements(HOST.fingerprint)}
+    failed = {one.error: one.trace for one in old.measurements(target.fingerprint)}
     assert failed == bad
     assert old.best([task.key], VERSION) == {}
     made = answer(tmp_path, "registry", "revalidate", "m.onnx", "--registry", "old.db")
@@ -131,9 +149,9 @@ def test_what_is_wrong_or_does_not_replay_is_named_and_not_used(old, task, recor
     assert tuned["trials"] == 4  # what failed is not in the way of a search
 
 
-def test_the_default_schedule_beats_what_is_slower(old, task, records, tmp_path):
+def test_the_default_schedule_beats_what_is_slower(old, task, records, tmp_path, target):
     plain = dump(tvm.s_tir.Schedule(task.mod).trace)
-    default = dump(default_schedule(task.mod, HOST).trace)
+    default = dump(default_schedule(task.mod, target).trace)
     old.add_batch([], [aged(records[0], trace=plain)])
     made = answer(tmp_path, "registry", "revalidate", "m.onnx", "--registry", "old.db")
     assert (made["tried"], made["right"]) == (1, 1)
@@ -148,14 +166,14 @@ class Board(LocalSite):
     remote = True
 
     def __init__(self):
-        super().__init__(HOST.cores)
+        super().__init__(1)
         self.name = "board"
 
 
 @pytest.mark.alone
-def test_they_are_tried_where_the_code_will_run(old, task, records):
+def test_they_are_tried_where_the_code_will_run(old, task, records, target):
     old.add_batch([], [aged(records[0])])
-    request, board = Request(HOST, old.path), Board()
+    request, board = Request(target, old.path), Board()
     with closing(board):
         work = Workspace(request, QuietReport(), old, machine=Machine("board", (board,)))
         with work.measuring() as measurer:
@@ -172,11 +190,11 @@ def test_they_are_tried_where_the_code_will_run(old, task, records):
     assert end.reason == "revalidated"
 
 
-def test_what_another_process_tunes_is_left_to_it(old, task, records, capsys):
+def test_what_another_process_tunes_is_left_to_it(old, task, records, capsys, target):
     old.add_batch([], [aged(records[0])])
     with Registry.open(old.path) as other:
         other.lease([task.key], Holder.here())
-        work = Workspace(Request(HOST, old.path), PlainReport(), old, machine=Machine("host"))
+        work = Workspace(Request(target, old.path), PlainReport(), old, machine=Machine("host"))
         found = outdated([task], work, most=1)
         with work.measuring() as measurer:
             assert revalidate_tasks([task], found, work, measurer) == []
@@ -196,7 +214,7 @@ def test_only_models_can_be_revalidated(tmp_path):
 def project(shop, tmp_path):
     """A project whose team has the tuned records, and whose own registry has nothing."""
     push(shop / "tuned.db", str(tmp_path / "team"))
-    (tmp_path / "ansor-deploy.toml").write_text('team = "team"\nregistry = "mine.db"\n')
+    configure(tmp_path, 'team = "team"\nregistry = "mine.db"\n')
     (tmp_path / "m.onnx").symlink_to(shop / "m.onnx")
     return tmp_path
 
@@ -225,7 +243,7 @@ def test_an_unchanged_layer_leaves_an_unchanged_build_alone(project):
     assert not {"tvm", "tvm_ffi", "onnx", "numpy", "fsspec", "cryptography"} & imported
 
 
-def test_a_registry_that_is_lost_is_filled_again(project, task):
+def test_a_registry_that_is_lost_is_filled_again(project, task, target):
     made = answer(project, "build", "m.onnx", *QUICK)
     (project / "mine.db").unlink()
     with Registry.open(project / "mine.db") as registry:
@@ -234,14 +252,14 @@ def test_a_registry_that_is_lost_is_filled_again(project, task):
     assert (again["trials"], again["hits"]) == (0, made["hits"])
 
 
-def test_what_the_team_pushes_later_is_built_in(project, task, records, tmp_path):
+def test_what_the_team_pushes_later_is_built_in(project, task, records, tmp_path, target):
     answer(project, "build", "m.onnx", *QUICK)
     with Registry.open(project / "mine.db", write=False) as mine:
         seconds = mine.top(task.key, VERSION, 1)[0].latency / 1.5
     best = records[0]
     faster = Record(best.key, best.trace, (seconds,), best.proof, best.provenance)
     with Registry.open(tmp_path / "other.db") as other:
-        other.add_target(HOST)
+        other.add_target(target)
         other.add_workloads([task.workload])
         other.add_batch([], [faster])
     push(tmp_path / "other.db", str(project / "team"))
@@ -255,7 +273,8 @@ def test_what_the_team_pushes_later_is_built_in(project, task, records, tmp_path
 def test_a_damaged_layer_is_named_and_the_build_goes_on(project):
     for path in (project / "team").iterdir():
         path.unlink()
-    (project / "ansor-deploy.toml").write_text('team = "team/all.jsonl"\nregistry = "mine.db"\n')
+    settings = project / "ansor-deploy.toml"
+    settings.write_text(settings.read_text().replace('"team"', '"team/all.jsonl"'))
     (project / "team" / "all.jsonl").write_text("no bundle")
     result = program(project, "build", "m.onnx", *QUICK, "--trials", "0")
     assert result.returncode == 0, result.stderr
