@@ -294,11 +294,11 @@ def _prove(prepared: list[Prepared], work: Workspace) -> None:
 
 
 def _programs(request: Request, task: Task) -> float:
-    """How many programs a task has, where that can be counted without running a user's rules."""
+    """How many programs a task has; infinite where nobody asks, or a user's rules would run."""
     from .space.rule import shipped_rules
     from .space.size import programs
 
-    if request.rules or request.search != "ansor":
+    if request.rules or request.search != "ansor" or request.budget.trials == 0:
         return math.inf
     return programs(task.mod, request.target, shipped_rules(request.target.kind))
 
