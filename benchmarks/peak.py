@@ -45,11 +45,16 @@ def measure() -> Peak:
     # TVM reads it when it is loaded; left alone it takes half the cores of an x86 machine.
     os.environ["TVM_NUM_THREADS"] = str(cores)
     target = _host_target()
+    moved = 3.0 * 4 * TRIAD_ELEMENTS
+    gbytes = moved / _time_triad(target, cores) / 1e9
+    return Peak(cores, _vector_file(target)[0], fma_gflops(target, cores), gbytes)
+
+
+def fma_gflops(target: Any, cores: int) -> float:
+    """What so many cores reach with the instructions of a target (`tvm.target.Target`)."""
     bits, accumulators = _vector_file(target)
     flops = 2.0 * cores * FMA_STEPS * accumulators * bits // 32
-    seconds = _time_fma(target, cores, accumulators, bits // 32)
-    moved = 3.0 * 4 * TRIAD_ELEMENTS
-    return Peak(cores, bits, flops / seconds / 1e9, moved / _time_triad(target, cores) / 1e9)
+    return flops / _time_fma(target, cores, accumulators, bits // 32) / 1e9
 
 
 def _host_target() -> Any:

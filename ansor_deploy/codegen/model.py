@@ -35,14 +35,16 @@ class Compiled:
     """A model's code (`relax.VMExecutable`), and the weights that it is to be called with.
 
     memory: without the code, whose size is known when it is linked. objects: object files of its
-    kernels by symbol. fallbacks: of the workload of each task that could not be compiled as it
-    should, the schedule that it has instead.
+    kernels by symbol. tasks: of a kernel's symbol, the keys of the workloads that it computes.
+    fallbacks: of the workload of each task that could not be compiled as it should, the schedule
+    that it has instead.
     """
 
     executable: Any
     weights: Weights
     memory: Memory
     objects: Mapping[str, bytes]
+    tasks: Mapping[str, frozenset[str]]
     fallbacks: Mapping[str, str]
 
     def export(self, path: Path, target: Target) -> Memory:
@@ -79,7 +81,7 @@ def compile_model(
         objects = {name: one for name, one in of_kernels.items() if isinstance(one, bytes)}
         if len(objects) == len(of_kernels):
             made = (lowered.executable, lowered.weights, lowered.memory)
-            return Compiled(*made, objects, choices.fallbacks)
+            return Compiled(*made, objects, lowered.tasks, choices.fallbacks)
         refused = {name: one for name, one in of_kernels.items() if isinstance(one, Refusal)}
         choices.simplify({lowered.tasks[name]: one.reason for name, one in refused.items()})
 

@@ -1,0 +1,201 @@
+"""The kernels of a library and the nodes of ONNX Runtime, each timed where it runs in a network."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from benchmarks.contractions import Node, of_graph
+
+TURNS = 10
+BLOCK_SECONDS = 0.1  # of one of both in a turn
+FEWEST, MOST = 2, 60  # runs in a block; two more, at its start, are not counted
+UNCOUNTED = 2
+PAUSE_SECONDS = 0.2  # before a block of several threads: those of the other one fall asleep
+EMPTY_CALLS = 1000
+
+Event = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a kernel, as the virtual machine makes it. symbol: the name of its code."""
+
+    symbol: str
+    function: Any
+    arguments: tuple[Any, ...]
+
+
+class Library:
+    """A built library: its kernels, which can be called one by one, and the whole of it."""
+
+    def __init__(self, path: Path, values: Sequence[np.ndarray]) -> None:
+        from ansor_deploy.runtime import model, native
+
+        self._inputs = [native.tensor(value) for value in values]
+        self._main = model.main_functions(path)[0]
+        self.calls = _calls(path, self._inputs)
+        self._empty = _empty_call(max(self.calls, key=lambda call: len(call.arguments)))
+
+    def outputs(self) -> list[np.ndarray]:
+        """What a run gives."""
+        from ansor_deploy.runtime import native
+
+        result = self._main(*self._inputs)
+        results = [result] if hasattr(result, "shape") else result
+        return [native.array(one) for one in results]
+
+    def whole(self) -> float:
+        """Seconds of a run."""
+        started = time.perf_counter()
+        self._main(*self._inputs)
+        return time.perf_counter() - started
+
+    def kernels(self) -> list[float]:
+        """Seconds of each call of a kernel in one run; what a call by itself takes is left out."""
+        stamps, clock = [time.perf_counter()], time.perf_counter
+        for call in self.calls:
+            call.function(*call.arguments)
+            stamps.append(clock())
+        return [max(0.0, after - before - self._empty) for before, after in pairwise(stamps)]
+
+
+def _calls(path: Path, inputs: Sequence[Any]) -> list[Call]:
+    """The calls of one run, with the very tensors: each memory is used again as the plan says."""
+    from ansor_deploy.runtime import model, native
+
+    found: list[Call] = []
+
+    def note(function: Any, symbol: str, before: bool, result: Any, *arguments: Any) -> int:
+        if before and symbol.startswith("kernel_"):
+            found.append(Call(symbol, function, arguments))
+        return 0
+
+    ffi = native.ffi()
+    machine = native.load_module(path)["vm_load_executable"]()
+    machine["vm_initialization"](1, 0, 2)  # the CPU, with the allocator that keeps its memory
+    model.bind_weights(machine, partial(native.mapped, path))
+    machine["set_instrument"](ffi.convert(note))
+    machine["main"](*inputs)
+    return found
+
+
+def _empty_call(call: Call) -> float:
+    """Seconds that a call from Python takes which does next to nothing with as many tensors."""
+    from ansor_deploy.runtime import native
+
+    nothing = native.ffi().get_global_func("vm.builtin.make_tuple")
+    started = time.perf_counter()
+    for _ in range(EMPTY_CALLS):
+        nothing(*call.arguments)
+    return (time.perf_counter() - started) / EMPTY_CALLS
+
+
+class OnnxRuntime:
+    """ONNX Runtime as it is by default, with its profile on."""
+
+    def __init__(self, path: Path, values: Mapping[str, np.ndarray], threads: int) -> None:
+        os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+        import onnxruntime
+
+        self._folder = tempfile.TemporaryDirectory()
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 4
+        options.enable_profiling = True
+        options.profile_file_prefix = f"{self._folder.name}/profile"
+        self._optimised = Path(self._folder.name, "optimised.onnx")
+        options.optimized_model_filepath = str(self._optimised)
+        providers = ["CPUExecutionProvider"]
+        self._session = onnxruntime.InferenceSession(path, options, providers=providers)
+        self._values = values
+
+    def outputs(self) -> list[np.ndarray]:
+        """What a run gives."""
+        found: list[np.ndarray] = self._session.run(None, self._values)
+        return found
+
+    def whole(self) -> float:
+        """Seconds of a run, with its profile."""
+        started = time.perf_counter()
+        self._session.run(None, self._values)
+        return time.perf_counter() - started
+
+    def runs(self) -> list[list[Event]]:
+        """The events of each run's nodes; it cannot run any more after that."""
+        runs: list[list[Event]] = [[]]
+        for event in json.loads(Path(self._session.end_profiling()).read_text()):
+            if event["cat"] == "Node" and event["name"].endswith("_kernel_time"):
+                runs[-1].append(event)
+            elif event["name"] == "model_run":
+                runs.append([])
+        return runs[:-1]
+
+    def graph(self) -> onnx.ModelProto:
+        """Its own form of the model, which its profile is about."""
+        return onnx.load(self._optimised)
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Seconds of each counted run. kernels: of each call; nodes: of each node by its name.
+
+    contractions: those among ONNX Runtime's nodes, in their order.
+    """
+
+    kernels: list[list[float]]
+    ours: list[float]
+    theirs: list[float]
+    nodes: dict[str, list[float]]
+    contractions: list[Node]
+
+
+def in_turns(library: Library, other: OnnxRuntime, threads: int) -> Timed:
+    """Kernels, the whole library, and ONNX Runtime, in turns of blocks of runs."""
+    kernels: list[list[float]] = []
+    ours: list[float] = []
+    theirs: list[float] = []
+    counted: list[int] = []
+    other.outputs()
+    done = 1
+    for turn in range(TURNS):
+        for which in range(3):
+            time.sleep(PAUSE_SECONDS if threads > 1 else 0.0)
+            if (turn + which) % 3 == 0:
+                kernels += _block(library.kernels)
+            elif (turn + which) % 3 == 1:
+                ours += _block(library.whole)
+            else:
+                found = _block(other.whole)
+                theirs += found
+                counted += range(done + UNCOUNTED, done + UNCOUNTED + len(found))
+                done += UNCOUNTED + len(found)
+    runs = other.runs()
+    nodes: dict[str, list[float]] = {}
+    for at in counted:
+        for event in runs[at]:
+            name = event["name"].removesuffix("_kernel_time")
+            nodes.setdefault(name, []).append(event["dur"] / 1e6)
+    return Timed(kernels, ours, theirs, nodes, of_graph(other.graph(), runs[-1]))
+
+
+def _block(run: Callable[[], Any]) -> list[Any]:
+    for _ in range(UNCOUNTED):
+        run()
+    found: list[Any] = []
+    end = time.perf_counter() + BLOCK_SECONDS
+    while len(found) < FEWEST or (time.perf_counter() < end and len(found) < MOST):
+        found.append(run())
+    return found
