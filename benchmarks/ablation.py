@@ -2,7 +2,7 @@
 
     python benchmarks/ablation.py [--network mobilenet_v2] [--tasks 10] [--trials 160]
                                   [--seeds 3] [--variants full,...] [--json FILE]
-    python benchmarks/ablation.py --operators TBS,C2D,CAP --trials 384 \
+    python benchmarks/ablation.py --operators TBS-1-b1,C2D-3-b1,CAP-1-b1 --trials 384 \
                                   --variants no-register-tile,no-register-tile-random
 
 The heaviest tasks of a network are tuned together. The numbers are the network's time in these
@@ -51,7 +51,7 @@ from ansor_deploy.target import Target
 from ansor_deploy.tune.scheduler import BATCH, Scheduler, TaskProgress
 from benchmarks import searching, zoo
 from benchmarks.cost_model import Program, measured_programs
-from benchmarks.operators_te import OPERATORS
+from benchmarks.operators_te import CASES
 
 WARM_NETWORK = "squeezenet"  # what a cost model that is not cold knows of
 WARM_TASKS, WARM_PROGRAMS = 6, 24
@@ -159,7 +159,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     names = list(VARIANTS)
     parser.add_argument("--network", choices=list(zoo.NETWORKS), default="mobilenet_v2")
-    ops = searching.one_of(list(OPERATORS))
+    ops = searching.one_of(list(CASES))
     parser.add_argument("--operators", type=ops, default=[], help="instead of a network's tasks")
     parser.add_argument("--tasks", type=int, default=10, help="the heaviest; default 10")
     parser.add_argument("--trials", type=int, default=160, help="of all tasks; default 160")

@@ -1,162 +1,132 @@
-"""Our search beside TVM's MetaSchedule on the operators of the Ansor paper.
+"""One case of the paper under our search and under TVM's MetaSchedule, built and timed alike.
 
-    python benchmarks/operators.py [--trials 64] [--only C2D,...] [--seed N] [--json FILE]
-
-Both searches get the same trials on the same task, built and timed by the same code, on two
-threads. At the end the best few of each are measured again, in turns, and the best medians are the
-times reported: of many close candidates, the fastest single measurement is often a lucky one.
-The limit is what this machine's arithmetic or its memory allows, whichever is longer; tensors
-that stay in a cache may be read faster than that. The median is of our first candidates, before
-anything was learnt. The JSON is written after each operator.
+The best few of each search run in turns, and then the best of each side against one another, in
+one process: of many close candidates, the fastest single measurement is often a lucky one.
 """
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any
 
-from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.model.tasks import Task
-from ansor_deploy.target import Target
+from ansor_deploy.space.sketch import default_schedule
+from ansor_deploy.space.trace import dump
+from ansor_deploy.tune.final import MARGIN
 from benchmarks import searching
-from benchmarks.operators_te import OPERATORS
+from benchmarks.bench import Bench
+from benchmarks.operators_te import CASES
 from benchmarks.peak import Peak
+from benchmarks.results import Found
 
-REPEATS = 5  # of the finalists, in turns
+OURS, THEIRS = "ansor", "metaschedule"
 FINALISTS = 4  # of each search
-HEADER = (
-    f"{'operator':12}{'ours ms':>10}{'theirs ms':>10}{'ratio':>9}{'limit ms':>10}"
-    f"{'of limit':>9}{'median ms':>10}{'s/trial':>8}{'theirs':>8}"
-)
+ROUNDS = 3  # of turns, of the two that are left
+PATIENCE = 4  # times the trials: where MetaSchedule arrives, and we should be earlier
 
 
-@dataclass(frozen=True)
-class Case:
-    """One operator. Times in milliseconds, of one run; the seconds are wall clock."""
+def compare(bench: Bench, case: str, trials: int) -> Found:
+    """Both searches' final programs in turns: milliseconds, ratio and its quartiles, the limit.
 
-    name: str
-    ours_ms: float
-    metaschedule_ms: float
-    limit_ms: float
-    median_ms: float
-    ours_seconds_per_trial: float
-    metaschedule_seconds_per_trial: float
+    Below 1 ours is faster. The limit is what this machine's arithmetic or its memory allows,
+    whichever is longer; tensors that stay in a cache may be read faster than that.
+    """
+    task = searching.operator_task(case, bench.target)
+    sides = [searched(bench, case, engine, trials)["finalists"] for engine in (OURS, THEIRS)]
 
-    @property
-    def ratio(self) -> float:
-        """Our time in MetaSchedule's: below 1 is faster."""
-        return self.ours_ms / self.metaschedule_ms
+    def find() -> Found:
+        return {**_duel(bench, task, *sides), "limit_ms": _limit(bench, case, task) * 1e3}
 
-    def __str__(self) -> str:
-        return (
-            f"{self.name:12}{self.ours_ms:10.4f}{self.metaschedule_ms:10.4f}{self.ratio:9.2f}"
-            f"{self.limit_ms:10.4f}{self.limit_ms / self.ours_ms:9.0%}{self.median_ms:10.4f}"
-            f"{self.ours_seconds_per_trial:8.2f}{self.metaschedule_seconds_per_trial:8.2f}"
+    return bench.results.once("operators", _about(bench, case, trials), find)
+
+
+def match(bench: Bench, case: str, trials: int) -> Found:
+    """The trials and seconds after which ours is where MetaSchedule's many trials arrive.
+
+    Timed in turns, but for what is a tie; None where ours never gets there.
+    """
+    task = searching.operator_task(case, bench.target)
+    ours = searched(bench, case, OURS, trials)["records"]
+    theirs = searched(bench, case, THEIRS, PATIENCE * trials)
+
+    def find() -> Found:
+        last = theirs["finalists"]
+        seconds = _in_turns(bench, task, [*last, *(trace for *_, trace in ours)])
+        goal = min(seconds[: len(last)]) * (1 + MARGIN)
+        later = zip(ours, seconds[len(last) :], strict=True)
+        there = [record for record, taken in later if taken <= goal]
+        reached = {"trials": there[0][0], "seconds": there[0][1]} if there else None
+        return {"ours": reached, "trials": theirs["trials"], "seconds": theirs["seconds"]}
+
+    return bench.results.once("match", _about(bench, case, trials), find)
+
+
+def searched(bench: Bench, case: str, engine: str, trials: int) -> Found:
+    """What one search found: its fastest few, what it held when, and the seconds that it took.
+
+    RuntimeError where none of its programs ran.
+    """
+
+    def find() -> Found:
+        task, open_ = searching.operator_task(case, bench.target), searching.opener(engine)
+        open_(task, bench.target, [], bench.seed)  # what is loaded once and for all is not counted
+        run = searching.search(
+            open_,
+            task,
+            bench.target,
+            bench.measurer,
+            trials,
+            bench.seed,
+            default_first=engine == OURS,
         )
+        if not run.fastest(1):
+            raise RuntimeError(f"{case}: nothing that {engine} proposed ran")
+        searching.progress(f"{case}: {engine} {run.fastest(1)[0]}, {len(run.outcomes)} trials")
+        return {
+            "trials": len(run.outcomes),
+            "seconds": run.clock[-1],
+            "searching": run.searching,
+            "finalists": [outcome.trace for outcome in run.fastest(FINALISTS)],
+            "records": run.records,
+        }
+
+    about = {**_about(bench, case, trials), "engine": engine}
+    return bench.results.once("search", about, find)
 
 
-def main() -> None:
-    """Search every chosen operator twice; print as they come."""
-    names = list(OPERATORS)
-    args = searching.options(__doc__, names, names, trials=64).parse_args()
-    limits, target = searching.measured_peak(), searching.host(args.threads)
-    print(f"{target.cores} threads, {limits.gflops:.0f} GFLOP/s, {limits.gbytes:.0f} GB/s")
-    print(HEADER, flush=True)
-    cases: list[Case] = []
-    with Measurer(target) as measurer:
-        _warm_up(target)
-        for name in args.only:
-            cases.append(_case(name, target, measurer, limits, args.trials, args.seed))
-            print(cases[-1], flush=True)
-            write(args.json, cases, limits, args.trials)
-    found = summary(cases)
-    print(f"ratio: geometric mean {found['geomean']:.3f}, worst {found['worst']:.2f}")
+def _duel(bench: Bench, task: Task, *sides: Sequence[str]) -> Found:
+    seconds = iter(_in_turns(bench, task, [trace for side in sides for trace in side]))
+    winners = [min(side, key=lambda _: next(seconds)) for side in sides]
+    turns = [_turns(bench, task, winners) for _ in range(ROUNDS)]
+    ours, theirs = ([one for turn in turns for one in turn[at]] for at in (0, 1))
+    ratios = [own / other for own, other in zip(ours, theirs, strict=True)]
+    low, ratio, high = statistics.quantiles(ratios, n=4, method="inclusive")
+    medians = {"ours_ms": ours, "metaschedule_ms": theirs}
+    found = {name: statistics.median(times) * 1e3 for name, times in medians.items()}
+    return {**found, "ratio": ratio, "low": low, "high": high}
 
 
-def summary(cases: Sequence[Case]) -> dict[str, Any]:
-    """Cases, and the geometric mean and the largest of their ratios."""
-    ratios = [case.ratio for case in cases]
-    return {
-        "cases": [asdict(case) for case in cases],
-        "geomean": statistics.geometric_mean(ratios),
-        "worst": max(ratios),
-    }
+def _in_turns(bench: Bench, task: Task, traces: Sequence[str]) -> list[float]:
+    """Median seconds of each schedule."""
+    return [statistics.median(times) for times in _turns(bench, task, traces)]
 
 
-def write(path: Path | None, cases: Sequence[Case], limits: Peak, trials: int) -> None:
-    """What there is by now."""
-    if path is not None:
-        found = {**summary(cases), "trials": trials, "peak": asdict(limits)}
-        path.write_text(json.dumps(found, indent=2) + "\n")
+def _turns(bench: Bench, task: Task, traces: Sequence[str]) -> list[tuple[float, ...]]:
+    default = dump(default_schedule(task.mod, bench.target).trace)
+    found = bench.measurer.head_to_head(task, traces, default)
+    if failed := [one for one in found if one.error]:
+        raise RuntimeError(f"{task.name}: it ran before: {failed[0]}")
+    return [one.seconds for one in found]
 
 
-def limit(name: str, task: Task, limits: Peak) -> float:
-    """Seconds that the operator takes at this machine's peak, or at its memory's bandwidth."""
-    flops = OPERATORS[name].flops or task.flops
+def _limit(bench: Bench, case: str, task: Task) -> float:
+    """Seconds at this machine's peak, or at its memory's bandwidth."""
+    limits = Peak(**bench.results.once("peak", {}, lambda: asdict(searching.measured_peak())))
+    flops = CASES[case].flops or task.flops
     return max(flops / limits.gflops, task.workload.bytes / limits.gbytes) / 1e9
 
 
-def _case(
-    name: str, target: Target, measurer: Measurer, limits: Peak, trials: int, seed: int
-) -> Case:
-    task = searching.operator_task(name, target)
-    runs = {}
-    for engine in ("ansor", "metaschedule"):
-        runs[engine] = searching.search(
-            searching.opener(engine),
-            task,
-            target,
-            measurer,
-            trials,
-            seed,
-            default_first=engine == "ansor",
-        )
-        best = runs[engine].best.latency * 1e3
-        tried = len(runs[engine].outcomes)
-        searching.progress(f"{name}: {engine} {best:.4f} ms, {tried} trials")
-    ours, theirs = runs["ansor"], runs["metaschedule"]
-    ours_s, theirs_s = interleaved(task, [_finalists(ours), _finalists(theirs)], measurer)
-    # The very first is the default schedule, no random candidate.
-    first = [o.latency for o in ours.outcomes[1 : ours.first] if not o.error]
-    return Case(
-        name=name,
-        ours_ms=ours_s * 1e3,
-        metaschedule_ms=theirs_s * 1e3,
-        limit_ms=limit(name, task, limits) * 1e3,
-        median_ms=statistics.median(first) * 1e3 if first else float("inf"),
-        ours_seconds_per_trial=ours.per_trial,
-        metaschedule_seconds_per_trial=theirs.per_trial,
-    )
-
-
-def _finalists(run: searching.Run) -> list[str]:
-    """Traces of the fastest few."""
-    ranked = sorted(run.outcomes, key=lambda outcome: outcome.latency)
-    return [outcome.trace for outcome in ranked[:FINALISTS] if not outcome.error]
-
-
-def interleaved(
-    task: Task, sides: Sequence[Sequence[str]], measurer: Measurer
-) -> tuple[float, ...]:
-    """The best median seconds of each side's schedules, all measured in turns."""
-    traces = [trace for side in sides for trace in side]
-    times: dict[str, list[float]] = {trace: [] for trace in traces}
-    for _ in range(REPEATS):
-        for outcome in measurer.measure(task, traces):
-            times[outcome.trace].append(outcome.latency)
-    return tuple(min(statistics.median(times[trace]) for trace in side) for side in sides)
-
-
-def _warm_up(target: Target) -> None:
-    """What either search loads once and for all is not part of its first operator's time."""
-    task = searching.operator_task("DEP", target)
-    for engine in ("ansor", "metaschedule"):
-        searching.opener(engine)(task, target, [], 0)
-
-
-if __name__ == "__main__":
-    main()
+def _about(bench: Bench, case: str, trials: int) -> dict[str, Any]:
+    return {"case": case, "trials": trials, "seed": bench.seed}

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import onnx
 
@@ -33,7 +32,7 @@ from ansor_deploy.space.trace import dump
 from ansor_deploy.target import Target, load_target
 from ansor_deploy.tune.scheduler import BATCH
 from benchmarks import zoo
-from benchmarks.operators_te import OPERATORS
+from benchmarks.operators_te import CASES
 from benchmarks.peak import Peak
 
 Opener = Callable[[Task, Target, Sequence[Measurement], int], Search]
@@ -43,24 +42,28 @@ Opener = Callable[[Task, Target, Sequence[Measurement], int], Search]
 class Run:
     """A search of one task.
 
-    outcomes: in the order measured. first: how many came before anything was learnt.
-    seconds: wall clock. searching: seconds of it spent on anything but building and running.
+    outcomes: in the order measured. clock: seconds since the start when each was known.
+    searching: seconds spent on anything but building and running.
     """
 
     outcomes: tuple[Outcome, ...]
-    first: int
-    seconds: float
+    clock: tuple[float, ...]
     searching: float
 
-    @property
-    def best(self) -> Outcome:
-        """The fastest."""
-        return min(self.outcomes, key=lambda outcome: outcome.latency)
+    def fastest(self, count: int) -> list[Outcome]:
+        """The fastest few, the best first; fewer where the others failed."""
+        ranked = sorted(self.outcomes, key=lambda outcome: outcome.latency)
+        return [outcome for outcome in ranked[:count] if not outcome.error]
 
     @property
-    def per_trial(self) -> float:
-        """Seconds a trial, all in all."""
-        return self.seconds / len(self.outcomes)
+    def records(self) -> list[tuple[int, float, str]]:
+        """Whatever was the best when it was measured: trials and seconds by then, and its trace."""
+        found, best = [], float("inf")
+        for number, outcome in enumerate(self.outcomes):
+            if outcome.latency < best:
+                best = outcome.latency
+                found.append((number + 1, self.clock[number], outcome.trace))
+        return found
 
 
 def opener(name: str) -> Opener:
@@ -90,12 +93,13 @@ def search(
     """
     began, measuring = time.perf_counter(), 0.0
     outcomes: list[Outcome] = []
+    clock: list[float] = []
     if default_first:
         start = time.perf_counter()
         outcomes += measurer.measure(task, [dump(default_schedule(task.mod, target).trace)])
         measuring += time.perf_counter() - start
+        clock.append(time.perf_counter() - began)
     searcher = open_(task, target, [_measurement(task, outcome) for outcome in outcomes], seed)
-    first = 0
     while len(outcomes) < trials:
         traces = searcher.propose(min(BATCH, trials - len(outcomes)))
         if not traces:
@@ -105,9 +109,9 @@ def search(
         measuring += time.perf_counter() - start
         searcher.observe(found)
         outcomes += found
-        first = first or len(outcomes)
-    seconds = time.perf_counter() - began
-    return Run(tuple(outcomes), first, seconds, seconds - measuring)
+        clock += [time.perf_counter() - began] * len(found)
+    searching = time.perf_counter() - began - measuring
+    return Run(tuple(outcomes), tuple(clock), searching)
 
 
 def host(threads: int) -> Target:
@@ -116,9 +120,9 @@ def host(threads: int) -> Target:
     return replace(target, cores=min(threads, target.cores))
 
 
-def operator_task(name: str, target: Target) -> Task:
-    """The task of one of `operators_te.OPERATORS`."""
-    return task_of(OPERATORS[name].function(), name, target)
+def operator_task(case: str, target: Target) -> Task:
+    """The task of one of `operators_te.CASES`."""
+    return task_of(CASES[case].function(), case, target)
 
 
 def network_tasks(name: str, target: Target, count: int) -> list[Task]:
@@ -156,17 +160,6 @@ def one_of(known: Sequence[str]) -> Callable[[str], list[str]]:
         return chosen
 
     return names
-
-
-def options(doc: str | None, known: Sequence[str], chosen: Sequence[str], trials: int) -> Any:
-    """A parser with the options that all of these benchmarks have."""
-    parser = argparse.ArgumentParser(description=(doc or "").partition("\n")[0])
-    parser.add_argument("--only", type=one_of(known), default=list(chosen), help=",".join(known))
-    parser.add_argument("--trials", type=int, default=trials, help=f"a task; default {trials}")
-    parser.add_argument("--threads", type=int, default=2, help="default 2")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers here")
-    return parser
 
 
 def _best(outcomes: Sequence[Outcome]) -> float:

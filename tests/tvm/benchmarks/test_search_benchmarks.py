@@ -1,10 +1,8 @@
 """The arithmetic of the search benchmarks, on numbers that are known."""
 
-import json
 import math
 
 import numpy as np
-import pytest
 from helpers import programs
 from helpers.built import HOST
 
@@ -12,22 +10,7 @@ from ansor_deploy.measure.outcome import Outcome
 from ansor_deploy.model.extract import task_of
 from ansor_deploy.space.sketch import default_schedule
 from ansor_deploy.space.trace import dump
-from benchmarks import ablation, cost_model, operators, reuse, spaces
-from benchmarks.peak import Peak
-
-CASES = [
-    operators.Case("C2D", 1.0, 4.0, 0.5, 3.0, 0.4, 0.5),
-    operators.Case("GMM", 2.0, 2.0, 1.0, 9.0, 0.4, 0.5),
-]
-
-
-def test_ratios_are_summed_up(tmp_path):
-    file = tmp_path / "operators.json"
-    operators.write(file, CASES, Peak(2, 512, 500.0, 40.0), 64)
-    found = json.loads(file.read_text())
-    assert [case["name"] for case in found["cases"]] == ["C2D", "GMM"]
-    assert found["geomean"] == pytest.approx(0.5)
-    assert found["worst"] == pytest.approx(1.0)
+from benchmarks import ablation, cost_model, reuse, spaces
 
 
 def test_a_perfect_prediction_ranks_every_pair():

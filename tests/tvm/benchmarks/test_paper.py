@@ -1,0 +1,64 @@
+"""The paper's evaluation: what is asked for, what is there already, and its tables."""
+
+import argparse
+
+import pytest
+from helpers.built import HOST
+
+from ansor_deploy.measure.outcome import Outcome
+from benchmarks import operators, paper, results, searching, tables
+from benchmarks.bench import Bench
+from benchmarks.operators_te import CASES
+
+
+@pytest.fixture
+def bench(tmp_path):
+    """Without anything to measure with: whatever is measured again fails."""
+    found = results.Results(tmp_path / "paper.jsonl", results.machine(HOST))
+    return Bench(HOST, None, found, seed=0)
+
+
+def fill(bench, case, ratio, ours_s, theirs_s):
+    """The lines of a case that was done."""
+    about = {"case": case, "trials": 4, "seed": 0}
+    for engine, seconds in (("ansor", ours_s), ("metaschedule", theirs_s)):
+        done = {"trials": 4, "seconds": seconds, "searching": 0.5, "finalists": [], "records": []}
+        bench.results.once("search", {**about, "engine": engine}, lambda done=done: done)
+    times = {"ours_ms": ratio, "metaschedule_ms": 1.0, "limit_ms": ratio / 2}
+    duel = {**times, "ratio": ratio, "low": ratio, "high": ratio}
+    bench.results.once("operators", about, lambda: duel)
+
+
+def test_cases_are_named_by_their_first_parts():
+    assert paper.cases("TBS-1") == ["TBS-1-b1", "TBS-1-b16"]
+    assert paper.cases("C2D-4-b16,C2D-4") == ["C2D-4-b16", "C2D-4-b1"]
+    assert len(paper.cases("C2D")) == 8
+    with pytest.raises(argparse.ArgumentTypeError, match="no case begins with C"):
+        paper.cases("C")
+
+
+def test_a_case_that_is_done_is_not_done_again(bench):
+    fill(bench, "DEP-4-b1", 0.5, 1.0, 2.0)
+    again = Bench(HOST, None, results.Results(bench.results.path, bench.results.here), 0)
+    assert operators.compare(again, "DEP-4-b1", 4)["ratio"] == 0.5
+
+
+def test_the_tables_sum_the_cases_up(bench):
+    fill(bench, "C2D-1-b16", 0.8, 2.0, 4.0)
+    fill(bench, "C2D-3-b1", 0.2, 2.0, 12.0)
+    text = tables.report(bench.results)
+    assert str(HOST.cores) in text.splitlines()[0]
+    assert "2 of the paper's 96 cases" in text
+    assert "geometric mean 0.400, worst 0.80 (C2D-1-b16)" in text
+    assert "0.50 and 2.00, 0.25 of MetaSchedule's" in text
+    assert "| C2D | 0.20 | 0.80 |" in text
+    rows = [line.split(" | ")[0].strip("| ") for line in text.splitlines()]
+    assert [row for row in rows if row in CASES] == ["C2D-3-b1", "C2D-1-b16"]
+
+
+def test_a_run_says_what_it_held_when():
+    outcomes = [Outcome(f"{n}", (ms,)) for n, ms in enumerate([4.0, 5.0, 3.0, 3.0])]
+    failed = Outcome("failed", error="run")
+    run = searching.Run((failed, *outcomes), (1.0, 2.0, 2.0, 3.0, 3.0), 0.5)
+    assert run.records == [(2, 2.0, "0"), (4, 3.0, "2")]
+    assert [one.trace for one in run.fastest(9)] == ["2", "3", "0", "1"]
