@@ -1,7 +1,5 @@
 """How well the cost model ranks programs that it has not seen, as the Ansor paper asks it.
 
-    python benchmarks/cost_model.py [--tasks 12] [--programs 40] [--seed N] [--json FILE]
-
 Random programs of ResNet-50's heaviest tasks are measured; four fifths teach a new model, the
 rest test it. A program's throughput is relative to the best of its task, 0 to 1. Pairs are of one
 task; recall@30 is of the whole test set. The paper learnt from 20,000 programs and tested with
@@ -10,31 +8,34 @@ task; recall@30 is of the whole test set. The paper learnt from 20,000 programs 
 
 from __future__ import annotations
 
-import argparse
+import base64
+import hashlib
 import itertools
-import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.search.cost_model import CostModel
-from ansor_deploy.search.features import Extractor
+from ansor_deploy.search.features import Extractor, decode, encode
 from ansor_deploy.space.question import Random
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.space.sketch import derive
 from ansor_deploy.space.trace import dump
 from ansor_deploy.target import Target
 from benchmarks import searching
+from benchmarks.bench import Bench
+from benchmarks.results import Found
 
+NETWORK, TASKS = "resnet50", 12  # the heaviest of its tasks
+CHUNK = 32  # programs of a task that are measured and written down together
 HELD_OUT = 0.2
 RECALLED = 30
-FAILURES = 5  # random decisions that may not fit, for each program wanted
+FAILURES = 5  # random decisions that do not fit, or are known, for each program wanted
 
 
 @dataclass(frozen=True)
@@ -64,21 +65,14 @@ class Quality:
 PAPER = Quality(20_000, 5_000, 0.079, 0.958, 0.851, 0.624, 0.006)
 
 
-def main() -> None:
-    """Measure, train, test; print beside the paper's."""
-    args = _arguments()
-    target = searching.host(args.threads)
-    tasks = searching.network_tasks("resnet50", target, args.tasks)
-    rng = random.Random(args.seed)
-    with Measurer(target) as measurer:
-        programs = list(measured_programs(tasks, target, measurer, args.programs, rng))
-    found = evaluate(programs, args.seed)
-    print(f"{'':12}" + "".join(f"{name:>10}" for name in asdict(found)))
-    for name, quality in (("here", found), ("Ansor paper", PAPER)):
-        print(f"{name:12}" + "".join(f"{value:10.4g}" for value in asdict(quality).values()))
-    if args.json:
-        answer = {"here": asdict(found), "paper": asdict(PAPER)}
-        args.json.write_text(json.dumps(answer, indent=2) + "\n")
+def rank(bench: Bench, count: int) -> Found:
+    """The quality of a model of `count` programs, or as many as these tasks have."""
+
+    def find() -> Found:
+        tasks = searching.network_tasks(NETWORK, bench.target, TASKS)
+        return asdict(evaluate(measured_programs(bench, tasks, -(-count // TASKS)), bench.seed))
+
+    return bench.results.once("cost-model", {"programs": count, "seed": bench.seed}, find)
 
 
 def evaluate(programs: Sequence[Program], seed: int) -> Quality:
@@ -119,50 +113,72 @@ def recall(predicted: np.ndarray, actual: np.ndarray, count: int = RECALLED) -> 
     return len(best & chosen) / count
 
 
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--tasks", type=int, default=12, help="the heaviest; default 12")
-    parser.add_argument("--programs", type=int, default=40, help="measured a task; default 40")
-    parser.add_argument("--threads", type=int, default=2, help="default 2")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers here")
-    return parser.parse_args()
+def measured_programs(bench: Bench, tasks: Sequence[Task], count: int) -> list[Program]:
+    """Distinct random programs of each task, without those that fail; resumed chunk by chunk."""
+    return [program for task in tasks for program in _of(bench, task, count)]
 
 
-def measured_programs(
-    tasks: Sequence[Task], target: Target, measurer: Measurer, count: int, rng: random.Random
-) -> Iterator[Program]:
-    """Distinct random programs of each task, without those that fail."""
-    extract = Extractor(target)
-    for number, task in enumerate(tasks, 1):
-        drawn = _drawn(task, target, count, rng)
-        outcomes = measurer.measure(task, list(drawn))
-        features = extract(list(drawn.values()))
-        pairs = [
-            (outcome, rows)
-            for outcome, rows in zip(outcomes, features, strict=True)
-            if rows is not None and not outcome.error
-        ]
-        searching.progress(f"{number}/{len(tasks)} {task.name}: {len(pairs)} programs")
-        best = min((outcome.latency for outcome, _ in pairs), default=0.0)
-        for outcome, rows in pairs:
-            throughput = best / outcome.latency
-            yield Program(task.key.workload, outcome.trace, outcome.latency, rows, throughput)
+def _of(bench: Bench, task: Task, count: int) -> list[Program]:
+    """A task's; fewer if there are no more."""
+    found: dict[str, Any] = {}
+    for number in range(-(-count // CHUNK)):
+        about = {"task": task.key.workload, "chunk": number, "seed": bench.seed}
+        chunk = bench.results.once(
+            "programs", about, partial(_chunk, bench, task, list(found), number)
+        )
+        found.update(chunk)
+        if not chunk:
+            break
+    ran = [(name, ms, _unpacked(rows)) for name, (ms, rows) in found.items() if ms is not None]
+    best = min((seconds for _, seconds, _ in ran), default=0.0)
+    key = task.key.workload
+    return [Program(key, name, one, rows, best / one) for name, one, rows in ran][:count]
 
 
-def _drawn(task: Task, target: Target, count: int, rng: random.Random) -> dict[str, Any]:
-    """Schedules of distinct random programs by their traces; fewer if there are no more."""
+def _chunk(bench: Bench, task: Task, known: Collection[str], number: int) -> Found:
+    """Seconds (None for a failure) and features of new programs, by digests of their traces."""
+    rng = random.Random(f"{bench.seed} {task.key.workload} {number}")
+    drawn = _drawn(task, bench.target, known, rng)
+    outcomes = bench.measurer.measure(task, list(drawn))
+    features = Extractor(bench.target)(list(drawn.values()))
+    searching.progress(f"{task.name}, chunk {number}: {len(drawn)} programs")
+    return {
+        _digest(one.trace): (None if one.error else one.latency, _packed(rows))
+        for one, rows in zip(outcomes, features, strict=True)
+        if rows is not None
+    }
+
+
+def _drawn(
+    task: Task, target: Target, known: Collection[str], rng: random.Random
+) -> dict[str, Any]:
+    """Schedules of new random programs by their traces; fewer if there are no more."""
     sketches = derive(task.mod, target, shipped_rules(target.kind)).sketches
     drawn: dict[str, Any] = {}
-    for _ in range(count * FAILURES):
-        if len(drawn) == count or not sketches:
+    for _ in range(CHUNK * FAILURES):
+        if len(drawn) == CHUNK or not sketches:
             break
         try:
             sch = rng.choice(sketches).program(Random(rng)).sch
         except (RuntimeError, ValueError):  # TVM refuses these decisions
             continue
-        drawn.setdefault(dump(sch.trace), sch)
+        if _digest(trace := dump(sch.trace)) not in known:
+            drawn[trace] = sch
     return drawn
+
+
+def _digest(trace: str) -> str:
+    return hashlib.sha256(trace.encode()).hexdigest()[:16]
+
+
+def _packed(features: np.ndarray) -> str:
+    return base64.b64encode(encode(features)).decode()
+
+
+def _unpacked(text: str) -> np.ndarray:
+    if (features := decode(base64.b64decode(text))) is None:
+        raise ValueError("a results file has features that are none")
+    return features
 
 
 def _split(programs: Sequence[Program], seed: int) -> tuple[list[Program], list[Program]]:
@@ -171,7 +187,3 @@ def _split(programs: Sequence[Program], seed: int) -> tuple[list[Program], list[
     random.Random(seed).shuffle(order)
     count = max(1, round(len(order) * HELD_OUT))
     return order[:count], order[count:]
-
-
-if __name__ == "__main__":
-    main()

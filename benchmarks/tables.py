@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from statistics import geometric_mean
+from dataclasses import asdict
+from math import nan
+from statistics import geometric_mean, median
 from typing import Any
 
+from benchmarks.ablation import MOMENTS
+from benchmarks.cost_model import PAPER
 from benchmarks.operators import OURS, THEIRS
 from benchmarks.operators_te import BATCHES, CASES, OPERATORS, PAPER_CASES
 from benchmarks.results import Found, Results
 
+PAPER_ROW = ("the Ansor paper", asdict(PAPER))
+
 
 def report(results: Results) -> str:
     """Every table that there is something for, under the machine's name."""
-    parts = [f"# On {results.here}", *_operators(results), *_matches(results)]
+    tables = (_operators, _matches, _ablations, _cost_models)
+    parts = [f"# On {results.here}", *(part for one in tables for part in one(results))]
     return "\n\n".join(parts) + "\n"
 
 
@@ -110,6 +117,45 @@ def _match(line: Found) -> list[Any]:
     ours = found["ours"] or {"trials": "never", "seconds": float("nan")}
     seconds = [f"{one:.1f}" for one in (ours["seconds"], found["seconds"])]
     return [line["about"]["case"], ours["trials"], found["trials"], *seconds, commit]
+
+
+def _ablations(results: Results) -> list[str]:
+    """Of each subject, trials and set of variants: medians over the seeds."""
+    groups: dict[tuple[str, int], dict[str, list[list[float]]]] = {}
+    for line in results.of("ablation"):
+        group = groups.setdefault((line["about"]["subject"], line["about"]["trials"]), {})
+        for variant, curve in line["found"].items():
+            group.setdefault(variant, []).append(curve)
+    parts = []
+    for (subject, trials), curves in groups.items():
+        head = [
+            "ms after trials",
+            *(str(round(trials * part)) for part in MOMENTS),
+            "of full",
+            "seeds",
+        ]
+        parts += [f"## {subject} under variants of the search", table(head, _curves(curves))]
+    return parts
+
+
+def _curves(curves: dict[str, list[list[float]]]) -> list[list[Any]]:
+    """Rows of medians over seeds, and the last of them in terms of the full search's."""
+    medians = {
+        name: [median(one) for one in zip(*runs, strict=True)] for name, runs in curves.items()
+    }
+    full = medians.get("full", [nan])[-1]
+    return [
+        [name, *(f"{ms:.4f}" for ms in row), f"{row[-1] / full:.2f}", len(curves[name])]
+        for name, row in medians.items()
+    ]
+
+
+def _cost_models(results: Results) -> list[str]:
+    lines = [(f"seed {one['about']['seed']}", one["found"]) for one in results.of("cost-model")]
+    if not lines:
+        return []
+    rows = [[name, *(f"{x:.4g}" for x in of.values())] for name, of in (*lines, PAPER_ROW)]
+    return ["## Ranking programs unseen", table(["of", *PAPER_ROW[1]], rows)]
 
 
 def _settings(lines: Iterable[Found]) -> dict[tuple[int, int], list[Found]]:

@@ -6,7 +6,8 @@ import pytest
 from helpers.built import HOST
 
 from ansor_deploy.measure.outcome import Outcome
-from benchmarks import operators, paper, results, searching, tables
+from ansor_deploy.measure.replay import ReplayMeasurer
+from benchmarks import cost_model, operators, paper, results, searching, tables
 from benchmarks.bench import Bench
 from benchmarks.operators_te import CASES
 
@@ -41,6 +42,52 @@ def test_a_case_that_is_done_is_not_done_again(bench):
     fill(bench, "DEP-4-b1", 0.5, 1.0, 2.0)
     again = Bench(HOST, None, results.Results(bench.results.path, bench.results.here), 0)
     assert operators.compare(again, "DEP-4-b1", 4)["ratio"] == 0.5
+
+
+@pytest.fixture
+def replayed(bench):
+    """Programs take what a formula says, the longer their traces the longer."""
+    measurer = ReplayMeasurer([], lambda task, trace: 1e-6 * len(trace))
+    return Bench(HOST, measurer, bench.results, seed=0)
+
+
+def test_a_search_that_is_done_is_not_done_again(bench, replayed):
+    found = operators.searched(replayed, "DEP-4-b1", "ansor", 5)
+    assert operators.searched(bench, "DEP-4-b1", "ansor", 5) == found
+    assert found["trials"] == 5
+    best = min(found["records"], key=lambda record: len(record[2]))
+    assert found["finalists"][0] == best[2]
+
+
+def test_programs_for_the_cost_model_are_drawn_once(bench, replayed, monkeypatch):
+    monkeypatch.setattr(cost_model, "CHUNK", 4)
+    task = searching.operator_task("DEP-4-b1", HOST)
+    found = cost_model.measured_programs(replayed, [task], 6)
+    assert len({program.trace for program in found}) == len(found) == 6
+    assert max(program.throughput for program in found) == 1.0
+    again = cost_model.measured_programs(bench, [task], 8)
+    assert [program.latency for program in again[:6]] == [program.latency for program in found]
+    assert len(again) == 8
+
+
+def test_an_ablation_is_the_median_of_its_seeds(bench):
+    curves = [{"full": [3.0, 2.0, 1.0], "beam": [3.0, 2.0, 2.0]}, {"full": [3.0, 2.0, 2.0]}]
+    for seed, found in enumerate(curves):
+        about = {"subject": "C2D-4-b16", "trials": 64, "seed": seed, "variants": list(found)}
+        bench.results.once("ablation", about, lambda found=found: found)
+    text = tables.report(bench.results)
+    assert "| ms after trials | 16 | 32 | 64 | of full | seeds |" in text
+    assert "| full | 3.0000 | 2.0000 | 1.5000 | 1.00 | 2 |" in text
+    assert "| beam | 3.0000 | 2.0000 | 2.0000 | 1.33 | 1 |" in text
+
+
+def test_subjects_are_cases_and_networks():
+    assert paper.subjects("C2D-4-b16,mobilenet_v2+resnet50") == [
+        "C2D-4-b16",
+        "mobilenet_v2+resnet50",
+    ]
+    with pytest.raises(argparse.ArgumentTypeError, match="no case or network lenet"):
+        paper.subjects("resnet50+lenet")
 
 
 def test_the_tables_sum_the_cases_up(bench):
