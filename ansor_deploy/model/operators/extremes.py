@@ -27,7 +27,7 @@ def arg_extreme(call: Call) -> Any:
     """The index of the largest or smallest along an axis."""
     shape = call.shape(0)
     axis = call.attribute("axis", 0) % len(shape)
-    keep = bool(call.attribute("keepdims", 1))
+    keep = call.attribute("keepdims", 1) == 1  # as ONNX Runtime, whatever else it is
     data = call.inputs[0]
     if call.dtype(0) == "bfloat16":  # which TVM does not ask for NaN
         data = call.emit(relax.op.astype(data, "float32"))
