@@ -102,21 +102,16 @@ VARIANTS = {
 FIGURE_7 = ("full", "beam", "random", "limited")
 
 
-@dataclass(frozen=True)
-class Winners:
-    """What one search held best of each task after so many trials: traces by workload."""
-
-    trials: int
-    traces: dict[str, tuple[str, ...]]
+Held = dict[str, Sequence[str]]  # traces by workload: the best few of each task at one moment
 
 
 def ablate(bench: Bench, subject: str, trials: int, variants: Sequence[str]) -> Found:
     """Milliseconds of a subject by variant, at each of the `MOMENTS` of its trials."""
-    about = {"subject": subject, "trials": trials, "seed": bench.seed, "variants": list(variants)}
+    about = {"subject": subject, "trials": trials, "seed": bench.seed}
 
     def find() -> Found:
         tasks = _tasks(subject, bench.target)
-        runs = {name: _winners(bench, subject, tasks, name, trials) for name in variants}
+        runs = {name: _moments(bench, subject, tasks, name, trials) for name in variants}
         seconds = _measured_again(bench, tasks, [held for run in runs.values() for held in run])
         mean = statistics.geometric_mean if _of_cases(subject) else _weighted_sum(tasks)
         return {
@@ -124,7 +119,24 @@ def ablate(bench: Bench, subject: str, trials: int, variants: Sequence[str]) -> 
             for name, run in runs.items()
         }
 
-    return bench.results.once("ablation", about, find)
+    return bench.results.once("ablation", {**about, "variants": list(variants)}, find)
+
+
+def _moments(
+    bench: Bench, subject: str, tasks: Sequence[Task], name: str, trials: int
+) -> list[Held]:
+    """What one variant held at each of the moments."""
+
+    def find() -> Found:
+        variant = _variant(subject, name)
+        context = _context(variant, bench.target, _known(bench) if variant.warm else [], bench.seed)
+        run = _run(bench, tasks, variant, context, trials)
+        searching.progress(f"{subject}, {name}, seed {bench.seed}: {run[-1][0]} trials")
+        return {"held": [_held(run, round(trials * part)) for part in MOMENTS]}
+
+    about = {"subject": subject, "trials": trials, "seed": bench.seed, "variant": name}
+    held: list[Held] = bench.results.once("variant", about, find)["held"]
+    return held
 
 
 def _variant(subject: str, name: str) -> Variant:
@@ -151,17 +163,6 @@ def _of(name: str, target: Target) -> list[Task]:
     return searching.network_tasks(name, target, HEAVIEST)
 
 
-def _winners(
-    bench: Bench, subject: str, tasks: Sequence[Task], name: str, trials: int
-) -> list[Winners]:
-    """What one variant held at each of the moments."""
-    variant = _variant(subject, name)
-    known = _known(bench) if variant.warm else []
-    run = _run(bench, tasks, variant, _context(variant, bench.target, known, bench.seed), trials)
-    searching.progress(f"{subject}, {name}, seed {bench.seed}: {run[-1].trials} trials")
-    return [_held(run, round(trials * part)) for part in MOMENTS]
-
-
 def _known(bench: Bench) -> list[Program]:
     """Programs of another network, for the cost models that are not cold."""
     tasks = searching.network_tasks(WARM_NETWORK, bench.target, WARM_TASKS)
@@ -169,25 +170,23 @@ def _known(bench: Bench) -> list[Program]:
 
 
 def _measured_again(
-    bench: Bench, tasks: Sequence[Task], held: Sequence[Winners]
+    bench: Bench, tasks: Sequence[Task], held: Sequence[Held]
 ) -> dict[tuple[str, str], float]:
     """Seconds of every winner, by workload and trace; all of a task in turns."""
     seconds = {}
     for task in tasks:
         key = task.key.workload
-        traces = list(dict.fromkeys(trace for winners in held for trace in winners.traces[key]))
+        traces = list(dict.fromkeys(trace for one in held for trace in one[key]))
         default = dump(default_schedule(task.mod, bench.target).trace)
         found = bench.measurer.head_to_head(task, traces, default)
         seconds.update({(key, one.trace): one.latency for one in found})
     return seconds
 
 
-def _best(
-    held: Winners, tasks: Sequence[Task], seconds: dict[tuple[str, str], float]
-) -> list[float]:
+def _best(held: Held, tasks: Sequence[Task], seconds: dict[tuple[str, str], float]) -> list[float]:
     """Seconds of the best that was held of each task."""
     keys = [task.key.workload for task in tasks]
-    return [min(seconds[key, trace] for trace in held.traces[key]) for key in keys]
+    return [min(seconds[key, trace] for trace in held[key]) for key in keys]
 
 
 def _weighted_sum(tasks: Sequence[Task]) -> Callable[[Sequence[float]], float]:
@@ -199,13 +198,14 @@ def _weighted_sum(tasks: Sequence[Task]) -> Callable[[Sequence[float]], float]:
 
 def _run(
     bench: Bench, tasks: Sequence[Task], variant: Variant, context: SearchContext, trials: int
-) -> list[Winners]:
-    """What was best of every task, after each batch once every task has been looked at."""
+) -> list[tuple[int, Held]]:
+    """Trials, and what was best then: after each batch, once every task has been looked at."""
     budget = Budget(per_task=1 << 30, min_impact=0.0)
     states = [TaskProgress(task, task.roofline(bench.target)) for task in tasks]
     scheduler = Scheduler(states, budget, [0.0], ENDLESS, bench.seed)
     searches = {task.key.workload: variant.search(task, context) for task in tasks}
-    spent, curve = 0, []
+    spent = 0
+    curve: list[tuple[int, Held]] = []
     best: dict[str, tuple[Outcome, ...]] = {}
     while spent < trials and (state := _next(scheduler, variant)) is not None:
         task, key = state.task, state.task.key.workload
@@ -224,8 +224,7 @@ def _run(
         few = sorted([*best.get(key, ()), *right], key=lambda outcome: outcome.latency)[:KEEP]
         best[key] = tuple(few)
         if len(best) == len(tasks):
-            held = {k: tuple(one.trace for one in ones) for k, ones in best.items()}
-            curve.append(Winners(spent, held))
+            curve.append((spent, {k: [one.trace for one in ones] for k, ones in best.items()}))
     return curve
 
 
@@ -255,6 +254,6 @@ def _context(
     return SearchContext(target, rules, seed, model, options=variant.options)
 
 
-def _held(run: Sequence[Winners], trials: int) -> Winners:
+def _held(run: Sequence[tuple[int, Held]], trials: int) -> Held:
     """What was best when so many trials were spent."""
-    return [winners for winners in run if winners.trials <= trials][-1]
+    return [held for spent, held in run if spent <= trials][-1]

@@ -87,7 +87,7 @@ def _lines(path: Path) -> Iterator[Found]:
     data = path.read_bytes()
     whole = data[: data.rfind(b"\n") + 1]
     if whole != data:
-        path.write_bytes(whole)
+        os.truncate(path, len(whole))
     yield from map(json.loads, whole.splitlines())
 
 

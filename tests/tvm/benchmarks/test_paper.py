@@ -7,7 +7,7 @@ from helpers.built import HOST
 
 from ansor_deploy.measure.outcome import Outcome
 from ansor_deploy.measure.replay import ReplayMeasurer
-from benchmarks import cost_model, operators, paper, results, searching, tables
+from benchmarks import ablation, cost_model, operators, paper, results, searching, tables
 from benchmarks.bench import Bench
 from benchmarks.operators_te import CASES
 
@@ -68,6 +68,20 @@ def test_programs_for_the_cost_model_are_drawn_once(bench, replayed, monkeypatch
     again = cost_model.measured_programs(bench, [task], 8)
     assert [program.latency for program in again[:6]] == [program.latency for program in found]
     assert len(again) == 8
+
+
+def test_a_variant_that_is_done_is_not_done_again(bench, replayed):
+    tasks = ablation._tasks("DEP-4-b1", HOST)
+    held = ablation._moments(replayed, "DEP-4-b1", tasks, "random", 4)
+    assert ablation._moments(bench, "DEP-4-b1", tasks, "random", 4) == held
+    best = [min(map(len, one[tasks[0].key.workload])) for one in held]
+    assert best == sorted(best, reverse=True)
+    assert len(best) == len(ablation.MOMENTS)
+
+
+def test_a_task_of_two_subjects_counts_twice():
+    (task,) = ablation._tasks("DEP-4-b1+DEP-4-b1", HOST)
+    assert task.weight == 2
 
 
 def test_an_ablation_is_the_median_of_its_seeds(bench):

@@ -40,9 +40,9 @@ def test_a_model_that_learns_is_better_than_guessing():
 
 
 def test_what_was_best_is_read_at_the_last_batch():
-    run = [ablation.Winners(trials, {}) for trials in (1, 2, 18)]
-    held = [ablation._held(run, trials).trials for trials in (2, 17, 18, 99)]
-    assert held == [2, 2, 18, 18]
+    run = [(trials, {"task": [f"after {trials}"]}) for trials in (1, 2, 18)]
+    held = [ablation._held(run, trials)["task"][0] for trials in (2, 17, 18, 99)]
+    assert held == ["after 2", "after 2", "after 18", "after 18"]
 
 
 def test_variants_leave_out_rules_that_there_are():
