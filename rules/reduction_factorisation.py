@@ -12,22 +12,22 @@ import math
 
 from ansor_deploy.space import (
     ApplyAndSkipRest,
-    BlockView,
     Pass,
-    divisors,
     extent,
     fused,
     inline_producers,
     lane_partials,
     lanes,
+    partition_bounded,
+    share_counts,
+    shared_axis,
+    split_shares,
     vectorize_partials,
+    worth_cores,
 )
 
 NAME = "reduction-factorisation"
 KINDS = ("llvm",)
-
-# Elements that a core should have at least: below, waking another costs more than it saves.
-WORTH_A_CORE = 1 << 14
 
 
 def applies(state, block, target):
@@ -44,28 +44,42 @@ def applies(state, block, target):
 def apply(state, block, target):
     sch, view = state.sch, state.view(block)
     inline_producers(sch, view.rv)
-    rank = len(view.spatial)
-    count = state.choose("parallel", _shares(sch, view, target), ordered=True)
+    rank, at = len(view.spatial), len(view.spatial) + shared_axis(view)
+    counts, guess = _counts(view, target)
+    count = state.choose("parallel", counts, guess, ordered=True)
     vectors = state.choose("accumulators", [4, 8, 2])
     part = view.rv
     if count > 1 or not rank:
-        share, _ = sch.split(sch.get_loops(view.rv)[rank], [count, None])
+        share, _ = split_shares(sch, sch.get_loops(view.rv)[at], count, _step(view, target))
         part = sch.rfactor(share, factor_axis=0)
+        loops = sch.get_loops(part)
+        sch.reorder(*loops[:rank], loops[at], *loops[rank:at])
+        rank += 1
     partials = lane_partials(sch, part, vectors, target)
-    task = fused(sch, sch.get_loops(part)[: len(BlockView(sch, part).spatial)])
+    first, *others = [*partials, part]
+    task = fused(sch, sch.get_loops(first)[:rank])
     if extent(sch, task) > 1:
         sch.parallel(task)
-    for stage in reversed(partials):
-        sch.compute_at(stage, task, preserve_unit_loops=True)
+    for stage in others:
+        sch.reverse_compute_at(stage, task, preserve_unit_loops=True)
+    if partials:
+        inside = sch.get_loops(first)[1:]
+        sch.reorder(*inside[-len(partials) :], *inside[: -len(partials)])
     inits = vectorize_partials(sch, partials)
+    partition_bounded(sch, first)
     state.finish(view.rv, part, *partials, *inits)
     return [state]
 
 
-def _shares(sch, view, target):
-    """Into how many tasks the outermost reduction may be cut, in order."""
-    outer = extent(sch, sch.get_loops(view.rv)[len(view.spatial)])
-    most = outer // (2 * lanes(target)) if len(view.reduced) == 1 else outer
-    even = [n for n in divisors(outer) if n % target.cores == 0 and n <= most]
-    alone = math.prod(view.reduced + view.spatial) < WORTH_A_CORE * target.cores
-    return [1, *even[:2]] if alone else even[:4] or [1]
+def _counts(view, target):
+    """Into how many shares the reduction may be cut, and which number is guessed."""
+    tasks, step = math.prod(view.spatial), _step(view, target)
+    if (worth := worth_cores(view, target)) > 1:
+        return share_counts(view, tasks, worth, step), 0
+    found = share_counts(view, tasks, target.cores, step)
+    return sorted({1, *found[:2]}), 0
+
+
+def _step(view, target):
+    """Shares of a row are whole vectors of all accumulators; of a longer way through it, any."""
+    return 4 * lanes(target) if len(view.reduced) - 1 == shared_axis(view) else 1

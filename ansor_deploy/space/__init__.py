@@ -13,10 +13,11 @@ _NAMES = {
     "rule": "Pass Apply ApplyAndSkipRest",
     "block_view": "BlockView SPATIAL REDUCE blocks divisions uses",
     "loops": "bound extent finish_levels fused inline_producers lane_partials lanes "
-    "multi_level_tile parallel parallel_map reduced_in_lanes tiled unrolled vector_width "
-    "vectorize_partials vectorized written_out",
+    "multi_level_tile parallel parallel_map partition_bounded reduced_in_lanes split_lanes tiled "
+    "unrolled vector_width vectorize_partials vectorized written_out",
     "tiles": "divisors",
     "register_tile": "tile_reduction",
+    "shares": "WORTH_A_CORE share_counts shared_axis split_shares tile_count worth_cores",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from .._tvm import tvm
+from .._tvm import collect, tirx, tvm
 from ..target import Target
 from .block_view import BlockView
 from .state import State
@@ -89,6 +89,16 @@ def partitioned(sch: Any, loop: Any) -> None:
         sch.annotate(loop, _PARTITION, True)
 
 
+def partition_bounded(sch: Any, block: Any) -> None:
+    """Mark the serial loops of a block that its condition bounds: lowering cuts these off."""
+    loops = sch.get_loops(block)
+    variables = collect(sch.get(loops[-1]).body.predicate, tirx.Var)
+    for loop in loops:
+        node = sch.get(loop)
+        if node.kind == tirx.ForKind.SERIAL and any(node.loop_var.same_as(v) for v in variables):
+            partitioned(sch, loop)
+
+
 def is_partitioned(sch: Any, loop: Any) -> bool:
     """Whether the loop is marked to be cut in two."""
     return _PARTITION in (sch.get(loop).annotations or {})
@@ -97,7 +107,7 @@ def is_partitioned(sch: Any, loop: Any) -> bool:
 def partition_columns(sch: Any, block: Any, columns: int) -> None:
     """Mark the innermost loops of a block, which together make so many columns."""
     for loop in reversed(sch.get_loops(block)):
-        if columns == 1:
+        if columns == 1 or sch.get(loop).kind == tirx.ForKind.PARALLEL:
             break
         columns //= extent(sch, loop)
         partitioned(sch, loop)
@@ -230,12 +240,12 @@ def reduced_in_lanes(sch: Any, block: Any, vectors: int, target: Target) -> Any:
 def vectorize_partials(sch: Any, partials: list[Any]) -> list[Any]:
     """Lanes innermost, those of several registers unrolled. Returns the blocks that start them.
 
-    partials: what `lane_partials` gave, each moved to where it is computed, so that there is a
-    loop for each of its axes, the factored axes first.
+    partials: what `lane_partials` gave, in the one loop over what is computed side by side. The
+    loops inside it are those of the factored axes first.
     """
     inits = []
     for stage in partials:
-        own = sch.get_loops(stage)[-len(sch.get(stage).iter_vars) :]
+        _, *own = sch.get_loops(stage)
         factored, others = own[: len(partials)], own[len(partials) :]
         sch.reorder(*others, *factored)
         sch.vectorize(factored[-1])

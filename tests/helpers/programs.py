@@ -377,6 +377,7 @@ DRAWN: dict[str, Callable[[], tvm.IRModule]] = {
     "chain": chain,
     "spread": spread,
     "short rows": lambda: softmax(4, 16),
+    "long product": lambda: matmul(2, 16384, 8),
     "two sums": lambda: reduce("sum", 2, 1024, axis=1),
     "two long sums": lambda: reduce("sum", 2, 65536, axis=1),
     "short sum": lambda: add(4, 8),

@@ -1,0 +1,110 @@
+"""Few results of long reductions: every core sums up a share, and all shares are alike."""
+
+from dataclasses import replace
+from functools import cache
+from math import ceil, prod
+
+import numpy as np
+import pytest
+import tvm
+from helpers import built
+from helpers.programs import matmul, program, reduce
+from tvm import te, tirx
+
+from ansor_deploy._tvm import collect
+from ansor_deploy.codegen.lowering import _cut_off
+from ansor_deploy.space.block_view import BlockView, blocks
+from ansor_deploy.space.question import Guess
+from ansor_deploy.space.rule import shipped_rules
+from ansor_deploy.space.shares import worth_cores
+from ansor_deploy.space.sketch import default_schedule, derive
+from ansor_deploy.space.trace import dump, replay
+
+
+def norm(rows: int, columns: int) -> tvm.IRModule:
+    """The Euclidean norm of a matrix, as the paper has it."""
+    x = te.placeholder((1, rows, columns), name="x")
+    i, j = te.reduce_axis((0, rows)), te.reduce_axis((0, columns))
+    squares = te.compute((1,), lambda b: te.sum(x[b, i, j] * x[b, i, j], axis=[i, j]), "squares")
+    return program([x], te.compute((1,), lambda b: te.sqrt(squares[b])))
+
+
+LONG = {
+    "norm": lambda: norm(4096, 1024),
+    "norm of few rows": lambda: norm(3, 400_000),
+    "two long rows": lambda: reduce("sum", 2, 400_003, axis=1),
+    "contraction": lambda: matmul(8, 4096, 8),
+    "one row": lambda: matmul(1, 25088, 64),
+    "few columns": lambda: reduce("sum", 400_003, 8, axis=0),
+}
+SHORT = {
+    "norm": lambda: norm(301, 512),
+    "norm of few rows": lambda: norm(3, 70_000),
+    "rows of a prime": lambda: reduce("max", 3, 70_001, axis=1),
+    "contraction": lambda: matmul(8, 4099, 8),
+    "one row": lambda: matmul(1, 8192, 24),
+    "few columns": lambda: reduce("sum", 40_003, 5, axis=0),
+}
+
+
+def machine(cores: int):
+    return replace(built.with_vectors(64, 32), cores=cores)
+
+
+def reduction(mod: tvm.IRModule) -> BlockView:
+    sch = tvm.s_tir.Schedule(mod, debug_mask="none")
+    return next(view for rv in blocks(sch) if (view := BlockView(sch, rv)).is_reduction)
+
+
+def iterations(view: BlockView) -> int:
+    return prod(view.spatial + view.reduced)
+
+
+def side_by_side(mod: tvm.IRModule) -> int:
+    """Iterations of the longest parallel loop."""
+    loops = collect(mod["main"].body, tirx.For)
+    shared = [int(one.extent) for one in loops if one.kind == tirx.ForKind.PARALLEL]
+    return max(shared, default=1)
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_the_busiest_of_any_number_of_cores_has_little_more_to_do_than_the_others(name):
+    mod = LONG[name]()
+    whole = reduction(mod)
+    for cores in range(1, 25):
+        target = machine(cores)
+        sch = default_schedule(mod, target)
+        hottest = max((BlockView(sch, rv) for rv in blocks(sch)), key=iterations)
+        tasks = side_by_side(sch.mod)
+        busiest = iterations(hottest) / tasks * ceil(tasks / cores)
+        assert tasks > 1 or cores == 1
+        assert busiest <= 1.15 * iterations(whole) / worth_cores(whole, target), cores
+
+
+@cache
+def unscheduled(name):
+    return built.kernel_outputs(SHORT[name]())
+
+
+@pytest.mark.parametrize("cores", [3, 20])
+@pytest.mark.parametrize("name", SHORT)
+def test_the_sum_of_uneven_shares_is_right(name, cores):
+    mod, target = SHORT[name](), machine(cores)
+    sch = default_schedule(mod, target)
+    assert side_by_side(_cut_off(sch.mod)) > 1
+    have = built.kernel_outputs(sch.mod)
+    for one, other in zip(have, unscheduled(name), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_its_trace_replays(name):
+    mod, target = SHORT[name](), machine(7)
+    sch = default_schedule(mod, target)
+    assert replay(mod, dump(sch.trace)).mod.script() == sch.mod.script()
+
+
+def test_one_core_takes_a_contraction_whole():
+    derivation = derive(LONG["one row"](), machine(1), shipped_rules("llvm"))
+    assert "factored-tile" not in str(derivation.sketches[0])
+    assert derivation.sketches[0].program(Guess())
