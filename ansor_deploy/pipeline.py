@@ -293,14 +293,17 @@ def _prove(prepared: list[Prepared], work: Workspace) -> None:
     prove(merge(prepared), work)
 
 
-def _programs(request: Request, task: Task) -> float:
-    """How many programs a task has; infinite where nobody asks, or a user's rules would run."""
+def _programs(request: Request, task: Task, enough: int) -> float:
+    """How many programs a task has; infinite where nobody asks, or a user's rules would run.
+
+    enough: counting ends there.
+    """
     from .space.rule import shipped_rules
     from .space.size import programs
 
     if request.rules or request.search != "ansor" or request.budget.trials == 0:
         return math.inf
-    return programs(task.mod, request.target, shipped_rules(request.target.kind))
+    return programs(task.mod, request.target, shipped_rules(request.target.kind), enough)
 
 
 def _wrote(outputs: Outputs, manifest: dict[str, Any], report: Report) -> None:

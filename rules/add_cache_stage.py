@@ -8,7 +8,7 @@ for i: c[i] = acc[i]
 The tiles of the rules that follow then accumulate in a small buffer and write each result once.
 """
 
-from ansor_deploy.space import ApplyAndSkipRest, Pass
+from ansor_deploy.space import Apply, ApplyAndSkipRest, Pass
 
 NAME = "add-cache-stage"
 KINDS = ("llvm",)
@@ -20,7 +20,7 @@ def applies(state, block, target):
         return reason
     if view.epilogue is not None:
         return Pass("its consumer already is such a stage")
-    return ApplyAndSkipRest()
+    return Apply() if view.is_contraction else ApplyAndSkipRest()
 
 
 def apply(state, block, target):

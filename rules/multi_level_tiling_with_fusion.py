@@ -13,6 +13,7 @@ Gives two structures, the consumer after the first level of tiles and after the 
 
 from ansor_deploy.space import (
     Apply,
+    ApplyAndSkipRest,
     Pass,
     finish_levels,
     inline_producers,
@@ -30,7 +31,8 @@ def applies(state, block, target):
         return unfit
     if view.epilogue is None:
         return Pass("nothing consumes it element by element")
-    return Apply()
+    # A cache stage is for this rule: without it, the tiles write what it would only copy.
+    return ApplyAndSkipRest() if view.epilogue.is_copy else Apply()
 
 
 def apply(state, block, target):

@@ -11,6 +11,7 @@ The final sum is of one partial result a task.
 import math
 
 from ansor_deploy.space import (
+    Apply,
     ApplyAndSkipRest,
     Pass,
     extent,
@@ -38,7 +39,7 @@ def applies(state, block, target):
         return Pass("it has results enough for all cores")
     if math.prod(view.reduced) < 4 * lanes(target):
         return Pass("it reduces too little")
-    return ApplyAndSkipRest()
+    return Apply() if view.is_contraction else ApplyAndSkipRest()
 
 
 def apply(state, block, target):

@@ -12,7 +12,7 @@ All reductions run outside the tile, so an accumulator is loaded and stored once
 weights are packed to match when the model is built, others while it runs.
 """
 
-from ansor_deploy.space import ApplyAndSkipRest, tile_reduction
+from ansor_deploy.space import Apply, ApplyAndSkipRest, tile_reduction
 
 NAME = "register-tile"
 KINDS = ("llvm",)
@@ -26,7 +26,7 @@ def applies(state, block, target):
         or view.is_single_number()
         or view.has_partial_lanes()
         or view.lacks_epilogue()
-        or ApplyAndSkipRest()
+        or (Apply() if view.is_contraction else ApplyAndSkipRest())
     )
 
 

@@ -10,7 +10,7 @@ An input that is spread by a stride is nonzero only for matching remainders of p
 With the remainders written out the conditions are constants, and the zero terms disappear.
 """
 
-from ansor_deploy.space import ApplyAndSkipRest, Pass, divisions, tile_reduction, uses
+from ansor_deploy.space import Apply, Pass, divisions, tile_reduction, uses
 
 NAME = "transposed"
 KINDS = ("llvm",)
@@ -20,7 +20,7 @@ def applies(state, block, target):
     view = state.view(block)
     if not view.is_contraction or not _phases(view):
         return Pass("it reads no input that is spread by a stride")
-    return view.lacks_epilogue() or ApplyAndSkipRest()
+    return view.lacks_epilogue() or Apply()
 
 
 def apply(state, block, target):

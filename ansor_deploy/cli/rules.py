@@ -111,7 +111,9 @@ def explanation_lines(found: Explanation, total: int) -> list[str]:
     title = f"task {found.index} of {total}: {found.name} ({found.op}), x{found.weight}"
     lines = [*wrapped(title, "", "  "), *wrapped(shapes, "  ", "  ")]
     lines += [line for fault in found.faults for line in wrapped(fault, "  warning: ", "    ")]
-    lines.append("  sketches, the default first:" if found.sketches else "  no sketch")
+    programs = sum(sketch.programs for sketch in found.sketches)
+    heading = f"  programs: {programs:,}; sketches, the default first:"
+    lines.append(heading if found.sketches else "  no sketch")
     for number, sketch in enumerate(found.sketches, start=1):
         lines += wrapped(_sketch(sketch), f"  {number:>4}  ", " " * 8)
     lines += [line for misfit in found.misfits for line in wrapped(misfit, "     -  ", " " * 8)]
@@ -127,7 +129,7 @@ def _sketch(sketch: SketchSummary) -> str:
     steps = steps or "as it stands"
     if sketch.error:
         return f"{steps}; its default program fails: {sketch.error}"
-    return f"{steps}; free choices: {len(sketch.choices)}"
+    return f"{steps}; free choices: {len(sketch.choices)}; programs: {sketch.programs:,}"
 
 
 def _answers(answers: Sequence[dict[str, str]]) -> list[str]:

@@ -2,9 +2,11 @@
 
 Thousands of genomes are bred cheaply (`evolution`); a few for each trial become programs, which
 the cost model ranks by their features. The best of them are measured, and a few at random, so that
-the models learn of more than they already believe. A sketch of which the first programs were slow
-has bred none of its own kind and would never be seen again; therefore each gets its share until
-it has had its look.
+the models learn of more than they already believe.
+
+Sketches are drawn on in their order, in which the rules expect most of the first: the next is
+opened once the last had its look, or has nothing new. It then gets its share of each batch until
+it had its look as well: its first programs, which are slow, would not be chosen beside others.
 """
 
 import random
@@ -25,7 +27,7 @@ from ..space.sketch import derive, newly_ended
 from ..space.trace import dump
 from .context import SearchContext
 from .evolution import Evolution
-from .features import decode
+from .features import decode, decode_choices
 from .genome import Genome, Made, build, recover
 from .refit import refit
 
@@ -84,6 +86,8 @@ class AnsorSearch:
             chosen, self._seeds = seeds[:count], seeds[count:]
         looks = self._look(int((count - len(chosen)) * self._options.looking))
         chosen += [*self._evolve(parents, count - len(chosen) - len(looks)), *looks]
+        while len(chosen) < count and self._evolution.open_next():
+            chosen += self._evolve(parents, count - len(chosen))
         for one in chosen:
             self._known[one.trace] = one
             made = self._evolution.choices(one.genome)
@@ -109,8 +113,10 @@ class AnsorSearch:
     def _recover(self, measured: Sequence[Measurement]) -> None:
         """Take up earlier runs' programs: not another search's, nor of rules that have changed."""
         for one in measured:
-            for genome, sch in self._new([recover(self._sketches, one.trace)]):
-                features = decode(one.features or b"")
+            kept = one.features or b""
+            made = recover(self._sketches, one.trace, decode_choices(kept))
+            for genome, sch in self._new([made]):
+                features = decode(kept)
                 if features is None:
                     (features,) = self._context.extract([sch])
                 self._known[one.trace] = Candidate(genome, sch.trace, features)
@@ -148,7 +154,7 @@ class AnsorSearch:
         return chosen
 
     def _look(self, count: int) -> list[Candidate]:
-        """The most promising of the sketch that was measured least, until each had its look.
+        """The most promising of the sketch that was opened last, until it had its look.
 
         Bred and ranked among themselves: beside the others' they would not be chosen.
         """
@@ -157,7 +163,10 @@ class AnsorSearch:
             return []
         genomes = self._evolution.breed(self._evolution.fastest(sketch), sketch)
         ranked = self._ranked(self._made(genomes, count * self._options.programs))
-        return self._unmeasured(ranked, count)
+        found = self._unmeasured(ranked, count)
+        if len(found) < count:
+            self._evolution.open_next()
+        return found
 
     def _ranked(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """The most promising first, by the cost model and by their decisions.

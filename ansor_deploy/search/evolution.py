@@ -5,7 +5,6 @@ operator; `ansor` makes programs of the best of them.
 """
 
 import random
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -33,6 +32,7 @@ class Evolution:
         self._sketches, self._rng, self._options = sketches, rng, context.options
         self._templates, self._anchor = templates(sketches), anchor(task.workload.text)
         self._surrogate = Surrogate(context.experiences(task), self._options.enough)
+        self._open = 1  # the first so many sketches are drawn on
         self._measured: list[tuple[Genome, float]] = []
         self._excluded: set[Genome] = set()
 
@@ -53,6 +53,17 @@ class Evolution:
     def update(self) -> None:
         """Learn from what was added."""
         self._surrogate.update()
+        while self._looks() >= self._options.look and self.open_next():
+            pass
+
+    def open_next(self) -> bool:
+        """Draw on one sketch more; whether there is one. The rules' first are the best in the mean.
+
+        That is done once the last one opened had its look, and where it gives nothing new.
+        """
+        more = self._open < len(self._templates)
+        self._open += more
+        return more
 
     def choices(self, genome: Genome) -> list[Choice]:
         """What the genome decides, as it is kept in the registry."""
@@ -72,14 +83,21 @@ class Evolution:
         return wanted[: self._options.parents]
 
     def neglected(self) -> int | None:
-        """The sketch of which fewest programs were measured; None once each had its look."""
-        tally: Counter[int | None] = Counter(genome.sketch for genome, _ in self._measured)
-        sketch = min((one.sketch for one in self._templates), key=tally.__getitem__, default=None)
-        return sketch if tally[sketch] < min(self._options.look, len(self._measured)) else None
+        """The sketch that was opened last, until it had its look; None for the first of all."""
+        waits = self._open > 1 and self._looks() < self._options.look
+        return self._open - 1 if waits else None
+
+    def _looks(self) -> int:
+        """How many programs were measured of the sketch that was opened last."""
+        return sum(genome.sketch == self._open - 1 for genome, _ in self._measured)
 
     def breed(self, parents: Sequence[Genome], sketch: int | None = None) -> list[Genome]:
-        """New genomes of one sketch or of all, the most promising first where that is known."""
-        questions = [one for one in self._templates if sketch in (None, one.sketch)]
+        """New genomes, the most promising first where that is known.
+
+        sketch: the one that fresh genomes are of; by default any of those that are drawn on.
+        """
+        opened = self._templates[: self._open]
+        questions = [one for one in opened if sketch in (None, one.sketch)]
         if not questions:
             return []
         pool = self._children(parents, questions)

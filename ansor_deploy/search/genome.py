@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..space.question import Chooser, Decided, Decision, Guess, Question
+from ..space.question import Chooser, Decided, Decision, Question
 from ..space.sketch import Program, Sketch
 from ..space.tiles import Tiles
 from ..space.trace import dump
 from ..system.machine_fault import heed
+from .experience import choices
+from .features import Choice
 
 
 @dataclass(frozen=True)
@@ -29,9 +31,8 @@ Made = tuple[Genome, Program]  # a program, and what was decided for it in the e
 
 
 def templates(sketches: Sequence[Sketch]) -> list[Genome]:
-    """The questions of each sketch, answered by its rules' guesses; of those that can be built."""
-    found = (program(sketches, at, Guess()) for at in range(len(sketches)))
-    return [genome for genome, _ in filter(None, found)]
+    """The questions of each sketch, answered by its rules' guesses."""
+    return [Genome(at, sketch.guesses) for at, sketch in enumerate(sketches)]
 
 
 def build(sketches: Sequence[Sketch], genome: Genome, otherwise: Chooser) -> Made | None:
@@ -43,10 +44,15 @@ def build(sketches: Sequence[Sketch], genome: Genome, otherwise: Chooser) -> Mad
     return None if made and genome.merged and made[0] != genome else made
 
 
-def recover(sketches: Sequence[Sketch], trace: str) -> Made | None:
-    """The decisions that led to a recorded trace; None if no sketch leads there."""
+def recover(sketches: Sequence[Sketch], trace: str, kept: Sequence[Choice] = ()) -> Made | None:
+    """The decisions that led to a recorded trace; None if no sketch leads there.
+
+    kept: the program's choices, as of `experience.choices`: their sketch is tried first.
+    """
     values = _sampled(trace)
-    for at in range(len(sketches)):
+    rules = [choices(sketch, ()) for sketch in sketches]
+    likely = sorted(range(len(sketches)), key=lambda at: rules[at] != kept[: len(rules[at])])
+    for at in likely:
         made = program(sketches, at, _Recorded(values))
         if made and dump(made[1].sch.trace) == trace:
             return made

@@ -13,7 +13,7 @@ class EvolutionOptions:
     programs: made for each that is measured. generations: in which they are made; the second
     are the children of the first. population: unmeasured programs kept for the next batch.
     epsilon: share of a batch that is picked at random. look: programs of each sketch that are
-    measured before it may be given up; looking: share of a batch for the one with the fewest.
+    measured before the next is opened; looking: share of a batch for the one opened last.
     recovered: programs of earlier runs that are taken up again, some 10 ms each.
     """
 

@@ -94,6 +94,11 @@ class BlockView:
         return found[0] if len(found) == 1 and not found[0].is_reduction else None
 
     @property
+    def is_copy(self) -> bool:
+        """Whether each of its results is one that it reads."""
+        return isinstance(getattr(self.node.body, "value", None), tvm.ir.TensorLoad)
+
+    @property
     def operands(self) -> list[tuple[Any, list[Any]]]:
         """Each buffer that it reads apart from its own output, with its index expressions.
 

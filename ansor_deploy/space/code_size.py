@@ -97,7 +97,8 @@ class _Copies:
 
     def within(self, loop: Any) -> "_Copies":
         """How often a statement of the loop's body does."""
-        inside, extent = self, int(loop.extent)
+        # A loop whose extent varies is never written out.
+        inside, extent = self, getattr(loop.extent, "value", 1)
         if step := int(loop.annotations.get("pragma_auto_unroll_max_step", 0)):
             inside = replace(inside, steps=1, most=step)
         if loop.kind == tirx.ForKind.VECTORIZED:

@@ -23,12 +23,14 @@ if TYPE_CHECKING:
 class SketchSummary:
     """A sketch. error: why there is no default program; "" if there is one.
 
+    programs: about how many it has.
     steps: objects with "block" and "rule". choices: those of the default program, objects with
     "kind" (what it is about), "block", "of" (how many options, or the extent of a tile) and
     "default" (the index of an option, or the factors of a tile).
     """
 
     steps: list[dict[str, str]]
+    programs: int
     choices: list[dict[str, Any]]
     error: str = ""
 
@@ -93,10 +95,12 @@ def explain(index: int, task: Task, target: Target, rules: Sequence[Rule]) -> Ex
 def _sketch(sketch: Sketch) -> SketchSummary:
     steps = [{"block": block, "rule": rule} for block, rule in sketch.steps]
     try:
-        return SketchSummary(steps, [_choice(one) for one in sketch.program(Guess()).decisions])
+        choices = [_choice(one) for one in sketch.program(Guess()).decisions]
+        return SketchSummary(steps, sketch.size, choices)
     except Exception as error:  # noqa: BLE001 - a user's rule or TVM may raise anything here
         heed(error)
-        return SketchSummary(steps, [], f"{type(error).__name__}: {error}".splitlines()[0])
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        return SketchSummary(steps, sketch.size, [], reason)
 
 
 def _block(view: BlockView, answers: Sequence[RuleAnswer]) -> BlockSummary:

@@ -7,7 +7,7 @@ from typing import Any
 
 from .._tvm import collect, tirx, tvm
 from ..target import Target
-from .block_view import BlockView
+from .block_view import BlockView, divisions
 from .state import State
 
 # Of multi-level tiles: the widest innermost tile of an axis.
@@ -172,11 +172,18 @@ def multi_level_tile(state: State, view: BlockView, target: Target) -> list[list
 
 
 def finish_levels(state: State, block: str, levels: list[list[Any]], target: Target) -> None:
-    """Outer tiles parallel, the innermost loop in vectors, the rest unrolled by pragma."""
+    """Outer tiles parallel, the innermost loop in vectors, the rest unrolled by pragma.
+
+    Padding and other producers that are not inlined: where they are computed is a choice.
+    """
     sch = state.sch
     stage = state.block(block)
     vectorized(sch, levels[5][-1], target)
     task = parallel(sch, levels[0])
+    view = BlockView(sch, stage)
+    # What a tile reads at quotients has no constant extent, and stays at the root.
+    for producer in [] if divisions(view.node.body, "FloorDiv") else view.producers:
+        _place(state, producer, [task, *(level[-1] for level in levels[1:4])], target)
     # A block without its init is no reduction any more: annotate first, then decompose.
     init = sch.decompose_reduction(stage, levels[2][0])
     inner = sch.get_loops(init)[-1]
@@ -184,6 +191,19 @@ def finish_levels(state: State, block: str, levels: list[list[Any]], target: Tar
         sch.vectorize(inner)
     unrolled(state, task, UNROLL)
     state.finish(stage, init)
+
+
+def _place(state: State, producer: BlockView, loops: Sequence[Any], target: Target) -> None:
+    """Compute a stage at the root, or within one of the loops of its one consumer."""
+    sch = state.sch
+    if producer.name in state.done or producer.is_reduction or len(producer.consumers) > 1:
+        return
+    if depth := state.choose("location", range(len(loops) + 1), ordered=True):
+        sch.compute_at(producer.rv, loops[depth - 1], preserve_unit_loops=True)
+        vectorized(sch, sch.get_loops(producer.rv)[-1], target)
+    else:
+        parallel_map(sch, producer.rv, target)
+    state.finish(producer.rv)
 
 
 def parallel_map(sch: Any, block: Any, target: Target) -> None:

@@ -40,9 +40,12 @@ class RuleEndedError(ValueError):
 
 @dataclass(frozen=True)
 class Derived:
-    """What the rules made of a task: paths of steps, and answers as of `sketch.RuleAnswer`."""
+    """What the rules made of a task: sketches, and answers as of `sketch.RuleAnswer`.
 
-    paths: list[list[Step]]
+    sketches: of each the path of its steps, and the decisions of its default program.
+    """
+
+    sketches: list[tuple[list[Step], tuple[Decision, ...]]]
     answers: list[tuple[str, str, str, bool]]
 
 
@@ -72,12 +75,16 @@ class RuleProcess:
             raise UsageError(said["error"], said["hint"], path, said["line"])
         return said["name"], said["kinds"], said["digest"], said["doc"]
 
-    def derive(self, text: str, target: Target, rules: Sequence[Rule]) -> Derived:
-        """What the rules make of a task. text: its module's. RuleEndedError."""
-        said = self._call("derive", {**_payload(text, target), "rules": [*map(_named, rules)]})
+    def derive(self, text: str, target: Target, rules: Sequence[Rule], enough: int) -> Derived:
+        """What the rules make of a task. text: its module's; enough: programs. RuleEndedError."""
+        asked = {"rules": [*map(_named, rules)], "enough": enough}
+        said = self._call("derive", {**_payload(text, target), **asked})
         answers = [(block, rule, text, failed) for block, rule, text, failed in said["answers"]]
-        paths = [[(block, rule, at) for block, rule, at in path] for path in said["paths"]]
-        return Derived(paths, answers)
+        sketches = [
+            ([(block, rule, at) for block, rule, at in path], _decisions(guesses))
+            for path, guesses in said["sketches"]
+        ]
+        return Derived(sketches, answers)
 
     def program(
         self, text: str, target: Target, path: Sequence[tuple[str, Rule, int]], chooser: Chooser
@@ -87,8 +94,7 @@ class RuleProcess:
         ValueError where the chooser's answers do not fit, RuleEndedError among them.
         """
         said = self._call("program", {**_payload(text, target), "path": _steps(path)}, chooser)
-        made = tuple(Decision(Question.from_json(one), index) for one, index in said["decisions"])
-        return said["trace"], made
+        return said["trace"], _decisions(said["decisions"])
 
     def excess(
         self, text: str, target: Target, path: Sequence[tuple[str, Rule, int]], chooser: Chooser
@@ -157,6 +163,10 @@ def _said(failure: WorkerFailure) -> str:
     if cause == "SIGXCPU":
         return f"took more than {PROCESSOR_SECONDS:g} s of processor time"
     return f"ended its process ({cause})"
+
+
+def _decisions(said: Sequence[Any]) -> tuple[Decision, ...]:
+    return tuple(Decision(Question.from_json(one), index) for one, index in said)
 
 
 def _payload(text: str, target: Target) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, replace
 from functools import cache, lru_cache, wraps
 from pathlib import Path
@@ -18,7 +18,7 @@ from ..errors import UsageError
 from ..system.child import ask
 from ..system.limits import limit_memory, limit_processor
 from ..target import Target
-from .question import Chooser, Question
+from .question import Chooser, Decision, Question
 from .rule import Rule, load_rule, shipped_rules
 from .sketch import Sketch, Step
 from .sketch import derive as derive_here
@@ -52,22 +52,26 @@ def load(payload: dict[str, Any]) -> dict[str, Any]:
 
 @_limited
 def derive(payload: dict[str, Any]) -> dict[str, Any]:
-    """The paths of a task's sketches, and every rule's answers.
+    """A task's sketches, as paths and the decisions of default programs, and the rules' answers.
 
-    payload: "text" of the module, "target", and "rules": of each its name and, of a user's, file.
+    payload: "text" of the module, "target", as many programs as are "enough", and "rules": of each
+    its name and, of a user's, file.
     """
     mod, target = _module(payload["text"]), _target(payload)
-    found = derive_here(mod, target, [_rule(*one, target.kind) for one in payload["rules"]])
-    paths = [[[s.block, s.rule.name, s.branch] for s in one.path] for one in found.sketches]
-    return {"paths": paths, "answers": [astuple(one) for one in found.answers]}
+    rules = [_rule(*one, target.kind) for one in payload["rules"]]
+    found = derive_here(mod, target, rules, payload["enough"])
+    sketches = [
+        ([(s.block, s.rule.name, s.branch) for s in one.path], _decided(one.guesses))
+        for one in found.sketches
+    ]
+    return {"sketches": sketches, "answers": [astuple(one) for one in found.answers]}
 
 
 @_limited
 def program(payload: dict[str, Any]) -> dict[str, Any]:
     """A program of a path. payload: as of `derive`, but "path" for "rules"."""
     made = _sketch(payload).derived(_Asked())
-    decisions = [(one.question.to_json(), one.index) for one in made.decisions]
-    return {"trace": dump(made.sch.trace), "decisions": decisions}
+    return {"trace": dump(made.sch.trace), "decisions": _decided(made.decisions)}
 
 
 @_limited
@@ -90,6 +94,10 @@ class _Asked(Chooser):
     def fork(self) -> Chooser:
         """One that its fork answers."""
         return _Asked(ask(["fork", self._number]))
+
+
+def _decided(decisions: Sequence[Decision]) -> list[tuple[dict[str, Any], int]]:
+    return [(one.question.to_json(), one.index) for one in decisions]
 
 
 def _sketch(payload: dict[str, Any]) -> Sketch:

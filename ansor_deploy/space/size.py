@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
-from math import prod
 from typing import Any
 
-from ..system.machine_fault import heed
 from ..target import Target
-from .question import Guess
 from .rule import Rule
-from .sketch import Sketch, derive
+from .sketch import derive
 
 
-def programs(mod: Any, target: Target, rules: Sequence[Rule]) -> int:
+def programs(mod: Any, target: Target, rules: Sequence[Rule], enough: int = sys.maxsize) -> int:
     """About how many programs these rules derive for a task's module, at least one.
 
-    Of each sketch it is the product of the options of its default program: other answers may lead
-    to other questions, and some of the answers fit no program.
+    enough: counting ends there, before sketches are derived that make no difference.
     """
-    return max(1, sum(map(_of, derive(mod, target, rules).sketches)))
-
-
-def _of(sketch: Sketch) -> int:
-    try:
-        return prod(one.question.size for one in sketch.program(Guess()).decisions)
-    except Exception as error:  # noqa: BLE001 - as in `explain`: TVM raises what it happens to check
-        heed(error)
-        return 0
+    return max(1, sum(sketch.size for sketch in derive(mod, target, rules, enough).sketches))

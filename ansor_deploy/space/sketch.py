@@ -9,8 +9,11 @@ walking the path again with other decisions gives other programs of the same str
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from math import prod
 from typing import Any
 
 from .._tvm import tvm
@@ -64,11 +67,15 @@ class Program:
 
 @dataclass(frozen=True)
 class Sketch:
-    """A structure of a task: the path of rules that leads to it."""
+    """A structure of a task: the path of rules that leads to it.
+
+    guesses: the decisions of its default program, as the rules asked and answered them.
+    """
 
     mod: Any = field(repr=False, compare=False)
     target: Target = field(repr=False)
     path: tuple[Step, ...]
+    guesses: tuple[Decision, ...] = field(default=(), repr=False, compare=False)
     text: str = field(default="", repr=False, compare=False)  # of mod, where a process needs it
 
     def __str__(self) -> str:
@@ -79,6 +86,14 @@ class Sketch:
         """Its steps as (block, rule), without those that keep a block's loops."""
         steps = [(step.block, step.rule.name) for step in self.path]
         return [step for step in steps if step[1] != "skip"]
+
+    @property
+    def size(self) -> int:
+        """About how many programs it has: the product of the options of its default program.
+
+        Other answers may lead to other questions, and some of the answers fit no program.
+        """
+        return prod(one.question.size for one in self.guesses)
 
     def program(self, chooser: Chooser) -> Program:
         """A program of this structure; RuntimeError or ValueError where decisions do not fit.
@@ -145,39 +160,44 @@ class _RuleError(Exception):
         self.answer = RuleAnswer(block, rule.name, text, failed=True)
 
 
-def derive(mod: tvm.IRModule, target: Target, rules: Sequence[Rule]) -> Derivation:
-    """All sketches of a task's program, as if there were no rules that break their contract.
+def derive(
+    mod: tvm.IRModule, target: Target, rules: Sequence[Rule], enough: int = sys.maxsize
+) -> Derivation:
+    """The sketches of a task's program, as if no rule broke its contract.
 
-    A user's rules are asked in their own process, and the shipped ones with them.
+    A user's rules are asked in their own process, and the shipped ones with them. enough: the
+    first sketches that have so many programs between them will do; nothing more is asked.
     """
     if process := _process(rules):
-        return _derived_apart(process, mod, target, rules)
+        return _derived_apart(process, mod, target, rules, enough)
     search = _Enumeration(mod, target, rules)
     try:
-        search.run()
+        sketches = tuple(search.run(enough))
     except _RuleError as error:
-        others = derive(mod, target, [rule for rule in rules if rule is not error.rule])
+        others = derive(mod, target, [rule for rule in rules if rule is not error.rule], enough)
         return Derivation(others.sketches, (error.answer, *others.answers))
-    return Derivation(tuple(search.sketches), tuple(search.answers))
+    return Derivation(sketches, tuple(search.answers))
 
 
 def _derived_apart(
-    process: RuleProcess, mod: tvm.IRModule, target: Target, rules: Sequence[Rule]
+    process: RuleProcess, mod: tvm.IRModule, target: Target, rules: Sequence[Rule], enough: int
 ) -> Derivation:
     """Derived in the process of these rules, without those that have ended it."""
     asked = [rule for rule in rules if rule.name not in process.ended]
     if _process(asked) is None:
-        found = derive(mod, target, asked)
+        found = derive(mod, target, asked, enough)
         return Derivation(found.sketches, (*_ended(process), *found.answers))
     text = tvm.ir.save_json(mod)
     try:
-        said = process.derive(text, target, asked)
+        said = process.derive(text, target, asked, enough)
     except RuleEndedError:
-        return _derived_apart(process, mod, target, rules)
+        return _derived_apart(process, mod, target, rules, enough)
     named = {rule.name: rule for rule in asked}
-    paths = [tuple(Step(block, named[rule], at) for block, rule, at in one) for one in said.paths]
-    answers = (*_ended(process), *(RuleAnswer(*one) for one in said.answers))
-    return Derivation(tuple(Sketch(mod, target, path, text) for path in paths), answers)
+    sketches = tuple(
+        Sketch(mod, target, tuple(Step(b, named[rule], at) for b, rule, at in path), guesses, text)
+        for path, guesses in said.sketches
+    )
+    return Derivation(sketches, (*_ended(process), *(RuleAnswer(*one) for one in said.answers)))
 
 
 def newly_ended(rules: Sequence[Rule]) -> list[str]:
@@ -225,9 +245,7 @@ def default_schedule(
 def _first_program(
     mod: tvm.IRModule, target: Target, rules: Sequence[Rule], notes: dict[str, None]
 ) -> Any:
-    derivation = derive(mod, target, rules)
-    notes.update(dict.fromkeys(derivation.faults))
-    for sketch in derivation.sketches:
+    for sketch in _one_by_one(mod, target, rules, notes):
         try:
             return sketch.program(Guess()).sch
         except TooMuchCodeError:  # noqa: PERF203 - rarely more than one
@@ -242,27 +260,38 @@ def _first_program(
     return tvm.s_tir.Schedule(mod, debug_mask="none")
 
 
+def _one_by_one(
+    mod: tvm.IRModule, target: Target, rules: Sequence[Rule], notes: dict[str, None]
+) -> Iterator[Sketch]:
+    """The task's first sketch, and all of them only where that is not enough."""
+    for enough in (1, sys.maxsize):
+        derivation = derive(mod, target, rules, enough)
+        notes.update(dict.fromkeys(derivation.faults))
+        yield from derivation.sketches
+
+
 class _Enumeration:
     def __init__(self, mod: tvm.IRModule, target: Target, rules: Sequence[Rule]) -> None:
         self.mod, self.target, self.rules = mod, target, rules
-        self.sketches: list[Sketch] = []
         self.answers: dict[RuleAnswer, None] = {}  # in order, each once
 
-    def run(self) -> None:
-        """Visit every block; `_RuleError` at the first rule that breaks its contract."""
+    def run(self, enough: int) -> Iterator[Sketch]:
+        """Visit the blocks; `_RuleError` at the first rule that breaks its contract."""
         start = _start(self.mod, Guess())
-        self.visit(start, (), _names(start))
+        for sketch in islice(self.visit(start, (), _names(start)), MAX_SKETCHES):
+            yield sketch
+            enough -= sketch.size
+            if enough <= 0:
+                return
 
-    def visit(self, state: State, path: tuple[Step, ...], left: list[str]) -> None:
+    def visit(self, state: State, path: tuple[Step, ...], left: list[str]) -> Iterator[Sketch]:
         """Depth first: the first sketch found is the one that the first rules lead to."""
-        if len(self.sketches) >= MAX_SKETCHES:
-            return
         if not left:
-            self._finish(state, path)
+            yield from self._finished(state, path)
             return
         *rest, block = left
         if block in state.done or block not in _names(state):
-            self.visit(state, path, rest)
+            yield from self.visit(state, path, rest)
             return
         if sum(step.block == block for step in path) >= MAX_VISITS:
             raise _RuleError(path[-1].rule, block, "asks for it again without end")
@@ -274,7 +303,7 @@ class _Enumeration:
             for branch, new in enumerate(derived):
                 onwards = left if new.revisit else rest
                 new.revisit = False
-                self.visit(new, (*path, Step(block, rule, branch)), onwards)
+                yield from self.visit(new, (*path, Step(block, rule, branch)), onwards)
             if derived and isinstance(answer, ApplyAndSkipRest):
                 return
 
@@ -306,14 +335,16 @@ class _Enumeration:
             raise _RuleError(rule, block, text)
         return list(derived)
 
-    def _finish(self, state: State, path: tuple[Step, ...]) -> None:
+    def _finished(self, state: State, path: tuple[Step, ...]) -> Iterator[Sketch]:
+        """The sketch of a path to the end, if the rest can be annotated."""
+        whole = state.copy()
         try:
-            annotate(state.copy(), self.target)
+            annotate(whole, self.target)
         except (RuntimeError, ValueError) as error:
             heed(error)
             self._note("", "annotate", f"does not fit: {_last_line(error)}")
             return
-        self.sketches.append(Sketch(self.mod, self.target, path))
+        yield Sketch(self.mod, self.target, path, tuple(whole.decisions))
 
     def _note(self, block: str, rule: str, text: str) -> None:
         self.answers.setdefault(RuleAnswer(block, rule, text))

@@ -122,11 +122,11 @@ def make_plan(
     models: Sequence[str],
     tasks: Sequence[Task],
     ledger: Ledger,
-    programs: Callable[[Task], float] = lambda task: math.inf,
+    programs: Callable[[Task, int], float] = lambda task, enough: math.inf,
 ) -> Plan:
     """Hold unique tasks against the ledger: what is there, what is missing, what matters.
 
-    programs: how many a task has; of those that matter it is asked.
+    programs: how many a task has, counted until there are enough; asked of those that matter.
 
     A task is a hit if it is finished for the ledger's request, or has had its trials; a miss if
     it matters and is not, or near if it was never measured and others of its family, or the same
@@ -153,7 +153,7 @@ def make_plan(
         if record and not (reason and left):
             status, reason = "hit", ""
         if status == "miss" or (status, request.reuse) == ("near", "exact"):
-            trials = int(min(left, max(1, programs(task) - measured[key])))
+            trials = int(min(left, max(1, programs(task, left + measured[key]) - measured[key])))
         else:
             trials = 0
         neighbours = tuple(near.get(key, ()))

@@ -253,7 +253,7 @@ def test_a_small_space_is_a_small_price(registry):
     registry.add_batch([measurement(key(0)) for _ in range(10)], [])
     request = Request(TARGET, registry.path)
     spaces = {"task 0": 16, "task 1": 1000}
-    sizes = lambda one: spaces[one.name]  # noqa: E731
+    sizes = lambda one, enough: spaces[one.name]  # noqa: E731
     made = make_plan(["m.onnx"], [task(0), task(1)], ledger(registry, request), sizes)
     assert {row.task.name: row.trials for row in made.rows} == {"task 0": 6, "task 1": 64}
     assert (made.trials, made.seconds) == (70, 70 * SECONDS_PER_TRIAL)

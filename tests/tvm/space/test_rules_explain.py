@@ -177,7 +177,7 @@ def test_a_rule_that_branches_without_end_is_cut_off(tmp_path):
 def test_explain_prints_sketches_and_answers(shop):
     found = answer(shop, "rules", "explain", "m.onnx")
     (conv,) = [task for task in found["tasks"] if task["op"] == "conv2d"]
-    assert conv["sketches"]
+    assert sum(sketch["programs"] for sketch in conv["sketches"]) > 10**4
     assert conv["faults"] == []
     by_block = {block["block"]: block for block in conv["blocks"]}
     assert any(block["reduced"] == [3, 3, 8] for block in by_block.values())

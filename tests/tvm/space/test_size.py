@@ -25,3 +25,20 @@ def test_no_more_programs_are_drawn_than_it_says(name):
             drawn.add(dump(sketch.program(Random(rng)).sch.trace))
     assert len(drawn) / 2 <= programs(mod, TARGET, RULES)
     assert programs(mod, TARGET, []) == 1
+
+
+@pytest.mark.parametrize("name", ["conv 13x13", "conv bare", "conv transpose", "depthwise"])
+def test_a_convolution_has_the_register_tile_and_a_wide_space_beside_it(name):
+    first, *others = derive(PROGRAMS[name](), TARGET, RULES).sketches
+    assert {step.rule.name for step in first.path} & {"register-tile", "transposed"}
+    assert len(others) >= 2
+    assert sum(sketch.size for sketch in others) >= 10**4
+
+
+def test_nothing_is_derived_that_makes_no_difference():
+    mod = PROGRAMS["conv 13x13"]()
+    sketches = derive(mod, TARGET, RULES).sketches
+    first = sketches[0].size
+    assert [str(one) for one in derive(mod, TARGET, RULES, 1).sketches] == [str(sketches[0])]
+    assert programs(mod, TARGET, RULES, first) == first
+    assert programs(mod, TARGET, RULES, first + 1) == first + sketches[1].size

@@ -1,0 +1,45 @@
+"""Which sketches a search draws on, and when: the register tile first, the wide space after it."""
+
+from collections import Counter
+
+from helpers.built import HOST
+from helpers.programs import conv2d, matmul
+
+from ansor_deploy.measure.outcome import Outcome
+from ansor_deploy.model.extract import _task
+from ansor_deploy.search import open_search
+from ansor_deploy.search.context import SearchContext
+from ansor_deploy.search.genome import recover
+from ansor_deploy.space.canonical_text import canonical_text, parse
+from ansor_deploy.space.rule import shipped_rules
+from ansor_deploy.space.sketch import derive
+
+BATCH = 16
+RULES = shipped_rules(HOST.kind)
+
+
+def drawn_on(mod, batches):
+    """The first sketch's size, and how many programs of each sketch the batches propose."""
+    text = canonical_text(mod["main"])
+    task = _task("task", text, parse(text), 1, HOST)
+    sketches = derive(task.mod, HOST, RULES).sketches
+    search = open_search("ansor", task, [], SearchContext(HOST, RULES))
+    found = []
+    for _ in range(batches):
+        batch = search.propose(BATCH)
+        found.append(Counter(recover(sketches, trace)[0].sketch for trace in batch))
+        search.observe([Outcome(trace, (1e-3,)) for trace in batch])
+    return sketches[0].size, found
+
+
+def test_the_register_tile_is_sampled_first_and_the_wide_space_after_it():
+    size, (first, second, third) = drawn_on(conv2d(14, 32, 64), 3)
+    assert size > 2 * BATCH
+    assert first == second == {0: BATCH}
+    assert set(third) == {0, 1}
+
+
+def test_a_sketch_with_nothing_new_opens_the_next():
+    size, (batch,) = drawn_on(matmul(4, 8, 16), 1)
+    assert size < BATCH == batch.total()
+    assert batch[1] >= BATCH - size
