@@ -9,7 +9,7 @@ from .block_view import SPATIAL, BlockView, uses
 from .loops import parallel_map
 from .state import State
 
-# Rows that use a panel: from here copying it may pay, and from here it does.
+# Rows that use a panel: from here copying it may pay, and from here it mostly does.
 PACKING_PAYS = 64
 PACKING_WINS = 128
 # A builder takes a stage of this mark out of the program, and runs it on the constant.
@@ -29,7 +29,7 @@ def panel_bytes(view: BlockView, columns: int) -> int:
 def pack_operands(state: State, view: BlockView, columns: int, target: Target) -> None:
     """Bring operands into panels: constants always, others where their columns lie apart.
 
-    Of others with contiguous columns it is a choice, unless the sizes decide it.
+    Of others with contiguous columns it is a choice, where enough rows use a panel.
     """
     sch, buffers = state.sch, [region.source for region in view.node.reads]
     column = view.axes(SPATIAL)[-1].var
@@ -80,7 +80,10 @@ def _pack(sch: Any, block: Any, position: int, axis: int, columns: int) -> Any:
 def _is_worth_packing(
     state: State, view: BlockView, indices: list[Any], columns: int, target: Target
 ) -> bool:
-    """Whether a panel is read by so many tiles that copying it pays; asks where that is open."""
+    """Whether copying pays, which only a measurement knows: it takes a tenth of the rest at times.
+
+    The guess is that a panel beyond the first cache is worth it, where many rows use it.
+    """
     rows = math.prod(
         int(axis.dom.extent)
         for axis in view.axes(SPATIAL)
@@ -88,6 +91,5 @@ def _is_worth_packing(
     )
     if rows < PACKING_PAYS or columns >= view.spatial[-1]:
         return False
-    if panel_bytes(view, columns) > target.l1_bytes and rows >= PACKING_WINS:
-        return True
-    return state.choose("pack", [False, True])
+    wins = panel_bytes(view, columns) > target.l1_bytes and rows >= PACKING_WINS
+    return state.choose("pack", [False, True], guess=int(wins))

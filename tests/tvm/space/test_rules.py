@@ -91,6 +91,17 @@ def test_a_panel_too_large_for_its_cache_is_summed_up_in_parts(name):
         assert verify.compare(have, want)[0]
 
 
+@pytest.mark.parametrize(("l1_bytes", "guess"), [(1 << 20, False), (1 << 10, True)])
+def test_packing_what_is_no_constant_is_a_choice(l1_bytes, guess):
+    target = replace(built.with_vectors(32), l1_bytes=l1_bytes)
+    func = te.create_prim_func(w.batch_matmul_nkkm(1, 128, 64, 32)).with_attr(
+        "global_symbol", "main"
+    )
+    (sketch, *_) = derive(tvm.IRModule({"main": func}), target, shipped_rules("llvm")).sketches
+    decisions = sketch.program(Guess()).decisions
+    assert [one.option for one in decisions if one.question.about == "pack"] == [guess]
+
+
 @pytest.mark.parametrize("name", [*OPERATORS, "attention", *FAST])
 def test_every_sketch_computes_what_the_program_computes(name):
     want = built.kernel_outputs(module(name))
