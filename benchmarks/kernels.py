@@ -8,6 +8,8 @@ weights), or an ONNX file. Without --effort nothing is tuned: the kernels have d
 Both are timed in the network, in turns, in one process and on the same cores: our kernels one after
 another with the tensors that the running library calls them with, ONNX Runtime's nodes by its
 own profile. A node counts with the activation behind it where our kernel computes that, too.
+With --alone each task is also measured as a candidate is while tuning, and the sum of these times,
+by the calls of each, is printed beside the network's.
 Figures are means of the middle half of the runs. Share: of what the cores can do at best in the
 target's instructions. The last line of a table has the sum of all kernels of the network, others
 too, beside the whole network as a library runs it.
@@ -53,6 +55,7 @@ class Row:
     gflops: float
     share: float
     nodes: tuple[str, ...]
+    alone_us: float | None = None
 
     @property
     def ratio(self) -> float | None:
@@ -63,15 +66,19 @@ class Row:
         theirs = (
             f"{self.onnxruntime_us:10.1f}{self.ratio:7.2f}" if self.ratio else f"{'-':>10}{'-':>7}"
         )
+        alone = f"{self.alone_us:10.1f} alone" if self.alone_us else ""
         return (
             f"{self.task[:33]:34}{self.computes[:33]:34}{self.calls:6d}{self.ours_us:10.1f}{theirs}"
-            f"{self.gflops:9.1f}{self.share:7.0%}"
+            f"{self.gflops:9.1f}{self.share:7.0%}{alone}"
         )
 
 
 @dataclass(frozen=True)
 class Table:
-    """A network. kernels_us: the sum of all its kernels; ours_us: a run of the whole library."""
+    """A network. kernels_us: the sum of all its kernels; ours_us: a run of the whole library.
+
+    alone_us: the sum, where they were measured as candidates.
+    """
 
     network: str
     rows: tuple[Row, ...]
@@ -79,6 +86,7 @@ class Table:
     ours_us: float
     onnxruntime_us: float
     unmatched: tuple[str, ...]
+    alone_us: float | None = None
 
     @property
     def ratios(self) -> list[float]:
@@ -93,9 +101,10 @@ class Table:
     def _sums(self) -> str:
         mean, worst = statistics.geometric_mean(self.ratios), max(self.ratios)
         of_ours, of_theirs = self.kernels_us / self.ours_us, self.ours_us / self.onnxruntime_us
+        alone = f"alone {self.alone_us / self.ours_us:.3f}, " if self.alone_us else ""
         return (
             f"geometric mean {mean:.3f}, worst {worst:.2f}; all kernels {self.kernels_us:.0f} us, "
-            f"{of_ours:.3f} of the network's {self.ours_us:.0f} us, "
+            f"{alone}{of_ours:.3f} of the network's {self.ours_us:.0f} us, "
             f"{of_theirs:.3f} of ONNX Runtime's {self.onnxruntime_us:.0f} us"
         )
 
@@ -129,6 +138,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--target", default="host")
     parser.add_argument("--threads", type=int, default=1, help="default 1")
     parser.add_argument("--effort", choices=("quick", "normal", "thorough"), help="tune before")
+    parser.add_argument("--alone", action="store_true", help="measure the tasks as candidates, too")
     parser.add_argument("--registry", type=Path, help="default: registry.db in --out")
     parser.add_argument("--out", type=Path, default=Path("out/kernels"), help="work folder")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers here")
@@ -157,11 +167,16 @@ def _network(name: str, target: Any, gflops: float, args: argparse.Namespace) ->
     args.out.mkdir(parents=True, exist_ok=True)
     path = args.out / f"{Path(name).stem}.onnx"
     onnx.save(_load(name), path)
-    values, library, tasks = _build(path, target, args)
+    records = _tuned(path, target, args) if args.effort else {}
+    values, library, tasks = _build(path, target, records)
     theirs = OnnxRuntime(path, values, target.cores)
     compare(name, library.outputs(), theirs.outputs())
     timed = in_turns(library, theirs, target.cores)
-    return _table(path.stem, [tasks[call.symbol] for call in library.calls], timed, gflops)
+    called = [tasks[call.symbol] for call in library.calls]
+    table = _table(path.stem, called, timed, gflops)
+    return (
+        _with_alone(table, called, timed, _alone(called, records, target)) if args.alone else table
+    )
 
 
 def _load(name: str) -> onnx.ModelProto:
@@ -176,14 +191,13 @@ def _load(name: str) -> onnx.ModelProto:
 
 
 def _build(
-    path: Path, target: Any, args: argparse.Namespace
+    path: Path, target: Any, records: dict[Any, Any]
 ) -> tuple[dict[str, np.ndarray], Library, dict[str, Any]]:
     """Inputs by name, the library, and the task of each kernel's symbol, if it has one."""
     from ansor_deploy.build.draws import seeded_inputs
     from ansor_deploy.codegen.model import compile_model
     from ansor_deploy.model.prepare import prepare
 
-    records = _tuned(path, target, args) if args.effort else {}
     prepared = prepare(path, target)
     compiled = compile_model(prepared.imported, prepared.by_function, records, target)
     library = path.with_suffix(".so")
@@ -211,6 +225,34 @@ def _tuned(path: Path, target: Any, args: argparse.Namespace) -> dict[Any, Any]:
         tune([path], request, report)
     with Registry.open(file, write=False) as registry:
         return Ledger(registry, request).best(task.key for task in prepare(path, target).tasks)
+
+
+def _with_alone(
+    table: Table, called: Sequence[Any], timed: Timed, alone: dict[Any, float]
+) -> Table:
+    """The table with times as candidates; kernels that are no task's count as in the network."""
+    others = [middle(times) for times in zip(*timed.kernels, strict=True)]
+    pairs = zip(called, others, strict=True)
+    total = sum(alone[task.key] if task else seconds for task, seconds in pairs)
+    named = {str(key): seconds * 1e6 for key, seconds in alone.items()}
+    rows = tuple(replace(row, alone_us=named[row.key]) for row in table.rows)
+    return replace(table, rows=rows, alone_us=total * 1e6)
+
+
+def _alone(tasks: Sequence[Any], records: dict[Any, Any], target: Any) -> dict[Any, float]:
+    """Seconds of each task as a candidate."""
+    from ansor_deploy.measure.measurer import Measurer
+    from ansor_deploy.space.sketch import default_schedule
+    from ansor_deploy.space.trace import dump
+
+    found = {}
+    with Measurer(target) as measurer:
+        for task in {task.key: task for task in tasks if task}.values():
+            known = records.get(task.key)
+            trace = known.trace if known else dump(default_schedule(task.mod, target).trace)
+            (outcome,) = measurer.measure(task, [trace])
+            found[task.key] = outcome.latency
+    return found
 
 
 def _table(name: str, tasks: Sequence[Any], timed: Timed, gflops: float) -> Table:

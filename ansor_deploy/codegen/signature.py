@@ -16,6 +16,7 @@ def signature(mod: Any) -> Signature:
         outputs=written(func),
         bound=_index_bound(func),
         reduction=_longest_sum(func),
+        weights=tuple(int(at) for at in (func.attrs or {}).get("layout_free_buffers", ())),
     )
 
 

@@ -31,7 +31,7 @@ _OWN = {
     "": "errors",
     "artifact": "files manifest",
     "devices": "agent frames served",
-    "measure": "check guarded head_to_head runner",
+    "measure": "check cold_weights guarded head_to_head runner",
     "runtime": "cpu_pinning model native tensors",
     "system": "child host limits lock_file machine_fault regular_file scratch worker",
 }

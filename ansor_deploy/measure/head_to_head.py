@@ -21,15 +21,15 @@ PULSE_SECONDS, WAKING_SECONDS = 2e-3, 6e-3
 def head_to_head(payload: dict[str, Any]) -> list[dict[str, Any]]:
     """Check and time several libraries: for each {"seconds", "error", "message", "errors"}.
 
-    payload: "candidates" ({"path", "steps"} each), "signature", "seed" and "expected". The k-th
-    times of all were taken in the same turn.
+    payload: "candidates" ({"path", "steps"} each), "signature", "seed", "room" and "expected". The
+    k-th times of all were taken in the same turn.
     """
     found = [checked({**payload, **one}) for one in payload["candidates"]]
     times = iter(in_turns([bound for bound, _ in found if bound]))
     answers = []
     for bound, answer in found:
         if bound:
-            bound.times(1, 1)  # the tensors are everybody's: now they hold what this one makes
+            bound.clock()  # the tensors are everybody's: now they hold what this one makes
             answers.append(recheck(bound, {**answer, "seconds": next(times)}))
         else:
             answers.append(answer)

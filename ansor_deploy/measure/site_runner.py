@@ -24,6 +24,7 @@ LEAST_SECONDS = 5.0
 PLAIN_SECONDS = 60.0
 MOST_SECONDS = 600.0
 TRIES = 3  # of a run with impossible times
+BEYOND, MOST_ROOM = 4, 1 << 27  # times the last cache, and bytes, that copies of weights may take
 _PATIENCE = 60.0
 _ASSUMED_SLOWER = 20.0  # than the roofline, a candidate of a task without any result
 _RUNNER = "ansor_deploy.measure.runner"
@@ -45,10 +46,9 @@ class _Reference:
 class SiteRunner:
     """Runs candidates of any task on a site, one at a time.
 
-    Times are of warm caches: the same tensors are used in every run, as in a benchmark loop,
-    and a kernel that follows others in a network may be slower. Every candidate's outputs are
-    compared with those of the default schedule before it is timed; on the first that differs,
-    the unscheduled program decides which of the two is wrong.
+    Times are as in the task's network: weights are as cold as its other kernels leave them. Every
+    candidate's outputs are compared with those of the default schedule before it is timed; on the
+    first that differs, the unscheduled program decides which of the two is wrong.
 
     seed: of the inputs. oracle: gives a task's library under the schedule "default" or "plain".
     DeviceLost comes out of every method when the site is at fault.
@@ -212,7 +212,16 @@ class SiteRunner:
         return True
 
     def _payload(self, task: Task, expected: str) -> dict[str, Any]:
-        return {"signature": _signature(task), "seed": self._seed, "expected": expected}
+        payload = {"signature": _signature(task), "seed": self._seed, "expected": expected}
+        return {**payload, "room": self._room(task)}
+
+    def _room(self, task: Task) -> int:
+        """Bytes for copies of weights: what the network reads between two runs of the task.
+
+        What exceeds the last cache several times is as cold as it can be.
+        """
+        last = self._target.l3_bytes or self._target.l2_bytes * self._target.cores
+        return min(task.reuse_distance, BEYOND * last, MOST_ROOM)
 
     def _deadline(self, task: Task, best: float) -> float:
         """Seconds until a run counts as hung: many times what is expected of it."""

@@ -4,9 +4,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from .._tvm import collect, relax, tirx, tvm
+from .._tvm import collect, elements, relax, tirx, tvm
 from ..registry.record import TaskKey, Workload
 from ..runtime.tensors import numpy_dtype
 from ..space.block_view import blocks
@@ -35,10 +36,12 @@ def extract(
     for name, text in texts.items():
         weights[text] += calls[name]
     made: dict[str, Task] = {}
+    distance = _bytes_of_weights(mod)
     for name, text in texts.items():
         if text not in made:
             program = canonical_program(functions[name])
-            made[text] = _task(name, text, program, weights[text], target)
+            task = _task(name, text, program, weights[text], target)
+            made[text] = replace(task, reuse_distance=distance)
             step(len(made), len(weights))
     return {name: made[text] for name, text in texts.items()}
 
@@ -128,6 +131,15 @@ def _shapeless(text: str) -> str:
     """The program's structure with every number of its shapes masked."""
     body = text.split("\n", 2)[-1]
     return re.sub(r"T\.int64\(-?\d+\)|\b\d+\b", "#", body)
+
+
+def _bytes_of_weights(mod: tvm.IRModule) -> int:
+    """Of the largest of a module's graphs."""
+    mains = [func for func in mod.functions.values() if isinstance(func, relax.Function)]
+    arrays = [[elements(one) for one in collect(main, tvm.ir.GenericConst)] for main in mains]
+    # Those that several kernels read count once.
+    sizes = [{one.ctypes.data: one.nbytes for one in each} for each in arrays]
+    return max((sum(each.values()) for each in sizes), default=0)
 
 
 def _count_calls(mod: tvm.IRModule) -> Counter[str]:

@@ -12,7 +12,8 @@ class Task:
     """One fused subgraph on one target. weight: times it runs in the model, or in all of them.
 
     mod: the canonical program, one function `main`; schedules are made for it and replay on it.
-    weights: times it runs in each of several models; empty for one model.
+    weights: times it runs in each of several models; empty for one model. reuse_distance: bytes of
+    weights that its model reads from one run of it to the next; 0 for a task outside any model.
     """
 
     name: str
@@ -21,6 +22,7 @@ class Task:
     weight: int
     mod: Any = field(repr=False, compare=False)
     weights: tuple[int, ...] = ()
+    reuse_distance: int = field(default=0, compare=False)
 
     @property
     def per_model(self) -> tuple[int, ...]:

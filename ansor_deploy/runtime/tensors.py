@@ -24,7 +24,7 @@ class Signature:
 
     outputs: positions of the parameters that it writes. bound: integer inputs stay below it,
     because some are indices; 0 where none is. reduction: elements in the longest sum behind an
-    output element.
+    output element. weights: positions of the parameters that are constants of the model.
     """
 
     shapes: tuple[tuple[int, ...], ...]
@@ -32,6 +32,7 @@ class Signature:
     outputs: tuple[int, ...]
     bound: int
     reduction: int
+    weights: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that `from_json` turns back into an equal signature."""
@@ -40,7 +41,7 @@ class Signature:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Signature:
         """The signature of a `to_json` object."""
-        tuples = {name: tuple(data[name]) for name in ("dtypes", "outputs")}
+        tuples = {name: tuple(data[name]) for name in ("dtypes", "outputs", "weights")}
         return cls(**{**data, **tuples, "shapes": tuple(map(tuple, data["shapes"]))})
 
 

@@ -222,6 +222,13 @@ def test_a_table_counts_by_its_look_ups():
     assert looked_up == 4 * (12 * 24) * 2 + 8 * 12
 
 
+def test_a_task_knows_how_many_bytes_of_weights_its_model_reads():
+    nodes = [node("MatMul", "x w", "h"), node("MatMul", "h w", "k"), node("MatMul", "k v", "y")]
+    weights = {"w": randn(0, 16, 16), "v": randn(1, 16, 8)}
+    tasks = tasks_of(model(nodes, {"x": (4, 16)}, constants=weights))
+    assert {task.reuse_distance for task in tasks} == {4 * (16 * 16 + 16 * 8)}
+
+
 def test_models_share_tasks_and_keep_their_weights():
     shared, own = task_of(conv2d(8, 16, 32)), task_of(matmul(4, 8, 16))
     models = [SimpleNamespace(tasks=[replace(shared, weight=3)])]

@@ -1,0 +1,106 @@
+"""Weights as a kernel in a network finds them: not in the caches, where others' have been since.
+
+From one run of a kernel to its next, a network reads all of its weights. So timed calls take turns
+with copies of the weights, as many as come to that:
+
+    | weights, bias | weights, bias | weights, bias | ...       one block of memory
+
+What stands in them is random, since no time depends on it: the block is filled once and serves
+every candidate, however that packs its weights. Its results are checked with the true ones. The
+block asks for huge pages: a library's weights are pages of a file, which come in large pieces, too.
+"""
+
+import itertools
+import math
+import mmap
+import time
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..runtime import native
+from ..runtime.tensors import Signature, numpy_dtype, seeded_arguments
+
+MOST_COPIES = 128  # of small weights: enough to be out of the first cache
+_ALIGNMENT = 64  # bytes, as the runtime allocates tensors
+_REPEATED = 1 << 20  # elements that are random; then they come again
+_EMPTY_CALLS = 20
+_turns = itertools.count()  # goes on from one candidate to the next, as the block is theirs all
+
+
+def with_copies(
+    arguments: Sequence[Any], weights: Sequence[int], room: int, bound: int, seed: int
+) -> list[list[Any]]:
+    """The arguments of several calls, each with weights of its own; none where few would fit.
+
+    weights: their positions among the arguments. room: bytes that all copies may take. bound:
+    integers stay below it, as in `Signature`.
+    """
+    sizes = {at: _bytes(arguments[at]) for at in weights}
+    if not sizes or not (largest := max(sizes.values())):
+        return []
+    dtype = next(str(arguments[at].dtype) for at, size in sizes.items() if size == largest)
+    sizes = {at: size for at, size in sizes.items() if str(arguments[at].dtype) == dtype}
+    step = sum(map(_aligned, sizes.values()))
+    count = min(room // step, MOST_COPIES)
+    if count < 2:
+        return []
+    block, calls = _block(room, dtype, bound, seed), []
+    for start in range(0, count * step, step):
+        call, place = list(arguments), start
+        for at, size in sizes.items():
+            call[at] = native.view(block[place : place + size], arguments[at].shape, dtype)
+            place += _aligned(size)
+        calls.append(call)
+    return calls
+
+
+def times(function: Any, calls: Sequence[Sequence[Any]], number: int, repeat: int) -> list[float]:
+    """Seconds a call, averaged over `number` calls in turn, `repeat` times.
+
+    Without what a call from Python takes by itself, but never less than half of the whole.
+    """
+    empty, found = _empty_call(calls[0]), []
+    for _ in range(repeat):
+        chosen = [calls[next(_turns) % len(calls)] for _ in range(number)]
+        started = time.perf_counter()
+        for arguments in chosen:
+            function(*arguments)
+        seconds = (time.perf_counter() - started) / number
+        found.append(max(seconds - empty, seconds / 2))
+    return found
+
+
+def _empty_call(arguments: Sequence[Any]) -> float:
+    """Seconds of a call with these arguments that does next to nothing."""
+    nothing = native.ffi().get_global_func("ffi.Array")
+    started = time.perf_counter()
+    for _ in range(_EMPTY_CALLS):
+        nothing(*arguments)
+    return (time.perf_counter() - started) / _EMPTY_CALLS
+
+
+def _bytes(tensor: Any) -> int:
+    return math.prod(map(int, tensor.shape)) * numpy_dtype(str(tensor.dtype)).itemsize
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
+
+
+@lru_cache(maxsize=1)
+def _block(size: int, dtype: str, bound: int, seed: int) -> np.ndarray:
+    """So many bytes of values that weights may have."""
+    memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    block = np.frombuffer(memory, np.uint8)
+    spec = Signature(((_REPEATED,),), (dtype,), (), bound, reduction=_REPEATED)
+    (values,) = seeded_arguments(spec, seed)
+    pattern = values.view(np.uint8)
+    for start in range(0, size, pattern.size):
+        piece = block[start : start + pattern.size]
+        piece[:] = pattern[: piece.size]
+    return block
