@@ -21,7 +21,10 @@ from typing import Any
 from .._tvm import collect, structural_map, tirx, tvm, tvm_target
 from ..target import Target
 from .edge_values import edge_values, from_infinity
-from .partial_lanes import MARK, partial_lanes
+from .partial_lanes import MARK as _LANES
+from .partial_lanes import partial_lanes
+from .prefetch import MARK as _FETCHED
+from .prefetch import prefetch
 from .vector_math import on_vectors
 
 # Name of the pipeline.
@@ -71,7 +74,7 @@ def _bytes(buffer: Any) -> int:
 def _cut_off(func: Any, _mod: Any, _context: Any) -> Any:
     """Lower a function with marked loops as far as TVM partitions loops, and write these out."""
     marks = {key for loop in collect(func.body, tirx.For) for key in loop.annotations or {}}
-    if not marks & {_PARTITION, MARK}:
+    if not marks & {_PARTITION, _LANES, _FETCHED}:
         return func
     config = {"s_tir.LoopPartition": {"partition_const_loop": True}}
     with tvm.transform.PassContext(config=config):
@@ -92,6 +95,7 @@ def _until_partitioned() -> list[Any]:
         tirx.transform.FlattenBuffer(),
         tirx.transform.NarrowDataType(32),
         partial_lanes,
+        prefetch,
         _marks_on_loops,
         t.LoopPartition(),
         t.StmtSimplify(),

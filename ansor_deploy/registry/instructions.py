@@ -50,6 +50,13 @@ def _padding(value: Any) -> bool:
     return value is None or isinstance(value, str)
 
 
+def _map(value: Any) -> bool:
+    """A string; Refused where it is no index map."""
+    if isinstance(value, str):
+        check_index_map(value)
+    return isinstance(value, str)
+
+
 def _odds(value: Any) -> bool:
     return _chances(value) and abs(sum(value) - 1) < 0.01
 
@@ -60,6 +67,7 @@ _KEYS: dict[str, tuple[str, Check]] = {
     "pragma_unroll_explicit": ("l", _flag),
     "pragma_loop_partition_hint": ("l", _flag),
     "ansor.partial_lanes": ("l", text(r"[1-9][0-9]?x(1|2|4|8|16|32|64)")),
+    "ansor.prefetch": ("l", integer(1, INT32)),
     "meta_schedule.layout_rewrite_preproc": ("b", _flag),
     "meta_schedule.parallel": ("b", integer(0, 1 << 20)),
     "meta_schedule.vectorize": ("b", _copies),
@@ -252,6 +260,7 @@ _FORMS = {
     # The second attribute would leave out the check that the last tile ends with the buffer.
     "Split": _Form("l[vin]+", (_flag, _one_of(False, 0)), "l+", _Walk.split),
     "Tensorize": _Form("[bl]", (_intrinsic, _flag)),
+    "TransformBlockLayout": _Form("b", (_map,)),
     # The last two: a constant for padding, and no promise that the map is one to one.
     "TransformLayout": _Form("bm", (_position, _one_of(0, 1), _padding, _one_of(False, 0))),
     "Unannotate": _Form("[bl]", (_one_of("schedule_rule", *_KEYS),)),

@@ -18,6 +18,8 @@ ROWS = 4
 _PARTITION = "pragma_loop_partition_hint"
 # Ours, of a reduction (`codegen/partial_lanes.py`).
 _PARTIAL_LANES = "ansor.partial_lanes"
+# Ours, of a loop over tiles of rows (`codegen/prefetch.py`).
+_PREFETCH = "ansor.prefetch"
 # The guess first, and not in order: records know each by its index.
 UNROLL = (16, 0, 64, 512)
 
@@ -99,9 +101,14 @@ def partition_bounded(sch: Any, block: Any) -> None:
             partitioned(sch, loop)
 
 
-def is_partitioned(sch: Any, loop: Any) -> bool:
-    """Whether the loop is marked to be cut in two."""
-    return _PARTITION in (sch.get(loop).annotations or {})
+def prefetching(sch: Any, loop: Any, elements: int) -> None:
+    """Let a loop over tiles of rows fetch the next panel, of so many elements."""
+    sch.annotate(loop, _PREFETCH, elements)
+
+
+def is_marked(sch: Any, loop: Any) -> bool:
+    """Whether lowering does something about this loop, which can be fused with none then."""
+    return bool(sch.get(loop).annotations)
 
 
 def partition_columns(sch: Any, block: Any, columns: int) -> None:
@@ -213,7 +220,7 @@ def parallel_map(sch: Any, block: Any, target: Target) -> None:
         return
     *outer, last = loops
     vectors = vectorized(sch, last, target, BlockView(sch, block).bits)
-    if not is_partitioned(sch, vectors):
+    if not is_marked(sch, vectors):
         task = fused(sch, [*outer, vectors])
     else:  # lowering cuts it in two: it is fused with none
         rows = fused(sch, outer) if outer else vectors

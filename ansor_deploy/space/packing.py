@@ -26,11 +26,13 @@ def panel_bytes(view: BlockView, columns: int) -> int:
     return math.prod(view.reduced) * columns * 4
 
 
-def pack_operands(state: State, view: BlockView, columns: int, target: Target) -> None:
+def pack_operands(state: State, view: BlockView, columns: int, target: Target) -> bool:
     """Bring operands into panels: constants always, others where their columns lie apart.
 
-    Of others with contiguous columns it is a choice, where enough rows use a panel.
+    Of others with contiguous columns it is a choice, where enough rows use a panel. Returns whether
+    there are panels of constants.
     """
+    constant = False
     sch, buffers = state.sch, [region.source for region in view.node.reads]
     column = view.axes(SPATIAL)[-1].var
     for position, indices in view.reads:
@@ -41,6 +43,7 @@ def pack_operands(state: State, view: BlockView, columns: int, target: Target) -
         apart = axes[0] != len(indices) - 1
         if free or apart or _is_worth_packing(state, view, indices, columns, target):
             copy = _pack(sch, view.rv, position, axes[0], columns)
+            constant |= free
             if free:
                 sch.annotate(copy, ON_CONSTANT, True)
             elif apart:
@@ -49,6 +52,7 @@ def pack_operands(state: State, view: BlockView, columns: int, target: Target) -
             else:
                 parallel_map(sch, copy, target)
             state.finish(copy)
+    return constant
 
 
 def _is_layout_free(sch: Any, buffer: Any) -> bool:

@@ -21,20 +21,26 @@ from .block_view import BlockView
 from .loops import (
     extent,
     inline_producers,
-    is_partitioned,
+    is_marked,
     parallel_map,
     partition_columns,
     partitioned,
+    prefetching,
     vectorized,
     written_out,
 )
 from .packing import pack_operands, panel_bytes
+from .rows import fuse_rows
 from .state import State
 from .tile_sizes import FEW_TAPS, tiles
 from .tiles import divisors
 
 # Of the second cache, what panels may take: all rows pass by them, and want some as well.
 PANEL_SHARE = 0.5
+
+# Steps of a long reduction that are written out at once, and how many are the guess.
+WRITTEN = (1, 2, 4, 8)
+WRITTEN_GUESS = 4
 
 
 def tile_reduction(
@@ -49,6 +55,7 @@ def tile_reduction(
     (epilogue,) = view.consumers
     # The reduction's, and the epilogue's others: none may stand outside of the loops it moves to.
     inline_producers(sch, epilogue.rv)
+    width = fuse_rows(sch, view) if phases is None else 0
     rank, columns = len(view.spatial), view.spatial[-1]
     steps = [(phases or {}).get(axis.var, 1) for axis in view.node.iter_vars]
     offered = tiles(view, target, steps)
@@ -56,19 +63,30 @@ def tile_reduction(
         raise ValueError("no tile fits the registers")
     tile = state.choose("register", offered, ordered=True)
     rows_outside = _rows_outside(view, target)
-    if view.is_contraction:
-        pack_operands(state, view, tile[-1], target)
+    constant = view.is_contraction and pack_operands(state, view, tile[-1], target)
+    panel = panel_bytes(view, tile[-1])
     loops = sch.get_loops(reduction)
     pairs = [sch.split(loop, [None, size]) for loop, size in zip(loops[:rank], tile, strict=True)]
     outer, inner = [o for o, _ in pairs], [i for _, i in pairs]
     for loop, whole, size in zip(outer, view.spatial, tile, strict=True):
         if whole % size:
             partitioned(sch, loop)
-    parts, depth = _in_parts(state, outer, loops[rank:], panel_bytes(view, tile[-1]), target)
+    parts, depth = _in_parts(state, outer, loops[rank:], panel, target)
     reduced = _unrolled_steps(state, depth, steps[rank:])
-    task = _nested(state, outer, parts, [*reduced, *inner], rows_outside)
+    if parts:
+        *rows, task = outer
+        sch.reorder(task, *parts, *rows, *reduced, *inner)
+        sch.parallel(task)
+    else:
+        order = _ordered(state, outer, rows_outside)
+        sch.reorder(*order, *reduced, *inner)
+        if constant:
+            _fetch_ahead(state, order, outer[-1], panel, target)
+        task = _shared(sch, order)
     sch.reverse_compute_at(epilogue.rv, task, preserve_unit_loops=True)
-    _place_producers(state, view, None if parts else task, target)
+    # A tile that begins in one row of an image and ends in the next reads now more, now less of it.
+    crosses = width and width % tile[-2]
+    _place_producers(state, view, None if parts or crosses else task, target)
     written_out(sch, epilogue.rv, 1 if parts else rank, target)
     # A block without its init is no reduction any more: annotate first, then decompose.
     written_out(sch, reduction, rank, target)
@@ -94,7 +112,7 @@ def _ordered(state: State, outer: list[Any], rows_outside: bool) -> list[Any]:
     if wide is None:
         return [panels, *rows]
     halves = [2] if extent(sch, wide) % 2 == 0 and extent(sch, wide) > 2 else []
-    if is_partitioned(sch, wide):
+    if is_marked(sch, wide):
         halves = []
     blocks = state.choose("order", [1, 0, *halves], guess=int(rows_outside))
     if blocks == 0:
@@ -126,20 +144,17 @@ def _in_parts(
     return [part], [*reduced[:-1], rest]
 
 
-def _nested(
-    state: State, outer: list[Any], parts: list[Any], inside: list[Any], rows_outside: bool
-) -> Any:
-    """Bring the loops in order; the parallel one, over tasks."""
+def _fetch_ahead(state: State, order: list[Any], panels: Any, panel: int, target: Target) -> None:
+    """Let the tiles of rows that share a panel fetch the next, which is a choice.
+
+    panel: its bytes.
+    """
     sch = state.sch
-    if parts:
-        *rows, task = outer
-        sch.reorder(task, *parts, *rows, *inside)
-    else:
-        outer = _ordered(state, outer, rows_outside)
-        sch.reorder(*outer, *inside)
-        return _shared(sch, outer)
-    sch.parallel(task)
-    return task
+    rows = [loop for loop in order[order.index(panels) + 1 :] if extent(sch, loop) > 1]
+    if len(rows) != 1 or extent(sch, panels) < 2 * target.cores:
+        return
+    if state.choose("prefetch", [True, False]):
+        prefetching(sch, rows[0], panel // 4)
 
 
 def _shared(sch: Any, outer: list[Any]) -> Any:
@@ -147,7 +162,7 @@ def _shared(sch: Any, outer: list[Any]) -> Any:
 
     They are fused up to the first that is cut in two, which can only be done to a loop by itself.
     """
-    whole = list(takewhile(lambda loop: not is_partitioned(sch, loop), outer))
+    whole = list(takewhile(lambda loop: not is_marked(sch, loop), outer))
     cut = outer[len(whole) :]
     task = sch.fuse(*whole) if whole else cut[0]
     sch.parallel(cut[0] if cut and extent(sch, task) == 1 else task)
@@ -186,8 +201,10 @@ def _unrolled_innermost(state: State, loops: list[Any]) -> tuple[list[Any], list
     sch = state.sch
     total = math.prod(extent(sch, loop) for loop in loops)
     few = total <= FEW_TAPS
-    steps = [d for d in (1, 2) if extent(sch, loops[-1]) % d == 0 and d < total]
-    step = state.choose("unroll", [total, *steps] if few else steps, ordered=not few)
+    steps = [d for d in WRITTEN if extent(sch, loops[-1]) % d == 0 and d < total]
+    options = [total, *steps] if few else steps
+    guess = 0 if few else sum(step <= WRITTEN_GUESS for step in steps[1:])
+    step = state.choose("unroll", options, guess, ordered=not few)
     if step == total:
         return [], loops
     if step == 1:

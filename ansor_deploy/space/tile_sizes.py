@@ -18,8 +18,8 @@ from .block_view import SPATIAL, BlockView, divisions, uses
 from .loops import lanes
 from .tiles import divisors
 
-# Registers kept beside the accumulators and one step's vectors of the panel.
-SPARE_REGISTERS = 2
+# Registers kept beside the accumulators and one step's vectors of the panel: an element of a row.
+SPARE_REGISTERS = 1
 # A vector of a panel comes from the second cache where an element of a row comes from the first.
 PANEL_LOAD = 3.0
 # Widest tile, in vectors: wider only costs loads of the panel.
@@ -77,7 +77,7 @@ class _Model:
         if math.prod(view.reduced) <= FEW_TAPS:
             registers = registers // 2 + SPARE_REGISTERS
         rank = len(extents)
-        taps, operands = math.prod(steps[rank:]), _indexing_axes(view)
+        taps, operands = math.prod(steps[rank:]), indexing_axes(view)
         return cls(extents, steps[:rank], operands, taps, registers, lanes(target, view.bits))
 
     def width(self, columns: int) -> int:
@@ -150,7 +150,7 @@ def _tiles_of(model: _Model, columns: int, limit: int) -> list[tuple[int, ...]]:
     return [(*rows, columns) for rows in found]
 
 
-def _indexing_axes(view: BlockView) -> list[list[bool]]:
+def indexing_axes(view: BlockView) -> list[list[bool]]:
     """For each operand, which of the result's axes its indices mention, groups apart."""
     spatial = [axis.var for axis in view.axes(SPATIAL)]
     found = []

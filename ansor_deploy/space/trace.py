@@ -12,6 +12,7 @@ from ..system.digest import canonical_json
 
 _INDEX_MAP = "ansor_deploy.index_map"
 _GRAPH = '{"root_index":'  # how TVM's own spelling of an index map begins
+_SPACED_GRAPH = '{\n  "root_index":'  # and how it does in an instruction's attributes
 
 
 def dump(trace: Any) -> str:
@@ -34,6 +35,8 @@ def replay(mod: tvm.IRModule, text: str) -> Any:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, str) and value.startswith(_SPACED_GRAPH):
+        return canonical_json(json.loads(value))
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, tvm.tirx.IndexMap):

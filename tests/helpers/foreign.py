@@ -63,12 +63,13 @@ INSTRUCTIONS: list[list[Any]] = [
     ["Vectorize", ["l9"], [], []],
     ["CacheRead", ["b1", []], [0, "global"], ["b11"]],
     ["TransformLayout", ["b1", json.dumps(INDEX_MAP)], [0, 0, None, 0], []],
+    ["TransformBlockLayout", ["b11"], [json.dumps(INDEX_MAP)], []],
     ["SampleCategorical", [], [[0, 16, 64], [0.25, 0.25, 0.5]], ["v12"]],
     ["Annotate", ["b11", "v12"], ["meta_schedule.unroll_explicit"], []],
     ["Annotate", ["l10", 16], ["pragma_auto_unroll_max_step"], []],
     ["Unannotate", ["b11"], ["meta_schedule.unroll_explicit"], []],
 ]
-DECISIONS = [[2, [8, 4]], [12, 1]]
+DECISIONS = [[2, [8, 4]], [13, 1]]
 
 
 def parts(size: int = 64, seconds: float = 1e-3) -> dict[str, Any]:

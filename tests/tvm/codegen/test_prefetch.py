@@ -1,0 +1,81 @@
+"""A marked loop over tiles fetches all of the next panel, and nothing else changes."""
+
+import itertools
+
+import numpy as np
+import pytest
+import tvm
+from helpers import built
+from tvm import te
+
+from ansor_deploy._tvm import collect, tirx
+from ansor_deploy.codegen.lowering import _cut_off
+from ansor_deploy.codegen.prefetch import LINE, MARK
+
+ROWS, DEPTH = 12, 24
+
+
+def product(columns: int, size: int, step: int) -> tvm.s_tir.Schedule:
+    """Tiles of so many rows and a step of the sum, over packed panels of so many columns."""
+    x = te.placeholder((ROWS, DEPTH), name="x")
+    packed = te.placeholder((3, DEPTH, columns), name="packed")
+    k = te.reduce_axis((0, DEPTH))
+    out = te.compute(
+        (3, ROWS, columns), lambda p, i, j: te.sum(x[i, k] * packed[p, k, j], axis=k), name="out"
+    )
+    func = te.create_prim_func([x, packed, out]).with_attr("global_symbol", "main")
+    sch = tvm.s_tir.Schedule(func, debug_mask="none")
+    block = sch.get_sblock("out")
+    panels, rows, lanes, depth = sch.get_loops(block)
+    tiles, row = sch.split(rows, [None, size])
+    steps, written = sch.split(depth, [None, step])
+    sch.reorder(panels, tiles, steps, written, row, lanes)
+    sch.parallel(panels)
+    for loop in (written, row):
+        sch.unroll(loop)
+    sch.vectorize(lanes)
+    sch.annotate(tiles, MARK, DEPTH * columns)
+    sch.decompose_reduction(block, steps)
+    for loop in sch.get_loops(sch.get_sblock("out_init"))[-2:]:
+        (sch.unroll if int(sch.get(loop).extent) == size else sch.vectorize)(loop)
+    return sch
+
+
+def fetched(func) -> list:
+    """The indices that are fetched."""
+    calls = [one for one in collect(func.body, tvm.ir.Call) if "llvm_intrin" in str(one.op)]
+    return [load.indices[0] for call in calls for load in collect(call, tvm.ir.TensorLoad)]
+
+
+def loops(func, index) -> list:
+    """The loops with variables in an index."""
+    names = {var.name for var in collect(index, tirx.Var)}
+    return [one for one in collect(func.body, tirx.For) if one.loop_var.name in names]
+
+
+@pytest.mark.parametrize(("columns", "size", "step"), [(16, 4, 1), (48, 6, 4), (8, 3, 2)])
+def test_the_tiles_of_a_panel_fetch_every_line_of_the_next(columns, size, step):
+    func = _cut_off(product(columns, size, step).mod)["main"]
+    lines = set()
+    for index in fetched(func):
+        around = loops(func, index)
+        for values in itertools.product(*(range(int(one.extent)) for one in around)):
+            at = {one.loop_var.name: n for one, n in zip(around, values, strict=True)}
+            if at[around[-1].loop_var.name] == 1:  # the outermost: the second panel
+                lines.add(eval(str(index), {}, at) * 4 // LINE)  # noqa: S307 - plain arithmetic
+    panel = DEPTH * columns * 4 // LINE
+    assert set(range(2 * panel, 3 * panel)) <= lines
+    assert max(lines) < 3 * panel + panel // 4
+
+
+def test_it_computes_the_same():
+    x, packed, out = built.kernel_outputs(product(16, 4, 4).mod)
+    np.testing.assert_allclose(out, x @ packed, rtol=1e-5, atol=1e-5)
+
+
+def test_a_panel_that_no_tile_reads_is_not_fetched():
+    sch = product(16, 4, 4)
+    loop = sch.get_loops(sch.get_sblock("out_update"))[1]
+    sch.unannotate(loop, MARK)
+    sch.annotate(loop, MARK, 2**30)
+    assert not fetched(_cut_off(sch.mod)["main"])
