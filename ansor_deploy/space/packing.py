@@ -12,6 +12,8 @@ from .state import State
 # Rows that use a panel: from here copying it may pay, and from here it mostly does.
 PACKING_PAYS = 64
 PACKING_WINS = 128
+# Of a second cache, about: lines that are so much of it apart share a set.
+WAYS = 16
 # A builder takes a stage of this mark out of the program, and runs it on the constant.
 ON_CONSTANT = "meta_schedule.layout_rewrite_preproc"
 
@@ -24,6 +26,21 @@ def is_packing(sch: Any, block: Any) -> bool:
 def panel_bytes(view: BlockView, columns: int) -> int:
     """Bytes that so many columns of a float32 operand take, packed."""
     return math.prod(view.reduced) * columns * 4
+
+
+def panel_room(view: BlockView, columns: int, target: Target) -> int:
+    """Bytes of the second cache that a panel takes, which may be more than it has.
+
+    Where it is not packed, its rows are as far apart as those of the whole operand: at a multiple
+    of a power of two they share a part of the cache's sets, and the others are of no use to it.
+    """
+    column, room = view.axes(SPATIAL)[-1].var, panel_bytes(view, columns)
+    for position, indices in view.reads:
+        if len(indices) > 1 and indices[-1].same_as(column):
+            stride = int(view.node.reads[position].source.shape[-1]) * 4
+            apart = min(stride & -stride, target.l2_bytes // WAYS)
+            room = max(room, room * apart // (columns * 4))
+    return room
 
 
 def pack_operands(state: State, view: BlockView, columns: int, target: Target) -> bool:

@@ -29,7 +29,7 @@ from .loops import (
     vectorized,
     written_out,
 )
-from .packing import pack_operands, panel_bytes
+from .packing import pack_operands, panel_bytes, panel_room
 from .rows import fuse_rows
 from .state import State
 from .tile_sizes import FEW_TAPS, tiles
@@ -71,7 +71,8 @@ def tile_reduction(
     for loop, whole, size in zip(outer, view.spatial, tile, strict=True):
         if whole % size:
             partitioned(sch, loop)
-    parts, depth = _in_parts(state, outer, loops[rank:], panel, target)
+    room = panel_room(BlockView(sch, reduction), tile[-1], target)
+    parts, depth = _in_parts(state, outer, loops[rank:], room, target)
     reduced = _unrolled_steps(state, depth, steps[rank:])
     if parts:
         *rows, task = outer
@@ -129,7 +130,7 @@ def _in_parts(
     """The reducing loops as (over parts, in a part), where a panel is too large for its cache.
 
     All rows use a part of the panel before the next comes: what they sum up lies in memory in
-    between. Each panel is a task of its own then. panel: its bytes.
+    between. Each panel is a task of its own then. panel: bytes of the cache that it takes.
     """
     sch = state.sch
     *rows, panels = (extent(sch, loop) for loop in outer)

@@ -91,15 +91,24 @@ def test_a_panel_too_large_for_its_cache_is_summed_up_in_parts(name):
         assert verify.compare(have, want)[0]
 
 
+def questions(rows: int, columns: int, depth: int, target) -> dict[str, object]:
+    """What is asked about a product, and guessed."""
+    func = te.create_prim_func(w.batch_matmul_nkkm(1, rows, columns, depth))
+    mod = tvm.IRModule({"main": func.with_attr("global_symbol", "main")})
+    (first, *_) = derive(mod, target, shipped_rules("llvm")).sketches
+    return {one.question.about: one.option for one in first.program(Guess()).decisions}
+
+
 @pytest.mark.parametrize(("l1_bytes", "guess"), [(1 << 20, False), (1 << 10, True)])
 def test_packing_what_is_no_constant_is_a_choice(l1_bytes, guess):
     target = replace(built.with_vectors(32), l1_bytes=l1_bytes)
-    func = te.create_prim_func(w.batch_matmul_nkkm(1, 128, 64, 32)).with_attr(
-        "global_symbol", "main"
-    )
-    (sketch, *_) = derive(tvm.IRModule({"main": func}), target, shipped_rules("llvm")).sketches
-    decisions = sketch.program(Guess()).decisions
-    assert [one.option for one in decisions if one.question.about == "pack"] == [guess]
+    assert questions(128, 64, 32, target)["pack"] == guess
+
+
+@pytest.mark.parametrize(("columns", "parts"), [(512, True), (520, False)])
+def test_rows_at_a_power_of_two_share_a_part_of_the_cache(columns, parts):
+    target = replace(built.with_vectors(32), cores=1, l2_bytes=1 << 18)
+    assert ("parts" in questions(16, columns, 512, target)) == parts
 
 
 @pytest.mark.parametrize("name", [*OPERATORS, "attention", *FAST])
