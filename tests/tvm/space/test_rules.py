@@ -117,7 +117,7 @@ def test_every_sketch_computes_what_the_program_computes(name):
     rng = random.Random(0)
     for target in TARGETS:
         found = sketches(name, target)
-        assert 0 < len(found) < 10
+        assert 0 < len(found) <= 16  # two products, each in four structures
         for sketch in found:
             for chooser in (Guess(), Random(rng)):
                 have = built.kernel_outputs(sketch.program(chooser).sch.mod)
