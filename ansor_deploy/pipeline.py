@@ -303,7 +303,8 @@ def _programs(request: Request, task: Task, enough: int) -> float:
 
     if request.rules or request.search != "ansor" or request.budget.trials == 0:
         return math.inf
-    return programs(task.mod, request.target, shipped_rules(request.target.kind), enough)
+    rules = shipped_rules(request.target.kind, request.precision)
+    return programs(task.mod, request.target, rules, enough)
 
 
 def _wrote(outputs: Outputs, manifest: dict[str, Any], report: Report) -> None:

@@ -82,6 +82,7 @@ class Request:
     sources: files that the target and the settings were read from.
     limits: what the library may take; a build that exceeds them writes nothing.
     remake: the command that writes the lock, for messages.
+    precision: "default", or "strict" where no computation may be replaced by one of other products.
     verify: whether the library, or what stands in for it, is compared with ONNX Runtime.
     """
 
@@ -103,6 +104,7 @@ class Request:
     sources: tuple[Path, ...] = ()
     limits: Limits = field(default_factory=Limits)
     remake: str = "ansor-deploy tune MODEL --lock FILE"
+    precision: str = "default"
     verify: bool = True
 
     @property

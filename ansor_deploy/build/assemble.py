@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from .._tvm import VERSION
 from ..artifact.depfile import input_files, write_depfile
 from ..artifact.outputs import commit, staged
 from ..codegen.linker import linker_name
-from ..codegen.model import check_space, compile_model
+from ..codegen.model import Compiled, check_space, compile_model
 from ..devices.emulator import open_emulator
 from ..devices.machine import Machine, runs_here
 from ..errors import VerificationError
@@ -57,15 +57,18 @@ def assemble(
     machine the library is emulated, or its stand-in is run.
     """
     records = work.ledger.best(task.key for task in model.tasks)
-    made = _Assembly(model, records, outputs, work.request, work.report)
-    manifest = made.describe(tuned)
-    with made.staged() as (library, known):
-        manifest |= known
-        if work.machine is None:
-            manifest |= made.try_elsewhere(library, manifest, oracles)
-        else:
-            manifest |= made.try_out(library, manifest, work.machine, oracles)
-        return made.commit(library, manifest)
+
+    def attempt(made: _Assembly) -> dict[str, Any]:
+        manifest = made.describe(tuned)
+        with made.staged() as (library, known):
+            manifest |= known
+            if work.machine is None:
+                manifest |= made.try_elsewhere(library, manifest, oracles)
+            else:
+                manifest |= made.try_out(library, manifest, work.machine, oracles)
+            return made.commit(library, manifest)
+
+    return _right(_Assembly(model, records, outputs, work.request, work.report), attempt)
 
 
 def assemble_frozen(
@@ -83,31 +86,64 @@ def assemble_frozen(
     """
     keys = [task.key for task in model.tasks]
     records = {key: lock.records[key] for key in keys if key in lock.records}
-    made = _Assembly(model, records, outputs, request, report)
-    manifest = _without_estimates(made.describe(tuned))
-    manifest["lock"] = lock_digest(lock, keys)
-    with made.staged() as (library, known):
-        manifest |= known
-        if request.verify:
-            with threads(request.target.cores) as width:
-                oracles = [Oracle(proto, width) for proto in model.protos]
-                if runs_here(replace(request.target, cores=1)):  # numbers do not hang on the others
-                    made.verify(Model(library, manifest, width), oracles, "native")
-                else:
-                    made.try_elsewhere(library, manifest, oracles, width)
-            manifest["verification"] = verified(None)
-        return made.commit(library, manifest)
+
+    def attempt(made: _Assembly) -> dict[str, Any]:
+        manifest = _without_estimates(made.describe(tuned))
+        manifest["lock"] = lock_digest(lock, keys)
+        with made.staged() as (library, known):
+            manifest |= known
+            if request.verify:
+                with threads(request.target.cores) as width:
+                    oracles = [Oracle(proto, width) for proto in model.protos]
+                    # Numbers do not hang on the other cores.
+                    if runs_here(replace(request.target, cores=1)):
+                        made.verify(Model(library, manifest, width), oracles, "native")
+                    else:
+                        made.try_elsewhere(library, manifest, oracles, width)
+                manifest["verification"] = verified(None)
+            return made.commit(library, manifest)
+
+    return _right(_Assembly(model, records, outputs, request, report), attempt)
+
+
+def _right(made: _Assembly, attempt: Callable[[_Assembly], dict[str, Any]]) -> dict[str, Any]:
+    """The manifest of a library whose numbers are right, at worst of one without rewritten tasks.
+
+    Rewritten, they round otherwise, and make NaN of an infinity in more places.
+    """
+    try:
+        return attempt(made)
+    except VerificationError as error:
+        if not made.rewritten:
+            raise
+        made.report.warn(f"{error.text}: it is built anew as --precision strict would")
+    return attempt(made.strictly())
 
 
 @dataclass(frozen=True)
 class _Assembly:
-    """A library in the making. records: of the tasks that do not get their default schedule."""
+    """A library in the making. records: of the tasks that do not get their default schedule.
+
+    strict: whether no task may be rewritten. rewritten: those that are, in what was compiled.
+    """
 
     model: Prepared
     records: Records
     outputs: Outputs
     request: Request
     report: Report
+    strict: bool = False
+    rewritten: set[str] = field(default_factory=set)
+
+    @property
+    def precision(self) -> str:
+        """How the tasks may be computed."""
+        return "strict" if self.strict else self.request.precision
+
+    def strictly(self) -> _Assembly:
+        """The same without anything that rewrites a task."""
+        exact = {key: one for key, one in self.records.items() if not one.rewrites}
+        return replace(self, records=exact, strict=True, rewritten=set())
 
     @cached_property
     def warn(self) -> Callable[[str], None]:
@@ -132,6 +168,7 @@ class _Assembly:
                 "external": [_file(path, model.path.parent) for path in model.external],
                 "input_shapes": request.shapes_json,
             },
+            "precision": self.precision,
             "rules": [_file(path, path.parent) for path in request.rules],
             **shapes[0],
             "variants": shapes if len(shapes) > 1 else None,
@@ -146,11 +183,8 @@ class _Assembly:
             "lock": None,
         }
 
-    def _tasks(self, fallbacks: Mapping[str, str]) -> list[dict[str, Any]]:
-        """The manifest's list of tasks; of a frozen build without estimates.
-
-        fallbacks: as of `codegen.model.Compiled`.
-        """
+    def _tasks(self, built: Compiled) -> list[dict[str, Any]]:
+        """The manifest's list of tasks; of a frozen build without estimates."""
         known = {} if self.request.frozen else self._estimates()
         return [
             {
@@ -159,7 +193,8 @@ class _Assembly:
                 "key": task.key.workload,
                 "weight": task.weight,
                 "record": self.records[task.key].id if task.key in self.records else "default",
-                "fallback": fallbacks.get(task.key.workload),
+                "fallback": built.fallbacks.get(task.key.workload),
+                "rewriting": built.rewritings.get(task.key.workload),
                 **known.get(task.key, {"impact": None, "latency_ms": None}),
             }
             for task in self.model.tasks
@@ -186,12 +221,13 @@ class _Assembly:
         AnsorError where it takes more memory than it may.
         """
         target = self.request.target
-        rules = rule_set(self.request.rules, target.kind)
+        rules = rule_set(self.request.rules, target.kind, self.precision)
         words = (records, target, rules, self.warn, partial(self.report.step, "kernels"))
         built = compile_model(self.model.imported, self.model.by_function, *words)
+        self.rewritten.update(built.rewritings)
         memory = built.export(path, target)
         check_limits(memory, self.request.limits, self.model.path)
-        return {"memory": memory.figures(), "tasks": self._tasks(built.fallbacks)}
+        return {"memory": memory.figures(), "tasks": self._tasks(built)}
 
     def try_out(
         self, path: Path, manifest: dict[str, Any], machine: Machine, oracles: Sequence[Oracle]
@@ -240,7 +276,7 @@ class _Assembly:
                     return self.verify(library, oracles, f"under {emulator.name}")
         self.report.stage("stand-in", "the same import, untuned, for this machine")
         beside, step = path.with_name("stand-in.so"), partial(self.report.step, "kernels")
-        stand_in = make_stand_in(self.model, beside, manifest, width, step)
+        stand_in = make_stand_in(self.model, beside, manifest, self.precision, width, step)
         return self.verify(stand_in, oracles, "this machine, untuned")
 
     def verify(self, library: Runnable, oracles: Sequence[Oracle], where: str) -> dict[str, Any]:

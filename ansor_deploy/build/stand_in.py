@@ -16,6 +16,7 @@ from ..codegen.model import compile_model
 from ..model.prepare import Prepared
 from ..project import shipped
 from ..runtime.model import Model
+from ..space.rule import shipped_rules
 from ..target import Target, load_target
 
 # An emulated core does some 4e8 operations a second, and with edge values there are six runs.
@@ -31,16 +32,20 @@ def make_stand_in(
     model: Prepared,
     path: Path,
     manifest: dict[str, Any],
+    precision: str,
     width: int = 0,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Model:
     """A model's stand-in, written to a path and loaded.
 
-    manifest: of the library that it stands in for. width: threads that it may take; 0 for all.
-    progress: is called with the numbers of kernels that are compiled and that there are.
+    manifest: of the library that it stands in for. precision: as of a request. width: threads that
+    it may take; 0 for all. progress: is called with the numbers of kernels that are compiled and
+    that there are.
     """
     target = this_machine()
-    built = compile_model(model.imported, model.by_function, {}, target, progress=progress)
+    rules = shipped_rules(target.kind, precision)
+    model_and_tasks = (model.imported, model.by_function)
+    built = compile_model(*model_and_tasks, {}, target, rules, progress=progress)
     built.export(path, target)
     return Model(path, {**manifest, "target": target.to_json()}, width)
 

@@ -32,6 +32,7 @@ def identity(model: str, model_digest: str, request: Request, *, header: bool) -
         canonical_json(
             {
                 **({"reuse": "near"} if near else {}),
+                **({"precision": "strict"} if request.precision == "strict" else {}),
                 "model": [model, model_digest],
                 "target": [target.name, target.description, target.fingerprint],
                 "rules": [file_sha256(path) for path in request.rules],
@@ -104,6 +105,8 @@ def has_same_records(manifest: dict[str, Any], ledger: Ledger) -> bool:
     """
     keys, budget = manifest_keys(manifest, ledger.request), ledger.request.budget
     best, unfinished = ledger.best(keys), ledger.unfinished(keys)
+    if manifest.get("precision") == "strict":  # asked for, or found to be necessary
+        best = {key: record for key, record in best.items() if not record.rewrites}
     unproven = ledger.claims(keys) if ledger.measures else {}
     speed = manifest["speed"] or {}
     slower = manifest["shipped"] == "untuned" and speed.get("records") == records_digest(

@@ -165,6 +165,12 @@ plan_options = together(
     model_options,
     rules_option,
     choice_option("--search", ("ansor", "metaschedule"), "ansor", "How schedules are searched."),
+    choice_option(
+        "--precision",
+        ("default", "strict"),
+        "default",
+        "strict: replace no computation by one of other products, such as Winograd's.",
+    ),
     number_option("--seed", 0, "Seed of the search and of the verification's inputs."),
     choice_option("--effort", EFFORTS, "normal", "How far each task is searched."),
     click.option(

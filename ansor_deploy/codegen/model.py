@@ -14,6 +14,7 @@ from ..model.tasks import Task
 from ..registry.record import Record, TaskKey
 from ..space.code_size import TooMuchCodeError, check_size
 from ..space.fallback import schedules
+from ..space.rewriting import rewritings
 from ..space.rule import Rule
 from ..space.trace import replay
 from ..system.machine_fault import heed
@@ -37,7 +38,7 @@ class Compiled:
     memory: without the code, whose size is known when it is linked. objects: object files of its
     kernels by symbol. tasks: of a kernel's symbol, the keys of the workloads that it computes.
     fallbacks: of the workload of each task that could not be compiled as it should, the schedule
-    that it has instead.
+    that it has instead. rewritings: of each that is computed otherwise, how, as "winograd b1 4".
     """
 
     executable: Any
@@ -46,6 +47,7 @@ class Compiled:
     objects: Mapping[str, bytes]
     tasks: Mapping[str, frozenset[str]]
     fallbacks: Mapping[str, str]
+    rewritings: Mapping[str, str]
 
     def export(self, path: Path, target: Target) -> Memory:
         """Write the library: what it takes. LinkError, or OSError where the disk is full."""
@@ -81,7 +83,7 @@ def compile_model(
         objects = {name: one for name, one in of_kernels.items() if isinstance(one, bytes)}
         if len(objects) == len(of_kernels):
             made = (lowered.executable, lowered.weights, lowered.memory)
-            return Compiled(*made, objects, lowered.tasks, choices.fallbacks)
+            return Compiled(*made, objects, lowered.tasks, choices.fallbacks, choices.rewritings)
         refused = {name: one for name, one in of_kernels.items() if isinstance(one, Refusal)}
         choices.simplify({lowered.tasks[name]: one.reason for name, one in refused.items()})
 
@@ -109,6 +111,12 @@ class _Choices:
         """The key of its workload and the PrimFunc, of each function by name."""
         keys = {name: task.key.workload for name, task in self._tasks.items()}
         return {name: (key, self._chosen[key][1]) for name, key in keys.items()}
+
+    @property
+    def rewritings(self) -> dict[str, str]:
+        """How tasks are rewritten, by the keys of the workloads that are."""
+        steps = {key: rewritings(func) for key, (_, func) in self._chosen.items()}
+        return {key: ", ".join(found) for key, found in steps.items() if found}
 
     def simplify(self, refused: Mapping[frozenset[str], str]) -> None:
         """Give tasks their next schedule. refused: the reasons by the tasks that a kernel serves.

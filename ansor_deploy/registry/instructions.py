@@ -16,6 +16,7 @@ from typing import Any
 
 from .forms import Check, integer, list_of, number, text
 from .index_map import check_index_map, check_padding
+from .record import REWRITING
 from .untrusted import INT32, is_int, quoted, refuse, strict_json
 
 MOST_CHARACTERS = 262_144
@@ -68,6 +69,7 @@ _KEYS: dict[str, tuple[str, Check]] = {
     "pragma_loop_partition_hint": ("l", _flag),
     "ansor.partial_lanes": ("l", text(r"[1-9][0-9]?x(1|2|4|8|16|32|64)")),
     "ansor.prefetch": ("l", integer(1, INT32)),
+    REWRITING: ("b", text(r"[a-z]{1,20} [A-Za-z_][A-Za-z0-9_]{0,100} [1-9]")),
     "meta_schedule.layout_rewrite_preproc": ("b", _flag),
     "meta_schedule.parallel": ("b", integer(0, 1 << 20)),
     "meta_schedule.vectorize": ("b", _copies),

@@ -8,6 +8,9 @@ from typing import Any
 from ..system.digest import canonical_json, sha256
 from ..target import Target
 
+# The annotation by which a trace names what is done to its program first (`space/rewriting.py`).
+REWRITING = "ansor.rewriting"
+
 
 @dataclass(frozen=True, order=True)
 class TaskKey:
@@ -112,6 +115,11 @@ class Record:
     proof: dict[str, Any]
     provenance: Provenance
     claimed: bool = field(default=False, compare=False)
+
+    @property
+    def rewrites(self) -> bool:
+        """Whether its trace begins with a block replaced by an equal computation."""
+        return f'"{REWRITING}"' in self.trace
 
     @property
     def latency(self) -> float:

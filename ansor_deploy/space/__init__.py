@@ -18,6 +18,7 @@ _NAMES = {
     "tiles": "divisors",
     "register_tile": "tile_reduction",
     "shares": "WORTH_A_CORE share_counts shared_axis split_shares tile_count worth_cores",
+    "winograd": "Convolution",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 

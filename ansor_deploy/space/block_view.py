@@ -13,6 +13,8 @@ from .rule import Pass
 SPATIAL, REDUCE = tirx.IterVar.DataPar, tirx.IterVar.CommReduce
 # Calls that are worth a stage of their own before a reduction, which reads each result often.
 COSTLY = ("exp", "erf", "tanh", "pow", "sigmoid", "log", "if_then_else")
+# Mark of a stage that a rewriting made to be computed once.
+KEPT = "ansor.kept"
 
 # Operations that copies of a stage may come to where it disappears into what reads it. Each stage
 # of a chain that reads its predecessor twice would double them.
@@ -129,6 +131,12 @@ class BlockView:
             found += [(at, first) for first in indices[:1]]
         return found
 
+    def has_constant(self, buffer: Any) -> bool:
+        """Whether a buffer is a constant of the model, which a library may store as it likes."""
+        func = self.sch.mod["main"]
+        free = [int(index) for index in (func.attrs or {}).get("layout_free_buffers", [])]
+        return any(func.params[index].same_as(buffer) for index in free)
+
     def calls(self, names: Sequence[str] = ("",)) -> bool:
         """Whether its body calls an operator with a name that ends so; by default, any at all."""
         found = collect(self.node.body, tvm.ir.Call)
@@ -172,9 +180,14 @@ class BlockView:
     @property
     def stays(self) -> str:
         """Why it should not disappear into its consumers; "" where it should."""
-        consumers = self.consumers
         if self.is_reduction:
             return "it reduces"
+        if KEPT in (self.node.annotations or {}):
+            return "it was made to be computed once"
+        return self._costs_again(self.consumers)
+
+    def _costs_again(self, consumers: Sequence[BlockView]) -> str:
+        """Why consumers should not each compute it; "" where they should."""
         if not consumers:
             return "it is an output"
         if any(consumer.is_reduction for consumer in consumers) and self.calls(COSTLY):

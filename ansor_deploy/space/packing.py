@@ -56,7 +56,11 @@ def pack_operands(state: State, view: BlockView, columns: int, target: Target) -
         axes = [at for at, index in enumerate(indices) if index.same_as(column)]
         if len(axes) != 1 or len(indices) < 2:
             continue
-        free = _is_layout_free(sch, buffers[position])
+        if _is_made_beforehand(view, buffers[position]):
+            _transform(view, position, axes[0], columns)
+            constant = True
+            continue
+        free = view.has_constant(buffers[position])
         apart = axes[0] != len(indices) - 1
         if free or apart or _is_worth_packing(state, view, indices, columns, target):
             copy = _pack(sch, view.rv, position, axes[0], columns)
@@ -72,11 +76,12 @@ def pack_operands(state: State, view: BlockView, columns: int, target: Target) -
     return constant
 
 
-def _is_layout_free(sch: Any, buffer: Any) -> bool:
-    """Whether the buffer is a constant of the model, which may be stored in any order."""
-    func = sch.mod["main"]
-    free = [int(index) for index in (func.attrs or {}).get("layout_free_buffers", [])]
-    return any(func.params[index].same_as(buffer) for index in free)
+def _is_made_beforehand(view: BlockView, buffer: Any) -> bool:
+    """Whether a stage on a constant computes the operand: it can as well write panels."""
+    return any(
+        is_packing(view.sch, producer.rv) and producer.node.writes[0].source.same_as(buffer)
+        for producer in view.producers
+    )
 
 
 def _pack(sch: Any, block: Any, position: int, axis: int, columns: int) -> Any:
@@ -84,18 +89,22 @@ def _pack(sch: Any, block: Any, position: int, axis: int, columns: int) -> Any:
 
     Returns the copying block.
     """
+    copy = sch.cache_read(block, position, "global")
+    _transform(BlockView(sch, block), position, axis, columns)
+    return copy
+
+
+def _transform(view: BlockView, position: int, axis: int, columns: int) -> None:
+    """Let an operand that a stage makes be in panels."""
 
     def panels(*indices: Any) -> list[Any]:
         rest = [index for at, index in enumerate(indices) if at != axis]
         return [indices[axis] // columns, *rest, indices[axis] % columns]
 
-    view = BlockView(sch, block)
     # What stands behind the last column is never used, but is part of the library.
     zero = tirx.const(0, view.node.reads[position].source.dtype)
     surplus = zero if view.spatial[-1] % columns else None
-    copy = sch.cache_read(block, position, "global")
-    sch.transform_layout(block, ("read", position), panels, pad_value=surplus)
-    return copy
+    view.sch.transform_layout(view.rv, ("read", position), panels, pad_value=surplus)
 
 
 def _is_worth_packing(

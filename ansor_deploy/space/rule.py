@@ -45,7 +45,12 @@ class Pass:
 
 @dataclass(frozen=True)
 class Apply:
-    """The rule derives states, and the rules after it are tried as well."""
+    """The rule derives states, and the rules after it are tried as well.
+
+    later: its structures come after those of the next that applies, one of which is the default.
+    """
+
+    later: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,23 +80,23 @@ class Rule:
         return " ".join(self.doc.strip().split("\n\n")[0].split())
 
 
-def rule_set(files: Sequence[Path], kind: str) -> list[Rule]:
+def rule_set(files: Sequence[Path], kind: str, precision: str = "default") -> list[Rule]:
     """The rules that a kind of target is asked about, in order.
 
     files: a user's own, asked before the shipped ones; they run in a process of their own.
-    UsageError as of `load_rule`.
+    precision: "strict" for none of the shipped ones that rewrite. UsageError as of `load_rule`.
     """
     process = rule_process(tuple((path, _file_digest(path)) for path in files)) if files else None
     own = [_apart(process, path) for path in files] if process else []
-    return before_shipped([rule for rule in own if kind in rule.kinds], kind)
+    return before_shipped([rule for rule in own if kind in rule.kinds], kind, precision)
 
 
-def before_shipped(own: Sequence[Rule], kind: str) -> list[Rule]:
+def before_shipped(own: Sequence[Rule], kind: str, precision: str = "default") -> list[Rule]:
     """These rules, then the shipped ones. Of two with one name the earlier counts.
 
     So a user's rule replaces the shipped one of its name.
     """
-    rules = [*own, *shipped_rules(kind)]
+    rules = [*own, *shipped_rules(kind, precision)]
     names = [rule.name for rule in rules]
     return [rule for at, rule in enumerate(rules) if rule.name not in names[:at]]
 
@@ -105,12 +110,12 @@ def _elsewhere(*words: Any) -> Any:
     raise RuntimeError("a user's rule runs in a process of its own")
 
 
-def rules_digest(files: Sequence[Path], kind: str) -> str:
+def rules_digest(files: Sequence[Path], kind: str, precision: str = "default") -> str:
     """SHA-256 over the files that `rule_set` loads, in order; none of them is run.
 
     UsageError where a file cannot be read.
     """
-    paths = (*files, *_shipped_files(kind))
+    paths = (*files, *_shipped_files(kind, precision))
     return sha256("\n".join(f"{path.stem} {_file_digest(path)}" for path in paths))
 
 
@@ -122,13 +127,18 @@ def _file_digest(path: Path) -> str:
 
 
 @cache
-def shipped_rules(kind: str) -> tuple[Rule, ...]:
-    """The rules shipped with the tool for a kind of target, as `order.toml` orders them."""
-    return tuple(load_rules(_shipped_files(kind), kind))
+def shipped_rules(kind: str, precision: str = "default") -> tuple[Rule, ...]:
+    """The rules shipped with the tool for a kind of target, as `order.toml` orders them.
+
+    precision: "strict" for those alone that leave what is computed as it is.
+    """
+    return tuple(load_rules(_shipped_files(kind, precision), kind))
 
 
-def _shipped_files(kind: str) -> list[Path]:
-    return ordered_files(read_toml(shipped("rules") / "order.toml"), kind)
+def _shipped_files(kind: str, precision: str) -> list[Path]:
+    order = read_toml(shipped("rules") / "order.toml")
+    left_out = order.data["rewriting"] if precision == "strict" else ()
+    return [path for path in ordered_files(order, kind) if path.stem not in left_out]
 
 
 def ordered_files(order: TomlFile, kind: str) -> list[Path]:

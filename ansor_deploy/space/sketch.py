@@ -295,17 +295,36 @@ class _Enumeration:
             return
         if sum(step.block == block for step in path) >= MAX_VISITS:
             raise _RuleError(path[-1].rule, block, "asks for it again without end")
+        later: list[Rule] = []
         for rule in self.rules:
             answer = self._ask(rule, state, block)
             if isinstance(answer, Pass):
                 continue
+            if isinstance(answer, Apply) and answer.later:
+                later.append(rule)
+                continue
             derived = self._apply(rule, state, block)
-            for branch, new in enumerate(derived):
-                onwards = left if new.revisit else rest
-                new.revisit = False
-                yield from self.visit(new, (*path, Step(block, rule, branch)), onwards)
+            yield from self._onwards(derived, rule, path, left)
+            while derived and later:
+                one = later.pop(0)
+                yield from self._onwards(self._apply(one, state, block), one, path, left)
             if derived and isinstance(answer, ApplyAndSkipRest):
                 return
+        for one in later:
+            yield from self._onwards(self._apply(one, state, block), one, path, left)
+
+    def _onwards(
+        self, derived: list[State], rule: Rule, path: tuple[Step, ...], left: list[str]
+    ) -> Iterator[Sketch]:
+        """Visit what is left, given what a rule derived at the last of it."""
+        *rest, block = left
+        for branch, new in enumerate(derived):
+            # A rewritten program is one of its own, of which no block was visited.
+            before, onwards = path, left if new.revisit else rest
+            if new.restarted:
+                before, onwards = (), _names(new)
+            new.revisit = new.restarted = False
+            yield from self.visit(new, (*before, Step(block, rule, branch)), onwards)
 
     def _ask(self, rule: Rule, state: State, block: str) -> Pass | Apply | ApplyAndSkipRest:
         state.node = block

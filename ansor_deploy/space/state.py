@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from .._tvm import tvm
+from . import rewriting
 from .block_view import BlockView
 from .question import Chooser, Decision, Question
 from .tiles import Tiles
@@ -22,7 +24,8 @@ class State:
     """A schedule under derivation.
 
     node: the block being visited. done: blocks that need no further rule nor annotation.
-    revisit: the rules are asked once more about the block that was just changed.
+    revisit: the rules are asked once more about the block that was just changed. origin: the
+    task's own program. restarted: it was rewritten, and is derived from the beginning.
     """
 
     sch: Any
@@ -31,6 +34,23 @@ class State:
     decisions: list[Decision] = field(default_factory=list)
     done: set[str] = field(default_factory=set)
     revisit: bool = False
+    origin: Any = None
+    restarted: bool = False
+
+    def __post_init__(self) -> None:
+        if self.origin is None:
+            self.origin = self.sch.mod
+
+    def rewritten(self, name: str, block: str, size: int) -> State:
+        """A state of the task's own program with a block replaced by an equal computation.
+
+        What was done before is not done to it. name: of a rewriting (`rewriting.py`). size: that
+        it is done with. ValueError where the block is not what it takes.
+        """
+        step = f"{name} {block} {size}"
+        sch = tvm.s_tir.Schedule(rewriting.rewritten(self.origin, step), debug_mask="none")
+        rewriting.mark(sch, step)
+        return State(sch, self.chooser.fork(), origin=self.origin, restarted=True)
 
     def again(self) -> State:
         """This state, its block to be visited once more."""
@@ -40,7 +60,8 @@ class State:
     def copy(self) -> State:
         """An independent state, which is answered as this one would be."""
         decisions, done = list(self.decisions), set(self.done)
-        return State(self.sch.copy(), self.chooser.fork(), self.node, decisions, done)
+        words = (self.sch.copy(), self.chooser.fork(), self.node, decisions, done)
+        return State(*words, origin=self.origin)
 
     def block(self, name: str) -> Any:
         """The block's random variable in the schedule."""

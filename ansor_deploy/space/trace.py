@@ -9,6 +9,7 @@ from typing import Any
 
 from .._tvm import tvm
 from ..system.digest import canonical_json
+from .rewriting import rewritten, steps_of
 
 _INDEX_MAP = "ansor_deploy.index_map"
 _GRAPH = '{"root_index":'  # how TVM's own spelling of an index map begins
@@ -21,7 +22,7 @@ def dump(trace: Any) -> str:
 
 
 def replay(mod: tvm.IRModule, text: str) -> Any:
-    """A schedule of the module with the trace applied.
+    """A schedule of the module with the trace applied, after the rewritings that it names.
 
     RuntimeError (a ScheduleError mostly) where the trace does not fit the program; ValueError
     where it is no trace.
@@ -29,6 +30,8 @@ def replay(mod: tvm.IRModule, text: str) -> Any:
     steps = json.loads(text)
     if not isinstance(steps, list) or not all(isinstance(part, list) for part in steps):
         raise ValueError(f"a trace is a list of instructions and one of decisions: {text[:60]}")
+    for step in steps_of(steps[0]) if steps else ():
+        mod = rewritten(mod, step)
     sch = tvm.s_tir.Schedule(mod, debug_mask="none")
     tvm.s_tir.schedule.Trace.apply_json_to_schedule(_objects(steps), sch)
     return sch

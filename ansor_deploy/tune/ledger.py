@@ -24,6 +24,7 @@ from ..space.rule import rules_digest
 if TYPE_CHECKING:
     from ..registry.store import Registry
 
+MANY = 1000  # records of a task, of which some may be of no use
 FALSE = 3.0  # times as long as claimed: no other machine of the same kind is so much faster
 # Ends that no search of this registry came to.
 SERVED = "near"  # a neighbour's schedule, or the default one, became the record
@@ -41,7 +42,7 @@ class Ledger:
         """measures: code of the target runs, so that a claim must first prove itself."""
         self.registry, self.request, self.measures = registry, request, measures
         self.tvm = metadata.version("apache-tvm")
-        self.rules = rules_digest(request.rules, request.target.kind)
+        self.rules = rules_digest(request.rules, request.target.kind, request.precision)
 
     # What is known
 
@@ -51,9 +52,17 @@ class Ledger:
         What others claim is one only where nothing can be measured.
         """
         keys = list(keys)
-        found = self.registry.best(keys, self.tvm).items()
+        found = self._allowed(keys).items()
         ours = {key: record for key, record in found if not record.claimed}
         return ours if self.measures else {**self.claims(set(keys) - ours.keys()), **ours}
+
+    def _allowed(self, keys: Sequence[TaskKey]) -> dict[TaskKey, Record]:
+        """The best record of each key; where computations are to stay as they are, of such."""
+        if self.request.precision != "strict":
+            return self.registry.best(keys, self.tvm)
+        found = ((key, self.registry.top(key, self.tvm, MANY)) for key in dict.fromkeys(keys))
+        exact = {key: [one for one in records if not one.rewrites] for key, records in found}
+        return {key: records[0] for key, records in exact.items() if records}
 
     def claims(self, keys: Iterable[TaskKey]) -> dict[TaskKey, Record]:
         """The best that others claim of each key, where nothing that was measured here is faster.
@@ -66,7 +75,10 @@ class Ledger:
     def _claim(self, key: TaskKey) -> Record | None:
         known = self.registry.top(key, self.tvm, 1)
         best = min((one.latency for one in known if not one.claimed), default=math.inf)
-        if not (claims := self.registry.claims(key, self.tvm, best, FEW)):
+        claims = self.registry.claims(key, self.tvm, best, FEW)
+        if self.request.precision == "strict":
+            claims = [one for one in claims if not one.rewrites]
+        if not claims:
             return None
         (workload,) = self.registry.workloads([key]).values()  # which a record refers to
         least = least_seconds(workload, self.request.target)

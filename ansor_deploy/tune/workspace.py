@@ -46,7 +46,7 @@ class Workspace:
     @cached_property
     def rules(self) -> list[Rule]:
         """The rules that are asked: the user's before the shipped ones."""
-        return rule_set(self.request.rules, self.request.target.kind)
+        return rule_set(self.request.rules, self.request.target.kind, self.request.precision)
 
     def default_trace(self, task: Task) -> str:
         """The trace of a task's default schedule under these rules."""

@@ -370,9 +370,16 @@ def image() -> tvm.IRModule:
     return program([x], topi.transpose(x, (1, 0)))
 
 
+def line() -> tvm.IRModule:
+    x, w = _in(1, 6, 4), _in(3, 4, 12)
+    y = topi.nn.relu(topi.nn.conv(x, w, 1, 1, 1, 1, "NWC", "WIO"))
+    return program([x, w], y, free=(1,))
+
+
 # Small enough that a drawing of their loops can be read; each is named in tests/golden.
 DRAWN: dict[str, Callable[[], tvm.IRModule]] = {
     "product": product,
+    "line": line,
     "bare product": bare_product,
     "chain": chain,
     "spread": spread,

@@ -1,0 +1,288 @@
+"""Winograd's convolution (Lavin and Gray, 2016): fewer multiplications for the same result.
+
+    out[n, y, x, k] += data[n, y + r, x + s, c] * weight[r, s, c, k]
+    -->
+    tiles[p, a, b, c] = data, cut into overlapping tiles
+    data_0[p, i, b, c], data_1[i, j, p, c] = BT tiles, then B
+    weights[i, j, c, k] = G weight GT                        of the weight alone
+    products[i, j, p, k] += data_1[i, j, p, c] * weights[i, j, c, k]
+    sums_0[p, y, j, k], sums_1[p, y, x, k] = AT products, then A
+    out[n, y, x, k] = sums_1, the tiles put together
+
+`cook_toom.py` has the matrices. An axis with a window of one stays as it is, so that the same code
+serves one, two and three axes, and windows such as 1x3. What tiles have beyond the edges is zero,
+and cut off.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+from .._tvm import structural_equal, tirx, tvm
+from .block_view import KEPT, REDUCE, SPATIAL, BlockView
+from .cook_toom import Matrix, matrices
+
+# Names of the new blocks, which stand in the traces of records.
+TILES, WEIGHTS, PRODUCTS, OUT = "tiles", "weights", "products", "out"
+_KEPT = {KEPT: True}
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """A block that Winograd's algorithm fits: stride 1, undilated, one group, channels last.
+
+    data, weight, out: its buffers. batch, places, channels, filters: extents of the result's axes
+    and of the channels. windows: of each axis of places.
+    """
+
+    data: Any
+    weight: Any
+    out: Any
+    batch: int
+    places: tuple[int, ...]
+    windows: tuple[int, ...]
+    channels: int
+    filters: int
+
+    @classmethod
+    def of(cls, view: BlockView) -> Convolution | None:
+        """The convolution that a block is, or None."""
+        operands = view.operands
+        if not view.is_contraction or len(operands) != 2:
+            return None
+        (data, at), (weight, taps) = operands
+        (written,) = [region.source for region in view.node.writes]
+        if any(str(one.dtype) != "float32" for one in (data, weight, written)):
+            return None
+        spatial, reduced = view.axes(SPATIAL), view.axes(REDUCE)
+        if not len(at) == len(spatial) == len(taps) == len(reduced) + 1 > 2:
+            return None
+        (n, *places, k), (*windows, c) = [[a.var for a in axes] for axes in (spatial, reduced)]
+        ends = [p + w for p, w in zip(places, windows, strict=True)]
+        if not _same(at, [n, *ends, c]) or not _same(taps, [*windows, c, k]):
+            return None
+        batch, *sizes, filters = view.spatial
+        *widths, channels = view.reduced
+        shapes = (batch, tuple(sizes), tuple(widths), channels, filters)
+        return cls(data, weight, written, *shapes)
+
+
+def _same(indices: Sequence[Any], wanted: Sequence[Any]) -> bool:
+    return all(structural_equal(a, b) for a, b in zip(indices, wanted, strict=True))
+
+
+def winograd(view: BlockView, size: int) -> Any:
+    """The stages (a TE function from data and weight) that compute what a block does.
+
+    size: results of a tile along each axis. ValueError where the block is no such convolution.
+    """
+    conv = Convolution.of(view)
+    if conv is None:
+        raise ValueError(f"{view.name} is no convolution of stride 1")
+    return _Stages(conv, size).function()
+
+
+@dataclass(frozen=True)
+class _Stages:
+    """The stages for a convolution. size: results of a tile along each axis."""
+
+    conv: Convolution
+    size: int
+
+    @property
+    def of_axes(self) -> list[tuple[Matrix, Matrix, Matrix]]:
+        """AT, G and BT of each axis."""
+        return [matrices(self.size if w > 1 else 1, w) for w in self.conv.windows]
+
+    @property
+    def counts(self) -> list[int]:
+        """Tiles along each axis."""
+        results = [len(at) for at, _, _ in self.of_axes]
+        return [-(-n // m) for n, m in zip(self.conv.places, results, strict=True)]
+
+    def function(self) -> Any:
+        """A function of data, weight and result."""
+        te, conv = tvm.te, self.conv
+        data, weight = (te.placeholder([int(n) for n in b.shape]) for b in (conv.data, conv.weight))
+        transformed = self._data(self._tiles(data))
+        channel = te.reduce_axis((0, conv.channels), "c")
+        weights = self._weights(weight)
+        *tile, tiles, _ = transformed.shape
+
+        def multiplied(*at: Any) -> Any:
+            *where, p, k = at
+            return te.sum(transformed(*where, p, channel) * weights(*where, channel, k), channel)
+
+        products = te.compute((*tile, tiles, conv.filters), multiplied, PRODUCTS)
+        out = self._put_together(self._sums(products))
+        return te.create_prim_func([data, weight, out], str(conv.data.shape[0].ty.dtype))
+
+    def _tiles(self, data: Any) -> Any:
+        """[p, a.., c]: the data of each tile, zero behind the edges."""
+        conv, axes = self.conv, self.of_axes
+        shape = [len(bt) for _, _, bt in axes]
+
+        def cut(p: Any, *at: Any) -> Any:
+            *a, c = at
+            n, *corner = _unfused(p, self.counts)
+            starts = [t * len(m) for t, (m, _, _) in zip(corner, axes, strict=True)]
+            place = [start + offset for start, offset in zip(starts, a, strict=True)]
+            inside = [
+                position < extent
+                for position, extent, count, (m, _, bt) in zip(
+                    place, data.shape[1:-1], self.counts, axes, strict=True
+                )
+                if (count - 1) * len(m) + len(bt) > int(extent)
+            ]
+            value = data(n, *place, c)
+            return tirx.if_then_else(tirx.all(*inside), value, 0.0) if inside else value
+
+        count = conv.batch * math.prod(self.counts)
+        return tvm.te.compute((count, *shape, conv.channels), cut, TILES)
+
+    def _data(self, tiles: Any) -> Any:
+        """[i.., p, c]: the tiles, transformed along one axis after the other."""
+        steps = [(d, bt) for d, (_, _, bt) in enumerate(self.of_axes) if len(bt) > 1]
+        found = tiles
+        for at, (axis, matrix) in enumerate(steps):
+            found = _along(f"data_{at}", found, axis + 1, matrix, last=at == len(steps) - 1)
+        return found
+
+    def _weights(self, weight: Any) -> Any:
+        """[i.., c, k]: the transformed weights, in one stage, so that it can be run beforehand."""
+        axes = self.of_axes
+
+        def transformed(*at: Any) -> Any:
+            *where, c, k = at
+            values = {taps: weight(*taps, c, k) for taps in product(*map(range, self.conv.windows))}
+            for i, (_, g, _) in reversed(list(zip(where, axes, strict=True))):
+                taken: dict[Any, list[Any]] = {}
+                for taps, value in values.items():  # in order
+                    taken.setdefault(taps[:-1], []).append(value)
+                values = {taps: _pick(i, _rows(g, known)) for taps, known in taken.items()}
+            return values[()]
+
+        shape = [len(g) for _, g, _ in axes]
+        return tvm.te.compute(
+            (*shape, self.conv.channels, self.conv.filters), transformed, WEIGHTS, attrs=_KEPT
+        )
+
+    def _sums(self, products: Any) -> Any:
+        """[p, y.., k]: the results of each tile."""
+        steps = [(d, at) for d, (at, _, bt) in enumerate(self.of_axes) if len(bt) > 1]
+        *shape, count, filters = products.shape
+
+        def found(p: Any, *at: Any) -> Any:
+            *where, k = at
+            return products(*where, p, k)
+
+        for number, (axis, matrix) in enumerate(steps):
+            shape[axis] = len(matrix)
+            found = _stage(f"sums_{number}", (count, *shape, filters), found, axis + 1, matrix)
+        return found
+
+    def _put_together(self, sums: Any) -> Any:
+        """[n, y.., k]: the tiles as one result, without what they have beyond the edges."""
+        conv, sizes = self.conv, [len(at) for at, _, _ in self.of_axes]
+
+        def element(n: Any, *at: Any) -> Any:
+            *place, k = at
+            tile = n
+            for position, size, count in zip(place, sizes, self.counts, strict=True):
+                tile = tile * count + position // size
+            return sums(tile, *(y % size for y, size in zip(place, sizes, strict=True)), k)
+
+        return tvm.te.compute((conv.batch, *conv.places, conv.filters), element, OUT)
+
+
+def _unfused(index: Any, extents: Sequence[int]) -> list[Any]:
+    """The indices of which one was fused; the first is of any extent."""
+    found = []
+    for extent in reversed(extents):
+        found.append(index % extent)
+        index = index // extent
+    return [index, *reversed(found)]
+
+
+def _along(name: str, source: Any, axis: int, matrix: Matrix, *, last: bool) -> Any:
+    """A stage that multiplies by a matrix along one axis. last: tiles come behind the axes then."""
+    count, *shape, channels = source.shape
+    shape[axis - 1] = len(matrix)
+    if not last:
+        return _stage(name, (count, *shape, channels), source, axis, matrix)
+
+    def moved(*at: Any) -> Any:
+        *where, p, c = at
+        return _multiplied(source, (p, *where, c), axis, matrix)
+
+    return tvm.te.compute((*shape, count, channels), moved, name, attrs=_KEPT)
+
+
+def _stage(
+    name: str, shape: Sequence[Any], source: Callable[..., Any], axis: int, matrix: Matrix
+) -> Any:
+    return tvm.te.compute(
+        shape, lambda *at: _multiplied(source, at, axis, matrix), name, attrs=_KEPT
+    )
+
+
+def _multiplied(source: Callable[..., Any], at: Sequence[Any], axis: int, matrix: Matrix) -> Any:
+    values = [source(*at[:axis], j, *at[axis + 1 :]) for j in range(len(matrix[0]))]
+    return _pick(at[axis], _rows(matrix, values))
+
+
+def _pick(index: Any, options: Sequence[Any]) -> Any:
+    """The option of that index: of a loop that is unrolled, one expression is left."""
+    *others, last = enumerate(options)
+    found = last[1]
+    for at, option in reversed(others):
+        found = tirx.Select(index == at, option, found)
+    return found
+
+
+def _rows(matrix: Matrix, values: Sequence[Any]) -> list[Any]:
+    """What each row makes of the values. What rows of opposite points share is written alike."""
+    return [_row(row, values, _twins(matrix)) for row in matrix]
+
+
+def _twins(matrix: Matrix) -> list[tuple[int, int]]:
+    """Pairs of neighbouring columns that differ in signs alone: those of opposite points."""
+    columns = [[abs(value) for value in column] for column in zip(*matrix, strict=True)]
+    found: list[tuple[int, int]] = []
+    for j in range(len(columns) - 1):
+        if columns[j] == columns[j + 1] and not (found and j in found[-1]):
+            found.append((j, j + 1))
+    return found
+
+
+def _row(row: Sequence[Fraction], values: Sequence[Any], twins: Sequence[tuple[int, int]]) -> Any:
+    if not twins:
+        halves = ([(c, values[j]) for j, c in enumerate(row) if c and j % 2 == at] for at in (0, 1))
+        return _sum([_positive(half) for half in halves if half])
+    paired = {j for pair in twins for j in pair}
+    terms = [(c, values[j]) for j, c in enumerate(row) if c and j not in paired]
+    for j, k in twins:
+        if row[j]:
+            both = _sum([(Fraction(1), values[j]), (row[k] / row[j], values[k])])
+            terms.append((row[j], both))
+    return _sum(terms)
+
+
+def _positive(terms: Sequence[tuple[Fraction, Any]]) -> tuple[Fraction, Any]:
+    """Terms as a factor of 1 or -1 and a sum that begins with a positive term."""
+    sign = Fraction(1 if terms[-1][0] > 0 else -1)
+    return sign, _sum([(sign * c, v) for c, v in terms])
+
+
+def _sum(terms: Sequence[tuple[Fraction, Any]]) -> Any:
+    (first, value), *rest = sorted(terms, key=lambda term: term[0] < 0)
+    total = value if first == 1 else value * float(first)
+    for coefficient, other in rest:
+        scaled = other if abs(coefficient) == 1 else other * float(abs(coefficient))
+        total = total + scaled if coefficient > 0 else total - scaled
+    return total

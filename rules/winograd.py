@@ -1,0 +1,165 @@
+"""Winograd: a convolution by tiles that take fewer multiplications, and more additions.
+
+for y, x, k: for r, s, c: out[y, x, k] += data[y + r, x + s, c] * weight[r, s, c, k]
+-->
+parallel p, c / C: data_1[i, j, p, C] = BT tile B              i, j (unrolled), C (vectors)
+parallel i, j, p, k: products[i, j, p, k] += data_1[i, j, p, c] * packed[k / K, i, j, c, K]
+parallel p, k / K: y[y, x, K] = epilogue(AT products A)        y, x (unrolled), K (vectors)
+
+Where weights are constants. The library has them transformed; padding is part of the first stage,
+and what tiles have beyond the edges is cut off in the last.
+"""
+
+import math
+
+from ansor_deploy.space import (
+    Apply,
+    ApplyAndSkipRest,
+    Convolution,
+    Pass,
+    fused,
+    inline_producers,
+    lanes,
+    tile_reduction,
+    vectorized,
+    written_out,
+)
+
+NAME = "winograd"
+KINDS = ("llvm",)
+
+# Results of a tile along each axis, and the most elements that such a tile may be made of: what
+# is written out for each would be too much code, and errors grow with its points.
+SIZES = (4, 2)
+WIDEST = 6
+LARGEST = 64
+# What another computation is estimated at, of the direct one's time, to be the default.
+PAYS = 0.8
+# Of a core: the part of its peak that products reach, cycles that transforms take for each vector
+# of an element, and bytes of weights a cycle, which come from beyond its caches.
+EFFICIENCY = 0.6
+TRANSFORM = 12
+WEIGHTS = 5
+
+
+def applies(state, block, target):
+    view = state.view(block)
+    if _is_last_sum(state, block):
+        return view.lacks_epilogue() or ApplyAndSkipRest()
+    conv = Convolution.of(view)
+    if conv is None or not _sizes(conv, target):
+        return Pass("it is no convolution of stride 1, of one group, of float32 and small windows")
+    if not view.has_constant(conv.weight):
+        return Pass("its weights are no constants")
+    if reason := view.lacks_epilogue():
+        return reason
+    best, *_ = _sizes(conv, target)
+    return Apply(later=_cycles(conv, best, target) > PAYS * _cycles(conv, 1, target))
+
+
+def apply(state, block, target):
+    if conv := Convolution.of(state.view(block)):
+        return [state.rewritten(NAME, block, size) for size in _sizes(conv, target)]
+    _gather(state, block, target)
+    _scatter(state, target)
+    _multiply(state, target)
+    return [state]
+
+
+def _sizes(conv, target):
+    """Sizes of tiles that come into question, by estimated time."""
+    fit = [size for size in SIZES if _fits(conv, size)]
+    return sorted(fit, key=lambda size: _cycles(conv, size, target))
+
+
+def _fits(conv, size):
+    elements = [size + window - 1 for window in conv.windows if window > 1]
+    wide = any(window > 1 and n < size for n, window in zip(conv.places, conv.windows, strict=True))
+    small = elements and max(elements) <= WIDEST and math.prod(elements) <= LARGEST
+    return small and not wide
+
+
+def _cycles(conv, size, target):
+    """An estimate: products, the transforms, and reading weights, which no cache holds.
+
+    Of what the target's fingerprint says, so that a default schedule is the same everywhere.
+    """
+    sizes = [size if window > 1 else 1 for window in conv.windows]
+    elements = math.prod(m + w - 1 for m, w in zip(sizes, conv.windows, strict=True))
+    tiles = conv.batch * math.prod(-(-n // m) for n, m in zip(conv.places, sizes, strict=True))
+    if size == 1:
+        elements = math.prod(conv.windows)
+    pairs = elements * conv.channels * conv.filters
+    vectors = elements * tiles * (conv.channels + conv.filters) / lanes(target)
+    products = 2 * tiles * pairs / (EFFICIENCY * target.vector_bytes)
+    transforms = TRANSFORM * vectors if size > 1 else 0
+    return (products + transforms) / target.cores + 4 * pairs / WEIGHTS
+
+
+def _is_last_sum(state, block):
+    return block.startswith("sums_") and all(
+        not user.name.startswith("sums_") for user in state.view(block).consumers
+    )
+
+
+def _chain(view, prefix):
+    """The block and those before it that are called alike."""
+    found = [view]
+    while before := [one for one in found[-1].producers if one.name.startswith(prefix)]:
+        found += before
+    return found
+
+
+def _gather(state, block, target):
+    """Sum up the products of a tile in registers, and store it with the epilogue."""
+    sch, sums = state.sch, _chain(state.view(block), "sums_")
+    epilogue = sums[0].epilogue
+    shape = sums[0].spatial[1:-1]
+    n, *places, k = sch.get_loops(epilogue.rv)
+    pairs = [sch.split(loop, [None, size]) for loop, size in zip(places, shape, strict=True)]
+    tiles, inner = [t for t, _ in pairs], [i for _, i in pairs]
+    vectors = vectorized(sch, k, target)
+    *_, lane = sch.get_loops(epilogue.rv)
+    sch.reorder(n, *tiles, vectors, *inner, lane)
+    sch.parallel(fused(sch, [n, *tiles]))
+    for loop in inner:
+        sch.unroll(loop)
+    for stage in sums:
+        _write_out(state, stage, vectors, target)
+    state.finish(epilogue.rv)
+
+
+def _write_out(state, stage, loop, target):
+    """Compute a stage in a loop over vectors, as straight code."""
+    sch = state.sch
+    sch.compute_at(stage.rv, loop, preserve_unit_loops=True)
+    written_out(sch, stage.rv, len(stage.node.iter_vars), target)
+    state.finish(stage.rv)
+
+
+def _multiply(state, target):
+    sch, weights = state.sch, state.block("weights")
+    sch.annotate(weights, "meta_schedule.layout_rewrite_preproc", True)
+    state.finish(weights)
+    products = state.block("products")
+    sch.cache_write(products, 0, "global")
+    tile_reduction(state, state.view("products"), target)
+
+
+def _scatter(state, target):
+    """Transform the tiles, a vector of channels at a time."""
+    sch = state.sch
+    (last,) = [one for one in state.view("products").producers if one.name.startswith("data_")]
+    stages = _chain(last, "data_")
+    (tiles,) = stages[-1].producers
+    inline_producers(sch, tiles.rv)
+    *shape, p, c = sch.get_loops(last.rv)
+    vectors = vectorized(sch, c, target)
+    *_, lane = sch.get_loops(last.rv)
+    sch.reorder(p, vectors, *shape, lane)
+    for loop in shape:
+        sch.unroll(loop)
+    sch.parallel(p)
+    for stage in [*stages[1:], tiles]:
+        _write_out(state, stage, vectors, target)
+    state.finish(last.rv)
