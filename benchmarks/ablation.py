@@ -90,7 +90,7 @@ BEYOND_TEMPLATES = (
     "row-fusion",
     "winograd",
 )
-REGISTER_TILES = ("factored-tile", "register-tile", "transposed", "winograd")
+REGISTER_TILES = ("factored-tile", "register-tile", "strip-tile", "transposed", "winograd")
 VARIANTS = {
     "full": Variant(),
     "random": Variant(options=RANDOM, learns=False),

@@ -19,6 +19,7 @@ _NAMES = {
     "register_tile": "tile_reduction",
     "shares": "WORTH_A_CORE share_counts shared_axis split_shares tile_count worth_cores",
     "winograd": "Convolution",
+    "strip_tile": "Strips strips_pay tile_strips",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 

@@ -44,15 +44,16 @@ def conv2d_clip() -> tvm.IRModule:
     return program([x, w, b], y, free=(1,))
 
 
-def depthwise(side: int, channels: int) -> tvm.IRModule:
-    x, w, b = _in(1, side, side, channels), _in(3, 3, 1, channels), _in(channels)
-    y = topi.add(topi.nn.conv(x, w, 1, 1, 1, channels, "NHWC", "HWIO"), b)
+def depthwise(side: int, channels: int, size: int = 3, stride: int = 1) -> tvm.IRModule:
+    x, w, b = _in(1, side, side, channels), _in(size, size, 1, channels), _in(channels)
+    y = topi.add(topi.nn.conv(x, w, stride, size // 2, 1, channels, "NHWC", "HWIO"), b)
     return program([x, w, b], topi.nn.relu(y), free=(1,))
 
 
-def grouped() -> tvm.IRModule:
-    x, w = _in(1, 8, 8, 24), _in(3, 3, 8, 48)
-    return program([x, w], topi.nn.conv(x, w, 1, 1, 1, 3, "NHWC", "HWIO"), free=(1,))
+def grouped(stride: int = 1, width: int = 8, groups: int = 3) -> tvm.IRModule:
+    x, w = _in(1, 8, 8, width * groups), _in(3, 3, width, 2 * width * groups)
+    y = topi.nn.conv(x, w, stride, 1, 1, groups, "NHWC", "HWIO")
+    return program([x, w], y, free=(1,))
 
 
 def conv_nd(rank: int) -> tvm.IRModule:
@@ -258,7 +259,10 @@ PROGRAMS: dict[str, Callable[[], tvm.IRModule]] = {
     "conv transpose": conv_transpose,
     "depthwise": lambda: depthwise(7, 24),
     "depthwise prime": lambda: depthwise(5, 13),
+    "depthwise 5x5": lambda: depthwise(9, 40, 5),
+    "depthwise 5x5 by 2": lambda: depthwise(14, 36, 5, stride=2),
     "grouped": grouped,
+    "grouped by 2": lambda: grouped(2, 4, 8),
     "matmul": lambda: matmul(12, 40, 48),
     "matmul transposed": lambda: matmul(12, 40, 48, transposed=True),
     "matmul odd": lambda: matmul(13, 7, 11),
@@ -378,6 +382,7 @@ def line() -> tvm.IRModule:
 
 # Small enough that a drawing of their loops can be read; each is named in tests/golden.
 DRAWN: dict[str, Callable[[], tvm.IRModule]] = {
+    "depthwise": lambda: depthwise(5, 8, 5),
     "product": product,
     "line": line,
     "bare product": bare_product,
