@@ -36,10 +36,12 @@ LARGEST = 64
 # What another computation is estimated at, of the direct one's time, to be the default.
 PAYS = 0.8
 # Of a core: the part of its peak that products reach, cycles that transforms take for each vector
-# of an element, and bytes of weights a cycle, which come from beyond its caches.
-EFFICIENCY = 0.6
+# of an element, and bytes of weights a cycle, which come from beyond its caches; for how many
+# cores so many come at most.
+EFFICIENCY = 0.8
 TRANSFORM = 12
-WEIGHTS = 5
+WEIGHTS = 3
+READERS = 8
 
 
 def applies(state, block, target):
@@ -93,7 +95,8 @@ def _cycles(conv, size, target):
     vectors = elements * tiles * (conv.channels + conv.filters) / lanes(target)
     products = 2 * tiles * pairs / (EFFICIENCY * target.vector_bytes)
     transforms = TRANSFORM * vectors if size > 1 else 0
-    return (products + transforms) / target.cores + 4 * pairs / WEIGHTS
+    reading = 4 * pairs / (WEIGHTS * min(target.cores, READERS))
+    return (products + transforms) / target.cores + reading
 
 
 def _is_last_sum(state, block):

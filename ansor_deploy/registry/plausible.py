@@ -17,7 +17,7 @@ SLOWEST = 3600.0  # seconds
 
 _CLOCK = 8e9  # cycles a second
 # A cycle of a core, for each byte of a vector register: two units multiply and add bytes, or a
-# quarter as many numbers of float32.
+# quarter as many numbers of float32: room for a convolution that takes a quarter of the products.
 _OPERATIONS = 4
 _BYTES = 8  # two loads and two stores; and half of what is counted may be behind a condition
 # A cycle of a multiprocessor: its tensor cores on the smallest types, and its shared memory.
