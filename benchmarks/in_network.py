@@ -174,11 +174,11 @@ def in_turns(library: Library, other: OnnxRuntime, threads: int) -> Timed:
         for which in range(3):
             time.sleep(PAUSE_SECONDS if threads > 1 else 0.0)
             if (turn + which) % 3 == 0:
-                kernels += _block(library.kernels)
+                kernels += block(library.kernels)
             elif (turn + which) % 3 == 1:
-                ours += _block(library.whole)
+                ours += block(library.whole)
             else:
-                found = _block(other.whole)
+                found = block(other.whole)
                 theirs += found
                 counted += range(done + UNCOUNTED, done + UNCOUNTED + len(found))
                 done += UNCOUNTED + len(found)
@@ -191,7 +191,8 @@ def in_turns(library: Library, other: OnnxRuntime, threads: int) -> Timed:
     return Timed(kernels, ours, theirs, nodes, of_graph(other.graph(), runs[-1]))
 
 
-def _block(run: Callable[[], Any]) -> list[Any]:
+def block(run: Callable[[], Any]) -> list[Any]:
+    """What each of several runs gives, but for the first two, which warm up."""
     for _ in range(UNCOUNTED):
         run()
     found: list[Any] = []

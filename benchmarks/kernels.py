@@ -8,11 +8,11 @@ weights), or an ONNX file. Without --effort nothing is tuned: the kernels have d
 Both are timed in the network, in turns, in one process and on the same cores: our kernels one after
 another with the tensors that the running library calls them with, ONNX Runtime's nodes by its
 own profile. A node counts with the activation behind it where our kernel computes that, too.
-With --alone each task is also measured as a candidate is while tuning, and the sum of these times,
-by the calls of each, is printed beside the network's.
-Figures are means of the middle half of the runs. Share: of what the cores can do at best in the
-target's instructions. The last line of a table has the sum of all kernels of the network, others
-too, beside the whole network as a library runs it.
+With --alone each task is also measured as a candidate is while tuning, in turns with the network;
+the sum of these times, by the calls of each, is printed as a share of the network's. Figures are
+means of the middle half of the runs. Share: of what the cores can do at best in the target's
+instructions. The last line of a table has the sum of all kernels of the network, others too, beside
+the whole network as a library runs it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ import onnx
 from ansor_deploy.runtime.native import use_cores
 from benchmarks import light, zoo
 from benchmarks.contractions import Contraction, Node, match, of_task
-from benchmarks.in_network import Library, OnnxRuntime, Timed, in_turns
+from benchmarks.in_network import Library, OnnxRuntime, Timed, block, in_turns
 from benchmarks.side_by_side import compare
 
 HEADER = (
@@ -77,7 +77,7 @@ class Row:
 class Table:
     """A network. kernels_us: the sum of all its kernels; ours_us: a run of the whole library.
 
-    alone_us: the sum, where they were measured as candidates.
+    alone: the sum as a share of a run, where they were measured as candidates.
     """
 
     network: str
@@ -86,7 +86,7 @@ class Table:
     ours_us: float
     onnxruntime_us: float
     unmatched: tuple[str, ...]
-    alone_us: float | None = None
+    alone: float | None = None
 
     @property
     def ratios(self) -> list[float]:
@@ -101,7 +101,7 @@ class Table:
     def _sums(self) -> str:
         mean, worst = statistics.geometric_mean(self.ratios), max(self.ratios)
         of_ours, of_theirs = self.kernels_us / self.ours_us, self.ours_us / self.onnxruntime_us
-        alone = f"alone {self.alone_us / self.ours_us:.3f}, " if self.alone_us else ""
+        alone = f"alone {self.alone:.3f}, " if self.alone else ""
         return (
             f"geometric mean {mean:.3f}, worst {worst:.2f}; all kernels {self.kernels_us:.0f} us, "
             f"{alone}{of_ours:.3f} of the network's {self.ours_us:.0f} us, "
@@ -174,9 +174,9 @@ def _network(name: str, target: Any, gflops: float, args: argparse.Namespace) ->
     timed = in_turns(library, theirs, target.cores)
     called = [tasks[call.symbol] for call in library.calls]
     table = _table(path.stem, called, timed, gflops)
-    return (
-        _with_alone(table, called, timed, _alone(called, records, target)) if args.alone else table
-    )
+    if args.alone:
+        return _with_alone(table, called, timed, _alone(called, library, records, target))
+    return table
 
 
 def _load(name: str) -> onnx.ModelProto:
@@ -228,19 +228,22 @@ def _tuned(path: Path, target: Any, args: argparse.Namespace) -> dict[Any, Any]:
 
 
 def _with_alone(
-    table: Table, called: Sequence[Any], timed: Timed, alone: dict[Any, float]
+    table: Table, called: Sequence[Any], timed: Timed, alone: dict[Any, tuple[float, float]]
 ) -> Table:
     """The table with times as candidates; kernels that are no task's count as in the network."""
-    others = [middle(times) for times in zip(*timed.kernels, strict=True)]
+    others = [middle(times) * 1e6 / table.ours_us for times in zip(*timed.kernels, strict=True)]
+    shares = {key: seconds / whole for key, (seconds, whole) in alone.items()}
     pairs = zip(called, others, strict=True)
-    total = sum(alone[task.key] if task else seconds for task, seconds in pairs)
-    named = {str(key): seconds * 1e6 for key, seconds in alone.items()}
+    total = sum(shares[task.key] if task else share for task, share in pairs)
+    named = {str(key): seconds * 1e6 for key, (seconds, _) in alone.items()}
     rows = tuple(replace(row, alone_us=named[row.key]) for row in table.rows)
-    return replace(table, rows=rows, alone_us=total * 1e6)
+    return replace(table, rows=rows, alone=total)
 
 
-def _alone(tasks: Sequence[Any], records: dict[Any, Any], target: Any) -> dict[Any, float]:
-    """Seconds of each task as a candidate."""
+def _alone(
+    tasks: Sequence[Any], library: Library, records: dict[Any, Any], target: Any
+) -> dict[Any, tuple[float, float]]:
+    """Seconds of each task as a candidate, and of a run of the library just before and after."""
     from ansor_deploy.measure.measurer import Measurer
     from ansor_deploy.space.sketch import default_schedule
     from ansor_deploy.space.trace import dump
@@ -250,8 +253,9 @@ def _alone(tasks: Sequence[Any], records: dict[Any, Any], target: Any) -> dict[A
         for task in {task.key: task for task in tasks if task}.values():
             known = records.get(task.key)
             trace = known.trace if known else dump(default_schedule(task.mod, target).trace)
+            before = block(library.whole)
             (outcome,) = measurer.measure(task, [trace])
-            found[task.key] = outcome.latency
+            found[task.key] = outcome.latency, middle(before + block(library.whole))
     return found
 
 

@@ -14,7 +14,7 @@ import itertools
 import math
 import mmap
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -55,6 +55,15 @@ def with_copies(
             place += _aligned(size)
         calls.append(call)
     return calls
+
+
+def alternating(calls: Sequence[Sequence[Any]], others: Mapping[int, Any]) -> list[list[Any]]:
+    """The calls, but every other one has other tensors at these positions among its arguments."""
+    twice = [*calls, *calls] if len(calls) % 2 else calls
+    return [
+        [others.get(at, one) if turn % 2 else one for at, one in enumerate(call)]
+        for turn, call in enumerate(twice)
+    ]
 
 
 def times(function: Any, calls: Sequence[Sequence[Any]], number: int, repeat: int) -> list[float]:

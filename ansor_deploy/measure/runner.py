@@ -5,8 +5,8 @@ that comes after this one, should a candidate take it down.
 
 Outputs and workspaces are poisoned before every timing, and the outputs compared again after the
 last: what was timed is what was right. Whatever a candidate only reads must be unchanged then,
-and the memory around it. Inputs are in the caches as far as the run before left them there, as
-what computes them in a network does; weights are not (`cold_weights.py`).
+and the memory around it. Calls are timed as a network makes them: weights are cold
+(`cold_weights.py`), and inputs and outputs are where others were since the call before.
 """
 
 import os
@@ -46,7 +46,7 @@ class Bound:
     """A loaded library: its `compute`, the tensors that it is called with, weights packed.
 
     reads: what it may not change. expected: of each output, where that is known. cold: arguments
-    of the calls that are timed, each with weights of its own; none where they are always the same.
+    of the calls that are timed, with other tensors each time; none where they are always the same.
     """
 
     library: Any
@@ -185,11 +185,28 @@ def bind(
         tensor.keep()
     read = [tensor for at, tensor in enumerate(inputs) if at not in spec.outputs]
     outputs = [inputs[at] for at in spec.outputs]
-    places = enumerate(payload["steps"][-1]["arguments"])
-    weights = [place for place, (kind, at) in places if kind == "made" or at in spec.weights]
-    words = (payload.get("room", 0), spec.bound, payload["seed"])
-    cold = cold_weights.with_copies(arguments, weights, *words)
+    cold = _cold(arguments, spec, payload, positive) if payload.get("room") else []
     return Bound(library, arguments, read + made, outputs, expected, cold)
+
+
+def _cold(
+    arguments: list[Any], spec: Signature, payload: dict[str, Any], positive: bool
+) -> list[list[Any]]:
+    """Arguments of calls as a network makes them: cold weights, and memory that others used."""
+    places = list(enumerate(payload["steps"][-1]["arguments"]))
+    weights = [place for place, (kind, at) in places if kind == "made" or at in spec.weights]
+    words = (payload["room"], spec.bound, payload["seed"])
+    calls = cold_weights.with_copies(arguments, weights, *words) or [arguments]
+    others = _others(spec, payload["seed"], positive)
+    rest = {place: others[at] for place, (_, at) in places if place not in weights}
+    return cold_weights.alternating(calls, rest)
+
+
+@lru_cache(maxsize=1)
+def _others(spec: Signature, seed: int, positive: bool) -> dict[int, Any]:
+    """Second tensors of what is no weight, by position."""
+    inputs = enumerate(_inputs(spec, seed, positive))
+    return {at: native.tensor(one.array) for at, one in inputs if at not in spec.weights}
 
 
 @lru_cache(maxsize=1)

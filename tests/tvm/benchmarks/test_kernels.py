@@ -18,7 +18,7 @@ def short(monkeypatch):
 
 def test_every_convolution_has_its_counterpart(short, tmp_path, monkeypatch, capsys):
     file = tmp_path / "found.json"
-    words = ["kernels", "small", "--out", str(tmp_path), "--json", str(file)]
+    words = ["kernels", "small", "--alone", "--out", str(tmp_path), "--json", str(file)]
     monkeypatch.setattr(sys, "argv", words)
     kernels.main()
     (table,) = json.loads(file.read_text())["networks"]
@@ -26,6 +26,8 @@ def test_every_convolution_has_its_counterpart(short, tmp_path, monkeypatch, cap
     assert sum(row["calls"] for row in table["rows"]) == 26
     assert all(row["onnxruntime_us"] > 0 for row in table["rows"])
     assert 0 < sum(row["ours_us"] * row["calls"] for row in table["rows"]) < table["kernels_us"]
+    assert table["alone"] > 0
+    assert all(row["alone_us"] > 0 for row in table["rows"])
     assert "## small" in capsys.readouterr().out
 
 

@@ -78,6 +78,14 @@ def test_all_copies_come_in_turn():
     assert set(seen) == set(places(calls, 0))
 
 
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_every_other_call_has_other_tensors(count):
+    calls = [["x", f"w{number}", "y"] for number in range(count)]
+    found = cold_weights.alternating(calls, {0: "X", 2: "Y"})
+    assert [call[1] for call in found] == [call[1] for call in calls] * (len(found) // count)
+    assert [call[0] + call[2] for call in found] == ["xy", "XY"] * (len(found) // 2)
+
+
 def matmul():
     shapes = {"x": (4, 64), "w": (64, 64), "b": (64,)}
     x, w, b = (te.placeholder(shape, name=name) for name, shape in shapes.items())
