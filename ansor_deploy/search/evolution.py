@@ -70,7 +70,7 @@ class Evolution:
         return choices(self._sketches[genome.sketch], genome.decisions)
 
     def scores(self, genomes: Sequence[Genome]) -> np.ndarray:
-        """A number for each genome, the higher the faster; all zero while nothing ranks them."""
+        """The logarithm of each genome's expected speed; all zero while nothing ranks them."""
         if not self.ranks:
             return np.zeros(len(genomes))
         return self._surrogate.predict([row(self.choices(g), self._anchor) for g in genomes])
@@ -111,11 +111,17 @@ class Evolution:
         return _mixed(ranked, self._rng.sample(ranked, len(ranked) // 10))
 
     def _children(self, parents: Sequence[Genome], questions: Sequence[Genome]) -> list[Genome]:
-        """Distinct new genomes: fresh answers to the questions, and children of the parents."""
+        """Distinct new genomes: fresh answers to the questions, and children of the parents.
+
+        A parent is chosen as often as it is fast, or expected to be.
+        """
         size = self._options.pool
         fresh = int(size * self._options.fresh) if parents else size
         found = [self._fresh(questions) for _ in range(fresh)]
-        found += [self._child(parents) for _ in range(size - fresh)]
+        if parents:
+            fitness = np.exp(self.scores(parents))
+            pairs = [self._rng.choices(parents, fitness, k=size - fresh) for _ in range(2)]
+            found += map(self._child, *pairs)
         new = [genome for genome in dict.fromkeys(found) if genome not in self._excluded]
         self._rng.shuffle(new)
         return new
@@ -124,13 +130,10 @@ class Evolution:
         asked = self._rng.choice(questions)
         return Genome(asked.sketch, resample(asked.decisions, self._rng))
 
-    def _child(self, parents: Sequence[Genome]) -> Genome:
-        """A child of two parents of one sketch, or of one, changed. Earlier parents have more."""
-        mother = parents[int(len(parents) * self._rng.random() ** 2)]
-        if self._rng.random() < self._options.crossed:
-            father = self._rng.choice(parents)
-            same = father.sketch == mother.sketch
-            merged = same and crossover(mother.decisions, father.decisions, self._rng)
+    def _child(self, mother: Genome, father: Genome) -> Genome:
+        """A child of two parents of one sketch, or of one, changed."""
+        if self._rng.random() < self._options.crossed and mother.sketch == father.sketch:
+            merged = crossover(mother.decisions, father.decisions, self._rng)
             if merged:
                 return Genome(mother.sketch, merged, merged=True)
         return Genome(mother.sketch, mutate(mother.decisions, self._rng))

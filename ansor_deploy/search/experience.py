@@ -50,13 +50,15 @@ def row(made: Iterable[Choice], block: Block) -> Row:
     block: the workload's anchor. A choice among tuples is one of sizes along that block's axes:
     how often each fits into its axis counts as well.
     """
-    found = {f"extent {at}": _log(extent) for at, extent in enumerate(block.extents)}
+    found: Row = {f"extent {at}": _log(extent) for at, extent in enumerate(block.extents)}
     found |= {f"window {at}": _log(size) for at, size in enumerate(block.window)}
     asked: Counter[str] = Counter()
     for kind, meaning in made:
         name = f"{kind} {asked[kind]}"
         asked[kind] += 1
         found.update(_numbers(name, meaning))
+        if kind == "tile" and _are_sizes(meaning):
+            _add_insides(found, name, meaning)
         if kind != "tile" and _are_sizes(meaning) and len(meaning) <= len(block.extents):
             found.update(_times(name, meaning, block.extents))
     return found
@@ -98,6 +100,15 @@ def _numbers(name: str, meaning: Any) -> Iterator[tuple[str, float]]:
         yield name, _log(meaning)
     elif _are_sizes(meaning):
         yield from ((f"{name} {at}", _log(size)) for at, size in enumerate(meaning))
+
+
+def _add_insides(found: Row, name: str, factors: Sequence[int]) -> None:
+    """What lies within each level of a tile, and within that level of all tiles together."""
+    for at in range(1, len(factors)):
+        inside = _log(math.prod(factors[at:]))
+        whole = f"tiles {len(factors)} inside {at}"
+        found[f"{name} inside {at}"] = inside
+        found[whole] = found.get(whole, 0.0) + inside
 
 
 def _times(name: str, sizes: Sequence[Any], extents: Sequence[int]) -> Iterator[tuple[str, float]]:

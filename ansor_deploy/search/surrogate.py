@@ -13,15 +13,15 @@ import numpy as np
 from .experience import Experience, Row
 
 ROUNDS = 100
+OTHERS = 0.3  # weight of a program of another task
 _PARAMETERS = {
-    # Within a task alone: what two tasks' latencies have in common is not known.
-    "objective": "rank:pairwise",
-    # The first so many of a task are ranked before all others: the rest need no order.
-    "lambdarank_pair_method": "topk",
-    "lambdarank_num_pair_per_sample": 16,
     "max_depth": 4,
     "eta": 0.1,
     "min_child_weight": 1,
+    # Of a few dozen programs all trees would be alike.
+    "subsample": 0.8,
+    "colsample_bytree": 0.5,
+    "base_score": 0.0,
     "tree_method": "hist",
     "nthread": 1,
     "seed": 43,
@@ -30,7 +30,10 @@ _PARAMETERS = {
 
 
 class Surrogate:
-    """Trees over decisions that order a task's programs by their speed.
+    """Trees over decisions that predict the speed of a task's programs.
+
+    Labels are logarithms of speeds, in each task beside their mean: what two tasks' latencies have
+    in common is not known.
 
     others: what was measured of its operator's other tasks. enough: programs, of this task and
     of others, from which on it is trained.
@@ -64,13 +67,14 @@ class Surrogate:
         ours = self._learnt(own)
         new = len(self._columns) - self._theirs.shape[1]
         theirs = np.pad(self._theirs, ((0, 0), (0, new)), constant_values=np.nan)
-        labels = np.concatenate([one.best / np.array(one.latencies) for one in known])
-        data = xgboost.DMatrix(np.concatenate([theirs, ours]), label=labels, nthread=1)
-        data.set_group([len(one.rows) for one in known])
+        labels = np.concatenate([_labels(one.latencies) for one in known])
+        weights = np.repeat([OTHERS, 1.0], [len(theirs), len(ours)])
+        rows = np.concatenate([theirs, ours])
+        data = xgboost.DMatrix(rows, label=labels, weight=weights, nthread=1)
         self._booster = xgboost.train(_PARAMETERS, data, ROUNDS)
 
     def predict(self, rows: Sequence[Row]) -> np.ndarray:
-        """A score for each program, the higher the faster; only the order means anything."""
+        """The logarithm of each program's speed, beside the mean of those that were measured."""
         if not rows or not self.trained:
             return np.zeros(len(rows))
         import xgboost
@@ -87,6 +91,14 @@ class Surrogate:
         """[rows, columns] of float32; NaN where a row lacks a number."""
         found = [[row.get(name, math.nan) for name in self._columns] for row in rows]
         return np.array(found, dtype=np.float32).reshape(len(rows), len(self._columns))
+
+
+def _labels(latencies: Sequence[float]) -> np.ndarray:
+    """Logarithms of speeds beside their mean; a failure counts as twice the slowest that ran."""
+    times = np.array(latencies)
+    slowest = times[np.isfinite(times)].max()
+    logs = np.log(np.where(np.isfinite(times), times, 2 * slowest))
+    return np.asarray(logs.mean() - logs)
 
 
 def can_rank(experiences: Sequence[Experience], enough: int) -> bool:

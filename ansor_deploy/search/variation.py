@@ -6,13 +6,14 @@ often, as in Ansor, and a sketch that only makes a few small choices is explored
 
 Crossover is by nodes: a child takes each node's decisions from one parent. A node is a block of
 the program: its decisions depend on one another far more than on those of other blocks, so they
-are inherited together. Where they do depend across blocks, the child's program asks other
-questions than its parents' did, and the child is given up.
+are inherited together. In a program of one block each decision is a node. Where nodes do depend on
+one another, the child's program asks other questions than its parents' did, and is given up.
 """
 
 import math
 import random
 from collections.abc import Sequence
+from typing import Any
 
 from ..space.question import Decision
 from ..space.tiles import Tiles
@@ -55,15 +56,17 @@ def crossover(
 ) -> tuple[Decision, ...] | None:
     """The decisions of a child of two programs of one sketch; None where they cannot be merged.
 
-    That is where the parents were asked different questions, or have but one node.
+    That is where the parents were asked different questions, or decided but one.
     """
     if [one.question for one in mother] != [one.question for one in father]:
         return None
-    nodes = list(dict.fromkeys(one.question.node for one in mother))
-    if len(nodes) < 2:
+    nodes: list[Any] = [one.question.node for one in mother]
+    if len(set(nodes)) < 2:
+        nodes = list(range(len(nodes)))
+    if len(distinct := list(dict.fromkeys(nodes))) < 2:
         return None
-    from_mother = set(rng.sample(nodes, rng.randrange(1, len(nodes))))
+    from_mother = set(rng.sample(distinct, rng.randrange(1, len(distinct))))
     return tuple(
-        ours if ours.question.node in from_mother else theirs
-        for ours, theirs in zip(mother, father, strict=True)
+        ours if node in from_mother else theirs
+        for node, ours, theirs in zip(nodes, mother, father, strict=True)
     )

@@ -118,4 +118,14 @@ def test_a_child_of_two_takes_each_node_from_one_parent():
 
 def test_parents_that_were_asked_different_questions_have_no_child():
     assert crossover(DECISIONS, DECISIONS[:-1], random.Random(0)) is None
-    assert crossover(DECISIONS[:3], DECISIONS[:3], random.Random(0)) is None  # one node only
+    assert crossover(DECISIONS[:1], DECISIONS[:1], random.Random(0)) is None
+
+
+def test_in_a_program_of_one_block_each_decision_is_of_one_parent():
+    mother = [one for one in DECISIONS if one.question.node == "conv"]
+    father = resample(mother, random.Random(5))
+    children = {crossover(mother, father, random.Random(seed)) for seed in range(50)}
+    assert len(children) > 2
+    for child in children:
+        assert all(one in pair for one, *pair in zip(child, mother, father, strict=True))
+        assert child not in (tuple(mother), father)

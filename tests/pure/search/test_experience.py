@@ -43,9 +43,17 @@ def test_questions_of_a_kind_differ_by_their_order():
     assert not any("times" in name for name in found)
 
 
+def test_what_lies_within_a_level_is_known_of_each_tile_and_of_all():
+    found = row([("tile", (5, 2, 4)), ("tile", (3, 8, 1)), ("tile", (7, 2))], CONV)
+    assert (found["tile 0 inside 1"], found["tile 0 inside 2"]) == (3, 2)
+    assert (found["tiles 3 inside 1"], found["tiles 3 inside 2"]) == (6, 2)
+    assert found["tiles 2 inside 1"] == found["tile 2 inside 1"] == 1
+
+
 @pytest.mark.parametrize("meaning", [None, {"a": 1}, 1.5, (1, "a"), (1,) * 9, ()])
 def test_what_has_no_number_says_nothing_of_it(meaning):
-    assert all(math.isfinite(value) for value in row([("odd", meaning)], CONV).values())
+    for kind in ("odd", "tile"):
+        assert all(math.isfinite(value) for value in row([(kind, meaning)], CONV).values())
 
 
 def test_choices_are_kept_behind_the_features():
@@ -101,6 +109,13 @@ def test_it_ranks_the_programs_of_a_task_that_was_never_measured():
 def test_it_learns_from_the_task_alone():
     own = measured(64)
     assert own.latencies[best_of(trained(own), own)] < 1.2e-3
+
+
+def test_it_predicts_how_much_faster_a_program_is():
+    own = measured(64)
+    scores = trained(own).predict(own.rows)
+    apart = math.log(max(own.latencies) / min(own.latencies))
+    assert apart / 2 < scores.max() - scores.min() < apart * 1.1
 
 
 def test_what_failed_is_ranked_behind_what_ran():
