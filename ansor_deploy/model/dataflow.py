@@ -14,10 +14,13 @@ def constant_of(values: np.ndarray) -> relax.Expr:
 
 
 class Walk(ABC):
-    """A pass on its way through the bindings of `main`. emit: makes a variable of an expression."""
+    """A pass on its way through the bindings of `main`.
+
+    emit: makes a variable of an expression. computed: a call of a function given in TE.
+    """
 
     def __init__(self, builder: relax.BlockBuilder) -> None:
-        self.emit = builder.emit
+        self.emit, self.computed = builder.emit, builder.call_te
 
     @abstractmethod
     def bind(self, var: relax.Var, value: relax.Expr) -> None:
@@ -59,4 +62,6 @@ def rewritten(mod: tvm.IRModule, walk: Callable[[relax.BlockBuilder], Walk]) -> 
         builder.emit_func_output(result)
     # What the front end has lowered by itself is called from `main` already: it stays.
     others = {gv: func for gv, func in mod.functions.items() if gv.name_hint != "main"}
-    return tvm.IRModule({**others, mod.get_global_var("main"): builder.get()["main"]})
+    made = {gv: func for gv, func in builder.get().functions.items() if gv.name_hint != "main"}
+    main = builder.get()["main"]
+    return tvm.IRModule({**others, **made, mod.get_global_var("main"): main})

@@ -74,7 +74,7 @@ def _passes(target: Target) -> list[Any]:
     t = relax.transform
     passes = [t.DecomposeOpsForInference(), t.CanonicalizeBindings()]
     if target.kind == "llvm":
-        passes += [_module_pass(lambda mod: widen(channels_last(in_single(mod)), target))]
+        passes += [_module_pass(lambda mod: widen(channels_last(in_single(mod), target), target))]
     return [
         *passes,
         t.DeadCodeElimination(),

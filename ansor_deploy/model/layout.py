@@ -20,13 +20,14 @@ from typing import Any
 import numpy as np
 
 from .._tvm import elements, relax, tirx, tvm
+from ..target import Target
 from .dataflow import Walk, constant_of, rewritten
 from .transposed import SPATIAL, transposed_convolution
 
 
-def channels_last(mod: tvm.IRModule) -> tvm.IRModule:
+def channels_last(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
     """The module with `main` rewritten; unchanged where `main` is not one dataflow block."""
-    return rewritten(mod, _Walk)
+    return rewritten(mod, lambda builder: _Walk(builder, target))
 
 
 @dataclass
@@ -38,10 +39,11 @@ class Value:
 
 
 class _Walk(Walk):
-    """The values seen so far, each in the forms in which it exists."""
+    """The values seen so far, each in the forms in which it exists. lanes: of float32 vectors."""
 
-    def __init__(self, builder: relax.BlockBuilder) -> None:
+    def __init__(self, builder: relax.BlockBuilder, target: Target) -> None:
         super().__init__(builder)
+        self.lanes = target.vector_bytes // 4
         self._values: dict[Any, Value] = {}
 
     def bind(self, var: relax.Var, value: relax.Expr) -> None:
@@ -146,7 +148,7 @@ def _convolution(walk: _Walk, call: Any) -> Value | None:
         return None
     data, spatial = walk.last(call.args[0]), SPATIAL[rank]
     if call.op.name.endswith("_transpose"):
-        made = transposed_convolution(walk.emit, data, weight, attrs, _shape(call))
+        made = transposed_convolution(walk, data, weight, attrs, _shape(call), walk.lanes)
         return None if made is None else Value(last=made)
     done = _named(call, relax.op.nn)(
         data,

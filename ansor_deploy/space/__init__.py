@@ -16,6 +16,7 @@ _NAMES = {
     "multi_level_tile parallel parallel_map partition_bounded reduced_in_lanes split_lanes tiled "
     "unrolled vector_width vectorize_partials vectorized written_out",
     "tiles": "divisors",
+    "read_order": "follow_reads",
     "register_tile": "tile_reduction",
     "shares": "WORTH_A_CORE share_counts shared_axis split_shares tile_count worth_cores",
     "winograd": "Convolution",

@@ -91,9 +91,19 @@ class BlockView:
 
     @property
     def epilogue(self) -> BlockView | None:
-        """Its one elementwise consumer, or None."""
-        found = self.consumers
-        return found[0] if len(found) == 1 and not found[0].is_reduction else None
+        """Its one elementwise consumer, or None; nor one that reads it in another order.
+
+        TVM would move such a consumer to a tile that lacks some of what it reads.
+        """
+        found = [one for one in self.consumers if not one.is_reduction]
+        fit = len(found) == len(self.consumers) == 1 and not found[0].reads_remainders
+        return found[0] if fit else None
+
+    @property
+    def reads_remainders(self) -> bool:
+        """Whether it reads at remainders of its own axes, as what interleaves phases does."""
+        terms = [term for term, _ in divisions(self.node.body, "FloorMod")]
+        return any(isinstance(term, tirx.Var) for term in terms)
 
     @property
     def is_copy(self) -> bool:

@@ -5,6 +5,7 @@ they are spelled out in TVM's JSON graph format and recognised by their wrapper 
 """
 
 import json
+import re
 from typing import Any
 
 from .._tvm import tvm
@@ -12,8 +13,8 @@ from ..system.digest import canonical_json
 from .rewriting import rewritten, steps_of
 
 _INDEX_MAP = "ansor_deploy.index_map"
-_GRAPH = '{"root_index":'  # how TVM's own spelling of an index map begins
-_SPACED_GRAPH = '{\n  "root_index":'  # and how it does in an instruction's attributes
+# How TVM's own spelling of an index map begins, in whatever order its fields stand.
+_GRAPH = re.compile(r'\{\s*"(root_index|metadata|nodes)":')
 
 
 def dump(trace: Any) -> str:
@@ -38,8 +39,8 @@ def replay(mod: tvm.IRModule, text: str) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, str) and value.startswith(_SPACED_GRAPH):
-        return canonical_json(json.loads(value))
+    if isinstance(value, str) and _GRAPH.match(value):
+        return json.dumps(json.loads(value), separators=(",", ":"))
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, tvm.tirx.IndexMap):
@@ -52,7 +53,7 @@ def _plain(value: Any) -> Any:
 
 
 def _objects(value: Any) -> Any:
-    if isinstance(value, str) and value.startswith(_GRAPH):
+    if isinstance(value, str) and _GRAPH.match(value):
         return _without_inverse(value)
     if isinstance(value, list):
         return [_objects(item) for item in value]

@@ -8,6 +8,8 @@ from typing import Any
 import tvm
 from tvm import te, topi
 
+from helpers.phases import interleaved, spread
+
 
 def _in(*shape: int, dtype: str = "float32") -> Any:
     return te.placeholder(shape, dtype=dtype, name="x")
@@ -257,6 +259,7 @@ PROGRAMS: dict[str, Callable[[], tvm.IRModule]] = {
     "conv3d": lambda: conv_nd(3),
     "conv nchw": conv_nchw,
     "conv transpose": conv_transpose,
+    "phases interleaved": lambda: program(interleaved(), free=(1,)),
     "depthwise": lambda: depthwise(7, 24),
     "depthwise prime": lambda: depthwise(5, 13),
     "depthwise 5x5": lambda: depthwise(9, 40, 5),
@@ -355,20 +358,6 @@ def chain() -> tvm.IRModule:
     return program([x], topi.nn.relu(topi.add(x, 1.0)))
 
 
-def spread() -> tvm.IRModule:
-    """A convolution over an axis whose every second element is an inserted zero."""
-    x, w = _in(6, 4), _in(4, 4, 8)
-    r, k = te.reduce_axis((0, 4)), te.reduce_axis((0, 4))
-
-    def at(i: Any, c: Any) -> Any:
-        even = (i + r) % 2 == 0
-        return te.sum(
-            tvm.tirx.if_then_else(even, x[(i + r) // 2, k], 0.0) * w[r, k, c], axis=[r, k]
-        )
-
-    return program([x, w], topi.nn.relu(te.compute((8, 8), at, name="conv")), free=(1,))
-
-
 def image() -> tvm.IRModule:
     x = _in(64, 80)
     return program([x], topi.transpose(x, (1, 0)))
@@ -387,7 +376,8 @@ DRAWN: dict[str, Callable[[], tvm.IRModule]] = {
     "line": line,
     "bare product": bare_product,
     "chain": chain,
-    "spread": spread,
+    "spread": lambda: program(spread(), free=(1,)),
+    "interleaved": lambda: program(interleaved(), free=(1,)),
     "short rows": lambda: softmax(4, 16),
     "long product": lambda: matmul(2, 16384, 8),
     "two sums": lambda: reduce("sum", 2, 1024, axis=1),

@@ -12,14 +12,15 @@ from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.extract import extract
 from ansor_deploy.model.importer import import_model
+from ansor_deploy.model.transposed_geometry import Geometry
 from ansor_deploy.project import shipped
 from ansor_deploy.target import load_target
 
 HOST = load_target("host", [shipped("targets")])
 
 
-def transposed(extent, kernel, stride, pad, output_padding, dims, groups=1):
-    constants = {"w": randn(0, 8, 16, *[kernel] * dims), "b": randn(1, 16 * groups)}
+def transposed(extent, kernel, stride, pad, output_padding, dims, groups=1, outputs=16):
+    constants = {"w": randn(0, 8, outputs, *[kernel] * dims), "b": randn(1, outputs * groups)}
     nodes = [
         node(
             "ConvTranspose",
@@ -57,6 +58,12 @@ def run(proto):
         (3, 4, 2, 1, 0, 3),
         (4, 1, 2, 0, 1, 2),
         (4, 3, 2, 2, 0, 2),
+        (5, 3, 2, 0, 0, 2),
+        (4, 9, 4, 3, 3, 1),
+        (6, 7, 2, 3, 1, 1),
+        (5, 4, 1, 2, 0, 1),
+        (3, 2, 2, 0, 0, 3),
+        (5, 8, 4, 6, 0, 1),
     ],
     ids=lambda g: "extent{}-kernel{}-stride{}-pad{}-extra{}-{}d".format(*g),
 )
@@ -64,13 +71,39 @@ def test_transposed_convolution_is_that_of_the_oracle(geometry):
     assert run(transposed(*geometry))[0]
 
 
-def test_no_inserted_zero_is_multiplied():
+@pytest.mark.parametrize("way", ["apart", "together", "dense"])
+@pytest.mark.parametrize(
+    "geometry",
+    [(5, 3, 2, 1, 0, 2), (6, 5, 3, 2, 2, 1), (3, 3, 2, 1, 1, 3), (6, 9, 4, 8, 0, 1)],
+    ids=lambda g: "extent{}-kernel{}-stride{}-pad{}-extra{}-{}d".format(*g),
+)
+def test_each_way_gives_the_same(geometry, way, monkeypatch):
+    monkeypatch.setattr(Geometry, "costs", lambda self, lanes: {way: 0.0})
+    assert run(transposed(*geometry))[0]
+
+
+def test_no_inserted_zero_is_multiplied_and_nothing_beyond_the_result():
     extent, kernel = 16, 4
     _, tasks = run(transposed(extent, kernel, 2, 1, 0, 2))
     flops = sum(task.weight * task.flops for task in tasks.values())
     useful = 2 * 2 * extent**2 * kernel**2 * 8 * 16  # batch 2, two for each multiply-add
-    border = ((extent + 1) / extent) ** 2
-    assert flops < 1.1 * border * useful  # bias, ReLU and interleaving are the rest
+    assert flops < 1.04 * useful  # bias and ReLU are the rest
+
+
+def imported(geometry, outputs=16):
+    mod = import_model(canonical_graph(transposed(*geometry, outputs=outputs)), HOST).mod
+    return [gv.name_hint for gv in mod.functions if gv.name_hint != "main"]
+
+
+@pytest.mark.parametrize("geometry", [(4, 4, 2, 1, 0, 2), (5, 3, 1, 1, 0, 2)])
+def test_bias_and_activation_end_the_one_kernel_that_there_is(geometry):
+    (kernel,) = [name for name in imported(geometry) if not name.startswith("transpose")]
+    assert kernel.rstrip("0123456789").endswith("add_relu")
+
+
+def test_channels_too_few_for_vectors_are_computed_at_once():
+    names = imported((4, 4, 2, 1, 0, 2), outputs=1)
+    assert not [name for name in names if "conv2d_transpose" in name]
 
 
 def test_grouped_transposed_convolution_is_left_as_it_is_and_right():
