@@ -49,29 +49,33 @@ def applies(state, block, target):
     if _is_last_sum(state, block):
         return view.lacks_epilogue() or ApplyAndSkipRest()
     conv = Convolution.of(view)
-    if conv is None or not _sizes(conv, target):
+    if conv is None or not _sizes(conv):
         return Pass("it is no convolution of stride 1, of one group, of float32 and small windows")
     if not view.has_constant(conv.weight):
         return Pass("its weights are no constants")
     if reason := view.lacks_epilogue():
         return reason
-    best, *_ = _sizes(conv, target)
-    return Apply(later=_cycles(conv, best, target) > PAYS * _cycles(conv, 1, target))
+    return Apply(later=_cycles(conv, _best(conv, target), target) > PAYS * _cycles(conv, 1, target))
 
 
 def apply(state, block, target):
     if conv := Convolution.of(state.view(block)):
-        return [state.rewritten(NAME, block, size) for size in _sizes(conv, target)]
+        sizes = _sizes(conv)
+        return [state.rewritten(NAME, block, sizes, sizes.index(_best(conv, target)))]
     _gather(state, block, target)
     _scatter(state, target)
     _multiply(state, target)
     return [state]
 
 
-def _sizes(conv, target):
-    """Sizes of tiles that come into question, by estimated time."""
-    fit = [size for size in SIZES if _fits(conv, size)]
-    return sorted(fit, key=lambda size: _cycles(conv, size, target))
+def _sizes(conv):
+    """Sizes of tiles that come into question."""
+    return [size for size in SIZES if _fits(conv, size)]
+
+
+def _best(conv, target):
+    """The size that is estimated to take least."""
+    return min(_sizes(conv), key=lambda size: _cycles(conv, size, target))
 
 
 def _fits(conv, size):

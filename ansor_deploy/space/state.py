@@ -41,16 +41,21 @@ class State:
         if self.origin is None:
             self.origin = self.sch.mod
 
-    def rewritten(self, name: str, block: str, size: int) -> State:
+    def rewritten(self, name: str, block: str, sizes: Sequence[int], guess: int = 0) -> State:
         """A state of the task's own program with a block replaced by an equal computation.
 
-        What was done before is not done to it. name: of a rewriting (`rewriting.py`). size: that
-        it is done with. ValueError where the block is not what it takes.
+        What was done before is not done to it. name: of a rewriting (`rewriting.py`). sizes: that
+        it may be done with, which is a choice. guess: index of the one that the rule thinks best.
+        ValueError where the block is not what it takes.
         """
-        step = f"{name} {block} {size}"
+        question = Question("size", block, tuple(sizes), guess)
+        made = Decision(question, self.chooser.answer(question))
+        step = f"{name} {block} {made.option}"
         sch = tvm.s_tir.Schedule(rewriting.rewritten(self.origin, step), debug_mask="none")
         rewriting.mark(sch, step)
-        return State(sch, self.chooser.fork(), origin=self.origin, restarted=True)
+        new = State(sch, self.chooser, origin=self.origin, restarted=True)
+        new.note(made)
+        return new
 
     def again(self) -> State:
         """This state, its block to be visited once more."""
@@ -83,10 +88,16 @@ class State:
         guess: index of the option that the rule thinks best. ordered: whether the options stand
         in order. An option is known to records by its index: a new one is added at the end.
         """
-        made = self._decide(Question(about, self.node, tuple(options), guess, ordered))
+        question = Question(about, self.node, tuple(options), guess, ordered)
+        made = Decision(question, self.chooser.answer(question))
+        self.note(made)
+        return options[made.index]
+
+    def note(self, made: Decision) -> None:
+        """Keep the answer to a question, here and in the trace."""
         size = made.question.size
         self.sch.sample_categorical(list(range(size)), [1.0 / size] * size, made.index)
-        return options[made.index]
+        self.decisions.append(made)
 
     def sample_tile(
         self, loop: Any, parts: int, limit: int = 64, guess: Sequence[int] | None = None
@@ -95,11 +106,9 @@ class State:
         extent = int(self.sch.get(loop).extent)
         tiles = Tiles(extent, parts, limit)
         guessed = tiles.index(guess or [extent, *[1] * (parts - 1)])
-        factors = self._decide(Question("tile", self.node, tiles, guessed)).option
-        sampled = self.sch.sample_perfect_tile(loop, parts, max(limit, factors[-1]), factors)
-        return list(self.sch.split(loop, sampled))
-
-    def _decide(self, question: Question) -> Decision:
+        question = Question("tile", self.node, tiles, guessed)
         made = Decision(question, self.chooser.answer(question))
         self.decisions.append(made)
-        return made
+        factors = made.option
+        sampled = self.sch.sample_perfect_tile(loop, parts, max(limit, factors[-1]), factors)
+        return list(self.sch.split(loop, sampled))
