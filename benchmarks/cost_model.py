@@ -129,10 +129,11 @@ def _of(bench: Bench, task: Task, count: int) -> list[Program]:
         found.update(chunk)
         if not chunk:
             break
-    ran = [(name, ms, _unpacked(rows)) for name, (ms, rows) in found.items() if ms is not None]
+    whole = [(name, ms, _unpacked(rows)) for name, (ms, rows) in found.items() if ms is not None]
+    ran = whole[:count]
     best = min((seconds for _, seconds, _ in ran), default=0.0)
     key = task.key.workload
-    return [Program(key, name, one, rows, best / one) for name, one, rows in ran][:count]
+    return [Program(key, name, one, rows, best / one) for name, one, rows in ran]
 
 
 def _chunk(bench: Bench, task: Task, known: Collection[str], number: int) -> Found:
