@@ -47,7 +47,7 @@ READERS = 8
 def applies(state, block, target):
     view = state.view(block)
     if _is_last_sum(state, block):
-        return view.lacks_epilogue() or ApplyAndSkipRest()
+        return ApplyAndSkipRest()
     conv = Convolution.of(view)
     if conv is None or not _sizes(conv):
         return Pass("it is no convolution of stride 1, of one group, of float32 and small windows")
@@ -104,9 +104,12 @@ def _cycles(conv, size, target):
 
 
 def _is_last_sum(state, block):
-    return block.startswith("sums_") and all(
-        not user.name.startswith("sums_") for user in state.view(block).consumers
-    )
+    """Whether it is what the tiles' results are put together from, by one stage without sums."""
+    if not block.startswith("sums_"):
+        return False
+    users = state.view(block).consumers
+    one = len(users) == 1 and not users[0].is_reduction
+    return one and not users[0].name.startswith("sums_")
 
 
 def _chain(view, prefix):
@@ -120,7 +123,7 @@ def _chain(view, prefix):
 def _gather(state, block, target):
     """Sum up the products of a tile in registers, and store it with the epilogue."""
     sch, sums = state.sch, _chain(state.view(block), "sums_")
-    epilogue = sums[0].epilogue
+    (epilogue,) = sums[0].consumers  # it reads remainders, which its loops are split for
     shape = sums[0].spatial[1:-1]
     n, *places, k = sch.get_loops(epilogue.rv)
     pairs = [sch.split(loop, [None, size]) for loop, size in zip(places, shape, strict=True)]

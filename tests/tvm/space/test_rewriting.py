@@ -104,6 +104,7 @@ class Sized(Guess):
 def test_the_size_is_a_choice(make):
     *_, want = built.kernel_outputs(make())
     (sketch,) = of_rule(make())
+    assert [rule for _, rule in sketch.steps if rule != "always-inline"] == ["winograd"] * 2
     for at, size in enumerate("42"):
         made = sketch.program(Sized(at))
         assert made.decisions[0].question.about == "size"
