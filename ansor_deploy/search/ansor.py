@@ -6,7 +6,8 @@ the models learn of more than they already believe.
 
 Sketches are drawn on in their order, in which the rules expect most of the first: the next is
 opened once the last had its look, or has nothing new. It then gets its share of each batch until
-it had its look as well: its first programs, which are slow, would not be chosen beside others.
+it had its look as well: its first programs, which are slow, would not be chosen beside others. The
+first of these shares are the default programs of all sketches.
 """
 
 import random
@@ -22,13 +23,13 @@ from .._tvm import structural_hash
 from ..measure.outcome import UNMEASURED, Outcome
 from ..model.tasks import Task
 from ..registry.record import Measurement
-from ..space.question import Random
+from ..space.question import Guess, Random
 from ..space.sketch import derive, newly_ended
 from ..space.trace import dump
 from .context import SearchContext
 from .evolution import Evolution
 from .features import decode, decode_choices
-from .genome import Genome, Made, build, recover
+from .genome import Genome, Made, build, program, recover
 from .refit import refit
 
 # Measurements of a task that nobody has searched: its default schedule, and one of a neighbour.
@@ -43,7 +44,7 @@ SLOWEST = 0.02  # of the best speed: what the cost model predicts below is as sl
 class Candidate:
     """A program that may be measured. made: a `tvm.s_tir.schedule.Trace`; features: [stores, 164].
 
-    The features are None where the program cannot be lowered.
+    The features are None where TVM extracts none.
     """
 
     genome: Genome
@@ -77,7 +78,9 @@ class AnsorSearch:
         self._programs: set[int] = set()  # structural hashes of all candidates there ever were
         self._population: list[Candidate] = []  # not measured yet: a later model may want them
         self._recover(sorted(known, key=lambda one: one.latency)[: self._options.recovered])
-        self._seeds = self._refitted() if len(known) <= UNSEARCHED else []
+        unsearched = len(known) <= UNSEARCHED
+        self._seeds = self._refitted() if unsearched else []
+        self._guesses = self._defaults() if unsearched else []
 
     def propose(self, count: int) -> list[str]:
         """Up to `count` traces not proposed before; empty when the space is exhausted."""
@@ -134,6 +137,11 @@ class AnsorSearch:
         ranked = (one for rank in zip_longest(*found) for one in rank)
         return self._unmeasured(self._candidates(ranked))
 
+    def _defaults(self) -> list[Candidate]:
+        """The default programs of the sketches: what their rules think the best of its kind."""
+        made = (program(self._sketches, at, Guess()) for at in range(len(self._sketches)))
+        return self._unmeasured(self._candidates(made))
+
     def _evolve(self, parents: Sequence[Genome], count: int) -> list[Candidate]:
         """Breed, rank, make, rank, pick: up to `count` candidates."""
         if count < 1:
@@ -158,10 +166,13 @@ class AnsorSearch:
         return chosen
 
     def _look(self, count: int) -> list[Candidate]:
-        """The most promising of the sketch that was opened last, until it had its look.
+        """First the sketches' default programs, then more of the one that was opened last.
 
-        Bred and ranked among themselves: beside the others' they would not be chosen.
+        These are bred and ranked among themselves: beside the others' they would not be chosen.
         """
+        guesses, self._guesses = self._guesses[:count], self._guesses[count:]
+        if guesses:
+            return guesses
         sketch = self._evolution.neglected() if self._evolution.ranks else None
         if sketch is None:
             return []
@@ -175,12 +186,13 @@ class AnsorSearch:
     def _ranked(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """The most promising first, by the cost model and by their decisions.
 
-        Both predict the logarithm of a speed, and err differently: their sum errs less. What cannot
-        be lowered comes last.
+        Both predict the logarithm of a speed, and err differently: their sum errs less. Of what has
+        no features the cost model expects what it does of the others in the mean.
         """
         lowered = [one.features for one in candidates if one.features is not None]
-        predicted = iter(np.log(np.maximum(self._context.model.predict(lowered), SLOWEST)))
-        known = [-np.inf if one.features is None else next(predicted) for one in candidates]
+        predicted = np.log(np.maximum(self._context.model.predict(lowered), SLOWEST))
+        mean, each = predicted.mean() if lowered else 0.0, iter(predicted)
+        known = [mean if one.features is None else next(each) for one in candidates]
         decided = self._evolution.scores([one.genome for one in candidates])
         scores = COST_MODEL * np.array(known) + decided
         return [candidates[at] for at in np.argsort(-scores, kind="stable")]
@@ -212,9 +224,9 @@ class AnsorSearch:
 
     def _new(self, programs: Iterable[Made | None]) -> Iterator[tuple[Genome, Any]]:
         """Genomes and schedules of the programs that were none yet; from now on they are."""
-        for genome, program in filter(None, programs):
+        for genome, made in filter(None, programs):
             self._evolution.exclude(genome)
-            code = structural_hash(program.sch.mod)
+            code = structural_hash(made.sch.mod)
             if code not in self._programs:
                 self._programs.add(code)
-                yield genome, program.sch
+                yield genome, made.sch

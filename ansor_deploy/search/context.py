@@ -16,7 +16,7 @@ from ..system.machine_fault import heed
 from ..target import Target
 from .cost_model import CostModel
 from .experience import Experience, experiences
-from .features import Choice, Extractor, decode, encode
+from .features import LENGTH, Choice, Extractor, decode, encode
 from .neighbours import Neighbour, nearest
 from .options import EvolutionOptions
 from .surrogate import can_rank
@@ -61,9 +61,12 @@ class SearchContext:
     def remember(
         self, task: Task, trace: str, features: np.ndarray | None, made: Sequence[Choice]
     ) -> None:
-        """Keep a proposal's features and choices until `features` asks for them."""
-        if features is not None:
-            self._features[task.key.workload, trace] = encode(features, made)
+        """Keep a proposal's features and choices until `features` asks for them.
+
+        Of a program that has no features the choices alone.
+        """
+        rows = np.empty((0, LENGTH)) if features is None else features
+        self._features[task.key.workload, trace] = encode(rows, made)
 
     def features(self, task: Task, trace: str) -> bytes | None:
         """Encoded features of a program, for the registry; None where it cannot be lowered."""

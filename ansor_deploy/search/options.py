@@ -27,6 +27,6 @@ class EvolutionOptions:
     generations: int = 2
     population: int = 256
     epsilon: float = 0.05
-    look: int = 24
+    look: int = 16
     looking: float = 0.25
     recovered: int = 64

@@ -66,7 +66,7 @@ def recording(conv):
     """Random programs of the convolution, with made-up times."""
     sketches = derive(conv.mod, HOST, RULES).sketches
     rng, recorded = random.Random(0), {}
-    for template in templates(sketches) * 200:
+    for template in templates(sketches)[:2] * 100:
         decisions = resample(template.decisions, rng)
         made = build(sketches, Genome(template.sketch, decisions), Guess())
         if made:
@@ -151,7 +151,7 @@ def test_a_restart_proposes_nothing_that_the_registry_holds(conv, measurer, run,
         registry.add_batch(rows, [])
         context = open_context(registry, HOST, RULES, 0)
         assert context.model.trained
-        assert len(context.model.samples) == len(rows)
+        assert len(context.model.samples) == sum(row.features is not None for row in rows)
         known = list(registry.measurements(HOST.fingerprint, conv.key))
         assert known == rows
         again = flat(searched(conv, measurer, batches=2, known=known, context=context))
@@ -264,8 +264,8 @@ def test_a_search_has_a_first_guess_once_enough_was_measured_of_relatives(conv):
 
 
 def test_options_of_the_evolution_are_followed(conv, measurer):
-    few = SearchContext(HOST, RULES, options=EvolutionOptions(pool=4, breeding=1, look=0))
-    assert len(open_search("ansor", conv, [], few).propose(BATCH)) <= 4
+    few = SearchContext(HOST, RULES, options=EvolutionOptions(pool=4, breeding=1, looking=0))
+    assert len(open_search("ansor", task_of(softmax(8, 64)), [], few).propose(BATCH)) <= 4
     chance = EvolutionOptions(fresh=1.0, enough=1 << 30)
     assert searched(conv, measurer, context=SearchContext(HOST, RULES, options=chance))
 
