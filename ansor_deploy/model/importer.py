@@ -16,6 +16,7 @@ from .._tvm import onnx_frontend, relax, tirx, tvm, tvm_target
 from ..errors import ModelError
 from ..runtime.model import Interface, TensorInfo
 from ..target import Target
+from .few_channels import legalized
 from .fusion import with_cuts, without_cuts
 from .graph import Graph
 from .layout import channels_last
@@ -79,7 +80,7 @@ def _passes(target: Target) -> list[Any]:
         *passes,
         t.DeadCodeElimination(),
         relax.backend.DispatchSortScan(),
-        t.LegalizeOps(),
+        t.LegalizeOps({"relax.nn.conv2d": legalized}),
         t.AnnotateTIROpPattern(),
         t.FoldConstant(),
         _module_pass(with_cuts),

@@ -21,6 +21,7 @@ import numpy as np
 
 from .._tvm import elements, relax, tirx, tvm
 from ..target import Target
+from . import few_channels
 from .dataflow import Walk, constant_of, rewritten
 from .transposed import SPATIAL, transposed_convolution
 
@@ -146,14 +147,19 @@ def _convolution(walk: _Walk, call: Any) -> Value | None:
     weight, attrs, rank = walk.constant(call.args[1]), call.attrs, _rank(call)
     if weight is None or not attrs.data_layout.startswith("NC"):
         return None
+    first, given = walk.value(call.args[0]).first, _given(attrs, "strides padding dilation groups")
+    transposed = call.op.name.endswith("_transpose")
+    if not (transposed or walk.has_last(call.args[0])) and few_channels.is_few(first, attrs):
+        kernel, dtype = _moved(weight, [1, 2, 3, 0]), attrs.out_dtype or None
+        return Value(last=walk.emit(few_channels.convolution(first, kernel, given, dtype)))
     data, spatial = walk.last(call.args[0]), SPATIAL[rank]
-    if call.op.name.endswith("_transpose"):
+    if transposed:
         made = transposed_convolution(walk, data, weight, attrs, _shape(call), walk.lanes)
         return None if made is None else Value(last=made)
     done = _named(call, relax.op.nn)(
         data,
         _moved(weight, [*range(2, rank), 1, 0]),
-        **_given(attrs, "strides padding dilation groups"),
+        **given,
         data_layout=f"N{spatial}C",
         kernel_layout=f"{spatial}IO",
         out_dtype=attrs.out_dtype or None,

@@ -16,6 +16,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from .._tvm import collect, tvm
 from ..target import Target
 from .block_view import SPATIAL, BlockView, divisions, uses
 from .loops import (
@@ -58,7 +59,7 @@ def strips_pay(view: BlockView, target: Target) -> bool:
     tasks = math.prod(view.spatial[: strips.axis + 1])
     if not strips.has_own_columns and tasks < 2 * target.cores:
         return False
-    few = results * math.prod(view.reduced) <= FEW_USES * padded
+    few = results * math.prod(view.reduced) <= FEW_USES * padded or _pads_columns(strips.padding)
     large = strips.has_own_columns or padded * strips.padding.bits > 8 * target.l1_bytes
     return few and large
 
@@ -86,7 +87,8 @@ def tile_strips(state: State, view: BlockView, target: Target) -> None:
         if whole % size:
             partitioned(sch, loop)
     vectors = math.prod(tile) // math.gcd(tile[-1], lanes(target, view.bits))
-    reduced = _taps_written_out(state, loops[rank:], vectors)
+    most = MOST_WRITTEN if strips.moves_with_columns else 0
+    reduced = _taps_written_out(state, loops[rank:], vectors, most)
     strip, last = _nested(sch, outer, (strips.axis, rows), by_panels, [*reduced, *inner])
     sch.reverse_compute_at(epilogue.rv, last, preserve_unit_loops=True)
     _pad(sch, strips.padding, strip, target)
@@ -128,9 +130,14 @@ class Strips:
         found = [index for index, _ in self._read if uses(index, column)]
         return bool(found) and not any(divisions(index, "FloorDiv") for index in found)
 
+    @property
+    def moves_with_columns(self) -> bool:
+        """Whether columns, or groups of them, read columns of their own."""
+        return self._extent(-1) > 1
+
     def divides(self, tile: tuple[int, ...]) -> bool:
         """Whether each panel of columns reads other columns of the padded input."""
-        return tile[-1] < self.view.spatial[-1] and self._extent(-1) > 1
+        return tile[-1] < self.view.spatial[-1] and self.moves_with_columns
 
     def columns(self, tile: tuple[int, ...]) -> float:
         """Columns of the padded input that a panel reads, of a grouped one as of a depthwise."""
@@ -189,12 +196,15 @@ class Strips:
         ]
 
 
-def _taps_written_out(state: State, reduced: list[Any], vectors: int) -> list[Any]:
-    """The reducing loops, the innermost of them written out: a row of taps, or all."""
+def _taps_written_out(state: State, reduced: list[Any], vectors: int, most: int) -> list[Any]:
+    """The reducing loops, the innermost of them written out: a row of taps, or all.
+
+    vectors: of a tile. most: multiply-adds that the guess writes out.
+    """
     sizes = [extent(state.sch, loop) for loop in reduced]
     written = [math.prod(sizes[len(sizes) - count :]) * vectors for count in range(len(sizes) + 1)]
     options = [count for count, size in enumerate(written) if size <= 2 * MOST_WRITTEN] or [0]
-    fit = max(at for at, count in enumerate(options) if at == 0 or written[count] <= MOST_WRITTEN)
+    fit = max(at for at, count in enumerate(options) if at == 0 or written[count] <= most)
     count = state.choose("taps", options, guess=fit, ordered=True)
     for loop in reduced[len(reduced) - count :]:
         state.sch.unroll(loop)
@@ -227,5 +237,15 @@ def _pad(sch: Any, padding: BlockView, strip: Any, target: Target) -> None:
     """Pad each strip where it is read, without a condition where nothing is added to a row."""
     sch.compute_at(padding.rv, strip, preserve_unit_loops=True)
     *_, row, column = sch.get_loops(padding.rv)
-    partitioned(sch, row)
-    vectorized(sch, column, target, padding.bits)
+    if _pads_columns(padding):
+        partitioned(sch, column)  # LLVM makes vectors of the part that is only moved
+    else:
+        partitioned(sch, row)
+        vectorized(sch, column, target, padding.bits)
+
+
+def _pads_columns(padding: BlockView) -> bool:
+    """Whether something is added along the contiguous axis."""
+    column = padding.axes(SPATIAL)[-1].var
+    conditions = [call.args[0] for call in collect(padding.node.body, tvm.ir.Call) if call.args]
+    return any(uses(condition, column) for condition in conditions)

@@ -99,6 +99,11 @@ def _convolutions() -> dict[str, onnx.ModelProto]:
     return {
         "conv1d": conv(1, 4, 11, kernel=(8, 4, 3), pads=[1, 1]),
         "conv2d": conv(1, 3, 9, 9, kernel=(8, 3, 3, 3), pads=[1] * 4),
+        "one channel": conv(1, 1, 9, 9, kernel=(8, 1, 3, 3), pads=[1] * 4),
+        "few channels": conv(
+            2, 3, 9, 10, kernel=(8, 3, 3, 2), pads=[0, 1, 2, 3], strides=[2, 1], dilations=[2, 1]
+        ),
+        "patches": conv(1, 3, 8, 8, kernel=(8, 3, 4, 4), strides=[4, 4]),
         "conv3d": conv(1, 3, 5, 6, 7, kernel=(8, 3, 3, 3, 3), pads=[1] * 6),
         "grouped": conv(2, 6, 9, 9, kernel=(8, 3, 3, 3), group=2),
         "depthwise": conv(2, 6, 9, 9, kernel=(6, 1, 3, 3), group=6),
