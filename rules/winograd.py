@@ -48,6 +48,8 @@ def applies(state, block, target):
     view = state.view(block)
     if _is_last_sum(state, block):
         return ApplyAndSkipRest()
+    if state.is_rewritten:
+        return Pass("its program is rewritten already")
     conv = Convolution.of(view)
     if conv is None or not _sizes(conv):
         return Pass("it is no convolution of stride 1, of one group, of float32 and small windows")

@@ -41,13 +41,20 @@ class State:
         if self.origin is None:
             self.origin = self.sch.mod
 
+    @property
+    def is_rewritten(self) -> bool:
+        """Whether its program is another than the task's own."""
+        return bool(rewriting.rewritings(self.sch.mod["main"]))
+
     def rewritten(self, name: str, block: str, sizes: Sequence[int], guess: int = 0) -> State:
         """A state of the task's own program with a block replaced by an equal computation.
 
         What was done before is not done to it. name: of a rewriting (`rewriting.py`). sizes: that
         it may be done with, which is a choice. guess: index of the one that the rule thinks best.
-        ValueError where the block is not what it takes.
+        ValueError where the block is not what it takes, or the state is rewritten already.
         """
+        if self.is_rewritten:
+            raise ValueError("a program is rewritten once")
         question = Question("size", block, tuple(sizes), guess)
         made = Decision(question, self.chooser.answer(question))
         step = f"{name} {block} {made.option}"

@@ -14,6 +14,7 @@ from ansor_deploy.space.question import Guess
 from ansor_deploy.space.rewriting import rewritings, rewritten
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.space.sketch import default_schedule, derive
+from ansor_deploy.space.state import State
 from ansor_deploy.space.trace import dump, replay
 
 CORE = replace(built.with_vectors(32), cores=1)
@@ -120,6 +121,14 @@ def test_the_decisions_of_a_recorded_program_are_found_again():
         genome, again = recover(found, dump(made.sch.trace))
         assert genome.decisions == made.decisions
         assert again.sketch.steps == sketch.steps
+
+
+def test_a_state_is_rewritten_once():
+    sch = tvm.s_tir.Schedule(conv2d(6, 8, 16), debug_mask="none")
+    state = State(sch, Guess()).rewritten("winograd", "conv2d_nhwc", [2])
+    assert state.is_rewritten
+    with pytest.raises(ValueError, match="once"):
+        state.rewritten("winograd", "conv2d_nhwc", [2])
 
 
 def test_weights_that_are_no_constants_are_left_alone():
