@@ -37,6 +37,8 @@ from .tiles import divisors
 
 # Of the second cache, what panels may take: all rows pass by them, and want some as well.
 PANEL_SHARE = 0.5
+# Bytes of rows for each of the panels from which rows are read once, and panels again and again.
+ROWS_WORTH = 3
 
 # Steps of a long reduction that are written out at once, and how many are the guess.
 WRITTEN = (1, 2, 4, 8)
@@ -171,10 +173,14 @@ def _shared(sch: Any, outer: list[Any]) -> Any:
 
 
 def _rows_outside(view: BlockView, target: Target) -> bool:
-    """Whether all panels stay in the second cache, beside the rows in hand, but all rows do not."""
+    """Whether all panels stay in the second cache, beside the rows in hand, but all rows do not.
+
+    Of few rows, to read the panels takes longer: they come one after the other, each fetched ahead.
+    """
     room, node = PANEL_SHARE * target.l2_bytes, view.node
-    rows = sum(math.prod(map(int, r.source.shape)) for r in [*node.reads, *node.writes])
-    return panel_bytes(view, view.spatial[-1]) <= room < rows * 4
+    panels = panel_bytes(view, view.spatial[-1])
+    used = sum(4 * math.prod(map(int, r.source.shape)) for r in [*node.reads, *node.writes])
+    return panels <= room and used - panels > max(room, ROWS_WORTH * panels)
 
 
 def _unrolled_steps(state: State, reduced: list[Any], steps: list[int]) -> list[Any]:
