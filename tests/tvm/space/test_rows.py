@@ -27,7 +27,8 @@ def test_images_rows_and_positions_are_one_axis(kernel):
     sch, view = convolution(topi.nn.relu, kernel)
     assert fuse_rows(sch, view) == 7
     assert (view.spatial, view.reduced) == ([70, 16], [8] if kernel == 1 else [3, 3, 8])
-    assert view.epilogue.spatial == [70, 16]
+    (epilogue,) = view.consumers
+    assert epilogue.spatial == [70, 16]
     *_, fused = built.kernel_outputs(sch.mod)
     *_, separate = built.kernel_outputs(plain.mod)
     assert (fused == separate).all()
