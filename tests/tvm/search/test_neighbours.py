@@ -321,8 +321,8 @@ def learnt(registry, made, count=32):
 
 
 def is_wide(features):
-    _, tile_height, tile_width, _ = dict(decode_choices(features))["register"]
-    return tile_width > tile_height
+    *_, rows, columns = dict(decode_choices(features)).get("register", (1, 1))
+    return columns > rows
 
 
 def test_what_was_measured_of_other_sizes_ranks_a_tasks_first_programs(registry):
