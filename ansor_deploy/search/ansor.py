@@ -93,6 +93,8 @@ class AnsorSearch:
             chosen, self._seeds = seeds[:count], seeds[count:]
         looks = self._look(int((count - len(chosen)) * self._options.looking))
         chosen += [*self._evolve(parents, count - len(chosen) - len(looks)), *looks]
+        left = count - len(chosen)
+        chosen, self._guesses = [*chosen, *self._guesses[:left]], self._guesses[left:]
         while len(chosen) < count and self._evolution.open_next():
             chosen += self._evolve(parents, count - len(chosen))
         for one in chosen:

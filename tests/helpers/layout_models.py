@@ -10,10 +10,10 @@ from onnx import helper
 
 from helpers.graphs import model, node, randn
 
-IMAGE = {"x": (2, 3, 7, 6)}
+IMAGE = {"x": (2, 6, 7, 6)}  # of more channels than are convolved where they lie
 CONV = node("Conv", "x w", "c", pads=[1] * 4)
 OTHER = node("Conv", "x w2", "d", pads=[1] * 4)
-WEIGHTS = {"w": randn(1, 8, 3, 3, 3), "w2": randn(2, 8, 3, 3, 3)}
+WEIGHTS = {"w": randn(1, 8, 6, 3, 3), "w2": randn(2, 8, 6, 3, 3)}
 
 
 def after(
@@ -35,8 +35,8 @@ def conv(*shape: int, kernel: tuple[int, ...], **attributes: Any) -> onnx.ModelP
 def pooled(rank: int, op: str, **attributes: Any) -> onnx.ModelProto:
     """A pooling after a convolution in so many dimensions."""
     nodes = [node("Conv", "x w", "c", pads=[1] * 2 * rank), node(op, "c", "y", **attributes)]
-    weights = {"w": randn(1, 8, 3, *[3] * rank)}
-    return model(nodes, {"x": (1, 3, *(11, 10, 9)[:rank])}, constants=weights)
+    weights = {"w": randn(1, 8, 6, *[3] * rank)}
+    return model(nodes, {"x": (1, 6, *(11, 10, 9)[:rank])}, constants=weights)
 
 
 def reduced(op: str, axes: list[int] | None, keepdims: int) -> onnx.ModelProto:

@@ -62,9 +62,9 @@ def test_a_block_that_is_normalised_channels_last_is_not_transposed():
         node("GlobalAveragePool", "d", "m"),
         node("Flatten", "m", "y"),
     ]
-    weights = {"w": randn(0, 16, 3, 3, 3), "g": randn(1, 16), "h": randn(2, 16)}
+    weights = {"w": randn(0, 16, 6, 3, 3), "g": randn(1, 16), "h": randn(2, 16)}
     constants = {**weights, "p": randn(3, 8, 16, 1, 1)}
-    proto = model(nodes, {"x": (1, 3, 12, 12)}, constants=constants)
+    proto = model(nodes, {"x": (1, 6, 12, 12)}, constants=constants)
     assert transposes(built.count_ops(proto)) == 1  # of the input
     built.assert_like_oracle(proto)
 
@@ -80,9 +80,9 @@ def test_tokens_of_an_image_are_added_to_where_they_are_multiplied():
         node("MatMul", "r m", "g"),
         node("Add", "g r", "y"),
     ]
-    constants = {"w": randn(0, 16, 3, 4, 4), "p": randn(1, 1, 9, 16), "m": randn(2, 16, 16)}
+    constants = {"w": randn(0, 16, 6, 4, 4), "p": randn(1, 1, 9, 16), "m": randn(2, 16, 16)}
     flat = {"flat": np.array([1, 16, 9])}
-    proto = model(nodes, {"x": (1, 3, 12, 12)}, constants={**constants, **flat})
+    proto = model(nodes, {"x": (1, 6, 12, 12)}, constants={**constants, **flat})
     calls = built.count_ops(proto)
     assert sum(calls[name] for name in named(calls, "matmul", "add")) == 2
     built.assert_like_oracle(proto)
@@ -94,9 +94,9 @@ def test_an_image_that_is_normalised_stays_in_one_layout():
         node("InstanceNormalization", "c s b", "n"),
         node("Conv", "n w2", "y", pads=[1] * 4),
     ]
-    constants = {"w": randn(0, 16, 3, 3, 3), "s": randn(1, 16), "b": randn(2, 16)}
+    constants = {"w": randn(0, 16, 6, 3, 3), "s": randn(1, 16), "b": randn(2, 16)}
     constants["w2"] = randn(3, 16, 16, 3, 3)
-    proto = model(nodes, {"x": (1, 3, 12, 12)}, constants=constants)
+    proto = model(nodes, {"x": (1, 6, 12, 12)}, constants=constants)
     assert transposes(built.count_ops(proto)) == 2  # of the input and of the output
     built.assert_like_oracle(proto)
 
@@ -112,9 +112,9 @@ def test_channels_that_are_split_resized_and_joined_are_not_transposed(mode):
         node("GlobalAveragePool", "h", "m"),
         node("Flatten", "m", "y"),
     ]
-    weights = {"w": randn(0, 16, 3, 3, 3), "s": np.array([1, 1, 2, 2], np.float32)}
+    weights = {"w": randn(0, 16, 6, 3, 3), "s": np.array([1, 1, 2, 2], np.float32)}
     constants = {**weights, "half": np.array([8, 8])}
-    proto = model(nodes, {"x": (1, 3, 12, 12)}, constants=constants)
+    proto = model(nodes, {"x": (1, 6, 12, 12)}, constants=constants)
     assert transposes(built.count_ops(proto)) == 1  # of the input
     built.assert_like_oracle(proto)
 
@@ -170,7 +170,7 @@ def test_an_image_of_one_channel_needs_a_view_at_most():
 @pytest.mark.parametrize("name", ["class", "None", "T", "range"])
 def test_an_input_may_have_a_name_that_means_something_in_python(name):
     named = model(
-        [node("Conv", f"{name} w", "y")], {name: (1, 3, 8, 8)}, constants={"w": WEIGHTS["w"]}
+        [node("Conv", f"{name} w", "y")], {name: (1, 6, 8, 8)}, constants={"w": WEIGHTS["w"]}
     )
     assert [one.name for one in built.imported(named).inputs] == [name]
     built.assert_like_oracle(named)

@@ -164,7 +164,8 @@ def test_the_model_is_kept_beside_the_registry(conv, run, tmp_path):
         registry.add_target(HOST)
         registry.add_workloads([conv.workload])
         context = open_context(registry, HOST, RULES, 0)
-        registry.add_batch([measured(conv, o, context.features(conv, o.trace)) for o in run[0]], [])
+        rows = [measured(conv, o, context.features(conv, o.trace)) for o in flat(run)]
+        registry.add_batch(rows, [])
         open_context(registry, HOST, RULES, 0).model.save()
         path = model_path(registry.path, HOST)
         assert path.is_file()
@@ -310,7 +311,10 @@ def test_features_of_every_kind_of_program(mod):
     found = [build(sketches, Genome(at, ()), chooser) for at in range(len(sketches))]
     schedules = [program.sch for _, program in filter(None, found)]
     together = extract(schedules)
-    for features, schedule in zip(together, schedules, strict=True):
+    # TVM's extractor has none for some programs: Winograd's, and what is cut in rows and columns.
+    lowered = [pair for pair in zip(together, schedules, strict=True) if pair[0] is not None]
+    assert 2 * len(lowered) > len(schedules)
+    for features, schedule in lowered:
         assert features.shape[1] == LENGTH
         assert np.isfinite(features).all()
         assert np.array_equal(features, extract([schedule])[0])
