@@ -156,7 +156,7 @@ def test_random_decisions_rarely_fail(name):
     ],
 )
 def test_the_first_sketch_of_an_operator(name, rules):
-    first = sketches(name, TARGETS[0])[0]
+    first = sketches(name, replace(TARGETS[0], cores=2))[0]
     assert {step.rule.name for step in first.path} - {"skip"} == rules
 
 
