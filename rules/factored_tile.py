@@ -38,15 +38,7 @@ STEP = 8
 
 def applies(state, block, target):
     view = state.view(block)
-    return (
-        view.reduces_nothing()
-        or view.has_several_results()
-        or view.is_single_number()
-        or view.has_partial_lanes()
-        or view.lacks_epilogue()
-        or _occupies_all(view, target)
-        or Apply()
-    )
+    return view.has_no_register_tile() or _occupies_all(view, target) or Apply()
 
 
 def apply(state, block, target):

@@ -20,14 +20,8 @@ KINDS = ("llvm",)
 
 def applies(state, block, target):
     view = state.view(block)
-    return (
-        view.reduces_nothing()
-        or view.has_several_results()
-        or view.is_single_number()
-        or view.has_partial_lanes()
-        or view.lacks_epilogue()
-        or (Apply() if view.is_contraction else ApplyAndSkipRest())
-    )
+    tiled = Apply() if view.is_contraction else ApplyAndSkipRest()
+    return view.has_no_register_tile() or tiled
 
 
 def apply(state, block, target):

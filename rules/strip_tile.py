@@ -20,13 +20,7 @@ KINDS = ("llvm",)
 
 def applies(state, block, target):
     view = state.view(block)
-    if reason := (
-        view.reduces_nothing()
-        or view.has_several_results()
-        or view.is_single_number()
-        or view.has_partial_lanes()
-        or view.lacks_epilogue()
-    ):
+    if reason := view.has_no_register_tile():
         return reason
     if Strips.of(view) is None:
         return Pass("it reads no rows that are padded for it")

@@ -243,6 +243,16 @@ class BlockView:
         reason = "nothing consumes it element by element: a cache stage comes first"
         return None if self.epilogue else Pass(reason)
 
+    def has_no_register_tile(self) -> Pass | None:
+        """Accumulators in registers do not fit it: the first of five reasons."""
+        return (
+            self.reduces_nothing()
+            or self.has_several_results()
+            or self.is_single_number()
+            or self.has_partial_lanes()
+            or self.lacks_epilogue()
+        )
+
 
 def _sums_products(node: Any) -> bool:
     """Whether its body is out = out + a * b, whatever a and b are."""
