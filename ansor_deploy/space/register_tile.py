@@ -23,12 +23,11 @@ from .loops import (
     inline_producers,
     is_marked,
     parallel_map,
-    partition_columns,
-    partitioned,
     prefetching,
     vectorized,
     written_out,
 )
+from .micro_kernel import cut_columns, split_tiles, write_out_tile
 from .packing import pack_operands, panel_bytes, panel_room
 from .rows import fuse_rows
 from .state import State
@@ -67,14 +66,9 @@ def tile_reduction(
     rows_outside = _rows_outside(view, target)
     constant = view.is_contraction and pack_operands(state, view, tile[-1], target)
     panel = panel_bytes(view, tile[-1])
-    loops = sch.get_loops(reduction)
-    pairs = [sch.split(loop, [None, size]) for loop, size in zip(loops[:rank], tile, strict=True)]
-    outer, inner = [o for o, _ in pairs], [i for _, i in pairs]
-    for loop, whole, size in zip(outer, view.spatial, tile, strict=True):
-        if whole % size:
-            partitioned(sch, loop)
+    outer, inner, reducing = split_tiles(sch, view, tile)
     room = panel_room(BlockView(sch, reduction), tile[-1], target)
-    parts, depth = _in_parts(state, outer, loops[rank:], room, target)
+    parts, depth = _in_parts(state, outer, reducing, room, target)
     reduced = _unrolled_steps(state, depth, steps[rank:])
     if parts:
         *rows, task = outer
@@ -91,13 +85,8 @@ def tile_reduction(
     crosses = width and width % tile[-2]
     _place_producers(state, view, None if parts or crosses else task, target)
     written_out(sch, epilogue.rv, 1 if parts else rank, target)
-    # A block without its init is no reduction any more: annotate first, then decompose.
-    written_out(sch, reduction, rank, target)
-    init = sch.decompose_reduction(reduction, (parts or reduced)[0])
-    written_out(sch, init, rank, target)
-    if columns % tile[-1]:
-        for block in (init, reduction, epilogue.rv):
-            partition_columns(sch, block, tile[-1])
+    init = write_out_tile(sch, view, tile, (parts or reduced)[0], target)
+    cut_columns(sch, [init, reduction, epilogue.rv], columns, tile[-1])
     state.finish(init, reduction, epilogue.rv)
 
 

@@ -25,11 +25,11 @@ from .loops import (
     inline_producers,
     is_marked,
     lanes,
-    partition_columns,
     partitioned,
     vectorized,
     written_out,
 )
+from .micro_kernel import cut_columns, split_tiles, write_out_tile
 from .packing import pack_operands
 from .state import State
 from .tile_sizes import FEW_TAPS, tiles
@@ -80,25 +80,16 @@ def tile_strips(state: State, view: BlockView, target: Target) -> None:
     rows = strips.rows(state, tile, by_panels, target)
     if view.is_contraction:
         pack_operands(state, view, tile[-1], target)
-    loops = sch.get_loops(reduction)
-    pairs = [sch.split(loop, [None, size]) for loop, size in zip(loops[:rank], tile, strict=True)]
-    outer, inner = [o for o, _ in pairs], [i for _, i in pairs]
-    for loop, whole, size in zip(outer, view.spatial, tile, strict=True):
-        if whole % size:
-            partitioned(sch, loop)
+    outer, inner, reducing = split_tiles(sch, view, tile)
     vectors = math.prod(tile) // math.gcd(tile[-1], lanes(target, view.bits))
     most = MOST_WRITTEN if strips.moves_with_columns else 0
-    reduced = _taps_written_out(state, loops[rank:], vectors, most)
+    reduced = _taps_written_out(state, reducing, vectors, most)
     strip, last = _nested(sch, outer, (strips.axis, rows), by_panels, [*reduced, *inner])
     sch.reverse_compute_at(epilogue.rv, last, preserve_unit_loops=True)
     _pad(sch, strips.padding, strip, target)
     written_out(sch, epilogue.rv, rank, target)
-    written_out(sch, reduction, rank, target)
-    init = sch.decompose_reduction(reduction, reduced[0])
-    written_out(sch, init, rank, target)
-    if view.spatial[-1] % tile[-1]:
-        for block in (init, reduction, epilogue.rv):
-            partition_columns(sch, block, tile[-1])
+    init = write_out_tile(sch, view, tile, reduced[0], target)
+    cut_columns(sch, [init, reduction, epilogue.rv], view.spatial[-1], tile[-1])
     state.finish(init, reduction, epilogue.rv, strips.padding.rv)
 
 
