@@ -181,10 +181,9 @@ def _network(name: str, target: Any, gflops: float, args: argparse.Namespace) ->
 
 def _load(name: str) -> onnx.ModelProto:
     """The network with a name for every node, by which ONNX Runtime's profile knows them."""
-    if name in zoo.NETWORKS:
-        model = zoo.NETWORKS[name]()
-    else:
-        model = light.load(name) if name in light.NAMES else onnx.load(name)
+    from benchmarks.searching import network
+
+    model = network(name)
     for number, node in enumerate(model.graph.node):
         node.name = f"{node.op_type}_{number}"
     return model

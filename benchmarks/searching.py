@@ -31,7 +31,7 @@ from ansor_deploy.space.sketch import default_schedule
 from ansor_deploy.space.trace import dump
 from ansor_deploy.target import Target, load_target
 from ansor_deploy.tune.scheduler import BATCH
-from benchmarks import zoo
+from benchmarks import light, zoo
 from benchmarks.operators_te import CASES
 from benchmarks.peak import Peak
 
@@ -125,13 +125,20 @@ def operator_task(case: str, target: Target) -> Task:
     return task_of(CASES[case].function(), case, target)
 
 
-def network_tasks(name: str, target: Target, count: int) -> list[Task]:
-    """The tasks in which one of `zoo.NETWORKS` must spend most of its time, heaviest first."""
+def network_tasks(name: str, target: Target, count: int | None = None) -> list[Task]:
+    """The tasks in which a network must spend most of its time, heaviest first; by default all."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"{name}.onnx"
-        onnx.save(zoo.NETWORKS[name](), path)
+        path = Path(folder) / f"{Path(name).stem}.onnx"
+        onnx.save(network(name), path)
         tasks = prepare(path, target).tasks
     return sorted(tasks, key=lambda task: -task.weight * task.roofline(target))[:count]
+
+
+def network(name: str) -> onnx.ModelProto:
+    """One of `zoo.NETWORKS`, a light model of the package onnx, or an ONNX file."""
+    if name in zoo.NETWORKS:
+        return zoo.NETWORKS[name]()
+    return light.load(name) if name in light.NAMES else onnx.load(name)
 
 
 def measured_peak() -> Peak:
