@@ -5,9 +5,13 @@ import math
 import numpy as np
 import pytest
 from helpers import built
+from helpers.built import HOST
 from helpers.graphs import model, node
+from tvm import te
 
-from ansor_deploy.codegen.vector_math import ERF_ONE, TANH_ONE
+from ansor_deploy._tvm import collect, tirx, tvm
+from ansor_deploy.codegen.lowering import code_generation, compiled
+from ansor_deploy.codegen.vector_math import ERF_ONE, TANH_ONE, on_vectors
 
 ULP, LEAST = 2.0**-23, 2.0**-125
 # Every 2^13th float32, both signs, NaN and infinities among them; and where branches lie.
@@ -50,3 +54,30 @@ def test_it_is_right_to_a_few_units_in_the_last_place(results, op):
 def test_what_tends_to_one_stays_below(results):
     for op in ("Tanh", "Erf", "Sigmoid"):
         assert np.nanmax(np.abs(results[op])) == 1
+
+
+def test_a_divisor_becomes_a_factor_within_a_function_alone():
+    x = tirx.Var("x", "float32")
+    quotient, whole = x / tirx.const(math.sqrt(2), "float32"), x / tirx.const(49.0, "float32")
+    functions = [tirx.erf(quotient), tirx.exp(whole), tirx.erf(x / x), tirx.floor(whole)]
+    quotients = [len(collect(on_vectors(tirx.Evaluate(f)), tirx.Div)) for f in functions]
+    assert quotients == [1, 0, 2, 1]  # an error function has one of its own
+
+
+def test_a_function_of_a_quotient_is_as_right_as_that_of_a_number():
+    nodes = [node("Div", "x root", "z"), node("Erf", "z", "y")]
+    proto = model(nodes, {"x": INPUTS.shape}, constants={"root": np.float32(math.sqrt(2))})
+    (have,) = built.run(proto, {"x": INPUTS})
+    with np.errstate(invalid="ignore"):
+        want = REFERENCES["Erf"](INPUTS.astype(np.float64) / np.float32(math.sqrt(2)))
+    np.testing.assert_allclose(have, want, rtol=6 * ULP, atol=LEAST)
+
+
+def test_what_tvm_cannot_vectorize_stays_in_whole_vectors():
+    x = te.placeholder((4, 64), name="x")
+    func = te.create_prim_func([x, te.compute(x.shape, lambda i, j: te.erf(x[i, j]))])
+    sch = tvm.s_tir.Schedule(func)
+    sch.vectorize(sch.get_loops(sch.get_child_blocks(sch.get_sblock("root"))[0])[-1])
+    with code_generation(HOST):
+        text = compiled({"main": sch.mod["main"]}, HOST).inspect_source("ll")
+    assert "fdiv <64 x float>" in text
