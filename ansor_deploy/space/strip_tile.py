@@ -30,7 +30,7 @@ from .loops import (
     written_out,
 )
 from .micro_kernel import cut_columns, split_tiles, write_out_tile
-from .packing import pack_operands
+from .packing import pack_operands, panel_bytes
 from .state import State
 from .tile_sizes import FEW_TAPS, tiles
 from .tiles import divisors
@@ -38,7 +38,9 @@ from .window_tiles import window_tiles
 
 # Multiply-adds with each element of the padded input, up to which strips pay.
 FEW_USES = 512
-# Of the second cache, what a strip may take.
+# Bytes of padded input for each of panels from which strips pay: none of a panel is fetched ahead.
+PANELS_WORTH = 2
+# Of the second cache, what a strip may take; and what all panels may, which each strip reads.
 STRIP_SHARE = 0.5
 # Rows of its own that a strip has for each that it shares with the next.
 REUSED = 2
@@ -57,7 +59,7 @@ def strips_pay(view: BlockView, target: Target) -> bool:
         return False
     results, padded = math.prod(view.spatial), math.prod(strips.padding.spatial)
     tasks = math.prod(view.spatial[: strips.axis + 1])
-    if not strips.has_own_columns and tasks < 2 * target.cores:
+    if not strips.has_own_columns and (tasks < 2 * target.cores or strips.has_large_panels(target)):
         return False
     few = results * math.prod(view.reduced) <= FEW_USES * padded or _pads_columns(strips.padding)
     large = strips.has_own_columns or padded * strips.padding.bits > 8 * target.l1_bytes
@@ -125,6 +127,12 @@ class Strips:
     def moves_with_columns(self) -> bool:
         """Whether columns, or groups of them, read columns of their own."""
         return self._extent(-1) > 1
+
+    def has_large_panels(self, target: Target) -> bool:
+        """Whether reading all panels for each strip costs more than padding the whole input."""
+        padded = math.prod(self.padding.spatial) * self.padding.bits / 8
+        room = min(padded / PANELS_WORTH, STRIP_SHARE * target.l2_bytes)
+        return panel_bytes(self.view, self.view.spatial[-1]) > room
 
     def divides(self, tile: tuple[int, ...]) -> bool:
         """Whether each panel of columns reads other columns of the padded input."""

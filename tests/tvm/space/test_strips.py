@@ -1,0 +1,37 @@
+"""Strips of rows are padded for a convolution whose input outweighs its weights."""
+
+from dataclasses import replace
+
+import pytest
+from helpers import built
+from helpers.programs import program
+from tvm import te, topi
+
+from ansor_deploy._tvm import tvm
+from ansor_deploy.space.block_view import BlockView
+from ansor_deploy.space.strip_tile import strips_pay
+
+TARGET = replace(built.with_vectors(64, 32), cores=1, l1_bytes=48 << 10, l2_bytes=2 << 20)
+
+
+def strided(size: int, channels: int, columns: int) -> BlockView:
+    """A convolution of 3x3, stride 2, of a square image."""
+    x = te.placeholder((1, size, size, channels), name="x")
+    weight = te.placeholder((3, 3, channels, columns), name="weight")
+    y = topi.nn.relu(topi.nn.conv2d_nhwc(x, weight, 2, 1, 1))
+    sch = tvm.s_tir.Schedule(program([x, weight], y), debug_mask="none")
+    return BlockView(sch, sch.get_sblock("conv2d_nhwc"))
+
+
+@pytest.mark.parametrize(
+    ("size", "channels", "columns", "pays"),
+    [
+        (56, 128, 128, True),
+        # All weights are read once a strip, and there are more of them than of the input.
+        (27, 128, 192, False),
+        # They leave the second cache from strip to strip.
+        (112, 256, 512, False),
+    ],
+)
+def test_strips_are_for_few_weights(size, channels, columns, pays):
+    assert strips_pay(strided(size, channels, columns), TARGET) == pays
