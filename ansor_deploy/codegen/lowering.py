@@ -7,7 +7,8 @@ What is on the stack, LLVM makes registers of (`SROA`).
 
 Where tiles do not divide an extent, the last is cut off: the loop over tiles, which a rule marked
 (`space.loops.partitioned`), becomes one over whole tiles and one over the rest, so that no whole
-tile asks where the extent ends. TVM's pass does that, for marked loops alone.
+tile asks where the extent ends. TVM's pass does that, for marked loops alone; of parallel ones,
+both kinds of tiles become tasks of one loop (`tasks.py`).
 
 NaN, infinities and zero divisors get what ONNX has for them (`edge_values.py`), and exp and its
 like become arithmetic on vectors (`vector_math.py`).
@@ -25,6 +26,8 @@ from .partial_lanes import MARK as _LANES
 from .partial_lanes import partial_lanes
 from .prefetch import MARK as _FETCHED
 from .prefetch import prefetch
+from .tasks import CUT as _PARTITION
+from .tasks import tasks
 from .vector_math import on_vectors
 
 # Name of the pipeline.
@@ -34,8 +37,6 @@ PIPELINE = "ansor"
 STACK_BYTES = 4096
 # TVM's mark of an allocation that is left alone (src/tirx/transform/lower_tvm_builtin.cc).
 _LEFT_ALONE = "disable_lower_builtin"
-# TVM's mark of a loop that is to be partitioned, which rules set (`space/loops.py`).
-_PARTITION = "pragma_loop_partition_hint"
 
 
 @contextmanager
@@ -96,6 +97,9 @@ def _until_partitioned() -> list[Any]:
         tirx.transform.NarrowDataType(32),
         partial_lanes,
         prefetch,
+        tasks,
+        tirx.transform.ConvertSSA(),  # each tile is of variables and buffers of its own
+        t.StmtSimplify(),
         _marks_on_loops,
         t.LoopPartition(),
         t.StmtSimplify(),

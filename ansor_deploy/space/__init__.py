@@ -18,7 +18,8 @@ _NAMES = {
     "tiles": "divisors",
     "read_order": "follow_reads",
     "register_tile": "tile_reduction",
-    "shares": "WORTH_A_CORE share_counts shared_axis split_shares tile_count worth_cores",
+    "cores": "WORTH_A_CORE worth_cores",
+    "shares": "share_counts shared_axis split_shares tile_count",
     "winograd": "Convolution",
     "strip_tile": "Strips strips_pay tile_strips",
 }

@@ -8,7 +8,7 @@
         for W (unrolled), C (vectors): epilogue(acc[W, C])
 
 `tile_sizes.py` has the sizes. Where one does not divide its extent, the loop over tiles is marked,
-so that lowering cuts the rest off, and is not fused with others.
+so that lowering cuts the rest off, and joined with others there, if the cores need its tasks.
 """
 
 import math
@@ -18,6 +18,7 @@ from typing import Any
 
 from ..target import Target
 from .block_view import BlockView
+from .cores import FAIR, busy
 from .loops import (
     extent,
     inline_producers,
@@ -79,7 +80,7 @@ def tile_reduction(
         sch.reorder(*order, *reduced, *inner)
         if constant:
             _fetch_ahead(state, order, outer[-1], panel, target)
-        task = _shared(sch, order)
+        task = _shared(sch, order, target.cores)
     sch.reverse_compute_at(epilogue.rv, task, preserve_unit_loops=True)
     # A tile that begins in one row of an image and ends in the next reads now more, now less of it.
     crosses = width and width % tile[-2]
@@ -143,22 +144,28 @@ def _fetch_ahead(state: State, order: list[Any], panels: Any, panel: int, target
     """
     sch = state.sch
     rows = [loop for loop in order[order.index(panels) + 1 :] if extent(sch, loop) > 1]
-    if len(rows) != 1 or extent(sch, panels) < 2 * target.cores:
+    count = extent(sch, panels)
+    if len(rows) != 1 or count < 2 * target.cores or busy(count, target.cores) < FAIR:
         return
     if state.choose("prefetch", [True, False]):
         prefetching(sch, rows[0], panel // 4)
 
 
-def _shared(sch: Any, outer: list[Any]) -> Any:
+def _shared(sch: Any, outer: list[Any], cores: int) -> Any:
     """Share the outer loops among the cores; the innermost of them.
 
-    They are fused up to the first that is cut in two, which can only be done to a loop by itself.
+    They are fused up to the first that is cut in two, which can only be done to a loop by itself:
+    lowering joins those (`codegen/tasks.py`), of which there are as many as the cores need.
     """
     whole = list(takewhile(lambda loop: not is_marked(sch, loop), outer))
-    cut = outer[len(whole) :]
-    task = sch.fuse(*whole) if whole else cut[0]
-    sch.parallel(cut[0] if cut and extent(sch, task) == 1 else task)
-    return cut[-1] if cut else task
+    loops = [*([sch.fuse(*whole)] if whole else []), *outer[len(whole) :]]
+    count = 1
+    for loop in loops:
+        if count > 1 and busy(count, cores) >= FAIR:
+            break
+        sch.parallel(loop)
+        count *= extent(sch, loop)
+    return loops[-1]
 
 
 def _rows_outside(view: BlockView, target: Target) -> bool:

@@ -10,17 +10,14 @@ over its steps off where it ends (`loops.partitioned`), so that no step asks.
 """
 
 import math
-import operator
+from dataclasses import replace
 from typing import Any
 
 from ..target import Target
 from .block_view import BlockView
+from .cores import tile_tasks
 from .tile_sizes import tiles
 
-# Elements that a core should read at least: below, waking another costs more than it saves.
-WORTH_A_CORE = 1 << 14
-# Multiply-adds of a contraction that take as long as one element that is only read.
-ADDS_AN_ELEMENT = 8
 # Steps that a share should have, each of so many iterations: its partial results cost as well.
 LEAST_STEPS = 4
 # Numbers of shares offered, and how much less even than the best one may be.
@@ -33,18 +30,11 @@ def shared_axis(view: BlockView) -> int:
     return view.reduced.index(max(view.reduced))
 
 
-def worth_cores(view: BlockView, target: Target) -> int:
-    """How many cores have enough to do with a reduction; 0 where not even one has."""
-    read = sum(math.prod(map(int, region.source.shape)) for region in view.node.reads)
-    adds = math.prod(view.spatial + view.reduced)
-    work = max(read, adds // ADDS_AN_ELEMENT) if view.is_contraction else adds
-    return min(target.cores, work // WORTH_A_CORE)
-
-
 def tile_count(view: BlockView, target: Target) -> int:
-    """Register tiles of a result, of the size that is guessed."""
-    tile, *_ = tiles(view, target, [1] * len(view.node.iter_vars)) or [tuple(view.spatial)]
-    return math.prod(map(math.ceil, map(operator.truediv, view.spatial, tile)))
+    """Register tiles of a result, of the size that one core would take."""
+    alone, steps = replace(target, cores=1), [1] * len(view.node.iter_vars)
+    tile, *_ = tiles(view, alone, steps) or [tuple(view.spatial)]
+    return tile_tasks(view.spatial, tile)
 
 
 def share_counts(view: BlockView, tasks: int, cores: int, step: int) -> list[int]:

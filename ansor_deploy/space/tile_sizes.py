@@ -15,6 +15,7 @@ from typing import Any
 
 from ..target import Target
 from .block_view import SPATIAL, BlockView, divisions, uses
+from .cores import FAIR, busy, tile_tasks, worth_cores
 from .loops import lanes
 from .tiles import divisors
 
@@ -41,15 +42,18 @@ FEW_TAPS = 9
 def tiles(view: BlockView, target: Target, steps: list[int]) -> list[tuple[int, ...]]:
     """Tile sizes of the result's axes, the most multiply-adds a load first.
 
+    One that leaves cores idle counts with the part of the time in which they are not.
     steps: of all axes, the reducing ones last; what each size must be a multiple of.
     """
-    model = _Model.of(view, target, steps)
+    model, cores = _Model.of(view, target, steps), max(1, worth_cores(view, target))
     scored = []
     for columns in _columns(model, _group(view)):
         vectors = columns // model.width(columns)
         room = (model.registers - SPARE_REGISTERS - vectors) // vectors
         limit = max(math.prod(model.steps[:-1]), room)
-        scored += [(model.score(tile), tile) for tile in _tiles_of(model, columns, limit)]
+        for tile in _tiles_of(model, columns, limit):
+            shared = min(FAIR, busy(tile_tasks(view.spatial, tile), cores))
+            scored.append((model.score(tile) * shared, tile))
     # Of equals the largest: it has the most accumulators to hide latencies behind.
     scored.sort(key=lambda pair: (-round(pair[0], 6), -math.prod(pair[1]), pair[1]))
     return [tile for score, tile in scored if score >= WORST * scored[0][0]][:OFFERED]

@@ -14,10 +14,11 @@ from tvm import te, tirx
 from ansor_deploy._tvm import collect
 from ansor_deploy.codegen.lowering import _cut_off
 from ansor_deploy.space.block_view import BlockView, blocks
+from ansor_deploy.space.cores import busy, worth_cores
 from ansor_deploy.space.question import Guess
 from ansor_deploy.space.rule import shipped_rules
-from ansor_deploy.space.shares import worth_cores
 from ansor_deploy.space.sketch import default_schedule, derive
+from ansor_deploy.space.tile_sizes import tiles
 from ansor_deploy.space.trace import dump, replay
 
 
@@ -108,3 +109,16 @@ def test_one_core_takes_a_contraction_whole():
     derivation = derive(LONG["one row"](), machine(1), shipped_rules("llvm"))
     assert "factored-tile" not in str(derivation.sketches[0])
     assert derivation.sketches[0].program(Guess())
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(49, 160), (197, 192), (49, 1001), (16, 1000)])
+def test_tiles_that_divide_no_extent_leave_no_core_idle(rows, columns):
+    mod = matmul(rows, 960, columns)
+    for cores in (1, 2, 4, 8, 12, 20):
+        tasks = side_by_side(_cut_off(default_schedule(mod, machine(cores)).mod))
+        assert busy(tasks, cores) >= 0.8, cores
+
+
+def test_a_small_product_is_no_work_for_many_cores():
+    view = reduction(matmul(16, 32, 32))
+    assert tiles(view, machine(20), [1] * 3) == tiles(view, machine(1), [1] * 3)
