@@ -19,12 +19,13 @@ from typing import Any
 from .._tvm import collect, tvm
 from ..target import Target
 from .block_view import SPATIAL, BlockView, divisions, uses
+from .cores import FAIR, busy
 from .loops import (
     extent,
-    fused,
     inline_producers,
     is_marked,
     lanes,
+    parallel,
     partitioned,
     vectorized,
     written_out,
@@ -161,6 +162,7 @@ class Strips:
         room = STRIP_SHARE * target.l2_bytes / share
         fit = [0, *(at for at, rows in enumerate(options) if tasks >= 2 * target.cores * rows)]
         fit = [at for at in fit if at == 0 or self._bytes(options[at] * size) <= room]
+        fit = [at for at in fit if busy(tasks // options[at], target.cores) >= FAIR] or fit
         stride, shared = self._step
         enough = [at for at in fit if options[at] * size * stride >= REUSED * shared]
         return state.choose("strip", options, guess=min(enough, default=fit[-1]), ordered=True)
@@ -227,9 +229,11 @@ def _nested(
     else:
         inner = [panels, *inner]
     sch.reorder(*tasks, *inner, *inside)
-    task = fused(sch, tasks)
-    sch.parallel(task)
-    return (panels if apart else task), inner[-1]
+    task = parallel(sch, tasks)
+    if not apart:
+        return task, inner[-1]
+    sch.parallel(panels)  # lowering joins them (`codegen/tasks.py`)
+    return panels, inner[-1]
 
 
 def _pad(sch: Any, padding: BlockView, strip: Any, target: Target) -> None:

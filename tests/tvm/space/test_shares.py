@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tvm
 from helpers import built
-from helpers.programs import matmul, program, reduce
+from helpers.programs import depthwise, matmul, program, reduce
 from tvm import te, tirx
 
 from ansor_deploy._tvm import collect
@@ -114,6 +114,14 @@ def test_one_core_takes_a_contraction_whole():
 @pytest.mark.parametrize(("rows", "columns"), [(49, 160), (197, 192), (49, 1001), (16, 1000)])
 def test_tiles_that_divide_no_extent_leave_no_core_idle(rows, columns):
     mod = matmul(rows, 960, columns)
+    for cores in (1, 2, 4, 8, 12, 20):
+        tasks = side_by_side(_cut_off(default_schedule(mod, machine(cores)).mod))
+        assert busy(tasks, cores) >= 0.8, cores
+
+
+@pytest.mark.parametrize(("side", "channels", "size"), [(56, 40, 7), (112, 16, 3), (14, 672, 5)])
+def test_strips_of_rows_leave_no_core_idle(side, channels, size):
+    mod = depthwise(side, channels, size)
     for cores in (1, 2, 4, 8, 12, 20):
         tasks = side_by_side(_cut_off(default_schedule(mod, machine(cores)).mod))
         assert busy(tasks, cores) >= 0.8, cores
