@@ -10,6 +10,8 @@ Where tiles do not divide an extent, the last is cut off: the loop over tiles, w
 tile asks where the extent ends. TVM's pass does that, for marked loops alone; of parallel ones,
 both kinds of tiles become tasks of one loop (`tasks.py`).
 
+What is not worth a second core is done by one (`small_loops.py`).
+
 NaN, infinities and zero divisors get what ONNX has for them (`edge_values.py`), and exp and its
 like become arithmetic on vectors (`vector_math.py`).
 """
@@ -26,6 +28,7 @@ from .partial_lanes import MARK as _LANES
 from .partial_lanes import partial_lanes
 from .prefetch import MARK as _FETCHED
 from .prefetch import prefetch
+from .small_loops import small_loops
 from .tasks import CUT as _PARTITION
 from .tasks import tasks
 from .vector_math import on_vectors
@@ -125,7 +128,7 @@ def _math(func: Any, _mod: Any, _context: Any) -> Any:
 
 def _pipeline() -> tuple[Any, Callable[[], Any], Callable[[], Any]]:
     lower, host, device = tirx.get_tir_pipeline("s_tir")
-    lower = tvm.transform.Sequential([from_infinity, _cut_off, lower])
+    lower = tvm.transform.Sequential([from_infinity, small_loops, _cut_off, lower])
     passes = [_keep_on_stack, edge_values, _math]
     return lower, lambda: tvm.transform.Sequential([*passes, host()]), device
 

@@ -1,0 +1,52 @@
+"""A parallel loop with little in it becomes a serial one.
+
+To hand out tasks and wait for them takes TVM's threads a microsecond or two where all are awake and
+have a processor each, and far longer where they share processors with others.
+"""
+
+import math
+from typing import Any
+
+from .._tvm import structural_map, tirx, tvm
+from ..space.code_size import operations
+
+# Operations on vectors that take a core as long as it takes to have others help: some 3 us.
+WORTH_OTHERS = 1 << 13
+
+
+@tirx.transform.prim_func_pass(opt_level=0, name="ansor.SmallLoops")
+def small_loops(func: Any, _mod: Any, _context: Any) -> Any:
+    """Let one core run each parallel loop that is not worth others."""
+    return func.with_body(structural_map(func.body, (tirx.For, _by_one_core)))
+
+
+def _by_one_core(loop: Any) -> Any:
+    if loop.kind != tirx.ForKind.PARALLEL or _steps(loop) >= WORTH_OTHERS:
+        return loop
+    return tirx.For(
+        loop.loop_var,
+        loop.min,
+        loop.extent,
+        tirx.ForKind.SERIAL,
+        loop.body,
+        loop.thread_binding,
+        loop.annotations,
+        loop.step,
+        loop.span,
+    )
+
+
+def _steps(node: Any) -> float:
+    """Operations on vectors, or on numbers outside of vectors; infinite where nobody knows."""
+    if node is None:
+        return 0
+    if isinstance(node, tirx.For):
+        vectors = node.kind == tirx.ForKind.VECTORIZED
+        return (1 if vectors else getattr(node.extent, "value", math.inf)) * _steps(node.body)
+    if isinstance(node, tirx.SeqStmt):
+        return sum(map(_steps, node.seq))
+    if isinstance(node, tvm.s_tir.SBlockRealize):
+        return _steps(node.block.body) + _steps(node.block.init)
+    if isinstance(node, tirx.BufferStore):
+        return 1 + operations(node.value)
+    return math.inf
