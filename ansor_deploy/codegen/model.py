@@ -23,6 +23,7 @@ from .executable import lower_model
 from .kernels import Refusal, compile_kernels
 from .linker import export
 from .memory import Memory, Part, total
+from .thread_pool import thread_pool
 from .weights import Weights
 
 # The weights are in the tuned library and in the untuned one beside it; objects and code come on
@@ -51,7 +52,8 @@ class Compiled:
 
     def export(self, path: Path, target: Target) -> Memory:
         """Write the library: what it takes. LinkError, or OSError where the disk is full."""
-        export(self.executable, self.objects, path, target)
+        objects = {**self.objects, "thread_pool": thread_pool(target)}
+        export(self.executable, objects, path, target)
         self.weights.append_to(path)
         code = path.stat().st_size - total(self.memory.weights)
         return replace(self.memory, code=(Part("code", code),))

@@ -14,7 +14,7 @@ from ..artifact.files import read_manifest
 from ..errors import AnsorError, DeviceError, UsageError
 from ..system.host import architecture
 from ..system.machine_fault import heed
-from .native import array, ffi, load_module, mapped, tensor, use_cores
+from .native import array, ffi, load_module, mapped, tensor, use_threads
 
 # How a library says that an index is out of range (`model/operators/indices.py`).
 OUT_OF_RANGE = re.compile(r"\w+: [a-z ]+ is not in -?\d+ \.\. -?\d+.*$")
@@ -59,8 +59,8 @@ class Model:
         self.manifest = manifest
         self.interfaces = interfaces(manifest)
         self.inputs, self.outputs = self.interfaces[0].inputs, self.interfaces[0].outputs
-        use_cores(threads or int(manifest["target"]["cores"]))
-        self._functions = main_functions(path, len(self.interfaces))
+        threads = threads or int(manifest["target"]["cores"])
+        self._functions = main_functions(path, len(self.interfaces), threads)
 
     def __call__(self, **inputs: np.ndarray) -> dict[str, np.ndarray]:
         """Run once, in the shapes that the inputs have.
@@ -88,10 +88,11 @@ class Model:
         return seconds
 
 
-def load(path: str | Path) -> Model:
+def load(path: str | Path, threads: int = 0) -> Model:
     """Load a library with the manifest beside it; AnsorError if either is missing or damaged.
 
-    DeviceError if it was built for another architecture than this machine's.
+    threads: that a call takes, of those that all libraries of a process share; 0 for as many as the
+    target has cores. DeviceError if it was built for another architecture than this machine's.
     """
     path = Path(path)
     manifest = read_manifest(path)
@@ -100,7 +101,7 @@ def load(path: str | Path) -> Model:
             f"{path} is built for {triple}, and this machine is {architecture()}",
             "copy it and its manifest to a machine of that kind and run it there",
         )
-    return Model(path, manifest)
+    return Model(path, manifest, threads)
 
 
 def interfaces(manifest: dict[str, Any]) -> list[Interface]:
@@ -148,11 +149,17 @@ def _faults(wanted: Sequence[TensorInfo], inputs: dict[str, np.ndarray]) -> list
     return faults
 
 
-def main_functions(path: Path, count: int = 1) -> list[Any]:
-    """A library's functions, one an interface, with their weights; AnsorError if it is none."""
+def main_functions(path: Path, count: int = 1, threads: int = 0) -> list[Any]:
+    """A library's functions, one an interface, with their weights; AnsorError if it is none.
+
+    threads: that a call takes; 0 for as many as its target has cores.
+    """
     names = ["main", *(f"main_{number}" for number in range(1, count))]
     try:
-        machine = load_module(path)["vm_load_executable"]()
+        library = load_module(path)
+        if threads:
+            use_threads(library, threads)
+        machine = library["vm_load_executable"]()
         machine["vm_initialization"](_CPU, 0, _POOLED)
         bind_weights(machine, partial(mapped, path), names)
         return [machine[name] for name in names]

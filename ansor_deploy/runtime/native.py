@@ -47,6 +47,17 @@ def use_cores(count: int) -> None:
     ffi().get_global_func("runtime.config_threadpool")(shared, width, processors)
 
 
+def use_threads(module: Any, count: int) -> None:
+    """Let the loops of a loaded library take so many threads, of those that all libraries share.
+
+    One that was built before libraries brought their threads along takes TVM's.
+    """
+    if module.implements_function("use_threads", query_imports=True):
+        module.get_function("use_threads", query_imports=True)(count)
+    else:
+        use_cores(count)
+
+
 def library() -> Path:
     """Where TVM's runtime library lies: in the package `tvm`, which is found, not imported."""
     spec = find_spec("tvm")

@@ -37,6 +37,7 @@ static int run(ansor_deploy_model *model, const char *folder) {
         taken[at].bytes = gives[at].bytes;
     }
     int status = ansor_deploy_run(model, given, inputs, taken, outputs);
+    if (status == 0) status = ansor_deploy_use_threads(model, 1);
     if (status == 0) status = ansor_deploy_run(model, given, inputs, taken, outputs);
     for (size_t at = 0; at < outputs; at++) {
         FILE *file = open_file(folder, "out", at, "wb");
@@ -67,6 +68,8 @@ static int misuse(ansor_deploy_model *model) {
     accepted |= ansor_deploy_expect(model, takes, inputs, gives, outputs - 1) == 0;
     printf("%s\n", ansor_deploy_last_error());
     accepted |= ansor_deploy_expect(model, gives, inputs, gives, outputs) == 0;
+    printf("%s\n", ansor_deploy_last_error());
+    accepted |= ansor_deploy_use_threads(model, 0) == 0;
     printf("%s\n", ansor_deploy_last_error());
     return accepted || ansor_deploy_expect(model, takes, inputs, gives, outputs) != 0;
 }

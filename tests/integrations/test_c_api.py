@@ -107,12 +107,13 @@ SCORES = "float32, 16 bytes"
 def test_what_does_not_fit_is_refused_in_words(shop, runner, tmp_path):
     said = run(runner, shop / "two-heads.so", tmp_path).stdout.splitlines()
     library = shop / "two-heads.so"
-    assert said[:5] == [
+    assert said[:6] == [
         f"{library}: it has 2 inputs and 2 outputs; given 1 and 2",
         f"{library}: im_age/1 is float32, 768 bytes; given float32, 767 bytes at NULL",
         f"{library}: im_age/1 is float32, 768 bytes; given int7, 767 bytes at NULL",
         f"{library}: it has 2 outputs, and 1 are expected",
         f"{library}: its input 0 is im_age/1, float32, 768 bytes; expected scores, {SCORES}",
+        "a model takes one thread at least, and 0 are asked for",
     ]
 
 
@@ -199,7 +200,6 @@ DAMAGES = {
     "no manifest": (no_manifest, "copy.json: no manifest of a library: No such file"),
     "not JSON": (lambda at: at.with_suffix(".json").write_text('{"a":'), "no manifest of a lib"),
     "not an object": (lambda at: at.with_suffix(".json").write_text("[1]"), "it is not an object"),
-    "no cores": (rewritten(lambda one: one.pop("target")), "no manifest of a library"),
     "text for a list": (rewritten(lambda one: one.update(inputs="x")), "another type than it"),
     "number for a text": (
         rewritten(lambda one: one["inputs"][0].update(name=7)),

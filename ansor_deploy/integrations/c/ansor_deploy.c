@@ -1,14 +1,12 @@
 /* See ansor_deploy.h. Valid C99 and valid C++, over the C ABI of tvm_ffi. */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* sched_getaffinity, realpath */
+#define _GNU_SOURCE /* realpath, strdup */
 #endif
 
 #include "ansor_deploy.h"
 #include "ansor_deploy_manifest.h"
 #include "ansor_deploy_values.h"
 #include "ansor_deploy_weights.h"
-
-#include <sched.h>
 
 typedef struct {
     TVMFFIAny main;       /* the machine's function that computes the model */
@@ -33,42 +31,6 @@ int TVMBackendParallelBarrier(int task, void *group);
 __attribute__((used)) static int (*const needs_runtime)(int, void *) = TVMBackendParallelBarrier;
 
 const char *ansor_deploy_last_error(void) { return last_error; }
-
-/* ---- Threads ---- */
-
-/* The processors that this thread may run on: their numbers as texts; how many. */
-static size_t list_processors(char names[CPU_SETSIZE][8]) {
-    cpu_set_t allowed;
-    size_t count = 0;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 0;
-    for (int at = 0; at < CPU_SETSIZE; at++)
-        if (CPU_ISSET(at, &allowed)) snprintf(names[count++], sizeof names[0], "%d", at);
-    return count;
-}
-
-static int64_t lesser(int64_t one, int64_t other) { return one < other ? one : other; }
-
-/* By itself TVM takes half of an x86 machine's processors and pins a thread to each, the
-   caller's among them. Here its threads share all that the caller may use. A pool belongs to
-   the thread that runs a model: each sets up its own. */
-static int use_threads(int64_t cores) {
-    static __thread int64_t in_use;
-    char names[CPU_SETSIZE][8];
-    TVMFFIAny texts[CPU_SETSIZE], list, nothing, shared = integer(-3);
-    size_t count = in_use == cores ? 0 : list_processors(names);
-    if (count == 0) return 0;
-    int64_t width = lesser(cores > 0 ? cores : 1, (int64_t)count);
-    char digits[24];
-    snprintf(digits, sizeof digits, "%lld", (long long)width);
-    setenv("TVM_NUM_THREADS", digits, 0); /* how many threads a pool has, however many it uses */
-    for (size_t at = 0; at < count; at++) texts[at] = text(names[at]);
-    if (call_global("ffi.Array", texts, count, &list) != 0) return -1;
-    TVMFFIAny arguments[] = {shared, integer(width), list};
-    int status = call_global("runtime.config_threadpool", arguments, 3, &nothing);
-    release(&list);
-    in_use = status == 0 ? cores : 0;
-    return status;
-}
 
 /* ---- Loading ---- */
 
@@ -134,7 +96,7 @@ static int open_model(ansor_deploy_model *model, const char *path) {
     model->path = strdup(path);
     if (model->path == NULL) return fail("out of memory");
     if (read_manifest(model->path, &model->declared) != 0) return -1;
-    if (use_threads(model->declared.cores) != 0 || start(model) != 0 || make_runners(model) != 0)
+    if (start(model) != 0 || make_runners(model) != 0)
         return fail("%s: cannot be loaded: %s", path, last_error);
     return 0;
 }
@@ -163,6 +125,12 @@ void ansor_deploy_free(ansor_deploy_model *model) {
     free_variants(&model->declared);
     free(model->path);
     free(model);
+}
+
+int ansor_deploy_use_threads(ansor_deploy_model *model, int threads) {
+    TVMFFIAny count = integer(threads), nothing;
+    if (threads < 1) return fail("a model takes one thread at least, and %d are asked for", threads);
+    return call_method(model->library, "use_threads", &count, 1, &nothing);
 }
 
 /* ---- What a model takes and gives ---- */
@@ -314,8 +282,7 @@ int ansor_deploy_run_variant(ansor_deploy_model *model, size_t variant,
     const runner *chosen = &model->runners[variant];
     for (size_t at = 0; at < input_count; at++)
         copy(memory(chosen->arguments[at])->data, inputs[at].data, inputs[at].bytes);
-    int bad = use_threads(model->declared.cores) != 0 ||
-              call(chosen->main.v_obj, chosen->arguments, input_count, &result) != 0;
+    int bad = call(chosen->main.v_obj, chosen->arguments, input_count, &result) != 0;
     if (bad) return fail("%s: cannot be run: %s", model->path, last_error);
     for (size_t at = 0; !bad && at < output_count; at++)
         bad = copy_out(result, at, &outputs[at]) != 0;

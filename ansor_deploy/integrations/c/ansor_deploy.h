@@ -2,9 +2,7 @@
  *
  * Compile ansor_deploy.c into the program and link it with libtvm_runtime and libtvm_ffi. What
  * fails returns NULL or -1, and ansor_deploy_last_error() says why. A model is for one thread at
- * a time; several models may run in several threads. The first model to be loaded decides how
- * many threads a kernel takes: as many as its target has cores, as the process may use, and as
- * the environment's TVM_NUM_THREADS allows.
+ * a time; several models may run in several threads, and share what other threads help them.
  */
 #ifndef ANSOR_DEPLOY_H
 #define ANSOR_DEPLOY_H
@@ -41,11 +39,12 @@ typedef struct ansor_deploy_output {
 
 typedef struct ansor_deploy_model ansor_deploy_model;
 
-/* The library at `path`, with its manifest beside it; NULL if either is missing or damaged.
- *
- * Sets TVM_NUM_THREADS where it is not set: load before other threads use the environment.
- */
+/* The library at `path`, with its manifest beside it; NULL if either is missing or damaged. */
 ansor_deploy_model *ansor_deploy_load(const char *path);
+
+/* Let a run take so many threads, the caller's among them; at first, as many as the target has
+   cores. Never more than the processors that the process may use. */
+int ansor_deploy_use_threads(ansor_deploy_model *model, int threads);
 
 /* How many shapes the library was built for; 1 but for a build with several of --input-shape. */
 size_t ansor_deploy_variants(const ansor_deploy_model *model);

@@ -21,7 +21,6 @@ typedef struct {
 typedef struct {
     interface *variants; /* one a shape that the library was built for */
     size_t count;
-    int64_t cores; /* of the target: the most threads that a kernel takes */
 } manifest;
 
 static int length(TVMFFIAny array, size_t *count) {
@@ -164,7 +163,6 @@ static int understand(const char *json, manifest *declared, int64_t *bytes) {
     if (call_global("ffi.json.Parse", &argument, 1, &map) != 0) return -1;
     int bad = map.type_index != kTVMFFIMap ? fail("it is not an object") : 0;
     bad = bad || read_number(map, "artifact", "bytes", bytes) != 0 ||
-          read_number(map, "target", "cores", &declared->cores) != 0 ||
           read_variants(map, declared) != 0;
     release(&map);
     return bad ? -1 : 0;

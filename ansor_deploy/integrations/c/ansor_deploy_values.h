@@ -86,9 +86,10 @@ static int call_global(const char *name, TVMFFIAny *arguments, size_t count, TVM
     return status;
 }
 
-/* A function of a module; none where it has none of this name. */
+/* A function of a module, or of one that it imports; none where none has one of this name. */
 static int find_function(TVMFFIAny module, const char *name, TVMFFIAny *result) {
     TVMFFIAny arguments[] = {module, text(name), value(kTVMFFIBool)};
+    arguments[2].v_int64 = 1;
     return call_global("ffi.ModuleGetFunction", arguments, 3, result);
 }
 
