@@ -38,6 +38,17 @@ def test_cores_share_what_takes_longer_than_to_wake_one(rows, shared):
     np.testing.assert_array_equal(out, x * np.float32(2))
 
 
+@pytest.mark.parametrize(("rows", "kind"), [(4, "SERIAL"), (4096, "PARALLEL")])
+def test_loops_in_one_another_are_one_nest(rows, kind):
+    sch = tvm.s_tir.Schedule(doubled(rows))
+    row, column, _ = sch.get_loops(sch.get_sblock("out"))
+    sch.parallel(column)
+    func = small_loops(sch.mod)["main"]
+    outer, inner = (sch.get(loop).loop_var.name for loop in (row, column))
+    kinds = {loop.loop_var.name: loop.kind for loop in collect(func.body, tirx.For)}
+    assert kinds[outer] == kinds[inner] == getattr(tirx.ForKind, kind)
+
+
 @pytest.mark.parametrize(("size", "shared"), [(16, False), (256, True)])
 def test_a_product_is_shared_for_what_it_multiplies(size, shared):
     sch = default_schedule(programs.matmul(size, size, size), built.with_vectors(32))
