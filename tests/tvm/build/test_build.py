@@ -382,7 +382,9 @@ def test_query_lists_an_operator_s_records(shop, results):
 def test_stats_count_what_was_measured(shop, results, bert):
     stats = answer(shop, "registry", "stats", "--registry", "registry.db")
     assert stats["measurements"] == sum(made["trials"] for made in results.values())
-    assert stats["records"] + stats["failures"] <= stats["measurements"]
+    # Of a task whose search began with another program, the default was run at its end as well.
+    searched = sum(one["tasks"] for one in stats["per_target"])
+    assert stats["records"] + stats["failures"] <= stats["measurements"] + searched
     assert "bert.onnx" in {row["model"] for row in stats["per_model"]}
 
 
