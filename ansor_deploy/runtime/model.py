@@ -1,6 +1,7 @@
 """A built library, loaded and called with arrays by name."""
 
 import re
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -50,6 +51,8 @@ class Interface:
 class Model:
     """A loaded library: call it with the inputs by name, get the outputs by name.
 
+    Threads may share it: one runs, the others wait.
+
     interfaces: what it takes and gives; several where it was built for several shapes. inputs,
     outputs: of the first. threads: that a call takes; 0 for as many as the target has cores.
     """
@@ -61,6 +64,7 @@ class Model:
         self.inputs, self.outputs = self.interfaces[0].inputs, self.interfaces[0].outputs
         threads = threads or int(manifest["target"]["cores"])
         self._functions = main_functions(path, len(self.interfaces), threads)
+        self._running = threading.Lock()
 
     def __call__(self, **inputs: np.ndarray) -> dict[str, np.ndarray]:
         """Run once, in the shapes that the inputs have.
@@ -71,7 +75,8 @@ class Model:
         takes, gives = self.interfaces[chosen].inputs, self.interfaces[chosen].outputs
         given = [tensor(inputs[info.name]) for info in takes]
         try:
-            result = self._functions[chosen](*given)
+            with self._running:
+                result = self._functions[chosen](*given)
         except IndexError as error:
             reason = str(error).strip().splitlines()[-1]
             raise UsageError(reason, RANGE_HINT, self.path) from error

@@ -51,6 +51,15 @@ for one in turns: one.start()
 for one in turns: one.join()
 assert held == [True] * 100
 """
+ONE_MODEL = """
+given = [rows, rows[::-1].copy()]
+held = []
+turns = [threading.Thread(target=lambda g=g: held.extend(right(model, g) for _ in range(50)))
+         for g in given]
+for one in turns: one.start()
+for one in turns: one.join()
+assert held == [True] * 100
+"""
 FORKED = """
 assert right(model)
 child = os.fork()
@@ -104,7 +113,7 @@ def libraries(tmp_path_factory):
 
 
 @TWO
-@pytest.mark.parametrize("script", [SHARED, FORKED, ASLEEP, REFUSED])
+@pytest.mark.parametrize("script", [SHARED, ONE_MODEL, FORKED, ASLEEP, REFUSED])
 def test_a_library_runs_on_the_threads_of_its_process(script, libraries):
     text = (START + script).format(rows=ROWS, columns=COLUMNS)
     ran = subprocess.run(
