@@ -34,13 +34,13 @@ SIZES = (4, 2)
 WIDEST = 6
 LARGEST = 64
 # What another computation is estimated at, of the direct one's time, to be the default.
-PAYS = 0.8
+PAYS = 0.85
 # Of a core: the part of its peak that products reach, cycles that transforms take for each vector
 # of an element, and bytes of weights a cycle, which come from beyond its caches; for how many
 # cores so many come at most.
 EFFICIENCY = 0.8
-TRANSFORM = 12
-WEIGHTS = 3
+TRANSFORM = 6
+WEIGHTS = 3.5
 READERS = 8
 
 

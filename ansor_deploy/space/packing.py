@@ -5,7 +5,7 @@ from typing import Any
 
 from .._tvm import tirx
 from ..target import Target
-from .block_view import SPATIAL, BlockView, uses
+from .block_view import REDUCE, SPATIAL, BlockView, uses
 from .loops import parallel_map
 from .state import State
 
@@ -85,9 +85,9 @@ def _is_made_beforehand(view: BlockView, buffer: Any) -> bool:
 
 
 def _pack(sch: Any, block: Any, position: int, axis: int, columns: int) -> Any:
-    """Copy an operand into panels of `columns`: [.., c, ..] -> [c / columns, .., .., c % columns].
+    """Copy an operand into panels of `columns`, and return the copying block.
 
-    Returns the copying block.
+    [b, .., c, ..] -> [b, c / columns, .., .., c % columns]
     """
     copy = sch.cache_read(block, position, "global")
     _transform(BlockView(sch, block), position, axis, columns)
@@ -96,15 +96,27 @@ def _pack(sch: Any, block: Any, position: int, axis: int, columns: int) -> Any:
 
 def _transform(view: BlockView, position: int, axis: int, columns: int) -> None:
     """Let an operand that a stage makes be in panels."""
+    batch = _batch_axes(view, position, axis)
 
     def panels(*indices: Any) -> list[Any]:
-        rest = [index for at, index in enumerate(indices) if at != axis]
-        return [indices[axis] // columns, *rest, indices[axis] % columns]
+        rest = [index for at, index in enumerate(indices) if at not in (axis, *batch)]
+        panel, column = indices[axis] // columns, indices[axis] % columns
+        return [*(indices[at] for at in batch), panel, *rest, column]
 
     # What stands behind the last column is never used, but is part of the library.
     zero = tirx.const(0, view.node.reads[position].source.dtype)
     surplus = zero if view.spatial[-1] % columns else None
     view.sch.transform_layout(view.rv, ("read", position), panels, pad_value=surplus)
+
+
+def _batch_axes(view: BlockView, position: int, axis: int) -> list[int]:
+    """The axes of an operand along which the result alone moves, without that of the columns."""
+    reduced = [one.var for one in view.axes(REDUCE)]
+    indices = next(indices for at, indices in view.reads if at == position)
+    moving = [at for at, index in enumerate(indices) if not isinstance(index, tirx.IntImm)]
+    return [
+        at for at in moving if at != axis and not any(uses(indices[at], var) for var in reduced)
+    ]
 
 
 def _is_worth_packing(

@@ -32,7 +32,7 @@ from .micro_kernel import cut_columns, split_tiles, write_out_tile
 from .packing import pack_operands, panel_bytes, panel_room
 from .rows import fuse_rows
 from .state import State
-from .tile_sizes import FEW_TAPS, tiles
+from .tile_sizes import FEW_TAPS, batch_axes, tiles
 from .tiles import divisors
 
 # Of the second cache, what panels may take: all rows pass by them, and want some as well.
@@ -76,7 +76,7 @@ def tile_reduction(
         sch.reorder(task, *parts, *rows, *reduced, *inner)
         sch.parallel(task)
     else:
-        order = _ordered(state, outer, rows_outside)
+        order = _ordered(state, outer, batch_axes(view), rows_outside)
         sch.reorder(*order, *reduced, *inner)
         if constant:
             _fetch_ahead(state, order, outer[-1], panel, target)
@@ -91,29 +91,31 @@ def tile_reduction(
     state.finish(init, reduction, epilogue.rv)
 
 
-def _ordered(state: State, outer: list[Any], rows_outside: bool) -> list[Any]:
+def _ordered(state: State, outer: list[Any], own: list[int], rows_outside: bool) -> list[Any]:
     """The loops over tiles: a panel of columns over all rows, rows over all panels, or in blocks.
 
     With panels outermost, one packed panel is reused over all rows while it is in cache; in
-    blocks, the rows of a block stay in cache as well. rows_outside: what is tried first.
+    blocks, the rows of a block stay in cache as well. own: of the loops, which have panels of their
+    own, and stand before all. rows_outside: what is tried first.
     """
-    sch = state.sch
-    *rows, panels = outer
-    if extent(sch, panels) == 1:
-        return outer
+    sch, panels = state.sch, outer[-1]
+    batch = [outer[at] for at in own]
+    rows = [loop for at, loop in enumerate(outer[:-1]) if at not in own]
     wide = next((loop for loop in rows if extent(sch, loop) > 1), None)
-    if wide is None:
-        return [panels, *rows]
+    if extent(sch, panels) == 1 and not batch:
+        return outer
+    if extent(sch, panels) == 1 or wide is None:
+        return [*batch, panels, *rows]
     halves = [2] if extent(sch, wide) % 2 == 0 and extent(sch, wide) > 2 else []
     if is_marked(sch, wide):
         halves = []
     blocks = state.choose("order", [1, 0, *halves], guess=int(rows_outside))
     if blocks == 0:
-        return outer
+        return [*batch, *rows, panels]
     if blocks == 1:
-        return [panels, *rows]
+        return [*batch, panels, *rows]
     block, row = sch.split(wide, [blocks, None])
-    return [block, panels, *[row if loop is wide else loop for loop in rows]]
+    return [*batch, block, panels, *[row if loop is wide else loop for loop in rows]]
 
 
 def _in_parts(
@@ -142,9 +144,9 @@ def _fetch_ahead(state: State, order: list[Any], panels: Any, panel: int, target
 
     panel: its bytes.
     """
-    sch = state.sch
-    rows = [loop for loop in order[order.index(panels) + 1 :] if extent(sch, loop) > 1]
-    count = extent(sch, panels)
+    sch, at = state.sch, order.index(panels) + 1
+    rows = [loop for loop in order[at:] if extent(sch, loop) > 1]
+    count = math.prod(extent(sch, loop) for loop in order[:at])
     if len(rows) != 1 or count < 2 * target.cores or busy(count, target.cores) < FAIR:
         return
     if state.choose("prefetch", [True, False]):
@@ -175,7 +177,9 @@ def _rows_outside(view: BlockView, target: Target) -> bool:
     """
     room, node = PANEL_SHARE * target.l2_bytes, view.node
     panels = panel_bytes(view, view.spatial[-1])
-    used = sum(4 * math.prod(map(int, r.source.shape)) for r in [*node.reads, *node.writes])
+    batch = math.prod(view.spatial[at] for at in batch_axes(view))
+    whole = sum(4 * math.prod(map(int, r.source.shape)) for r in [*node.reads, *node.writes])
+    used = whole // batch
     return panels <= room and used - panels > max(room, ROWS_WORTH * panels)
 
 

@@ -14,7 +14,7 @@ from itertools import product
 from typing import Any
 
 from ..target import Target
-from .block_view import SPATIAL, BlockView, divisions, uses
+from .block_view import REDUCE, SPATIAL, BlockView, divisions, uses
 from .cores import FAIR, busy, tile_tasks, worth_cores
 from .loops import lanes
 from .tiles import divisors
@@ -165,6 +165,19 @@ def indexing_axes(view: BlockView) -> list[list[bool]]:
         stepping = any(uses(i, spatial[-1]) and not _divided(i, spatial[-1]) for i in indices)
         found.append([*used[:-1], stepping])
     return found
+
+
+def batch_axes(view: BlockView) -> list[int]:
+    """The row axes of the result that have panels of their own at each step, where others share."""
+    spatial, reduced = ([one.var for one in view.axes(kind)] for kind in (SPATIAL, REDUCE))
+    found = []
+    for (_, indices), used in zip(view.operands, indexing_axes(view), strict=True):
+        apart = [index for index in indices if not any(uses(index, var) for var in reduced)]
+        own = [at for at, var in enumerate(spatial[:-1]) if any(uses(i, var) for i in apart)]
+        found += [own] if used[-1] else []
+    own = min(found, key=len, default=[])
+    shared = [size for at, size in enumerate(view.spatial[:-1]) if at not in own and size > 1]
+    return own if shared else []
 
 
 def _divided(expr: Any, var: Any) -> list[int]:

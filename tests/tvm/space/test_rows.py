@@ -8,6 +8,7 @@ from tvm import te, topi
 from ansor_deploy._tvm import tvm
 from ansor_deploy.space.block_view import BlockView
 from ansor_deploy.space.rows import fuse_rows
+from ansor_deploy.space.tile_sizes import batch_axes
 
 IMAGE = (2, 5, 7, 8)
 
@@ -45,4 +46,11 @@ def test_axes_of_which_operands_have_some_are_kept_apart():
     y = topi.nn.relu(topi.nn.batch_matmul(x, w, transpose_b=False))
     sch = tvm.s_tir.Schedule(program([x, w], y), debug_mask="none")
     block = next(b for b in sch.get_child_blocks(sch.get_sblock("root")) if sch.get(b).init)
-    assert fuse_rows(sch, BlockView(sch, block)) == 0
+    view = BlockView(sch, block)
+    assert fuse_rows(sch, view) == 0
+    assert batch_axes(view) == [0]
+
+
+def test_no_row_of_a_convolution_has_panels_of_its_own():
+    _, view = convolution(topi.nn.relu, 3)
+    assert batch_axes(view) == []
