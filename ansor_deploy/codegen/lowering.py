@@ -23,10 +23,13 @@ from typing import Any
 
 from .._tvm import collect, structural_map, tirx, tvm, tvm_target
 from ..target import Target
+from .added_prefetch import MARK as _ADDED
+from .added_prefetch import added_prefetch
 from .edge_values import edge_values, from_infinity
 from .partial_lanes import MARK as _LANES
 from .partial_lanes import partial_lanes
 from .prefetch import MARK as _FETCHED
+from .prefetch import ROWS_MARK as _ROWS_FETCHED
 from .prefetch import prefetch
 from .small_loops import small_loops
 from .tasks import CUT as _PARTITION
@@ -78,7 +81,7 @@ def _bytes(buffer: Any) -> int:
 def _cut_off(func: Any, _mod: Any, _context: Any) -> Any:
     """Lower a function with marked loops as far as TVM partitions loops, and write these out."""
     marks = {key for loop in collect(func.body, tirx.For) for key in loop.annotations or {}}
-    if not marks & {_PARTITION, _LANES, _FETCHED}:
+    if not marks & {_PARTITION, _LANES, _FETCHED, _ROWS_FETCHED, _ADDED}:
         return func
     config = {"s_tir.LoopPartition": {"partition_const_loop": True}}
     with tvm.transform.PassContext(config=config):
@@ -100,6 +103,7 @@ def _until_partitioned() -> list[Any]:
         tirx.transform.NarrowDataType(32),
         partial_lanes,
         prefetch,
+        added_prefetch,
         tasks,
         tirx.transform.ConvertSSA(),  # each tile is of variables and buffers of its own
         t.StmtSimplify(),

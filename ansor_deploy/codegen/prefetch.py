@@ -1,4 +1,4 @@
-"""The next panel of weights, fetched while the rows of a result pass by this one.
+"""The next panel of weights, fetched while the rows of a result pass by this one; or the next rows.
 
     for p: for i in range(n) (marked): for k: acc[..] += a[i, k] * packed[p, k]
     -->
@@ -6,7 +6,8 @@
 
 The first tile of rows reads a panel from memory, the others from the cache. Of few rows, the first
 would wait for as long as all compute. So each tile fetches a share of the next panel, spread over
-its steps. Fetching beyond the last panel does nothing.
+its steps. Likewise each tile of rows fetches those of the next, where few panels stay in the cache.
+Fetching beyond the last panel or row does nothing.
 """
 
 import math
@@ -15,8 +16,9 @@ from typing import Any
 from .._tvm import collect, structural_map, tirx, tvm
 from ..space.block_view import uses
 
-# A rule's mark of a loop over tiles of rows, with the elements of a panel (`space/loops.py`).
-MARK = "ansor.prefetch"
+# A rule's marks of a loop over tiles of rows, with the elements of a panel, or of a tile's rows
+# (`space/loops.py`).
+MARK, ROWS_MARK = "ansor.prefetch", "ansor.prefetch_rows"
 # Bytes that a fetch brings.
 LINE = 64
 # Most lines that a step may fetch: more is no panel that its tiles read.
@@ -32,18 +34,28 @@ def prefetch(func: Any, _mod: Any, _context: Any) -> Any:
 
 
 def _fetching(tiles: Any) -> Any:
-    if (panel := (tiles.annotations or {}).get(MARK)) is None:
-        return tiles
-    steps = _steps(tiles.body)
-    source = _source(steps[-1]) if steps else None
-    fetches = _fetches(tiles, steps, source, int(panel)) if source is not None else []
+    found = tiles.annotations or {}
+    for mark in (MARK, ROWS_MARK):
+        if mark in found:
+            return _fetching_ahead(tiles, int(found[mark]), mark)
+    return tiles
+
+
+def _fetching_ahead(tiles: Any, elements: int, mark: str) -> Any:
+    steps, panels = _steps(tiles.body), mark == MARK
+    source = _source(steps[-1], panels) if steps else None
+    if source is None:
+        return with_body(tiles, tiles.body, mark)
+    inner = [loop.loop_var for loop in [*steps, *collect(steps[-1].body, tirx.For)]]
+    start = at_zero(source.indices[0], inner) + elements
+    fetches = _fetches([tiles, *steps] if panels else steps, start, source.source, elements)
 
     def begun(loop: Any) -> Any:
-        if not loop.same_as(steps[-1]):
+        if not fetches or not loop.same_as(steps[-1]):
             return loop
-        return _with_body(loop, tirx.SeqStmt([*fetches, loop.body]))
+        return _with(loop, tirx.SeqStmt([*fetches, loop.body]), loop.annotations)
 
-    return _with_body(tiles, structural_map(tiles.body, (tirx.For, begun))) if fetches else tiles
+    return with_body(tiles, structural_map(tiles.body, (tirx.For, begun)), mark)
 
 
 def _steps(body: Any) -> list[Any]:
@@ -56,42 +68,41 @@ def _steps(body: Any) -> list[Any]:
     return [*around[::-1], inner]
 
 
-def _source(loop: Any) -> Any:
-    """The load of the packed operand: along lanes, and not of what is summed up."""
+def _source(loop: Any, panels: bool) -> Any:
+    """The load of an operand that is not summed up: along lanes, of panels; of rows, the other."""
     inside = collect(loop.body, tirx.For)
     lanes = [one.loop_var for one in inside if one.kind == tirx.ForKind.VECTORIZED]
     stored = [store.buffer for store in collect(loop.body, tirx.BufferStore)]
     for load in collect(loop.body, tvm.ir.TensorLoad):
         along = any(uses(load.indices[0], lane) for lane in lanes)
-        if along and not any(load.source.same_as(one) for one in stored):
+        if along == panels and not any(load.source.same_as(one) for one in stored):
             return load
     return None
 
 
-def _fetches(tiles: Any, steps: list[Any], source: Any, panel: int) -> list[Any]:
-    """The statements of one step: as many lines as all steps of all tiles must fetch each."""
-    inner = [*steps, *collect(steps[-1].body, tirx.For)]
-    start = _at_zero(source.indices[0], [loop.loop_var for loop in inner])
-    step, count = tiles.loop_var, int(tiles.extent)
-    for loop in steps:
+def _fetches(loops: list[Any], start: Any, buffer: Any, elements: int) -> list[Any]:
+    """The statements of one step: as many lines as all steps of these loops must fetch each."""
+    step, count = tirx.const(0, start.ty.dtype), 1
+    for loop in loops:
         step, count = step * loop.extent + loop.loop_var, count * int(loop.extent)
-    lines = math.ceil(panel / count * source.source.dtype.itemsize / LINE)
+    lines = math.ceil(elements / count * buffer.dtype.itemsize / LINE)
     if lines > MOST_LINES:
         return []
     # Fetching a line twice costs less than fetching some that are not wanted yet.
-    apart = math.ceil(panel / (count * lines))
-    first = start + panel + step * (lines * apart)
-    return [_fetch(source.source, first + number * apart) for number in range(lines)]
+    apart = math.ceil(elements / (count * lines))
+    first = start + step * (lines * apart)
+    return [fetch(buffer, first + number * apart) for number in range(lines)]
 
 
-def _fetch(buffer: Any, index: Any) -> Any:
+def fetch(buffer: Any, index: Any) -> Any:
+    """The statement that brings an element into the second cache."""
     address = tirx.address_of(tirx.BufferLoad(buffer, [index]))
     how = [tirx.const(value, "int32") for value in _HOW]
     return tirx.Evaluate(tirx.call_llvm_intrin("void", "llvm.prefetch", address, *how))
 
 
-def _at_zero(index: Any, variables: list[Any]) -> Any:
-    """An index where these loops begin."""
+def at_zero(index: Any, variables: list[Any]) -> Any:
+    """An index, or a statement, where these loops begin."""
 
     def zero(var: Any) -> Any:
         return tirx.const(0, var.ty.dtype) if any(var.same_as(v) for v in variables) else var
@@ -99,9 +110,13 @@ def _at_zero(index: Any, variables: list[Any]) -> Any:
     return structural_map(index, (tirx.Var, zero))
 
 
-def _with_body(loop: Any, body: Any) -> Any:
-    """The loop, no longer marked, around another body."""
-    kept = {key: value for key, value in (loop.annotations or {}).items() if key != MARK}
+def with_body(loop: Any, body: Any, mark: str) -> Any:
+    """The loop, without this mark, around another body."""
+    kept = {key: value for key, value in (loop.annotations or {}).items() if key != mark}
+    return _with(loop, body, kept)
+
+
+def _with(loop: Any, body: Any, kept: Any) -> Any:
     binding = loop.thread_binding
     return tirx.For(
         loop.loop_var, loop.min, loop.extent, loop.kind, body, binding, kept, loop.step, loop.span

@@ -19,7 +19,9 @@ _PARTITION = "pragma_loop_partition_hint"
 # Ours, of a reduction (`codegen/partial_lanes.py`).
 _PARTIAL_LANES = "ansor.partial_lanes"
 # Ours, of a loop over tiles of rows (`codegen/prefetch.py`).
-_PREFETCH = "ansor.prefetch"
+_PREFETCH, _PREFETCH_ROWS = "ansor.prefetch", "ansor.prefetch_rows"
+# Ours, of the innermost loop over tiles (`codegen/added_prefetch.py`).
+_ADDED = "ansor.added"
 # The guess first, and not in order: records know each by its index.
 UNROLL = (16, 0, 64, 512)
 
@@ -104,6 +106,16 @@ def partition_bounded(sch: Any, block: Any) -> None:
 def prefetching(sch: Any, loop: Any, elements: int) -> None:
     """Let a loop over tiles of rows fetch the next panel, of so many elements."""
     sch.annotate(loop, _PREFETCH, elements)
+
+
+def prefetching_rows(sch: Any, loop: Any, elements: int) -> None:
+    """Let a loop over tiles of rows fetch the next tile's rows, of so many elements."""
+    sch.annotate(loop, _PREFETCH_ROWS, elements)
+
+
+def fetching_added(sch: Any, loop: Any) -> None:
+    """Let the innermost loop over tiles fetch what each tile's results are added to."""
+    sch.annotate(loop, _ADDED, True)
 
 
 def is_marked(sch: Any, loop: Any) -> bool:

@@ -21,10 +21,12 @@ from .block_view import BlockView
 from .cores import FAIR, busy
 from .loops import (
     extent,
+    fetching_added,
     inline_producers,
     is_marked,
     parallel_map,
     prefetching,
+    prefetching_rows,
     vectorized,
     written_out,
 )
@@ -80,7 +82,10 @@ def tile_reduction(
         sch.reorder(*order, *reduced, *inner)
         if constant:
             _fetch_ahead(state, order, outer[-1], panel, target)
+        _fetch_rows(state, view, order, tile[-2], target)
         task = _shared(sch, order, target.cores)
+        if _adds_a_tensor(view, epilogue):
+            fetching_added(sch, task)
     sch.reverse_compute_at(epilogue.rv, task, preserve_unit_loops=True)
     # A tile that begins in one row of an image and ends in the next reads now more, now less of it.
     crosses = width and width % tile[-2]
@@ -89,6 +94,13 @@ def tile_reduction(
     init = write_out_tile(sch, view, tile, (parts or reduced)[0], target)
     cut_columns(sch, [init, reduction, epilogue.rv], columns, tile[-1])
     state.finish(init, reduction, epilogue.rv)
+
+
+def _adds_a_tensor(view: BlockView, epilogue: BlockView) -> bool:
+    """Whether the epilogue reads another tensor as large as its result, such as a residual."""
+    (made,) = [region.source for region in view.node.writes]
+    others = [buffer for buffer, _ in epilogue.operands if not buffer.same_as(made)]
+    return any(math.prod(map(int, one.shape)) >= math.prod(view.spatial) for one in others)
 
 
 def _ordered(state: State, outer: list[Any], own: list[int], rows_outside: bool) -> list[Any]:
@@ -151,6 +163,25 @@ def _fetch_ahead(state: State, order: list[Any], panels: Any, panel: int, target
         return
     if state.choose("prefetch", [True, False]):
         prefetching(sch, rows[0], panel // 4)
+
+
+def _fetch_rows(state: State, view: BlockView, order: list[Any], size: int, target: Target) -> None:
+    """Let each tile of rows fetch those of the next, which is a choice, where no cache holds all.
+
+    They lie one after the other, and each is done with before the next. size: rows of a tile.
+    """
+    sch, depth = state.sch, math.prod(view.reduced)
+    elements = math.prod(view.spatial[:-1]) * depth
+    sizes = [math.prod(map(int, region.source.shape)) for region in view.node.reads]
+    wide = [loop for loop in order if extent(sch, loop) > 1]
+    if elements not in sizes or 4 * elements <= PANEL_SHARE * target.l2_bytes or batch_axes(view):
+        return
+    outside = len(wide) == 1 or (len(wide) == 2 and wide[1] is order[-1])
+    count = extent(sch, wide[0]) if outside else 0
+    if count < 2 * target.cores or busy(count, target.cores) < FAIR:
+        return
+    if state.choose("ahead", [True, False]):
+        prefetching_rows(sch, wide[0], size * depth)
 
 
 def _shared(sch: Any, outer: list[Any], cores: int) -> Any:

@@ -10,7 +10,7 @@ from tvm import te
 
 from ansor_deploy._tvm import collect, tirx
 from ansor_deploy.codegen.lowering import _cut_off
-from ansor_deploy.codegen.prefetch import LINE, MARK
+from ansor_deploy.codegen.prefetch import LINE, MARK, ROWS_MARK
 
 ROWS, DEPTH = 12, 24
 
@@ -53,19 +53,37 @@ def loops(func, index) -> list:
     return [one for one in collect(func.body, tirx.For) if one.loop_var.name in names]
 
 
-@pytest.mark.parametrize(("columns", "size", "step"), [(16, 4, 1), (48, 6, 4), (8, 3, 2)])
-def test_the_tiles_of_a_panel_fetch_every_line_of_the_next(columns, size, step):
-    func = _cut_off(product(columns, size, step).mod)["main"]
+def lines_by_the_second(func) -> set[int]:
+    """The lines that the second panel fetches, or the second tile of rows."""
     lines = set()
     for index in fetched(func):
         around = loops(func, index)
         for values in itertools.product(*(range(int(one.extent)) for one in around)):
             at = {one.loop_var.name: n for one, n in zip(around, values, strict=True)}
-            if at[around[-1].loop_var.name] == 1:  # the outermost: the second panel
+            if at[around[-1].loop_var.name] == 1:  # the outermost
                 lines.add(eval(str(index), {}, at) * 4 // LINE)  # noqa: S307 - plain arithmetic
+    return lines
+
+
+@pytest.mark.parametrize(("columns", "size", "step"), [(16, 4, 1), (48, 6, 4), (8, 3, 2)])
+def test_the_tiles_of_a_panel_fetch_every_line_of_the_next(columns, size, step):
+    lines = lines_by_the_second(_cut_off(product(columns, size, step).mod)["main"])
     panel = DEPTH * columns * 4 // LINE
     assert set(range(2 * panel, 3 * panel)) <= lines
     assert max(lines) < 3 * panel + panel // 4
+
+
+@pytest.mark.parametrize(("size", "step"), [(4, 4), (6, 2)])
+def test_a_tile_of_rows_fetches_every_line_of_the_next(size, step):
+    sch = product(16, size, step)
+    tiles = sch.get_loops(sch.get_sblock("out_update"))[1]
+    sch.unannotate(tiles, MARK)
+    sch.annotate(tiles, ROWS_MARK, size * DEPTH)
+    lines = lines_by_the_second(_cut_off(sch.mod)["main"])
+    rows = size * DEPTH * 4 // LINE
+    assert set(range(2 * rows, 3 * rows)) <= lines
+    x, packed, out = built.kernel_outputs(sch.mod)
+    np.testing.assert_allclose(out, x @ packed, rtol=1e-5, atol=1e-5)
 
 
 def test_it_computes_the_same():
