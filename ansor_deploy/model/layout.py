@@ -156,6 +156,10 @@ def _convolution(walk: _Walk, call: Any) -> Value | None:
     if transposed:
         made = transposed_convolution(walk, data, weight, attrs, _shape(call), walk.lanes)
         return None if made is None else Value(last=made)
+    if 1 < attrs.groups == _shape(data)[-1] < len(weight):
+        # To read a channel for several results takes a gather a tap, to copy it one for all taps.
+        data = walk.emit(relax.op.repeat(data, len(weight) // int(attrs.groups), rank - 1))
+        given["groups"] = len(weight)
     done = _named(call, relax.op.nn)(
         data,
         _moved(weight, [*range(2, rank), 1, 0]),

@@ -25,6 +25,12 @@ def test_the_numbers_are_onnx_runtime_s(name):
     built.assert_like_oracle(MODELS[name])
 
 
+def test_a_channel_of_several_results_is_copied_once():
+    mod = built.imported(MODELS["depthwise multiplied"]).mod
+    assert named(built.count_ops(MODELS["depthwise multiplied"]), "repeat")
+    assert "// 2" not in next(f.script() for gv, f in mod.functions.items() if "conv2d" in str(gv))
+
+
 @pytest.fixture(scope="module")
 def resnet50():
     return onnx.load(graphs.LIGHT_FOLDER / "light_resnet50.onnx")
