@@ -47,7 +47,7 @@ def tiles(view: BlockView, target: Target, steps: list[int]) -> list[tuple[int, 
     """
     model, cores = _Model.of(view, target, steps), max(1, worth_cores(view, target))
     scored = []
-    for columns in _columns(model, _group(view)):
+    for columns in _columns(model, _group(view), cropped=_is_cropped(view)):
         vectors = columns // model.width(columns)
         room = (model.registers - SPARE_REGISTERS - vectors) // vectors
         limit = max(math.prod(model.steps[:-1]), room)
@@ -121,8 +121,12 @@ def _parts(extent: int, size: int) -> list[tuple[int, int]]:
     return [part for part in parts if all(part)]
 
 
-def _columns(model: _Model, group: int) -> list[int]:
-    """Sizes of a tile along the contiguous axis: those that divide it, and whole vectors."""
+def _columns(model: _Model, group: int, *, cropped: bool) -> list[int]:
+    """Sizes of a tile along the contiguous axis: those that divide it, and whole vectors.
+
+    cropped: whether the epilogue leaves columns out. Of tiles that end in two places TVM does not
+    see that they are all of one size, and their accumulators would lie in memory.
+    """
     extent, lanes = model.extents[-1], model.lanes
     even = [
         columns
@@ -130,8 +134,9 @@ def _columns(model: _Model, group: int) -> list[int]:
         if columns // model.width(columns) <= MAX_VECTORS
     ]
     vectors = range(1, min(MAX_VECTORS, math.ceil(extent / lanes)) + 1)
-    whole = [] if group else [count * lanes for count in vectors if extent % (count * lanes)]
-    return even + whole
+    if group or cropped:
+        return even
+    return even + [count * lanes for count in vectors if extent % (count * lanes)]
 
 
 def _tiles_of(model: _Model, columns: int, limit: int) -> list[tuple[int, ...]]:
@@ -183,6 +188,13 @@ def batch_axes(view: BlockView) -> list[int]:
 def _divided(expr: Any, var: Any) -> list[int]:
     """The constants by which terms with the variable are divided."""
     return [constant for term, constant in divisions(expr, "FloorDiv") if uses(term, var)]
+
+
+def _is_cropped(view: BlockView) -> bool:
+    """Whether several rows of columns go to one consumer of fewer columns."""
+    rows, columns = math.prod(view.spatial[:-1]), view.spatial[-1]
+    shapes = [one.spatial for one in view.consumers]
+    return rows > 1 and [shape[-1] < columns for shape in shapes] == [True]
 
 
 def _group(view: BlockView) -> int:

@@ -7,7 +7,7 @@ import pytest
 import tvm
 from helpers import built, graphs
 from helpers.graphs import model, node, randn
-from helpers.programs import PROGRAMS, conv2d, pool
+from helpers.programs import PROGRAMS, conv2d, pool, program
 from tvm import relax, te
 from tvm_ffi import structural_equal
 
@@ -98,6 +98,22 @@ def test_accumulators_fit_the_vector_registers(registers):
     target = built.with_vectors(16, registers)
     for tile in tiles(contraction, target, [1] * 7):
         assert 1 < prod(tile) // 4 < registers
+
+
+def cropped(columns):
+    """A matrix multiplication of 40 columns, of which so many are wanted."""
+    x, w = te.placeholder((12, 16)), te.placeholder((16, 40))
+    k = te.reduce_axis((0, 16))
+    y = te.compute((12, 40), lambda i, j: te.sum(x[i, k] * w[k, j], axis=k))
+    return program([x, w], te.compute((12, columns), lambda i, j: te.max(y[i, j], 0)), free=(1,))
+
+
+@pytest.mark.parametrize(("columns", "uneven"), [(40, True), (36, False)])
+def test_tiles_divide_columns_of_which_some_are_left_out(columns, uneven):
+    sch = tvm.s_tir.Schedule(cropped(columns), debug_mask="none")
+    product = next(v for rv in blocks(sch) if (v := BlockView(sch, rv)).is_contraction)
+    sizes = {tile[-1] for tile in tiles(product, built.with_vectors(32), [1] * 3)}
+    assert any(40 % size for size in sizes) == uneven
 
 
 def test_a_program_that_nothing_fits_keeps_its_loops(monkeypatch):
