@@ -7,7 +7,7 @@ import pytest
 import tvm
 from helpers import built, graphs
 from helpers.graphs import model, node, randn
-from helpers.programs import PROGRAMS, conv2d, pool, program
+from helpers.programs import PROGRAMS, conv2d, depthwise, pool, program
 from tvm import relax, te
 from tvm_ffi import structural_equal
 
@@ -98,6 +98,15 @@ def test_accumulators_fit_the_vector_registers(registers):
     target = built.with_vectors(16, registers)
     for tile in tiles(contraction, target, [1] * 7):
         assert 1 < prod(tile) // 4 < registers
+
+
+@pytest.mark.parametrize(("registers", "most"), [(16, 6), (32, 9)])
+def test_taps_of_a_depthwise_kernel_keep_their_registers(registers, most):
+    sch = tvm.s_tir.Schedule(depthwise(13, 32), debug_mask="none")
+    product = next(v for rv in blocks(sch) if (v := BlockView(sch, rv)).is_contraction)
+    offered = tiles(product, built.with_vectors(16, registers), [1] * 7)
+    assert prod(offered[0]) // 4 == most
+    assert max(prod(tile) // 4 for tile in offered) == most
 
 
 def cropped(columns):
