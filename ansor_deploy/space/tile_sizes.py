@@ -29,8 +29,9 @@ MAX_VECTORS = 4
 # Tiles offered to the search, the best first, and how much worse than the best the last may be.
 OFFERED = 16
 WORST = 0.7
-# What a tile that does not divide must be better by: the rest is code of its own.
-UNEVEN = 0.95
+# What a tile that does not divide must be better by: the rest is code of its own. Beside so many
+# whole tiles of rows that makes no difference.
+UNEVEN, MANY = 0.95, 28
 # Innermost axes that a tile may span besides the contiguous one.
 ROW_AXES = 3
 # Groups of channels narrower than this are not worth a vector each.
@@ -106,7 +107,9 @@ class _Model:
             vectors = math.ceil(columns / width)
             adds = math.prod(rows) * vectors
             cost += math.prod(count for count, _ in parts) * (adds + self._loads(rows, vectors))
-        even = all(extent % size == 0 for extent, size in zip(self.extents, tile, strict=True))
+        enough = [*(MANY * size for size in tile[:-1]), math.inf]
+        pairs = zip(self.extents, tile, enough, strict=True)
+        even = all(whole % size == 0 or whole >= many for whole, size, many in pairs)
         return math.prod(self.extents) / self.lanes / cost * (1 if even else self.uneven)
 
     def _loads(self, rows: list[int], vectors: int) -> float:
