@@ -89,7 +89,24 @@ def _cut_off(func: Any, _mod: Any, _context: Any) -> Any:
 
 
 def _until_partitioned() -> list[Any]:
-    """TVM's own passes up to that one, less what is for GPUs; and ours before it."""
+    """TVM's own passes up to that one, and ours before it."""
+    t = tvm.s_tir.transform
+    return [
+        *_flattening(),
+        partial_lanes,
+        prefetch,
+        added_prefetch,
+        tasks,
+        tirx.transform.ConvertSSA(),  # each tile is of variables and buffers of its own
+        t.StmtSimplify(),
+        _marks_on_loops,
+        t.LoopPartition(),
+        t.StmtSimplify(),
+    ]
+
+
+def _flattening() -> list[Any]:
+    """TVM's passes from blocks to loops over flat buffers, less what is for GPUs."""
     t = tvm.s_tir.transform
     return [
         t.LowerInitBlock(),
@@ -100,16 +117,8 @@ def _until_partitioned() -> list[Any]:
         t.StmtSimplify(),
         t.LowerOpaqueBlock(),
         tirx.transform.FlattenBuffer(),
+        tirx.transform.BF16ComputeLegalize(),
         tirx.transform.NarrowDataType(32),
-        partial_lanes,
-        prefetch,
-        added_prefetch,
-        tasks,
-        tirx.transform.ConvertSSA(),  # each tile is of variables and buffers of its own
-        t.StmtSimplify(),
-        _marks_on_loops,
-        t.LoopPartition(),
-        t.StmtSimplify(),
     ]
 
 
@@ -130,9 +139,43 @@ def _math(func: Any, _mod: Any, _context: Any) -> Any:
     return func.with_body(on_vectors(func.body))
 
 
+def _on_processors() -> list[Any]:
+    """TVM's passes to functions that can be called, in its order, less what is for GPUs.
+
+    And less its search for what has no effect (`RemoveNoOp`), which takes as long as to simplify:
+    LLVM finds the same, and the code is the same to the byte.
+    """
+    t, s = tirx.transform, tvm.s_tir.transform
+    return [
+        s.CanonicalizeLoop(),
+        *_flattening(),
+        s.LoopPartition(),
+        t.VectorizeLoop(),
+        t.StorageRewrite(),
+        s.HoistIfThenElse(),
+        t.UnrollLoop(),
+        s.RenormalizeSplitPattern(),
+        t.StmtSimplify(),
+        s.RewriteUnsafeSelect(),
+        t.CommonSubexprElim(),
+        t.FP8ComputeLegalize(),
+        t.VerifyMemory(),
+        t.AnnotateEntryFunc(),
+        t.SplitHostDevice(),
+        t.MakePackedAPI(),
+        t.FP8StorageLegalize(),
+        t.BF16StorageLegalize(),
+    ]
+
+
 def _pipeline() -> tuple[Any, Callable[[], Any], Callable[[], Any]]:
-    lower, host, device = tirx.get_tir_pipeline("s_tir")
-    lower = tvm.transform.Sequential([from_infinity, small_loops, _cut_off, lower])
+    everything, host, device = tirx.get_tir_pipeline("s_tir")
+
+    def lower(mod: Any) -> Any:
+        kinds = {func.attrs["target"].kind.name for func in mod.functions.values()}
+        passes = _on_processors() if kinds <= {"llvm"} else [everything]
+        return tvm.transform.Sequential([from_infinity, small_loops, _cut_off, *passes])(mod)
+
     passes = [_keep_on_stack, edge_values, _math]
     return lower, lambda: tvm.transform.Sequential([*passes, host()]), device
 

@@ -8,6 +8,7 @@ from tvm import te
 from tvm_ffi import structural_equal
 
 from ansor_deploy._tvm import collect, tirx, tvm_target
+from ansor_deploy.codegen import lowering
 from ansor_deploy.codegen.lowering import PIPELINE, STACK_BYTES, _cut_off
 from ansor_deploy.space.sketch import default_schedule
 
@@ -28,8 +29,8 @@ def rows_in_steps(width: int) -> tvm.IRModule:
     return sch.mod
 
 
-def generated(mod: tvm.IRModule, pipeline: str) -> str:
-    return tvm.compile(mod, tvm_target(built.HOST), tir_pipeline=pipeline).mod.inspect_source("ll")
+def generated(mod: tvm.IRModule, pipeline: str, form: str = "ll") -> str:
+    return tvm.compile(mod, tvm_target(built.HOST), tir_pipeline=pipeline).mod.inspect_source(form)
 
 
 @pytest.mark.parametrize(
@@ -63,3 +64,11 @@ def test_no_tile_asks_where_an_extent_ends(mod, width):
 def test_what_no_rule_marked_is_not_cut():
     mod = rows_in_steps(60)
     assert structural_equal(_cut_off(mod), mod)
+
+
+def test_passes_that_are_left_out_would_change_nothing(monkeypatch):
+    mod = default_schedule(TILED[0], built.with_vectors(64)).mod
+    shorter = generated(mod, PIPELINE, "asm")
+    everything, _, _ = tirx.get_tir_pipeline("s_tir")
+    monkeypatch.setattr(lowering, "_on_processors", lambda: [everything])
+    assert shorter == generated(mod, PIPELINE, "asm")
