@@ -6,7 +6,6 @@ are followed: no program ever stands in a record. The name is an annotation of t
 """
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 from .._tvm import structural_map, tirx, tvm
@@ -18,11 +17,9 @@ from .winograd import winograd
 REWRITINGS: dict[str, Callable[[BlockView, int], Any]] = {"winograd": winograd}
 
 
-@lru_cache(maxsize=16)
 def rewritten(mod: tvm.IRModule, step: str) -> tvm.IRModule:
     """The program with a block replaced. step: as a trace names it.
 
-    Kept for the same module, as many candidates begin with the same step: not to be changed.
     ValueError where there is no such rewriting, or the block is not what it takes.
     """
     name, block, size = step.split()
