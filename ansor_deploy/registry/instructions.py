@@ -69,6 +69,8 @@ _KEYS: dict[str, tuple[str, Check]] = {
     "pragma_loop_partition_hint": ("l", _flag),
     "ansor.partial_lanes": ("l", text(r"[1-9][0-9]?x(1|2|4|8|16|32|64)")),
     "ansor.prefetch": ("l", integer(1, INT32)),
+    "ansor.prefetch_rows": ("l", integer(1, INT32)),
+    "ansor.added": ("l", _flag),
     REWRITING: ("b", text(r"[a-z]{1,20} [A-Za-z_][A-Za-z0-9_]{0,100} [1-9]")),
     "meta_schedule.layout_rewrite_preproc": ("b", _flag),
     "meta_schedule.parallel": ("b", integer(0, 1 << 20)),

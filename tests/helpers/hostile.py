@@ -141,6 +141,8 @@ HOSTILE = {
     "block layout of another kind": (step(12, 2, 0, 7), "TransformBlockLayout"),
     "block layout that is none": (step(12, 2, 0, "{"), "is not an index map"),
     "fetching of nothing": (plus("Annotate", ["l10", 0], ["ansor.prefetch"], []), "Annotate"),
+    "fetching of no rows": (plus("Annotate", ["l10", 0], ["ansor.prefetch_rows"], []), "Annotate"),
+    "fetching of what": (plus("Annotate", ["l10", "x"], ["ansor.added"], []), "Annotate"),
     "padding value": (step(11, 2, 2, 7), "TransformLayout"),
     "promised bijection": (step(11, 2, 3, 1), "TransformLayout"),
     "foreign intrinsic": (plus("Tensorize", ["b1"], ["call_libc_system", True], []), "Tensorize"),
