@@ -342,7 +342,7 @@ def test_what_was_measured_of_other_sizes_ranks_a_tasks_first_programs(registry)
 
 @pytest.fixture
 def near_row(registry):
-    old, new = task(conv2d(28, 16, 32)), task(conv2d(14, 16, 32))
+    old, new = task(conv2d(7, 32, 32)), task(conv2d(7, 16, 32))
     registry.add_workloads([new.workload])
     tuned(registry, old, drawn(old, 3))
     request = Request(HOST, registry.path, reuse="near")

@@ -46,7 +46,7 @@ def task_of(mod):
 
 @pytest.fixture(scope="module")
 def conv():
-    return task_of(conv2d(14, 32, 64))
+    return task_of(conv2d(7, 32, 64))
 
 
 def seconds_of(decisions):
