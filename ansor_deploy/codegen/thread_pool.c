@@ -39,19 +39,21 @@ int TVMFFIObjectDecRef(void *object);
 typedef struct { void *barrier; int count; } environment;
 typedef int (*body)(int id, environment *, void *data);
 
-enum { MOST_THREADS = 256, CHUNKS = 32, MONOTONIC = 1 };
+enum { MOST_THREADS = 256, CHUNKS = 16, MONOTONIC = 1 };
 enum { SPIN_NS = 100 * 1000, PATIENCE_NS = 1000 * 1000 };
+// Of a line that one thread writes and others read: processors fetch lines in pairs.
+#define ALONE _Alignas(128)
 #define OPEN 0x80000000u // of `doors`: threads may come in; the other bits: how many are in
 
-typedef struct { _Alignas(64) u32 next; u32 end; } share; // of a thread: chunks that nobody has
+typedef struct { ALONE u32 next; u32 end; } share; // of a thread: chunks that nobody has
 
 typedef struct {
-    _Alignas(64) u32 taken;    // a thread has the pool
+    ALONE u32 taken;    // a thread has the pool
     u32 workers;               // threads that were started, numbered from 1
-    _Alignas(64) u32 doors;    // of the loop
-    _Alignas(64) u32 loops;    // so many there were: who sleeps waits for the next
+    ALONE u32 doors;    // of the loop
+    ALONE u32 loops;    // so many there were: who sleeps waits for the next
     u32 asleep;
-    body run;                  // the loop; written while nobody is in
+    ALONE body run;         // the loop; written while nobody is in
     void *data;
     void *error;
     environment counts;
@@ -61,7 +63,7 @@ typedef struct {
 } pool;
 
 // One in a process, whichever libraries define it, and none of these is unloaded any more.
-#define SIZE 16704
+#define SIZE 33408
 extern pool ansor_deploy_pool_1;
 _Static_assert(sizeof(pool) == SIZE, "as large as is said below");
 #define TEXT(value) TEXT_OF(value)
@@ -69,7 +71,7 @@ _Static_assert(sizeof(pool) == SIZE, "as large as is said below");
 __asm__(".pushsection .bss.ansor_deploy_pool, \"aw\", %nobits\n"
         ".type ansor_deploy_pool_1, %gnu_unique_object\n"
         ".size ansor_deploy_pool_1, " TEXT(SIZE) "\n"
-        ".p2align 6\n"
+        ".p2align 7\n"
         "ansor_deploy_pool_1: .zero " TEXT(SIZE) "\n"
         ".popsection\n");
 #define state ansor_deploy_pool_1

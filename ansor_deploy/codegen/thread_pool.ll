@@ -1,19 +1,19 @@
-; Made by docs/make_thread_pool.py of thread_pool.c, 2db2d64f542f749ae3670720e55cbe5e067d5d9dbdd34d47fd1156b72c2dc930
+; Made by docs/make_thread_pool.py of thread_pool.c, 29ee505a6c8450c0bf4e23b9f5b41756df326b7678ffc7f9f9d1c8cae5ec7bfe
 module asm ".pushsection .bss.ansor_deploy_pool, \22aw\22, %nobits"
 module asm ".type ansor_deploy_pool_1, %gnu_unique_object"
-module asm ".size ansor_deploy_pool_1, 16704"
-module asm ".p2align 6"
-module asm "ansor_deploy_pool_1: .zero 16704"
+module asm ".size ansor_deploy_pool_1, 33408"
+module asm ".p2align 7"
+module asm "ansor_deploy_pool_1: .zero 33408"
 module asm ".popsection"
 
-%struct.pool = type { i32, i32, [56 x i8], i32, [60 x i8], i32, i32, ptr, ptr, ptr, %struct.environment, i32, i32, [8 x i8], %struct.opaque, %struct.opaque, [256 x %struct.share] }
+%struct.pool = type { i32, i32, [120 x i8], i32, [124 x i8], i32, i32, [120 x i8], ptr, ptr, ptr, %struct.environment, i32, i32, %struct.opaque, %struct.opaque, [80 x i8], [256 x %struct.share] }
 %struct.environment = type { ptr, i32 }
 %struct.opaque = type { [64 x i8] }
-%struct.share = type { i32, i32, [56 x i8] }
+%struct.share = type { i32, i32, [120 x i8] }
 %struct.timespec = type { i64, i64 }
 
 @own_threads = internal global i32 1, align 4
-@ansor_deploy_pool_1 = external global %struct.pool, align 64
+@ansor_deploy_pool_1 = external global %struct.pool, align 128
 @__TVMBackendParallelLaunch = hidden global ptr @ansor_deploy_launch, align 8
 @wanted.there = internal global i32 0, align 4
 @__const.alone.one = private constant { ptr, i32, [4 x i8] } { ptr null, i32 1, [4 x i8] zeroinitializer }, align 8
@@ -82,7 +82,7 @@ define hidden i32 @ansor_deploy_launch(ptr noundef %0, ptr noundef %1, i32 %2) {
   br i1 %34, label %38, label %35
 
 35:                                               ; preds = %31
-  %36 = cmpxchg ptr @ansor_deploy_pool_1, i32 0, i32 1 seq_cst seq_cst, align 64
+  %36 = cmpxchg ptr @ansor_deploy_pool_1, i32 0, i32 1 seq_cst seq_cst, align 128
   %37 = extractvalue { i32, i1 } %36, 1
   br i1 %37, label %40, label %38
 
@@ -128,15 +128,15 @@ define hidden i32 @ansor_deploy_launch(ptr noundef %0, ptr noundef %1, i32 %2) {
   %60 = phi i32 [ %41, %40 ], [ %51, %50 ], [ %56, %52 ]
   %61 = add i32 %60, 1
   %62 = call i32 @llvm.umin.i32(i32 %61, i32 %33)
-  store ptr %0, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 136), align 8
-  store ptr %1, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 144), align 16
-  store ptr null, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 152), align 8
-  store i32 %62, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 176), align 16
-  %63 = shl i32 %62, 5
-  store ptr null, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 160), align 32
-  store i32 %63, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 168), align 8
-  store i32 0, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 172), align 4
-  store atomic i32 0, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 180) seq_cst, align 4
+  store ptr %0, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 384), align 128
+  store ptr %1, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 392), align 8
+  store ptr null, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 400), align 16
+  store i32 %62, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 424), align 8
+  %63 = shl i32 %62, 4
+  store ptr null, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 408), align 8
+  store i32 %63, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 416), align 32
+  store i32 0, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 420), align 4
+  store atomic i32 0, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 428) seq_cst, align 4
   %64 = icmp eq i32 %62, 0
   br i1 %64, label %67, label %65
 
@@ -145,20 +145,20 @@ define hidden i32 @ansor_deploy_launch(ptr noundef %0, ptr noundef %1, i32 %2) {
   br label %144
 
 67:                                               ; preds = %144, %59
-  store atomic i32 -2147483648, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 64) seq_cst, align 64
-  %68 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128), i32 1 seq_cst, align 64
-  %69 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 132) seq_cst, align 4
+  store atomic i32 -2147483648, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128) seq_cst, align 128
+  %68 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 256), i32 1 seq_cst, align 128
+  %69 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 260) seq_cst, align 4
   %70 = icmp eq i32 %69, 0
   br i1 %70, label %75, label %71
 
 71:                                               ; preds = %67
-  %72 = call i32 @pthread_mutex_lock(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 192))
-  %73 = call i32 @pthread_cond_broadcast(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 256))
-  %74 = call i32 @pthread_mutex_unlock(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 192))
+  %72 = call i32 @pthread_mutex_lock(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 432))
+  %73 = call i32 @pthread_cond_broadcast(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 496))
+  %74 = call i32 @pthread_mutex_unlock(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 432))
   br label %75
 
 75:                                               ; preds = %67, %71
-  %76 = load i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 176), align 16
+  %76 = load i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 424), align 8
   %77 = icmp eq i32 %76, 0
   br i1 %77, label %113, label %78
 
@@ -168,23 +168,23 @@ define hidden i32 @ansor_deploy_launch(ptr noundef %0, ptr noundef %1, i32 %2) {
 
 80:                                               ; preds = %78, %110
   %81 = phi i64 [ 0, %78 ], [ %111, %110 ]
-  %82 = getelementptr inbounds nuw [256 x %struct.share], ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 320), i64 0, i64 %81
+  %82 = getelementptr inbounds nuw [256 x %struct.share], ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 640), i64 0, i64 %81
   %83 = getelementptr inbounds nuw i8, ptr %82, i64 4
-  %84 = load atomic i32, ptr %82 seq_cst, align 64
+  %84 = load atomic i32, ptr %82 seq_cst, align 128
   %85 = load i32, ptr %83, align 4
   %86 = icmp ult i32 %84, %85
   br i1 %86, label %87, label %110
 
 87:                                               ; preds = %80, %106
-  %88 = atomicrmw add ptr %82, i32 1 seq_cst, align 64
+  %88 = atomicrmw add ptr %82, i32 1 seq_cst, align 128
   %89 = load i32, ptr %83, align 4
   %90 = icmp ult i32 %88, %89
   br i1 %90, label %91, label %106
 
 91:                                               ; preds = %87
-  %92 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 136), align 8
-  %93 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 144), align 16
-  %94 = call i32 %92(i32 noundef %88, ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 160), ptr noundef %93)
+  %92 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 384), align 128
+  %93 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 392), align 8
+  %94 = call i32 %92(i32 noundef %88, ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 408), ptr noundef %93)
   %95 = icmp eq i32 %94, 0
   br i1 %95, label %106, label %96
 
@@ -192,13 +192,13 @@ define hidden i32 @ansor_deploy_launch(ptr noundef %0, ptr noundef %1, i32 %2) {
   call void @llvm.lifetime.start.p0(i64 8, ptr nonnull %6)
   store ptr null, ptr %6, align 8
   call void @TVMFFIErrorMoveFromRaised(ptr noundef nonnull %6)
-  %97 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 180), i32 1 seq_cst, align 4
+  %97 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 428), i32 1 seq_cst, align 4
   %98 = icmp eq i32 %97, 0
   %99 = load ptr, ptr %6, align 8
   br i1 %98, label %100, label %101
 
 100:                                              ; preds = %96
-  store ptr %99, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 152), align 8
+  store ptr %99, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 400), align 16
   br label %105
 
 101:                                              ; preds = %96
@@ -214,7 +214,7 @@ define hidden i32 @ansor_deploy_launch(ptr noundef %0, ptr noundef %1, i32 %2) {
   br label %106
 
 106:                                              ; preds = %105, %91, %87
-  %107 = load atomic i32, ptr %82 seq_cst, align 64
+  %107 = load atomic i32, ptr %82 seq_cst, align 128
   %108 = load i32, ptr %83, align 4
   %109 = icmp ult i32 %107, %108
   br i1 %109, label %87, label %110
@@ -234,8 +234,8 @@ define hidden i32 @ansor_deploy_launch(ptr noundef %0, ptr noundef %1, i32 %2) {
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %5)
   %119 = add i64 %118, 1000000
   %120 = add i64 %119, %116
-  %121 = atomicrmw and ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 64), i32 2147483647 seq_cst, align 64
-  %122 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 64) seq_cst, align 64
+  %121 = atomicrmw and ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128), i32 2147483647 seq_cst, align 128
+  %122 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128) seq_cst, align 128
   %123 = icmp eq i32 %122, 0
   br i1 %123, label %138, label %124
 
@@ -259,14 +259,14 @@ define hidden i32 @ansor_deploy_launch(ptr noundef %0, ptr noundef %1, i32 %2) {
   br label %135
 
 135:                                              ; preds = %133, %126
-  %136 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 64) seq_cst, align 64
+  %136 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128) seq_cst, align 128
   %137 = icmp eq i32 %136, 0
   br i1 %137, label %138, label %126
 
 138:                                              ; preds = %135, %113
-  %139 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 180) seq_cst, align 4
-  %140 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 152), align 8
-  store atomic i32 0, ptr @ansor_deploy_pool_1 seq_cst, align 64
+  %139 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 428) seq_cst, align 4
+  %140 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 400), align 16
+  store atomic i32 0, ptr @ansor_deploy_pool_1 seq_cst, align 128
   %141 = icmp ne i32 %139, 0
   %142 = icmp ne ptr %140, null
   %143 = select i1 %141, i1 %142, i1 false
@@ -276,13 +276,13 @@ define hidden i32 @ansor_deploy_launch(ptr noundef %0, ptr noundef %1, i32 %2) {
   %145 = phi i64 [ 0, %65 ], [ %146, %144 ]
   %146 = add nuw nsw i64 %145, 1
   %147 = trunc nuw i64 %146 to i32
-  %148 = shl i32 %147, 5
-  %149 = getelementptr inbounds nuw [256 x %struct.share], ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 320), i64 0, i64 %145
+  %148 = shl i32 %147, 4
+  %149 = getelementptr inbounds nuw [256 x %struct.share], ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 640), i64 0, i64 %145
   %150 = getelementptr inbounds nuw i8, ptr %149, i64 4
   store i32 %148, ptr %150, align 4
   %151 = trunc nuw i64 %145 to i32
-  %152 = shl i32 %151, 5
-  store atomic i32 %152, ptr %149 seq_cst, align 64
+  %152 = shl i32 %151, 4
+  store atomic i32 %152, ptr %149 seq_cst, align 128
   %153 = icmp eq i64 %146, %66
   br i1 %153, label %67, label %144
 
@@ -310,7 +310,7 @@ declare void @llvm.lifetime.end.p0(i64 immarg, ptr nocapture)
 
 define internal fastcc void @work(i32 noundef %0) {
   %2 = alloca ptr, align 8
-  %3 = load i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 176), align 16
+  %3 = load i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 424), align 8
   %4 = icmp eq i32 %3, 0
   br i1 %4, label %5, label %6
 
@@ -322,23 +322,23 @@ define internal fastcc void @work(i32 noundef %0) {
   %8 = add i32 %7, %0
   %9 = urem i32 %8, %3
   %10 = zext i32 %9 to i64
-  %11 = getelementptr inbounds nuw [256 x %struct.share], ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 320), i64 0, i64 %10
+  %11 = getelementptr inbounds nuw [256 x %struct.share], ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 640), i64 0, i64 %10
   %12 = getelementptr inbounds nuw i8, ptr %11, i64 4
-  %13 = load atomic i32, ptr %11 seq_cst, align 64
+  %13 = load atomic i32, ptr %11 seq_cst, align 128
   %14 = load i32, ptr %12, align 4
   %15 = icmp ult i32 %13, %14
   br i1 %15, label %16, label %39
 
 16:                                               ; preds = %6, %35
-  %17 = atomicrmw add ptr %11, i32 1 seq_cst, align 64
+  %17 = atomicrmw add ptr %11, i32 1 seq_cst, align 128
   %18 = load i32, ptr %12, align 4
   %19 = icmp ult i32 %17, %18
   br i1 %19, label %20, label %35
 
 20:                                               ; preds = %16
-  %21 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 136), align 8
-  %22 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 144), align 16
-  %23 = call i32 %21(i32 noundef %17, ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 160), ptr noundef %22)
+  %21 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 384), align 128
+  %22 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 392), align 8
+  %23 = call i32 %21(i32 noundef %17, ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 408), ptr noundef %22)
   %24 = icmp eq i32 %23, 0
   br i1 %24, label %35, label %25
 
@@ -346,13 +346,13 @@ define internal fastcc void @work(i32 noundef %0) {
   call void @llvm.lifetime.start.p0(i64 8, ptr nonnull %2)
   store ptr null, ptr %2, align 8
   call void @TVMFFIErrorMoveFromRaised(ptr noundef nonnull %2)
-  %26 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 180), i32 1 seq_cst, align 4
+  %26 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 428), i32 1 seq_cst, align 4
   %27 = icmp eq i32 %26, 0
   %28 = load ptr, ptr %2, align 8
   br i1 %27, label %29, label %30
 
 29:                                               ; preds = %25
-  store ptr %28, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 152), align 8
+  store ptr %28, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 400), align 16
   br label %34
 
 30:                                               ; preds = %25
@@ -368,7 +368,7 @@ define internal fastcc void @work(i32 noundef %0) {
   br label %35
 
 35:                                               ; preds = %34, %20, %16
-  %36 = load atomic i32, ptr %11 seq_cst, align 64
+  %36 = load atomic i32, ptr %11 seq_cst, align 128
   %37 = load i32, ptr %12, align 4
   %38 = icmp ult i32 %36, %37
   br i1 %38, label %16, label %39
@@ -390,7 +390,7 @@ define internal noalias noundef nonnull ptr @worker(ptr noundef %0) {
   %3 = alloca %struct.timespec, align 8
   %4 = ptrtoint ptr %0 to i64
   %5 = trunc i64 %4 to i32
-  %6 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128) seq_cst, align 64
+  %6 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 256) seq_cst, align 128
   %7 = add i32 %6, -1
   %8 = getelementptr inbounds nuw i8, ptr %3, i64 8
   %9 = getelementptr inbounds nuw i8, ptr %2, i64 8
@@ -412,7 +412,7 @@ define internal noalias noundef nonnull ptr @worker(ptr noundef %0) {
   br label %19
 
 19:                                               ; preds = %22, %12
-  %20 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128) seq_cst, align 64
+  %20 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 256) seq_cst, align 128
   %21 = icmp eq i32 %20, %11
   br i1 %21, label %22, label %41
 
@@ -428,36 +428,36 @@ define internal noalias noundef nonnull ptr @worker(ptr noundef %0) {
   br i1 %28, label %19, label %29
 
 29:                                               ; preds = %22
-  %30 = call i32 @pthread_mutex_lock(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 192))
-  %31 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 132), i32 1 seq_cst, align 4
-  %32 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128) seq_cst, align 64
+  %30 = call i32 @pthread_mutex_lock(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 432))
+  %31 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 260), i32 1 seq_cst, align 4
+  %32 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 256) seq_cst, align 128
   %33 = icmp eq i32 %32, %11
   br i1 %33, label %34, label %38
 
 34:                                               ; preds = %29, %34
-  %35 = call i32 @pthread_cond_wait(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 256), ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 192))
-  %36 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128) seq_cst, align 64
+  %35 = call i32 @pthread_cond_wait(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 496), ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 432))
+  %36 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 256) seq_cst, align 128
   %37 = icmp eq i32 %36, %11
   br i1 %37, label %34, label %38
 
 38:                                               ; preds = %34, %29
-  %39 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 132), i32 -1 seq_cst, align 4
-  %40 = call i32 @pthread_mutex_unlock(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 192))
+  %39 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 260), i32 -1 seq_cst, align 4
+  %40 = call i32 @pthread_mutex_unlock(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 432))
   br label %57
 
 41:                                               ; preds = %19
-  %42 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 64) seq_cst, align 64
+  %42 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128) seq_cst, align 128
   %43 = icmp sgt i32 %42, -1
   br i1 %43, label %54, label %44
 
 44:                                               ; preds = %41
   %45 = add nsw i32 %42, 1
-  %46 = cmpxchg ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 64), i32 %42, i32 %45 seq_cst seq_cst, align 64
+  %46 = cmpxchg ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128), i32 %42, i32 %45 seq_cst seq_cst, align 128
   %47 = extractvalue { i32, i1 } %46, 1
   br i1 %47, label %48, label %54
 
 48:                                               ; preds = %44
-  %49 = load i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 176), align 16
+  %49 = load i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 424), align 8
   %50 = icmp ugt i32 %49, %5
   br i1 %50, label %51, label %52
 
@@ -466,11 +466,11 @@ define internal noalias noundef nonnull ptr @worker(ptr noundef %0) {
   br label %52
 
 52:                                               ; preds = %48, %51
-  %53 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 64), i32 -1 seq_cst, align 64
+  %53 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128), i32 -1 seq_cst, align 128
   br label %58
 
 54:                                               ; preds = %44, %41
-  %55 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 64) seq_cst, align 64
+  %55 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128) seq_cst, align 128
   %56 = icmp sgt i32 %55, -1
   br i1 %56, label %58, label %57
 
