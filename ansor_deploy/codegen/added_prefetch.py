@@ -12,10 +12,8 @@ both are under way meanwhile. Of the two, one alone makes no difference.
 from typing import Any
 
 from .._tvm import collect, structural_equal, structural_map, tirx, tvm
+from ..space.marks import ADDED
 from .prefetch import at_zero, fetch, with_body
-
-# A rule's mark of the innermost loop over tiles (`space/loops.py`).
-MARK = "ansor.added"
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.AddedPrefetch")
@@ -25,13 +23,13 @@ def added_prefetch(func: Any, _mod: Any, _context: Any) -> Any:
 
 
 def _fetching(tile: Any) -> Any:
-    if MARK not in (tile.annotations or {}):
+    if ADDED not in (tile.annotations or {}):
         return tile
     body = tile.body
     if isinstance(body, tirx.SeqStmt):
         *_, last = body.seq
         body = tirx.SeqStmt([_fetches(last, collect(body, tirx.BufferStore)), *body.seq])
-    return with_body(tile, body, MARK)
+    return with_body(tile, body, ADDED)
 
 
 def _fetches(stage: Any, stores: list[Any]) -> Any:

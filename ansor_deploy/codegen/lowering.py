@@ -22,17 +22,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from .._tvm import collect, structural_map, tirx, tvm, tvm_target
+from ..space.marks import ADDED, PARTIAL_LANES, PARTITION, PREFETCH, PREFETCH_ROWS
 from ..target import Target
-from .added_prefetch import MARK as _ADDED
 from .added_prefetch import added_prefetch
 from .edge_values import edge_values, from_infinity
-from .partial_lanes import MARK as _LANES
 from .partial_lanes import partial_lanes
-from .prefetch import MARK as _FETCHED
-from .prefetch import ROWS_MARK as _ROWS_FETCHED
 from .prefetch import prefetch
 from .small_loops import small_loops
-from .tasks import CUT as _PARTITION
 from .tasks import tasks
 from .vector_math import on_vectors
 
@@ -81,7 +77,7 @@ def _bytes(buffer: Any) -> int:
 def _cut_off(func: Any, _mod: Any, _context: Any) -> Any:
     """Lower a function with marked loops as far as TVM partitions loops, and write these out."""
     marks = {key for loop in collect(func.body, tirx.For) for key in loop.annotations or {}}
-    if not marks & {_PARTITION, _LANES, _FETCHED, _ROWS_FETCHED, _ADDED}:
+    if not marks & {PARTITION, PARTIAL_LANES, PREFETCH, PREFETCH_ROWS, ADDED}:
         return func
     config = {"s_tir.LoopPartition": {"partition_const_loop": True}}
     with tvm.transform.PassContext(config=config):
@@ -129,7 +125,7 @@ def _marks_on_loops(func: Any, _mod: Any, _context: Any) -> Any:
 
 
 def _on_its_loop(mark: Any) -> Any:
-    if mark.attr_key != _PARTITION or not isinstance(mark.body, tirx.For):
+    if mark.attr_key != PARTITION or not isinstance(mark.body, tirx.For):
         return mark
     return tirx.AttrStmt(mark.body.loop_var, mark.attr_key, mark.value, mark.body, mark.span)
 

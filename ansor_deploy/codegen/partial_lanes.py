@@ -16,10 +16,10 @@ from functools import partial
 from typing import Any
 
 from .._tvm import collect, structural_equal, structural_map, tirx
+from ..space.block_view import uses
+from ..space.marks import PARTIAL_LANES
 from .edge_values import first_value
 
-# A rule's mark of a loop, with how many registers of how many lanes (`space/loops.py`).
-MARK = "ansor.partial_lanes"
 _IDENTITY: dict[Any, Callable[[str], Any]] = {
     tirx.Add: lambda dtype: tirx.const(0, dtype),
     tirx.Max: partial(first_value, tirx.Max),
@@ -34,7 +34,7 @@ def partial_lanes(func: Any, _mod: Any, _context: Any) -> Any:
 
 
 def _written_out(loop: Any) -> Any:
-    if (mark := (loop.annotations or {}).get(MARK)) is None or not _is_reduction(loop):
+    if (mark := (loop.annotations or {}).get(PARTIAL_LANES)) is None or not _is_reduction(loop):
         return loop
     vectors, lanes = map(int, str(mark).split("x"))  # lanes: a power of two
     vectors = min(vectors, int(loop.extent) // lanes)
@@ -51,13 +51,9 @@ def _is_reduction(loop: Any) -> bool:
     return (
         isinstance(loop.extent, tirx.IntImm)
         and structural_equal(store.value.a, own)
-        and not any(_reads(index, loop.loop_var) for index in store.indices)
-        and not any(_reads(other, store.buffer) for other in others)
+        and not any(uses(index, loop.loop_var) for index in store.indices)
+        and not any(uses(other, store.buffer) for other in others)
     )
-
-
-def _reads(expr: Any, var: Any) -> bool:
-    return any(found.same_as(var) for found in collect(expr, tirx.Var))
 
 
 class _Partials:

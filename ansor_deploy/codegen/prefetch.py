@@ -15,10 +15,8 @@ from typing import Any
 
 from .._tvm import collect, structural_map, tirx, tvm
 from ..space.block_view import uses
+from ..space.marks import PREFETCH, PREFETCH_ROWS
 
-# A rule's marks of a loop over tiles of rows, with the elements of a panel, or of a tile's rows
-# (`space/loops.py`).
-MARK, ROWS_MARK = "ansor.prefetch", "ansor.prefetch_rows"
 # Bytes that a fetch brings.
 LINE = 64
 # Most lines that a step may fetch: more is no panel that its tiles read.
@@ -35,14 +33,14 @@ def prefetch(func: Any, _mod: Any, _context: Any) -> Any:
 
 def _fetching(tiles: Any) -> Any:
     found = tiles.annotations or {}
-    for mark in (MARK, ROWS_MARK):
+    for mark in (PREFETCH, PREFETCH_ROWS):
         if mark in found:
             return _fetching_ahead(tiles, int(found[mark]), mark)
     return tiles
 
 
 def _fetching_ahead(tiles: Any, elements: int, mark: str) -> Any:
-    steps, panels = _steps(tiles.body), mark == MARK
+    steps, panels = _steps(tiles.body), mark == PREFETCH
     source = _source(steps[-1], panels) if steps else None
     if source is None:
         return with_body(tiles, tiles.body, mark)

@@ -18,9 +18,7 @@ from itertools import product
 from typing import Any
 
 from .._tvm import structural_map, tirx
-
-# TVM's mark of a loop whose last iteration is cut short, which rules set (`space/loops.py`).
-CUT = "pragma_loop_partition_hint"
+from ..space.marks import PARTITION
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.Tasks")
@@ -49,7 +47,7 @@ def _joined(stmt: Any) -> Any:
 
 def _nest(stmt: Any) -> tuple[list[tuple[Any, bool]], Any]:
     """The parallel loops that begin here, each with whether it is cut; and what is in them."""
-    cut = isinstance(stmt, tirx.AttrStmt) and stmt.attr_key == CUT
+    cut = isinstance(stmt, tirx.AttrStmt) and stmt.attr_key == PARTITION
     loop = stmt.body if cut else stmt
     if not isinstance(loop, tirx.For) or loop.kind != tirx.ForKind.PARALLEL:
         return [], stmt

@@ -11,6 +11,7 @@ from typing import Any
 
 from .._tvm import collect, structural_equal, structural_hash, tirx, tvm
 from ..target import Target
+from .marks import PARTITION
 
 # Operations that a kernel may write out, in some seconds of LLVM's; rules' defaults take a tenth.
 MOST_OPERATIONS = 1 << 14
@@ -105,7 +106,7 @@ class _Copies:
             return replace(inside, lanes=inside.lanes * extent)
         if loop.kind == tirx.ForKind.UNROLLED:
             return replace(inside, unrolled=inside.unrolled * extent)
-        if "pragma_loop_partition_hint" in loop.annotations:  # the rest is code of its own
+        if PARTITION in loop.annotations:  # the rest is code of its own
             inside = replace(inside, parts=2)
         return replace(inside, steps=inside.steps * extent)
 

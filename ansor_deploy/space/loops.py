@@ -8,20 +8,13 @@ from typing import Any
 from .._tvm import collect, tirx, tvm
 from ..target import Target
 from .block_view import BlockView, divisions
+from .marks import ADDED, PARTIAL_LANES, PARTITION, PREFETCH, PREFETCH_ROWS
 from .state import State
 
 # Of multi-level tiles: the widest innermost tile of an axis.
 INNERMOST = 64
 # Rows of the innermost tile that is guessed.
 ROWS = 4
-# TVM's mark of a loop that lowering is to partition (`codegen/lowering.py`).
-_PARTITION = "pragma_loop_partition_hint"
-# Ours, of a reduction (`codegen/partial_lanes.py`).
-_PARTIAL_LANES = "ansor.partial_lanes"
-# Ours, of a loop over tiles of rows (`codegen/prefetch.py`).
-_PREFETCH, _PREFETCH_ROWS = "ansor.prefetch", "ansor.prefetch_rows"
-# Ours, of the innermost loop over tiles (`codegen/added_prefetch.py`).
-_ADDED = "ansor.added"
 # The guess first, and not in order: records know each by its index.
 UNROLL = (16, 0, 64, 512)
 
@@ -90,7 +83,7 @@ def split_lanes(sch: Any, loop: Any, target: Target, bits: int = 32) -> tuple[An
 def partitioned(sch: Any, loop: Any) -> None:
     """Mark a loop whose last iterations are cut short by an extent: lowering cuts these off."""
     if extent(sch, loop) > 1:
-        sch.annotate(loop, _PARTITION, True)
+        sch.annotate(loop, PARTITION, True)
 
 
 def partition_bounded(sch: Any, block: Any) -> None:
@@ -105,17 +98,17 @@ def partition_bounded(sch: Any, block: Any) -> None:
 
 def prefetching(sch: Any, loop: Any, elements: int) -> None:
     """Let a loop over tiles of rows fetch the next panel, of so many elements."""
-    sch.annotate(loop, _PREFETCH, elements)
+    sch.annotate(loop, PREFETCH, elements)
 
 
 def prefetching_rows(sch: Any, loop: Any, elements: int) -> None:
     """Let a loop over tiles of rows fetch the next tile's rows, of so many elements."""
-    sch.annotate(loop, _PREFETCH_ROWS, elements)
+    sch.annotate(loop, PREFETCH_ROWS, elements)
 
 
 def fetching_added(sch: Any, loop: Any) -> None:
     """Let the innermost loop over tiles fetch what each tile's results are added to."""
-    sch.annotate(loop, _ADDED, True)
+    sch.annotate(loop, ADDED, True)
 
 
 def is_marked(sch: Any, loop: Any) -> bool:
@@ -272,7 +265,7 @@ def reduced_in_lanes(sch: Any, block: Any, vectors: int, target: Target) -> Any:
     """
     reducing = len(BlockView(sch, block).reduced)
     loops = sch.get_loops(block)
-    sch.annotate(loops[-1], _PARTIAL_LANES, f"{vectors}x{lanes(target)}")
+    sch.annotate(loops[-1], PARTIAL_LANES, f"{vectors}x{lanes(target)}")
     return sch.decompose_reduction(block, loops[-reducing])
 
 

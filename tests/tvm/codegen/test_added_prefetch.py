@@ -9,8 +9,8 @@ from helpers.programs import program
 from tvm import te, topi
 
 from ansor_deploy._tvm import collect, tirx, tvm
-from ansor_deploy.codegen.added_prefetch import MARK
 from ansor_deploy.codegen.lowering import _cut_off
+from ansor_deploy.space.marks import ADDED
 from ansor_deploy.space.sketch import default_schedule
 
 TARGET = replace(built.with_vectors(64, 32), cores=1)
@@ -50,4 +50,4 @@ def test_it_computes_the_same(rows):
 def test_no_mark_is_left():
     func = _cut_off(summed((ROWS, COLUMNS)).mod)["main"]
     loops = collect(func.body, tirx.For)
-    assert not any(MARK in (loop.annotations or {}) for loop in loops)
+    assert not any(ADDED in (loop.annotations or {}) for loop in loops)

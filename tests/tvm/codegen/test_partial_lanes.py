@@ -7,7 +7,7 @@ from helpers import built
 from tvm import te
 
 from ansor_deploy.codegen.lowering import _cut_off
-from ansor_deploy.codegen.partial_lanes import MARK
+from ansor_deploy.space.marks import PARTIAL_LANES
 
 LENGTHS = [16, 17, 31, 64, 65, 100, 197]
 REDUCERS = {"sum": te.sum, "max": te.max, "min": te.min}
@@ -24,7 +24,7 @@ def rows_of(reducer, length: int, dtype: str = "float32") -> tvm.s_tir.Schedule:
 def marked(sch: tvm.s_tir.Schedule, mark: str) -> tvm.IRModule:
     block = sch.get_sblock("out")
     _, terms = sch.get_loops(block)
-    sch.annotate(terms, MARK, mark)
+    sch.annotate(terms, PARTIAL_LANES, mark)
     sch.decompose_reduction(block, terms)
     return sch.mod
 
@@ -56,7 +56,7 @@ def test_what_is_no_reduction_stays_as_it_is():
     out = te.compute(x.shape, lambda i, j: x[i, j] * 2.0, name="out")
     func = te.create_prim_func([x, out]).with_attr("global_symbol", "main")
     sch = tvm.s_tir.Schedule(func)
-    sch.annotate(sch.get_loops(sch.get_sblock("out"))[-1], MARK, "4x16")
+    sch.annotate(sch.get_loops(sch.get_sblock("out"))[-1], PARTIAL_LANES, "4x16")
     x_value, doubled = built.kernel_outputs(sch.mod)
     np.testing.assert_array_equal(doubled, x_value * 2)
     assert "T.vectorized(" not in _cut_off(sch.mod).script()

@@ -10,7 +10,8 @@ from tvm import te
 
 from ansor_deploy._tvm import collect, tirx
 from ansor_deploy.codegen.lowering import _cut_off
-from ansor_deploy.codegen.prefetch import LINE, MARK, ROWS_MARK
+from ansor_deploy.codegen.prefetch import LINE
+from ansor_deploy.space.marks import PREFETCH, PREFETCH_ROWS
 
 ROWS, DEPTH = 12, 24
 
@@ -34,7 +35,7 @@ def product(columns: int, size: int, step: int) -> tvm.s_tir.Schedule:
     for loop in (written, row):
         sch.unroll(loop)
     sch.vectorize(lanes)
-    sch.annotate(tiles, MARK, DEPTH * columns)
+    sch.annotate(tiles, PREFETCH, DEPTH * columns)
     sch.decompose_reduction(block, steps)
     for loop in sch.get_loops(sch.get_sblock("out_init"))[-2:]:
         (sch.unroll if int(sch.get(loop).extent) == size else sch.vectorize)(loop)
@@ -77,8 +78,8 @@ def test_the_tiles_of_a_panel_fetch_every_line_of_the_next(columns, size, step):
 def test_a_tile_of_rows_fetches_every_line_of_the_next(size, step):
     sch = product(16, size, step)
     tiles = sch.get_loops(sch.get_sblock("out_update"))[1]
-    sch.unannotate(tiles, MARK)
-    sch.annotate(tiles, ROWS_MARK, size * DEPTH)
+    sch.unannotate(tiles, PREFETCH)
+    sch.annotate(tiles, PREFETCH_ROWS, size * DEPTH)
     lines = lines_by_the_second(_cut_off(sch.mod)["main"])
     rows = size * DEPTH * 4 // LINE
     assert set(range(2 * rows, 3 * rows)) <= lines
@@ -94,6 +95,6 @@ def test_it_computes_the_same():
 def test_a_panel_that_no_tile_reads_is_not_fetched():
     sch = product(16, 4, 4)
     loop = sch.get_loops(sch.get_sblock("out_update"))[1]
-    sch.unannotate(loop, MARK)
-    sch.annotate(loop, MARK, 2**30)
+    sch.unannotate(loop, PREFETCH)
+    sch.annotate(loop, PREFETCH, 2**30)
     assert not fetched(_cut_off(sch.mod)["main"])
