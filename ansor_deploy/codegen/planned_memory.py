@@ -10,6 +10,7 @@ from .._tvm import collect, relax, tirx, tvm
 from ..runtime.tensors import numpy_dtype
 from .lowering import STACK_BYTES
 from .memory import Memory, Part
+from .tasks import nests
 from .weights import Weights
 
 
@@ -67,15 +68,8 @@ def _buffers(mod: tvm.IRModule, threads: int) -> Iterator[Part]:
     """Of each kernel the memory that it takes from the heap, once it is lowered that far."""
     kernels = {gv: f for gv, f in mod.functions.items() if isinstance(f, tirx.PrimFunc)}
     for name, func in _opened(tvm.IRModule(kernels)).functions.items():
-        shared, own = _heap(func.body), sum(_heap(loop.body) for loop in _nests(func.body))
+        shared, own = _heap(func.body), sum(_heap(nest[0].body) for nest in nests(func.body))
         yield Part(f"buffers of {_plain(name.name_hint)}", shared + (threads - 1) * own)
-
-
-def _nests(body: Any) -> list[Any]:
-    """The parallel loops that are in no other: those in one become one with it."""
-    loops = [one for one in collect(body, tirx.For) if one.kind == tirx.ForKind.PARALLEL]
-    inner = [one for loop in loops for one in collect(loop.body, tirx.For)]
-    return [loop for loop in loops if not any(loop.same_as(one) for one in inner)]
 
 
 def _opened(kernels: tvm.IRModule) -> tvm.IRModule:

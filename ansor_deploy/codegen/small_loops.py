@@ -1,14 +1,15 @@
 """A parallel loop with little in it becomes a serial one.
 
-To hand out tasks and wait for them takes TVM's threads a microsecond or two where all are awake and
-have a processor each, and far longer where they share processors with others.
+To hand out tasks and wait for them takes a microsecond or two where all threads are awake and have
+a processor each, and longer where they sleep or share processors with others.
 """
 
 import math
 from typing import Any
 
-from .._tvm import collect, structural_map, tirx, tvm
+from .._tvm import structural_map, tirx, tvm
 from ..space.code_size import operations
+from .tasks import nests
 
 # Operations on vectors that take a core as long as it takes to have others help: some 3 us.
 WORTH_OTHERS = 1 << 13
@@ -17,24 +18,14 @@ WORTH_OTHERS = 1 << 13
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.SmallLoops")
 def small_loops(func: Any, _mod: Any, _context: Any) -> Any:
     """Let one core run each nest of parallel loops that is not worth others."""
-    small: set[Any] = set()
-    seen: set[Any] = set()
-    for loop in reversed(_parallel(func.body)):  # an outer loop before those within
-        nest = {loop.loop_var, *(inner.loop_var for inner in _parallel(loop.body))}
-        if loop.loop_var not in seen and _steps(loop) < WORTH_OTHERS:
-            small |= nest
-        seen |= nest
-    made = structural_map(func.body, (tirx.For, lambda loop: _serial(loop, small)))
+    small = [nest for nest in nests(func.body) if _steps(nest[0]) < WORTH_OTHERS]
+    variables = {loop.loop_var for nest in small for loop in nest}
+    made = structural_map(func.body, (tirx.For, lambda loop: _serial(loop, variables)))
     return func.with_body(made)
 
 
-def _parallel(body: Any) -> list[Any]:
-    """The parallel loops in a program."""
-    return [one for one in collect(body, tirx.For) if one.kind == tirx.ForKind.PARALLEL]
-
-
-def _serial(loop: Any, small: set[Any]) -> Any:
-    if loop.loop_var not in small:
+def _serial(loop: Any, variables: set[Any]) -> Any:
+    if loop.loop_var not in variables:
         return loop
     return tirx.For(
         loop.loop_var,

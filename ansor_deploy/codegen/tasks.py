@@ -17,7 +17,7 @@ import math
 from itertools import product
 from typing import Any
 
-from .._tvm import structural_map, tirx
+from .._tvm import collect, structural_map, tirx
 from ..space.marks import PARTITION
 
 
@@ -26,6 +26,18 @@ def tasks(func: Any, _mod: Any, _context: Any) -> Any:
     """The function, with each nest of parallel loops as one loop. Its blocks have been lowered."""
     found = structural_map(func.body, ((tirx.AttrStmt, tirx.For), _joined), order="pre")
     return func.with_body(found)
+
+
+def nests(body: Any) -> list[list[Any]]:
+    """The nests of parallel loops, each to become one loop: its loops, the outermost first."""
+    parallel = [one for one in collect(body, tirx.For) if one.kind == tirx.ForKind.PARALLEL]
+    found: list[list[Any]] = []
+    for loop in reversed(parallel):  # an outer loop before those within
+        if not any(loop.same_as(one) for nest in found for one in nest):
+            within = collect(loop.body, tirx.For)
+            inner = [one for one in parallel if any(one.same_as(other) for other in within)]
+            found.append([loop, *inner[::-1]])
+    return found
 
 
 def _joined(stmt: Any) -> Any:
