@@ -97,12 +97,18 @@ def elements(constant: Any) -> np.ndarray:
         return constant.value.numpy()
 
 
-def tvm_target(target: Target) -> tvm.target.Target:
-    """The code generator's view of a target."""
+def llvm_target(target: Target) -> dict[str, Any]:
+    """What LLVM is to know of a target's processor, as TVM takes it."""
     host: dict[str, Any] = {"kind": "llvm", "mcpu": target.cpu, "mtriple": target.triple}
     host["num-cores"] = target.cores
     if target.features:
         host["mattr"] = list(target.features)
+    return host
+
+
+def tvm_target(target: Target) -> tvm.target.Target:
+    """The code generator's view of a target."""
+    host = llvm_target(target)
     if target.gpu is None:
         return tvm.target.Target(host)
     device = {
@@ -122,6 +128,7 @@ __all__ = [
     "WalkResult",
     "collect",
     "elements",
+    "llvm_target",
     "meta_schedule",
     "relax",
     "structural_equal",

@@ -9,7 +9,7 @@ import tempfile
 from functools import lru_cache
 from pathlib import Path
 
-from .._tvm import tvm
+from .._tvm import llvm_target, tvm
 from ..system.digest import sha256
 from ..target import Target
 
@@ -27,17 +27,12 @@ def header() -> str:
 def thread_pool(target: Target) -> bytes:
     """The object file, for a library's threads to be as many as the target has cores."""
     text = TEXT.read_text().replace(f"{_THREADS}1,", f"{_THREADS}{target.cores},")
-    return _compiled(text, _described(target))
-
-
-def _described(target: Target) -> str:
-    """The target as TVM's module of LLVM code wants it: JSON, in a string of that code."""
-    described = {"kind": "llvm", "mcpu": target.cpu, "mtriple": target.triple}
-    return json.dumps(described).replace('"', r"\22")
+    return _compiled(text, json.dumps(llvm_target(target)).replace('"', r"\22"))
 
 
 @lru_cache(maxsize=4)
 def _compiled(text: str, described: str) -> bytes:
+    """described: the target as LLVM's text has it, JSON in a string."""
     flag = f'!llvm.module.flags = !{{!0}}\n!0 = !{{i32 2, !"tvm_target", !"{described}"}}\n'
     with tempfile.TemporaryDirectory() as folder:
         code, made = Path(folder, "pool.ll"), Path(folder, "pool.o")
