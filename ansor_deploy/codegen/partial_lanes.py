@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from .._tvm import collect, structural_equal, structural_map, tirx
+from .._tvm import structural_equal, structural_map, tirx
 from ..space.block_view import uses
 from ..space.marks import PARTIAL_LANES
 from .edge_values import first_value
