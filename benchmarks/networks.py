@@ -1,117 +1,246 @@
-"""The tool against ONNX Runtime on whole networks: where the README's figures come from.
+"""Whole networks beside ONNX Runtime and OpenVINO: where the README's figures come from.
 
-    python benchmarks/networks.py [--only NAME,...] [--effort E] [--trials N] [--json FILE]
+    python -m benchmarks.networks [FOLDER] [--only NAME,...] [--efforts untuned,quick] \
+        [--beside onnxruntime,openvino] [--threads 1,2] [--batch 16] [--json FILE]
 
-Each network is built with `ansor_deploy.pipeline.build`, loaded as a user loads it, checked
-against ONNX Runtime's numbers and timed beside it, in one process and on the same cores.
+The networks are those of `benchmarks/zoo.py` and every ONNX file of the folder. Each is built by
+the command, as a user builds it: with an empty registry and an empty cache of kernels for each
+effort. All its libraries and the engines then take turns in one process, for each number of
+threads, and each is loaded and called once in a process of its own to see how much memory that
+takes. What was found is kept as it comes, in `results.jsonl` of the work folder: the same command
+goes on where it was stopped.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
-from dataclasses import asdict, dataclass, replace
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import onnx
 
-from benchmarks import peak, side_by_side, zoo
+from benchmarks import engines, zoo
 from benchmarks.flops import count_flops
+from benchmarks.results import Found, Results, machine
+from benchmarks.side_by_side import Race
 
-HEADER = "network          ours ms    ORT ms   ratio  of peak  trials       s"
+UNTUNED = "untuned"  # among efforts: `--trials 0`
+FASTEST = "fastest"  # of the peers
 
 
 @dataclass(frozen=True)
-class Row:
-    """One network. ratio: our time over ONNX Runtime's, below one is faster."""
+class Subject:
+    """A network at a batch. file: its model at batch 1; None where the zoo makes it."""
 
     name: str
-    ours_ms: float
-    onnxruntime_ms: float
-    ratio: float
-    peak_share: float
-    trials: int
-    seconds: float
+    batch: int
+    file: Path | None
+
+    def model(self) -> onnx.ModelProto:
+        """The network at this batch."""
+        made = onnx.load(self.file) if self.file else zoo.NETWORKS[self.name]()
+        return made if self.batch == 1 else _of_batch(made, self.batch)
 
 
 def main() -> None:
-    """Build and time every chosen network; print as they come."""
+    """Build and time every chosen network; print as they come, failures too."""
     args = _arguments()
-    limits = peak.measure()  # first: it sets the width of TVM's pool before TVM is loaded
-    print(f"{limits.cores} cores, peak {limits.gflops:.0f} GFLOP/s, {limits.gbytes:.0f} GB/s")
-    print(HEADER)
-    rows = []
-    for name in args.only:
-        row = _network(name, args, limits)
-        rows.append(row)
-        print(
-            f"{row.name:14}{row.ours_ms:10.3f}{row.onnxruntime_ms:10.3f}{row.ratio:8.3f}"
-            f"{row.peak_share:9.1%}{row.trials:8d}{row.seconds:8.0f}",
-            flush=True,
-        )
-    geomean = statistics.geometric_mean(row.ratio for row in rows)
-    print(f"{'geomean':34}{geomean:8.3f}")
+    here = machine(_host())
+    print(f"{here}; peak of one {_peak(args):.0f} GFLOP/s")
+    print(_header(args))
+    results = Results(args.out / "results.jsonl", here)
+    found = [_found(subject, args, results) for subject in args.subjects]
+    rows = [row for row in found if row]
+    print(_means(rows))
     if args.json:
-        found = {"peak": asdict(limits), "networks": [asdict(row) for row in rows]}
-        args.json.write_text(json.dumps({**found, "geomean": geomean}, indent=2) + "\n")
+        args.json.write_text(json.dumps({"machine": vars(here), "networks": rows}, indent=2) + "\n")
+    sys.exit(0 if all(found) else 1)
+
+
+def _found(subject: Subject, args: argparse.Namespace, results: Results) -> Found | None:
+    """The row of a network; None where it fails."""
+    about = {"network": subject.name, "batch": subject.batch, "precision": args.precision}
+    about |= {key: getattr(args, key) for key in ("efforts", "beside", "threads")}
+    try:
+        row = results.once("network", about, lambda: _row(subject, args))
+    except subprocess.CalledProcessError as error:
+        reason = str(error.stderr or "").strip()[-400:]
+        print(f"{subject.name:30} failed ({error.returncode}): {reason}", flush=True)
+        return None
+    print(_lines(row), flush=True)
+    return row
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    names = list(zoo.NETWORKS)
-    parser.add_argument("--only", type=_names, default=names, help=",".join(names))
-    parser.add_argument("--effort", default="normal", help="as of `build`")
-    parser.add_argument("--trials", type=int, help="most candidates measured, per network")
-    parser.add_argument("--registry", type=Path, help="default: registry.db in --out")
-    parser.add_argument("--out", type=Path, default=Path("out/benchmarks"), help="work folder")
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", type=Path, nargs="?", help="of more networks, as ONNX files")
+    parser.add_argument("--only", type=_list, help="names of networks")
+    parser.add_argument("--efforts", type=_list, default=[UNTUNED, "quick"], help="as of `build`")
+    parser.add_argument("--beside", type=engines.peers, default=["onnxruntime"], metavar="ENGINE,")
+    parser.add_argument("--threads", type=_numbers, default=sorted({1, _width()}), metavar="N,")
+    parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--precision", default="default", help="as of `build`")
+    parser.add_argument("--out", type=Path, default=Path("out/networks"), help="work folder")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers here")
-    return parser.parse_args()
+    args = parser.parse_args()
+    files = {file.stem: file for file in sorted(args.folder.glob("*.onnx"))} if args.folder else {}
+    names = args.only or [*zoo.NETWORKS, *files]
+    if unknown := set(names) - set(zoo.NETWORKS) - set(files):
+        parser.error(f"no network {', '.join(sorted(unknown))}")
+    args.subjects = [Subject(name, args.batch, files.get(name)) for name in names]
+    return args
 
 
-def _names(text: str) -> list[str]:
-    names = text.split(",")
-    if unknown := set(names) - set(zoo.NETWORKS):
-        raise argparse.ArgumentTypeError(f"no network {', '.join(sorted(unknown))}")
-    return names
+def _list(text: str) -> list[str]:
+    return text.split(",")
 
 
-def _network(name: str, args: argparse.Namespace, limits: peak.Peak) -> Row:
-    args.out.mkdir(parents=True, exist_ok=True)
-    path = args.out / f"{name}.onnx"
-    model = zoo.NETWORKS[name]()
-    onnx.save(model, path)
-    built = _build(path, args)
-    flops = count_flops(model)
-    ours, theirs = side_by_side.load_both(path, built.artifact, limits.cores)
-    found = side_by_side.beside(ours, theirs, limits.cores)
-    return Row(
-        name=name,
-        ours_ms=found.ours_ms,
-        onnxruntime_ms=found.onnxruntime_ms,
-        ratio=found.ratio,
-        peak_share=flops / found.ours_ms / 1e6 / limits.gflops,
-        trials=built.tuned.trials,
-        seconds=built.tuned.tune_seconds,
-    )
+def _numbers(text: str) -> list[int]:
+    return [int(one) for one in text.split(",")]
 
 
-def _build(model: Path, args: argparse.Namespace) -> Any:
-    from ansor_deploy.pipeline import build
+def _width() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def _host() -> Any:
     from ansor_deploy.project import Project
-    from ansor_deploy.report.choose import report_on_stderr
-    from ansor_deploy.request import EFFORTS, Outputs, Request
     from ansor_deploy.target import load_target
 
-    budget = replace(EFFORTS[args.effort], trials=args.trials)
-    request = Request(
-        target=load_target("host", Project.find().target_path()),
-        registry=args.registry or args.out / "registry.db",
-        budget=budget,
+    return load_target("host", Project.find().target_path())
+
+
+def _peak(args: argparse.Namespace) -> float:
+    """GFLOP/s of one core, measured in a process of its own and written down."""
+    file = args.out / "peak.json"
+    if not file.exists():
+        args.out.mkdir(parents=True, exist_ok=True)
+        _python("-m", "benchmarks.peak", "--json", str(file))
+    found = json.loads(file.read_text())
+    return float(found["gflops"]) / int(found["cores"])
+
+
+def _row(subject: Subject, args: argparse.Namespace) -> Found:
+    folder = (args.out / f"{subject.name}-b{subject.batch}").resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    path, model = folder / "model.onnx", subject.model()
+    onnx.save(model, path)
+    builds = {effort: _build(path, folder, effort, args.precision) for effort in args.efforts}
+    libraries = [folder / f"{effort}.so" for effort in args.efforts]
+    memory = {name: engines.resident(name, path, libraries[0]) for name in args.beside}
+    return {
+        "network": subject.name,
+        "batch": subject.batch,
+        "gflop": count_flops(model) / 1e9,
+        "peak_gflops": _peak(args),
+        "builds": builds,
+        "memory_mb": {engines.OURS: engines.resident(engines.OURS, path, libraries[-1]), **memory},
+        "races": [_race(path, libraries, args.beside, threads) for threads in args.threads],
+    }
+
+
+def _build(model: Path, folder: Path, effort: str, precision: str) -> Found:
+    """What the command says of one build, in a process of its own."""
+    library = folder / f"{effort}.so"
+    library.with_suffix(".json").unlink(missing_ok=True)  # else it might be up to date
+    words = ["-m", "ansor_deploy", "build", str(model), "-o", str(library), "--json"]
+    words += ["--registry", str(folder / f"{effort}.db"), "--precision", precision]
+    words += ["--trials", "0"] if effort == UNTUNED else ["--effort", effort]
+    started = time.perf_counter()
+    found = json.loads(_python(*words, XDG_CACHE_HOME=str(folder / f"{effort}.cache")))
+    return {
+        "seconds": time.perf_counter() - started,
+        "trials": found["trials"],
+        "shipped": found["shipped"],
+        "error": found["verify"]["max_rel_err"],
+        "file_mb": library.stat().st_size / 1e6,
+    }
+
+
+def _race(model: Path, libraries: list[Path], beside: list[str], threads: int) -> Found:
+    words = ["-m", "benchmarks.side_by_side", str(model), *map(str, libraries)]
+    words += ["--threads", str(threads), "--beside", ",".join(beside)]
+    found: Found = json.loads(_python(*words))
+    return found
+
+
+def _python(*words: str, **environment: str) -> str:
+    """What a process prints; its last lines of stderr are the error's."""
+    done = subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, env=os.environ | environment,
+        check=True,
+    )  # fmt: skip
+    return done.stdout
+
+
+def _of_batch(model: onnx.ModelProto, batch: int) -> onnx.ModelProto:
+    from ansor_deploy.model.rebatch import rebatched
+
+    inputs = {value.name: value.type.tensor_type.shape.dim for value in model.graph.input}
+    old = {name: tuple(one.dim_value for one in dims) for name, dims in inputs.items()}
+    new = {name: (batch, *shape[1:]) for name, shape in old.items()}
+    made = rebatched(model, old, new)
+    for value in made.graph.input:
+        value.type.tensor_type.shape.dim[0].dim_value = batch
+    return onnx.shape_inference.infer_shapes(made)
+
+
+def _header(args: argparse.Namespace) -> str:
+    columns = [f"{effort}/{name}" for effort in args.efforts for name in _others(args.beside)]
+    ratios = "".join(column.rjust(20) for column in columns)
+    return f"{'network':30}batch threads        ms{ratios}  of peak   MB (each)   trials, seconds"
+
+
+def _others(beside: Sequence[str]) -> list[str]:
+    """Whom ratios are given beside: each peer, and of several the faster one."""
+    return [*beside, *([FASTEST] if len(beside) > 1 else [])]
+
+
+def _ratios(row: Found, race: Race) -> dict[tuple[str, str], float]:
+    """Of each effort and each other one."""
+    found: dict[tuple[str, str], float] = {}
+    peers = [name for name in race.turns if name not in row["builds"]]
+    for effort in row["builds"]:
+        over = {peer: race.ratio(effort, peer)[1] for peer in peers}
+        found |= {(effort, o): over.get(o, max(over.values())) for o in _others(peers)}
+    return found
+
+
+def _lines(row: Found) -> str:
+    return "\n".join(_line(row, Race.from_json(race)) for race in row["races"])
+
+
+def _line(row: Found, race: Race) -> str:
+    ms = race.milliseconds(list(row["builds"])[-1])
+    ratios = "".join(f"{ratio:20.3f}" for ratio in _ratios(row, race).values())
+    of_peak = row["gflop"] / ms * 1e3 / row["peak_gflops"] / race.threads
+    memory = " ".join(f"{size:.0f}" for size in row["memory_mb"].values())
+    spent = "  ".join(f"{one['trials']}, {one['seconds']:.0f}" for one in row["builds"].values())
+    begin = f"{row['network']:30}{row['batch']:5}{race.threads:8}{ms:10.3f}"
+    return f"{begin}{ratios}{of_peak:9.0%}  {memory:>10}  {spent:>16}"
+
+
+def _means(rows: Sequence[Found]) -> str:
+    """Geometric means of the ratios, and the worst one, by threads, effort and other."""
+    found: dict[tuple[int, str, str], dict[str, float]] = {}
+    for row in rows:
+        for race in map(Race.from_json, row["races"]):
+            for (effort, other), ratio in _ratios(row, race).items():
+                found.setdefault((race.threads, effort, other), {})[row["network"]] = ratio
+    return "\n".join(
+        f"{threads} threads, {effort} beside {other}: geometric mean "
+        f"{statistics.geometric_mean(of.values()):.3f}, worst {max(of.values()):.3f} "
+        f"({max(of, key=lambda name: of[name])})"
+        for (threads, effort, other), of in sorted(found.items())
     )
-    with report_on_stderr(plain=True) as report:
-        return build(model, Outputs(model.with_suffix(".so")), request, report)
 
 
 if __name__ == "__main__":

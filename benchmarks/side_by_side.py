@@ -1,11 +1,11 @@
-"""A built library beside ONNX Runtime on one model, in one process and on the same cores.
+"""Built libraries beside other engines on one model, in one process and on the same cores.
 
-    python -m benchmarks.side_by_side model.onnx model.so --threads 1
+    python -m benchmarks.side_by_side model.onnx model.so --threads 1 --beside onnxruntime,openvino
 
-Prints one line of JSON. How two thread pools share one process: both spin for a while after a run,
-which is what makes them fast and what would slow the other one down. Spinning is left on, since it
-is each one's default. Instead the two take turns in blocks of runs; before each block both pools
-are given time to fall asleep, and the first runs of a block, which wake them, are not counted.
+Prints one line of JSON. How several thread pools share one process: all spin for a while after a
+run, which is what makes them fast and what would slow the others down. Spinning is left on, since
+it is each one's default. Instead they take turns in blocks of runs; before each block all pools are
+given time to fall asleep, and the first runs of a block, which wake them, are not counted.
 """
 
 from __future__ import annotations
@@ -15,89 +15,97 @@ import json
 import os
 import statistics
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-Run = Callable[[], list[np.ndarray]]
+from benchmarks import engines
+from benchmarks.engines import Run
 
 TURNS = 8
 BLOCK_SECONDS = 0.5
-PAUSE_SECONDS = 0.2  # both pools sleep well before
+PAUSE_SECONDS = 0.2  # all pools sleep well before
 UNCOUNTED = 3  # runs at the start of a block
 
 
 @dataclass(frozen=True)
-class Beside:
-    """Median milliseconds of each, and the median over turns of ours / theirs with quartiles."""
+class Race:
+    """Seconds of each runner, by its name: of each turn the median."""
 
     threads: int
-    ours_ms: float
-    onnxruntime_ms: float
-    ratio: float
-    quartiles: tuple[float, float]
+    turns: Mapping[str, tuple[float, ...]]
+
+    def milliseconds(self, name: str) -> float:
+        """The median over turns."""
+        return statistics.median(self.turns[name]) * 1e3
+
+    def ratio(self, name: str, other: str) -> tuple[float, float, float]:
+        """One's time over another's in the same turn: the quartiles, the median between them."""
+        pairs = zip(self.turns[name], self.turns[other], strict=True)
+        low, middle, high = statistics.quantiles([a / b for a, b in pairs], method="inclusive")
+        return low, middle, high
+
+    def to_json(self) -> dict[str, Any]:
+        """The medians of all as well, and the first one's time over each other's."""
+        first, *others = self.turns
+        return {
+            "threads": self.threads,
+            "ms": {name: self.milliseconds(name) for name in self.turns},
+            "ratios": {name: self.ratio(first, name) for name in others},
+            "turns": self.turns,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Race:
+        """The race of a `to_json` object."""
+        return cls(data["threads"], data["turns"])
 
 
 def main() -> None:
-    """Time one library beside ONNX Runtime and print what was found."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    """Time libraries of one model beside other engines and print what was found."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("model", type=Path)
-    parser.add_argument("library", type=Path)
+    parser.add_argument("libraries", type=Path, nargs="+")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--beside", type=engines.peers, default=["onnxruntime"], metavar="ENGINE,")
     args = parser.parse_args()
-    ours, theirs = load_both(args.model, args.library, args.threads)
-    print(json.dumps(asdict(beside(ours, theirs, args.threads))))
+    runs = load(args.model, args.libraries, args.beside, args.threads)
+    print(json.dumps(race(runs, args.threads).to_json()))
 
 
-def load_both(model: Path, library: Path, threads: int) -> tuple[Run, Run]:
-    """Calls of the library and of ONNX Runtime with the same seeded inputs, numbers compared."""
-    from ansor_deploy.artifact.files import read_manifest
-    from ansor_deploy.build.draws import seeded_inputs
-    from ansor_deploy.runtime.model import Model
-
-    loaded = Model(library, read_manifest(library), threads)
-    values = seeded_inputs(loaded.inputs, seed=0, upper=2)
-    ours, theirs = lambda: list(loaded(**values).values()), onnxruntime(model, values, threads)
-    compare(model.stem, ours(), theirs())
-    return ours, theirs
+def load(model: Path, libraries: list[Path], beside: list[str], threads: int) -> dict[str, Run]:
+    """Calls of libraries and engines with the same seeded inputs, numbers compared."""
+    values = engines.inputs(libraries[0])
+    runs = {path.stem: engines.ours(path, values, threads) for path in libraries}
+    runs |= {name: engines.PEERS[name](model, values, threads) for name in beside}
+    truth = engines.onnxruntime(model, values, threads)()
+    for name, run in runs.items():
+        compare(f"{model.stem} by {name}", run(), truth)
+    return runs
 
 
-def onnxruntime(path: Path, values: dict[str, np.ndarray], threads: int) -> Run:
-    """A call of ONNX Runtime with these inputs, as it is by default on so many threads."""
-    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    return lambda: session.run(None, values)
-
-
-def compare(name: str, ours: list[np.ndarray], theirs: list[np.ndarray]) -> None:
+def compare(name: str, found: list[np.ndarray], truth: list[np.ndarray]) -> None:
     """AssertionError where the numbers differ, by the rule of `verify`: it is no figure then."""
     from ansor_deploy.build.tolerance import compare as judge
 
-    for one, other in zip(ours, theirs, strict=True):
+    for one, other in zip(found, truth, strict=True):
         ok, _, error = judge(one, other)
         if not ok:
             raise AssertionError(f"{name}: outputs differ by {error:.2g} of their scale")
 
 
-def beside(ours: Run, theirs: Run, threads: int) -> Beside:
-    """Both in turns of blocks; who begins alternates too."""
-    turns: list[tuple[list[float], list[float]]] = []
+def race(runs: Mapping[str, Run], threads: int) -> Race:
+    """All in turns of blocks; each turn begins with another one."""
+    names = list(runs)
+    turns: dict[str, list[float]] = {name: [] for name in names}
     for number in range(TURNS):
-        order = (ours, theirs) if number % 2 else (theirs, ours)
-        taken = {run: _block(run) for run in order}
-        turns.append((taken[ours], taken[theirs]))
-    ratios = [statistics.median(own) / statistics.median(other) for own, other in turns]
-    low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
-    ours_s, theirs_s = (statistics.median(t for turn in turns for t in turn[at]) for at in (0, 1))
-    return Beside(threads, ours_s * 1e3, theirs_s * 1e3, middle, (low, high))
+        start = number % len(names)
+        for name in names[start:] + names[:start]:
+            turns[name].append(statistics.median(_block(runs[name])))
+    return Race(threads, {name: tuple(times) for name, times in turns.items()})
 
 
 def _block(run: Run) -> list[float]:

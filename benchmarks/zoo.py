@@ -146,10 +146,10 @@ def _basic_block_3d(net: Net, x: str, width: int, stride: int) -> str:
     return net.relu(net.node("Add", y, _shortcut(net, x, width, strides)))
 
 
-def dcgan(latent: int = 100, ngf: int = 64, colours: int = 3, seed: int = 0) -> onnx.ModelProto:
+def dcgan(latent: int = 100, ngf: int = 128, colours: int = 3, seed: int = 0) -> onnx.ModelProto:
     """DCGAN's generator, a latent vector to a 64x64 image.
 
-    ngf 64 gives the paper's transposed convolutions (512-256-128-64-3); its network has 128.
+    With ngf 64 it consists of the paper's single transposed convolutions (512-256-128-64-3).
     """
     net = Net("dcgan", seed)
     x = net.input("latent", (1, latent, 1, 1))
