@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import statistics
 import time
@@ -28,7 +29,8 @@ from benchmarks.engines import Run
 TURNS = 8
 BLOCK_SECONDS = 0.5
 PAUSE_SECONDS = 0.2  # all pools sleep well before
-UNCOUNTED = 3  # runs at the start of a block
+UNCOUNTED = 3  # runs at the start of a block; of a slow network fewer, but one
+WARM_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -110,10 +112,14 @@ def race(runs: Mapping[str, Run], threads: int) -> Race:
 
 def _block(run: Run) -> list[float]:
     time.sleep(PAUSE_SECONDS)
-    for _ in range(UNCOUNTED):
-        run()
+    _timed(run, WARM_SECONDS, most=UNCOUNTED)
+    return _timed(run, BLOCK_SECONDS)
+
+
+def _timed(run: Run, seconds: float, most: float = math.inf) -> list[float]:
+    """Seconds of each run, until so many have passed or runs been made; at least one."""
     times: list[float] = []
-    while not times or sum(times) < BLOCK_SECONDS:
+    while not times or (sum(times) < seconds and len(times) < most):
         start = time.perf_counter()
         run()
         times.append(time.perf_counter() - start)
