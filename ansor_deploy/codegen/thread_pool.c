@@ -9,6 +9,10 @@
 // are the same in every loop, so that rows stay in its cache; then it takes the others'. A thread
 // without work spins for SPIN_NS, as the next kernel is mostly near, and then sleeps.
 //
+// Where all other processors are busy, the system wakes a thread on its caller's, and each keeps the
+// other from its work. So none stays there: it forbids itself that processor, or, where it did so
+// just before, leaves the loop to those who are elsewhere.
+//
 // All libraries of a process share one pool (`pool_state` is unique in it). Of two threads that want
 // it at once, one has it, and the other runs its loop alone.
 //
@@ -27,7 +31,9 @@ int pthread_mutex_lock(opaque *), pthread_mutex_unlock(opaque *);
 int pthread_cond_wait(opaque *, opaque *), pthread_cond_broadcast(opaque *);
 int clock_gettime(int clock, timespec *);
 int sched_yield(void);
-int (sched_getaffinity)(int process, u64 size, u64 *mask);
+int (sched_getaffinity)(int thread, u64 size, u64 *mask);
+int sched_setaffinity(int thread, u64 size, const u64 *mask);
+int sched_getcpu(void);
 
 // Of tvm-ffi: an error belongs to the thread that it came up in.
 void TVMFFIErrorMoveFromRaised(void **error);
@@ -40,7 +46,8 @@ typedef struct { void *barrier; int count; } environment;
 typedef int (*body)(int id, environment *, void *data);
 
 enum { MOST_THREADS = 256, CHUNKS = 16, MONOTONIC = 1 };
-enum { SPIN_NS = 100 * 1000, PATIENCE_NS = 1000 * 1000 };
+enum { SPIN_NS = 100 * 1000, PATIENCE_NS = 1000 * 1000, SETTLED_NS = 10 * 1000 * 1000 };
+enum { MASK_WORDS = 128 }; // of a set of processors
 // Of a line that one thread writes and others read: processors fetch lines in pairs.
 #define ALONE _Alignas(128)
 #define OPEN 0x80000000u // of `doors`: threads may come in; the other bits: how many are in
@@ -53,6 +60,7 @@ typedef struct {
     ALONE u32 doors;    // of the loop
     ALONE u32 loops;    // so many there were: who sleeps waits for the next
     u32 asleep;
+    u32 caller;             // the processor of the thread that has the loop, from 1 on
     ALONE body run;         // the loop; written while nobody is in
     void *data;
     void *error;
@@ -150,13 +158,39 @@ static void sleep_until_after(u32 loops) {
     pthread_mutex_unlock(&state.mutex);
 }
 
+static int is_on_callers_processor(void) {
+    int here = sched_getcpu();
+    return here >= 0 && (u32)here + 1 == get(state.caller);
+}
+
+// Leave the caller's processor for another one that is allowed; whether this thread stands elsewhere
+// then. `moved`: when it did so last.
+static int is_elsewhere(const u64 *allowed, long *moved) {
+    if (!is_on_callers_processor())
+        return 1;
+    if (now() - *moved < SETTLED_NS)
+        return 0;
+    *moved = now();
+    u64 others[MASK_WORDS];
+    for (int at = 0; at < MASK_WORDS; at++)
+        others[at] = allowed[at];
+    u32 here = get(state.caller) - 1;
+    others[here / 64 % MASK_WORDS] &= ~(1ul << here % 64);
+    return sched_setaffinity(0, sizeof others, others) == 0;
+}
+
 static void *worker(void *number) {
     u32 me = (u32)(u64)number;
+    u64 allowed[MASK_WORDS] = {0};
+    long moved = 0;
+    sched_getaffinity(0, sizeof allowed, allowed);
     for (u32 seen = get(state.loops) - 1;;) {
         long until = now() + SPIN_NS;
         u32 loops;
-        while ((loops = get(state.loops)) == seen && now() < until)
+        while ((loops = get(state.loops)) == seen && now() < until && !is_on_callers_processor())
             ;
+        if (loops != seen && !is_elsewhere(allowed, &moved))
+            seen = loops;
         if (loops == seen)
             sleep_until_after(seen);
         else if (join(me) || !(get(state.doors) & OPEN))
@@ -180,11 +214,11 @@ static u32 staffed(u32 threads) {
 
 // How many processors the calling thread may use.
 static int processors(void) {
-    u64 mask[128] = {0};
+    u64 mask[MASK_WORDS] = {0};
     int found = 0;
     if (sched_getaffinity(0, sizeof mask, mask) < 0)
         return MOST_THREADS;
-    for (int at = 0; at < 128; at++)
+    for (int at = 0; at < MASK_WORDS; at++)
         found += __builtin_popcountl(mask[at]);
     return found;
 }
@@ -204,6 +238,7 @@ static int alone(body run, void *data) {
 }
 
 static void call_others(void) {
+    set(state.caller, (u32)(sched_getcpu() + 1));
     set(state.doors, OPEN);
     add(state.loops, 1);
     if (get(state.asleep) == 0)

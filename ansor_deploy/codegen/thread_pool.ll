@@ -1,4 +1,4 @@
-; Made by docs/make_thread_pool.py of thread_pool.c, 29ee505a6c8450c0bf4e23b9f5b41756df326b7678ffc7f9f9d1c8cae5ec7bfe
+; Made by docs/make_thread_pool.py of thread_pool.c, bacf217051d37ee025581a9941890d226ba34a5ecd28938a5038863942d82ced
 module asm ".pushsection .bss.ansor_deploy_pool, \22aw\22, %nobits"
 module asm ".type ansor_deploy_pool_1, %gnu_unique_object"
 module asm ".size ansor_deploy_pool_1, 33408"
@@ -6,7 +6,7 @@ module asm ".p2align 7"
 module asm "ansor_deploy_pool_1: .zero 33408"
 module asm ".popsection"
 
-%struct.pool = type { i32, i32, [120 x i8], i32, [124 x i8], i32, i32, [120 x i8], ptr, ptr, ptr, %struct.environment, i32, i32, %struct.opaque, %struct.opaque, [80 x i8], [256 x %struct.share] }
+%struct.pool = type { i32, i32, [120 x i8], i32, [124 x i8], i32, i32, i32, [116 x i8], ptr, ptr, ptr, %struct.environment, i32, i32, %struct.opaque, %struct.opaque, [80 x i8], [256 x %struct.share] }
 %struct.environment = type { ptr, i32 }
 %struct.opaque = type { [64 x i8] }
 %struct.share = type { i32, i32, [120 x i8] }
@@ -91,7 +91,7 @@ define hidden i32 @ansor_deploy_launch(ptr noundef %0, ptr noundef %1, i32 %2) {
   call void @llvm.memcpy.p0.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %8, ptr noundef nonnull align 8 dereferenceable(16) @__const.alone.one, i64 16, i1 false)
   %39 = call i32 %0(i32 noundef 0, ptr noundef nonnull %8, ptr noundef %1)
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %8)
-  br label %158
+  br label %160
 
 40:                                               ; preds = %35
   %41 = load i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 4), align 4
@@ -142,162 +142,165 @@ define hidden i32 @ansor_deploy_launch(ptr noundef %0, ptr noundef %1, i32 %2) {
 
 65:                                               ; preds = %59
   %66 = zext i32 %62 to i64
-  br label %144
+  br label %146
 
-67:                                               ; preds = %144, %59
+67:                                               ; preds = %146, %59
+  %68 = call i32 @sched_getcpu()
+  %69 = add nsw i32 %68, 1
+  store atomic i32 %69, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 264) seq_cst, align 8
   store atomic i32 -2147483648, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128) seq_cst, align 128
-  %68 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 256), i32 1 seq_cst, align 128
-  %69 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 260) seq_cst, align 4
-  %70 = icmp eq i32 %69, 0
-  br i1 %70, label %75, label %71
+  %70 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 256), i32 1 seq_cst, align 128
+  %71 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 260) seq_cst, align 4
+  %72 = icmp eq i32 %71, 0
+  br i1 %72, label %77, label %73
 
-71:                                               ; preds = %67
-  %72 = call i32 @pthread_mutex_lock(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 432))
-  %73 = call i32 @pthread_cond_broadcast(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 496))
-  %74 = call i32 @pthread_mutex_unlock(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 432))
-  br label %75
+73:                                               ; preds = %67
+  %74 = call i32 @pthread_mutex_lock(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 432))
+  %75 = call i32 @pthread_cond_broadcast(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 496))
+  %76 = call i32 @pthread_mutex_unlock(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 432))
+  br label %77
 
-75:                                               ; preds = %67, %71
-  %76 = load i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 424), align 8
-  %77 = icmp eq i32 %76, 0
-  br i1 %77, label %113, label %78
+77:                                               ; preds = %67, %73
+  %78 = load i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 424), align 8
+  %79 = icmp eq i32 %78, 0
+  br i1 %79, label %115, label %80
 
-78:                                               ; preds = %75
-  %79 = zext i32 %76 to i64
-  br label %80
+80:                                               ; preds = %77
+  %81 = zext i32 %78 to i64
+  br label %82
 
-80:                                               ; preds = %78, %110
-  %81 = phi i64 [ 0, %78 ], [ %111, %110 ]
-  %82 = getelementptr inbounds nuw [256 x %struct.share], ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 640), i64 0, i64 %81
-  %83 = getelementptr inbounds nuw i8, ptr %82, i64 4
-  %84 = load atomic i32, ptr %82 seq_cst, align 128
-  %85 = load i32, ptr %83, align 4
-  %86 = icmp ult i32 %84, %85
-  br i1 %86, label %87, label %110
+82:                                               ; preds = %80, %112
+  %83 = phi i64 [ 0, %80 ], [ %113, %112 ]
+  %84 = getelementptr inbounds nuw [256 x %struct.share], ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 640), i64 0, i64 %83
+  %85 = getelementptr inbounds nuw i8, ptr %84, i64 4
+  %86 = load atomic i32, ptr %84 seq_cst, align 128
+  %87 = load i32, ptr %85, align 4
+  %88 = icmp ult i32 %86, %87
+  br i1 %88, label %89, label %112
 
-87:                                               ; preds = %80, %106
-  %88 = atomicrmw add ptr %82, i32 1 seq_cst, align 128
-  %89 = load i32, ptr %83, align 4
-  %90 = icmp ult i32 %88, %89
-  br i1 %90, label %91, label %106
+89:                                               ; preds = %82, %108
+  %90 = atomicrmw add ptr %84, i32 1 seq_cst, align 128
+  %91 = load i32, ptr %85, align 4
+  %92 = icmp ult i32 %90, %91
+  br i1 %92, label %93, label %108
 
-91:                                               ; preds = %87
-  %92 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 384), align 128
-  %93 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 392), align 8
-  %94 = call i32 %92(i32 noundef %88, ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 408), ptr noundef %93)
-  %95 = icmp eq i32 %94, 0
-  br i1 %95, label %106, label %96
+93:                                               ; preds = %89
+  %94 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 384), align 128
+  %95 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 392), align 8
+  %96 = call i32 %94(i32 noundef %90, ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 408), ptr noundef %95)
+  %97 = icmp eq i32 %96, 0
+  br i1 %97, label %108, label %98
 
-96:                                               ; preds = %91
+98:                                               ; preds = %93
   call void @llvm.lifetime.start.p0(i64 8, ptr nonnull %6)
   store ptr null, ptr %6, align 8
   call void @TVMFFIErrorMoveFromRaised(ptr noundef nonnull %6)
-  %97 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 428), i32 1 seq_cst, align 4
-  %98 = icmp eq i32 %97, 0
-  %99 = load ptr, ptr %6, align 8
-  br i1 %98, label %100, label %101
+  %99 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 428), i32 1 seq_cst, align 4
+  %100 = icmp eq i32 %99, 0
+  %101 = load ptr, ptr %6, align 8
+  br i1 %100, label %102, label %103
 
-100:                                              ; preds = %96
-  store ptr %99, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 400), align 16
-  br label %105
+102:                                              ; preds = %98
+  store ptr %101, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 400), align 16
+  br label %107
 
-101:                                              ; preds = %96
-  %102 = icmp eq ptr %99, null
-  br i1 %102, label %105, label %103
+103:                                              ; preds = %98
+  %104 = icmp eq ptr %101, null
+  br i1 %104, label %107, label %105
 
-103:                                              ; preds = %101
-  %104 = call i32 @TVMFFIObjectDecRef(ptr noundef nonnull %99)
-  br label %105
+105:                                              ; preds = %103
+  %106 = call i32 @TVMFFIObjectDecRef(ptr noundef nonnull %101)
+  br label %107
 
-105:                                              ; preds = %103, %101, %100
+107:                                              ; preds = %105, %103, %102
   call void @llvm.lifetime.end.p0(i64 8, ptr nonnull %6)
-  br label %106
+  br label %108
 
-106:                                              ; preds = %105, %91, %87
-  %107 = load atomic i32, ptr %82 seq_cst, align 128
-  %108 = load i32, ptr %83, align 4
-  %109 = icmp ult i32 %107, %108
-  br i1 %109, label %87, label %110
+108:                                              ; preds = %107, %93, %89
+  %109 = load atomic i32, ptr %84 seq_cst, align 128
+  %110 = load i32, ptr %85, align 4
+  %111 = icmp ult i32 %109, %110
+  br i1 %111, label %89, label %112
 
-110:                                              ; preds = %106, %80
-  %111 = add nuw nsw i64 %81, 1
-  %112 = icmp eq i64 %111, %79
-  br i1 %112, label %113, label %80
+112:                                              ; preds = %108, %82
+  %113 = add nuw nsw i64 %83, 1
+  %114 = icmp eq i64 %113, %81
+  br i1 %114, label %115, label %82
 
-113:                                              ; preds = %110, %75
+115:                                              ; preds = %112, %77
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %5)
-  %114 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %5)
-  %115 = load i64, ptr %5, align 8
-  %116 = mul nsw i64 %115, 1000000000
-  %117 = getelementptr inbounds nuw i8, ptr %5, i64 8
-  %118 = load i64, ptr %117, align 8
+  %116 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %5)
+  %117 = load i64, ptr %5, align 8
+  %118 = mul nsw i64 %117, 1000000000
+  %119 = getelementptr inbounds nuw i8, ptr %5, i64 8
+  %120 = load i64, ptr %119, align 8
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %5)
-  %119 = add i64 %118, 1000000
-  %120 = add i64 %119, %116
-  %121 = atomicrmw and ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128), i32 2147483647 seq_cst, align 128
-  %122 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128) seq_cst, align 128
-  %123 = icmp eq i32 %122, 0
-  br i1 %123, label %138, label %124
+  %121 = add i64 %120, 1000000
+  %122 = add i64 %121, %118
+  %123 = atomicrmw and ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128), i32 2147483647 seq_cst, align 128
+  %124 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128) seq_cst, align 128
+  %125 = icmp eq i32 %124, 0
+  br i1 %125, label %140, label %126
 
-124:                                              ; preds = %113
-  %125 = getelementptr inbounds nuw i8, ptr %4, i64 8
-  br label %126
+126:                                              ; preds = %115
+  %127 = getelementptr inbounds nuw i8, ptr %4, i64 8
+  br label %128
 
-126:                                              ; preds = %135, %124
+128:                                              ; preds = %137, %126
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %4)
-  %127 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %4)
-  %128 = load i64, ptr %4, align 8
-  %129 = mul nsw i64 %128, 1000000000
-  %130 = load i64, ptr %125, align 8
-  %131 = add nsw i64 %129, %130
+  %129 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %4)
+  %130 = load i64, ptr %4, align 8
+  %131 = mul nsw i64 %130, 1000000000
+  %132 = load i64, ptr %127, align 8
+  %133 = add nsw i64 %131, %132
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %4)
-  %132 = icmp sgt i64 %131, %120
-  br i1 %132, label %133, label %135
+  %134 = icmp sgt i64 %133, %122
+  br i1 %134, label %135, label %137
 
-133:                                              ; preds = %126
-  %134 = call i32 @sched_yield()
-  br label %135
+135:                                              ; preds = %128
+  %136 = call i32 @sched_yield()
+  br label %137
 
-135:                                              ; preds = %133, %126
-  %136 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128) seq_cst, align 128
-  %137 = icmp eq i32 %136, 0
-  br i1 %137, label %138, label %126
+137:                                              ; preds = %135, %128
+  %138 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128) seq_cst, align 128
+  %139 = icmp eq i32 %138, 0
+  br i1 %139, label %140, label %128
 
-138:                                              ; preds = %135, %113
-  %139 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 428) seq_cst, align 4
-  %140 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 400), align 16
+140:                                              ; preds = %137, %115
+  %141 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 428) seq_cst, align 4
+  %142 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 400), align 16
   store atomic i32 0, ptr @ansor_deploy_pool_1 seq_cst, align 128
-  %141 = icmp ne i32 %139, 0
-  %142 = icmp ne ptr %140, null
-  %143 = select i1 %141, i1 %142, i1 false
-  br i1 %143, label %154, label %156
+  %143 = icmp ne i32 %141, 0
+  %144 = icmp ne ptr %142, null
+  %145 = select i1 %143, i1 %144, i1 false
+  br i1 %145, label %156, label %158
 
-144:                                              ; preds = %65, %144
-  %145 = phi i64 [ 0, %65 ], [ %146, %144 ]
-  %146 = add nuw nsw i64 %145, 1
-  %147 = trunc nuw i64 %146 to i32
-  %148 = shl i32 %147, 4
-  %149 = getelementptr inbounds nuw [256 x %struct.share], ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 640), i64 0, i64 %145
-  %150 = getelementptr inbounds nuw i8, ptr %149, i64 4
-  store i32 %148, ptr %150, align 4
-  %151 = trunc nuw i64 %145 to i32
-  %152 = shl i32 %151, 4
-  store atomic i32 %152, ptr %149 seq_cst, align 128
-  %153 = icmp eq i64 %146, %66
-  br i1 %153, label %67, label %144
+146:                                              ; preds = %65, %146
+  %147 = phi i64 [ 0, %65 ], [ %148, %146 ]
+  %148 = add nuw nsw i64 %147, 1
+  %149 = trunc nuw i64 %148 to i32
+  %150 = shl i32 %149, 4
+  %151 = getelementptr inbounds nuw [256 x %struct.share], ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 640), i64 0, i64 %147
+  %152 = getelementptr inbounds nuw i8, ptr %151, i64 4
+  store i32 %150, ptr %152, align 4
+  %153 = trunc nuw i64 %147 to i32
+  %154 = shl i32 %153, 4
+  store atomic i32 %154, ptr %151 seq_cst, align 128
+  %155 = icmp eq i64 %148, %66
+  br i1 %155, label %67, label %146
 
-154:                                              ; preds = %138
-  call void @TVMFFIErrorSetRaised(ptr noundef nonnull %140)
-  %155 = call i32 @TVMFFIObjectDecRef(ptr noundef nonnull %140)
-  br label %156
-
-156:                                              ; preds = %154, %138
-  %157 = sext i1 %141 to i32
+156:                                              ; preds = %140
+  call void @TVMFFIErrorSetRaised(ptr noundef nonnull %142)
+  %157 = call i32 @TVMFFIObjectDecRef(ptr noundef nonnull %142)
   br label %158
 
-158:                                              ; preds = %156, %38
-  %159 = phi i32 [ %39, %38 ], [ %157, %156 ]
-  ret i32 %159
+158:                                              ; preds = %156, %140
+  %159 = sext i1 %143 to i32
+  br label %160
+
+160:                                              ; preds = %158, %38
+  %161 = phi i32 [ %39, %38 ], [ %159, %158 ]
+  ret i32 %161
 }
 
 declare void @llvm.lifetime.start.p0(i64 immarg, ptr nocapture)
@@ -388,102 +391,189 @@ declare i32 @pthread_create(ptr noundef, ptr noundef, ptr noundef, ptr noundef)
 define internal noalias noundef nonnull ptr @worker(ptr noundef %0) {
   %2 = alloca %struct.timespec, align 8
   %3 = alloca %struct.timespec, align 8
-  %4 = ptrtoint ptr %0 to i64
-  %5 = trunc i64 %4 to i32
-  %6 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 256) seq_cst, align 128
-  %7 = add i32 %6, -1
-  %8 = getelementptr inbounds nuw i8, ptr %3, i64 8
-  %9 = getelementptr inbounds nuw i8, ptr %2, i64 8
-  br label %10
+  %4 = alloca [128 x i64], align 16
+  %5 = alloca %struct.timespec, align 8
+  %6 = alloca %struct.timespec, align 8
+  %7 = alloca [128 x i64], align 16
+  %8 = ptrtoint ptr %0 to i64
+  %9 = trunc i64 %8 to i32
+  call void @llvm.lifetime.start.p0(i64 1024, ptr nonnull %7)
+  call void @llvm.memset.p0.i64(ptr noundef nonnull align 16 dereferenceable(1024) %7, i8 0, i64 1024, i1 false)
+  %10 = call i32 @sched_getaffinity(i32 noundef 0, i64 noundef 1024, ptr noundef nonnull %7)
+  %11 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 256) seq_cst, align 128
+  %12 = add i32 %11, -1
+  %13 = getelementptr inbounds nuw i8, ptr %6, i64 8
+  %14 = getelementptr inbounds nuw i8, ptr %5, i64 8
+  %15 = getelementptr inbounds nuw i8, ptr %3, i64 8
+  %16 = getelementptr inbounds nuw i8, ptr %2, i64 8
+  br label %17
 
-10:                                               ; preds = %58, %1
-  %11 = phi i32 [ %20, %58 ], [ %7, %1 ]
-  br label %12
+17:                                               ; preds = %101, %1
+  %18 = phi i64 [ 0, %1 ], [ %102, %101 ]
+  %19 = phi i32 [ %12, %1 ], [ %103, %101 ]
+  br label %20
 
-12:                                               ; preds = %57, %10
+20:                                               ; preds = %17, %117
+  %21 = phi i64 [ %85, %117 ], [ %18, %17 ]
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %6)
+  %22 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %6)
+  %23 = load i64, ptr %6, align 8
+  %24 = mul nsw i64 %23, 1000000000
+  %25 = load i64, ptr %13, align 8
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %6)
+  %26 = add i64 %25, 100000
+  %27 = add i64 %26, %24
+  %28 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 256) seq_cst, align 128
+  %29 = icmp eq i32 %28, %19
+  br i1 %29, label %30, label %47
+
+30:                                               ; preds = %20, %44
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %5)
+  %31 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %5)
+  %32 = load i64, ptr %5, align 8
+  %33 = mul nsw i64 %32, 1000000000
+  %34 = load i64, ptr %14, align 8
+  %35 = add nsw i64 %33, %34
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %5)
+  %36 = icmp slt i64 %35, %27
+  br i1 %36, label %37, label %87
+
+37:                                               ; preds = %30
+  %38 = call i32 @sched_getcpu()
+  %39 = icmp sgt i32 %38, -1
+  br i1 %39, label %40, label %44
+
+40:                                               ; preds = %37
+  %41 = add nuw i32 %38, 1
+  %42 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 264) seq_cst, align 8
+  %43 = icmp eq i32 %41, %42
+  br i1 %43, label %87, label %44
+
+44:                                               ; preds = %40, %37
+  %45 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 256) seq_cst, align 128
+  %46 = icmp eq i32 %45, %19
+  br i1 %46, label %30, label %47
+
+47:                                               ; preds = %44, %20
+  %48 = phi i32 [ %28, %20 ], [ %45, %44 ]
+  %49 = call i32 @sched_getcpu()
+  %50 = icmp sgt i32 %49, -1
+  br i1 %50, label %51, label %84
+
+51:                                               ; preds = %47
+  %52 = add nuw i32 %49, 1
+  %53 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 264) seq_cst, align 8
+  %54 = icmp eq i32 %52, %53
+  br i1 %54, label %55, label %84
+
+55:                                               ; preds = %51
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %3)
-  %13 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %3)
-  %14 = load i64, ptr %3, align 8
-  %15 = mul nsw i64 %14, 1000000000
-  %16 = load i64, ptr %8, align 8
+  %56 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %3)
+  %57 = load i64, ptr %3, align 8
+  %58 = mul nsw i64 %57, 1000000000
+  %59 = load i64, ptr %15, align 8
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %3)
-  %17 = add i64 %16, 100000
-  %18 = add i64 %17, %15
-  br label %19
+  %60 = sub i64 %59, %21
+  %61 = add i64 %60, %58
+  %62 = icmp slt i64 %61, 10000000
+  br i1 %62, label %87, label %63
 
-19:                                               ; preds = %22, %12
-  %20 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 256) seq_cst, align 128
-  %21 = icmp eq i32 %20, %11
-  br i1 %21, label %22, label %41
-
-22:                                               ; preds = %19
+63:                                               ; preds = %55
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %2)
-  %23 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %2)
-  %24 = load i64, ptr %2, align 8
-  %25 = mul nsw i64 %24, 1000000000
-  %26 = load i64, ptr %9, align 8
-  %27 = add nsw i64 %25, %26
+  %64 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %2)
+  %65 = load i64, ptr %2, align 8
+  %66 = mul nsw i64 %65, 1000000000
+  %67 = load i64, ptr %16, align 8
+  %68 = add nsw i64 %66, %67
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %2)
-  %28 = icmp slt i64 %27, %18
-  br i1 %28, label %19, label %29
+  call void @llvm.lifetime.start.p0(i64 1024, ptr nonnull %4)
+  call void @llvm.memcpy.p0.p0.i64(ptr noundef nonnull align 16 dereferenceable(1024) %4, ptr noundef nonnull readonly align 16 dereferenceable(1024) %7, i64 1024, i1 false)
+  %69 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 264) seq_cst, align 8
+  %70 = add i32 %69, -1
+  %71 = and i32 %70, 63
+  %72 = zext nneg i32 %71 to i64
+  %73 = shl nuw i64 1, %72
+  %74 = xor i64 %73, -1
+  %75 = lshr i32 %70, 6
+  %76 = and i32 %75, 127
+  %77 = zext nneg i32 %76 to i64
+  %78 = getelementptr inbounds nuw [128 x i64], ptr %4, i64 0, i64 %77
+  %79 = load i64, ptr %78, align 8
+  %80 = and i64 %79, %74
+  store i64 %80, ptr %78, align 8
+  %81 = call i32 @sched_setaffinity(i32 noundef 0, i64 noundef 1024, ptr noundef nonnull %4)
+  %82 = freeze i32 %81
+  %83 = icmp eq i32 %82, 0
+  call void @llvm.lifetime.end.p0(i64 1024, ptr nonnull %4)
+  br i1 %83, label %84, label %87
 
-29:                                               ; preds = %22
-  %30 = call i32 @pthread_mutex_lock(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 432))
-  %31 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 260), i32 1 seq_cst, align 4
-  %32 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 256) seq_cst, align 128
-  %33 = icmp eq i32 %32, %11
-  br i1 %33, label %34, label %38
+84:                                               ; preds = %47, %51, %63
+  %85 = phi i64 [ %68, %63 ], [ %21, %51 ], [ %21, %47 ]
+  %86 = icmp eq i32 %48, %19
+  br i1 %86, label %87, label %104
 
-34:                                               ; preds = %29, %34
-  %35 = call i32 @pthread_cond_wait(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 496), ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 432))
-  %36 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 256) seq_cst, align 128
-  %37 = icmp eq i32 %36, %11
-  br i1 %37, label %34, label %38
+87:                                               ; preds = %63, %55, %84, %40, %30
+  %88 = phi i32 [ %19, %30 ], [ %19, %40 ], [ %48, %63 ], [ %48, %55 ], [ %19, %84 ]
+  %89 = phi i64 [ %21, %30 ], [ %21, %40 ], [ %68, %63 ], [ %21, %55 ], [ %85, %84 ]
+  %90 = call i32 @pthread_mutex_lock(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 432))
+  %91 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 260), i32 1 seq_cst, align 4
+  %92 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 256) seq_cst, align 128
+  %93 = icmp eq i32 %92, %88
+  br i1 %93, label %94, label %98
 
-38:                                               ; preds = %34, %29
-  %39 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 260), i32 -1 seq_cst, align 4
-  %40 = call i32 @pthread_mutex_unlock(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 432))
-  br label %57
+94:                                               ; preds = %87, %94
+  %95 = call i32 @pthread_cond_wait(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 496), ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 432))
+  %96 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 256) seq_cst, align 128
+  %97 = icmp eq i32 %96, %88
+  br i1 %97, label %94, label %98
 
-41:                                               ; preds = %19
-  %42 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128) seq_cst, align 128
-  %43 = icmp sgt i32 %42, -1
-  br i1 %43, label %54, label %44
+98:                                               ; preds = %94, %87
+  %99 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 260), i32 -1 seq_cst, align 4
+  %100 = call i32 @pthread_mutex_unlock(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 432))
+  br label %101
 
-44:                                               ; preds = %41
-  %45 = add nsw i32 %42, 1
-  %46 = cmpxchg ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128), i32 %42, i32 %45 seq_cst seq_cst, align 128
-  %47 = extractvalue { i32, i1 } %46, 1
-  br i1 %47, label %48, label %54
+101:                                              ; preds = %115, %117, %98
+  %102 = phi i64 [ %89, %98 ], [ %85, %117 ], [ %85, %115 ]
+  %103 = phi i32 [ %88, %98 ], [ %48, %117 ], [ %48, %115 ]
+  br label %17
 
-48:                                               ; preds = %44
-  %49 = load i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 424), align 8
-  %50 = icmp ugt i32 %49, %5
-  br i1 %50, label %51, label %52
+104:                                              ; preds = %84
+  %105 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128) seq_cst, align 128
+  %106 = icmp sgt i32 %105, -1
+  br i1 %106, label %117, label %107
 
-51:                                               ; preds = %48
-  call fastcc void @work(i32 noundef %5)
-  br label %52
+107:                                              ; preds = %104
+  %108 = add nsw i32 %105, 1
+  %109 = cmpxchg ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128), i32 %105, i32 %108 seq_cst seq_cst, align 128
+  %110 = extractvalue { i32, i1 } %109, 1
+  br i1 %110, label %111, label %117
 
-52:                                               ; preds = %48, %51
-  %53 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128), i32 -1 seq_cst, align 128
-  br label %58
+111:                                              ; preds = %107
+  %112 = load i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 424), align 8
+  %113 = icmp ugt i32 %112, %9
+  br i1 %113, label %114, label %115
 
-54:                                               ; preds = %44, %41
-  %55 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128) seq_cst, align 128
-  %56 = icmp sgt i32 %55, -1
-  br i1 %56, label %58, label %57
+114:                                              ; preds = %111
+  call fastcc void @work(i32 noundef %9)
+  br label %115
 
-57:                                               ; preds = %54, %38
-  br label %12
+115:                                              ; preds = %111, %114
+  %116 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128), i32 -1 seq_cst, align 128
+  br label %101
 
-58:                                               ; preds = %54, %52
-  br label %10
+117:                                              ; preds = %107, %104
+  %118 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128) seq_cst, align 128
+  %119 = icmp sgt i32 %118, -1
+  br i1 %119, label %101, label %20
 }
 
 declare i32 @pthread_detach(i64 noundef)
 
 declare i32 @clock_gettime(i32 noundef, ptr noundef)
+
+declare i32 @sched_getcpu()
+
+declare i32 @sched_setaffinity(i32 noundef, i64 noundef, ptr noundef)
 
 declare i32 @pthread_mutex_lock(ptr noundef)
 

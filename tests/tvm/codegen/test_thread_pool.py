@@ -75,6 +75,20 @@ time.sleep(0.5)
 assert time.process_time() - began < 0.1
 assert right(model)
 """
+# Where all other processors are busy, the system wakes a thread on its caller's.
+CROWDED = """
+known = set(os.listdir("/proc/self/task"))
+assert right(model)
+(worker,) = map(int, set(os.listdir("/proc/self/task")) - known)
+first, second = sorted(os.sched_getaffinity(0))[:2]
+os.sched_setaffinity(0, {{first}})
+os.sched_setaffinity(worker, {{first}})
+until = time.monotonic() + 60
+while first in os.sched_getaffinity(worker):
+    assert right(model) and time.monotonic() < until
+assert second in os.sched_getaffinity(worker)
+assert right(model)
+"""
 REFUSED = """
 from ansor_deploy.errors import UsageError
 for at in (0, {rows} - 1, {rows} // 2):
@@ -113,7 +127,7 @@ def libraries(tmp_path_factory):
 
 
 @TWO
-@pytest.mark.parametrize("script", [SHARED, ONE_MODEL, FORKED, ASLEEP, REFUSED])
+@pytest.mark.parametrize("script", [SHARED, ONE_MODEL, FORKED, ASLEEP, CROWDED, REFUSED])
 def test_a_library_runs_on_the_threads_of_its_process(script, libraries):
     text = (START + script).format(rows=ROWS, columns=COLUMNS)
     ran = subprocess.run(
