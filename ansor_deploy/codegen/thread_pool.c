@@ -11,7 +11,9 @@
 //
 // Where all other processors are busy, the system wakes a thread on its caller's, and each keeps the
 // other from its work. So none stays there: it forbids itself that processor, or, where it did so
-// just before, leaves the loop to those who are elsewhere.
+// just before, leaves the loop to those who are elsewhere. A thread that loses its processor in the
+// middle of a task keeps all others waiting: it notices how long, and stays away for BENCHED times
+// that, so that what it costs stays small beside what it saves.
 //
 // All libraries of a process share one pool (`pool_state` is unique in it). Of two threads that want
 // it at once, one has it, and the other runs its loop alone.
@@ -29,7 +31,7 @@ int pthread_create(u64 *thread, void *attributes, void *(*run)(void *), void *da
 int pthread_detach(u64 thread);
 int pthread_mutex_lock(opaque *), pthread_mutex_unlock(opaque *);
 int pthread_cond_wait(opaque *, opaque *), pthread_cond_broadcast(opaque *);
-int clock_gettime(int clock, timespec *);
+int clock_gettime(int clock, timespec *), nanosleep(const timespec *, timespec *);
 int sched_yield(void);
 int (sched_getaffinity)(int thread, u64 size, u64 *mask);
 int sched_setaffinity(int thread, u64 size, const u64 *mask);
@@ -47,6 +49,7 @@ typedef int (*body)(int id, environment *, void *data);
 
 enum { MOST_THREADS = 256, CHUNKS = 16, MONOTONIC = 1 };
 enum { SPIN_NS = 100 * 1000, PATIENCE_NS = 1000 * 1000, SETTLED_NS = 10 * 1000 * 1000 };
+enum { LATE_NS = 300 * 1000, BENCHED = 10 };
 enum { MASK_WORDS = 128 }; // of a set of processors
 // Of a line that one thread writes and others read: processors fetch lines in pairs.
 #define ALONE _Alignas(128)
@@ -61,6 +64,7 @@ typedef struct {
     ALONE u32 loops;    // so many there were: who sleeps waits for the next
     u32 asleep;
     u32 caller;             // the processor of the thread that has the loop, from 1 on
+    long began, closed;     // when the loop did, and when its caller had no work left; else 0
     ALONE body run;         // the loop; written while nobody is in
     void *data;
     void *error;
@@ -136,6 +140,18 @@ static void work(u32 me) {
     }
 }
 
+// For how long this thread has kept the loop waiting, beyond what a task takes.
+static long lateness(void) {
+    long closed = get(state.closed);
+    long late = closed ? now() - closed : 0;
+    return late > LATE_NS && late > (closed - get(state.began)) / 2 ? late : 0;
+}
+
+static void stay_away(long ns) {
+    timespec time = {ns / 1000000000L, ns % 1000000000L};
+    nanosleep(&time, 0);
+}
+
 // Come in where a loop is open for this thread; whether it did.
 static int join(u32 me) {
     u32 doors = get(state.doors);
@@ -145,7 +161,10 @@ static int join(u32 me) {
         return 0;
     if (me < state.threads)
         work(me);
+    long late = lateness();
     add(state.doors, -1u);
+    if (late)
+        stay_away(BENCHED * late);
     return 1;
 }
 
@@ -239,6 +258,8 @@ static int alone(body run, void *data) {
 
 static void call_others(void) {
     set(state.caller, (u32)(sched_getcpu() + 1));
+    set(state.began, now());
+    set(state.closed, 0);
     set(state.doors, OPEN);
     add(state.loops, 1);
     if (get(state.asleep) == 0)
@@ -250,6 +271,7 @@ static void call_others(void) {
 
 static void wait_for_others(void) {
     long until = now() + PATIENCE_NS;
+    set(state.closed, until - PATIENCE_NS);
     __atomic_fetch_and(&state.doors, ~OPEN, __ATOMIC_SEQ_CST);
     while (get(state.doors) != 0)
         if (now() > until)

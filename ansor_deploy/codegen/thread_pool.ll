@@ -1,4 +1,4 @@
-; Made by docs/make_thread_pool.py of thread_pool.c, bacf217051d37ee025581a9941890d226ba34a5ecd28938a5038863942d82ced
+; Made by docs/make_thread_pool.py of thread_pool.c, 42b02f8926fac9cbba6180c01a96b225526142ceaf9d92e759e8dc60fe0a7b23
 module asm ".pushsection .bss.ansor_deploy_pool, \22aw\22, %nobits"
 module asm ".type ansor_deploy_pool_1, %gnu_unique_object"
 module asm ".size ansor_deploy_pool_1, 33408"
@@ -6,7 +6,7 @@ module asm ".p2align 7"
 module asm "ansor_deploy_pool_1: .zero 33408"
 module asm ".popsection"
 
-%struct.pool = type { i32, i32, [120 x i8], i32, [124 x i8], i32, i32, i32, [116 x i8], ptr, ptr, ptr, %struct.environment, i32, i32, %struct.opaque, %struct.opaque, [80 x i8], [256 x %struct.share] }
+%struct.pool = type { i32, i32, [120 x i8], i32, [124 x i8], i32, i32, i32, i64, i64, [96 x i8], ptr, ptr, ptr, %struct.environment, i32, i32, %struct.opaque, %struct.opaque, [80 x i8], [256 x %struct.share] }
 %struct.environment = type { ptr, i32 }
 %struct.opaque = type { [64 x i8] }
 %struct.share = type { i32, i32, [120 x i8] }
@@ -37,270 +37,282 @@ define hidden i32 @ansor_deploy_launch(ptr noundef %0, ptr noundef %1, i32 %2) {
   %4 = alloca %struct.timespec, align 8
   %5 = alloca %struct.timespec, align 8
   %6 = alloca ptr, align 8
-  %7 = alloca i64, align 8
-  %8 = alloca %struct.environment, align 8
-  %9 = alloca [128 x i64], align 16
-  %10 = load atomic i32, ptr @wanted.there seq_cst, align 4
-  %11 = icmp eq i32 %10, 0
-  br i1 %11, label %12, label %27
+  %7 = alloca %struct.timespec, align 8
+  %8 = alloca i64, align 8
+  %9 = alloca %struct.environment, align 8
+  %10 = alloca [128 x i64], align 16
+  %11 = load atomic i32, ptr @wanted.there seq_cst, align 4
+  %12 = icmp eq i32 %11, 0
+  br i1 %12, label %13, label %28
 
-12:                                               ; preds = %3
-  call void @llvm.lifetime.start.p0(i64 1024, ptr nonnull %9)
-  call void @llvm.memset.p0.i64(ptr noundef nonnull align 16 dereferenceable(1024) %9, i8 0, i64 1024, i1 false)
-  %13 = call i32 @sched_getaffinity(i32 noundef 0, i64 noundef 1024, ptr noundef nonnull %9)
-  %14 = icmp slt i32 %13, 0
-  br i1 %14, label %25, label %15
+13:                                               ; preds = %3
+  call void @llvm.lifetime.start.p0(i64 1024, ptr nonnull %10)
+  call void @llvm.memset.p0.i64(ptr noundef nonnull align 16 dereferenceable(1024) %10, i8 0, i64 1024, i1 false)
+  %14 = call i32 @sched_getaffinity(i32 noundef 0, i64 noundef 1024, ptr noundef nonnull %10)
+  %15 = icmp slt i32 %14, 0
+  br i1 %15, label %26, label %16
 
-15:                                               ; preds = %12, %15
-  %16 = phi i64 [ %23, %15 ], [ 0, %12 ]
-  %17 = phi i32 [ %22, %15 ], [ 0, %12 ]
-  %18 = getelementptr inbounds nuw [128 x i64], ptr %9, i64 0, i64 %16
-  %19 = load i64, ptr %18, align 8
-  %20 = call range(i64 0, 65) i64 @llvm.ctpop.i64(i64 %19)
-  %21 = trunc nuw nsw i64 %20 to i32
-  %22 = add nuw nsw i32 %17, %21
-  %23 = add nuw nsw i64 %16, 1
-  %24 = icmp eq i64 %23, 128
-  br i1 %24, label %25, label %15
+16:                                               ; preds = %13, %16
+  %17 = phi i64 [ %24, %16 ], [ 0, %13 ]
+  %18 = phi i32 [ %23, %16 ], [ 0, %13 ]
+  %19 = getelementptr inbounds nuw [128 x i64], ptr %10, i64 0, i64 %17
+  %20 = load i64, ptr %19, align 8
+  %21 = call range(i64 0, 65) i64 @llvm.ctpop.i64(i64 %20)
+  %22 = trunc nuw nsw i64 %21 to i32
+  %23 = add nuw nsw i32 %18, %22
+  %24 = add nuw nsw i64 %17, 1
+  %25 = icmp eq i64 %24, 128
+  br i1 %25, label %26, label %16
 
-25:                                               ; preds = %15, %12
-  %26 = phi i32 [ 256, %12 ], [ %22, %15 ]
-  call void @llvm.lifetime.end.p0(i64 1024, ptr nonnull %9)
-  store atomic i32 %26, ptr @wanted.there seq_cst, align 4
-  br label %27
+26:                                               ; preds = %16, %13
+  %27 = phi i32 [ 256, %13 ], [ %23, %16 ]
+  call void @llvm.lifetime.end.p0(i64 1024, ptr nonnull %10)
+  store atomic i32 %27, ptr @wanted.there seq_cst, align 4
+  br label %28
 
-27:                                               ; preds = %25, %3
-  %28 = phi i32 [ %26, %25 ], [ %10, %3 ]
-  %29 = load atomic i32, ptr @own_threads seq_cst, align 4
-  %30 = icmp slt i32 %29, 1
-  br i1 %30, label %38, label %31
+28:                                               ; preds = %26, %3
+  %29 = phi i32 [ %27, %26 ], [ %11, %3 ]
+  %30 = load atomic i32, ptr @own_threads seq_cst, align 4
+  %31 = icmp slt i32 %30, 1
+  br i1 %31, label %39, label %32
 
-31:                                               ; preds = %27
-  %32 = call i32 @llvm.smin.i32(i32 %28, i32 %29)
-  %33 = call i32 @llvm.smin.i32(i32 %32, i32 256)
-  %34 = icmp eq i32 %32, 1
-  br i1 %34, label %38, label %35
+32:                                               ; preds = %28
+  %33 = call i32 @llvm.smin.i32(i32 %29, i32 %30)
+  %34 = call i32 @llvm.smin.i32(i32 %33, i32 256)
+  %35 = icmp eq i32 %33, 1
+  br i1 %35, label %39, label %36
 
-35:                                               ; preds = %31
-  %36 = cmpxchg ptr @ansor_deploy_pool_1, i32 0, i32 1 seq_cst seq_cst, align 128
-  %37 = extractvalue { i32, i1 } %36, 1
-  br i1 %37, label %40, label %38
+36:                                               ; preds = %32
+  %37 = cmpxchg ptr @ansor_deploy_pool_1, i32 0, i32 1 seq_cst seq_cst, align 128
+  %38 = extractvalue { i32, i1 } %37, 1
+  br i1 %38, label %41, label %39
 
-38:                                               ; preds = %27, %35, %31
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %8)
-  call void @llvm.memcpy.p0.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %8, ptr noundef nonnull align 8 dereferenceable(16) @__const.alone.one, i64 16, i1 false)
-  %39 = call i32 %0(i32 noundef 0, ptr noundef nonnull %8, ptr noundef %1)
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %8)
-  br label %160
+39:                                               ; preds = %28, %36, %32
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %9)
+  call void @llvm.memcpy.p0.p0.i64(ptr noundef nonnull align 8 dereferenceable(16) %9, ptr noundef nonnull align 8 dereferenceable(16) @__const.alone.one, i64 16, i1 false)
+  %40 = call i32 %0(i32 noundef 0, ptr noundef nonnull %9, ptr noundef %1)
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %9)
+  br label %167
 
-40:                                               ; preds = %35
-  %41 = load i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 4), align 4
-  %42 = add i32 %41, 1
-  %43 = icmp ult i32 %42, %33
-  br i1 %43, label %44, label %59
+41:                                               ; preds = %36
+  %42 = load i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 4), align 4
+  %43 = add i32 %42, 1
+  %44 = icmp ult i32 %43, %34
+  br i1 %44, label %45, label %60
 
-44:                                               ; preds = %40, %52
-  %45 = phi i32 [ %57, %52 ], [ %42, %40 ]
-  call void @llvm.lifetime.start.p0(i64 8, ptr nonnull %7)
-  %46 = zext i32 %45 to i64
-  %47 = inttoptr i64 %46 to ptr
-  %48 = call i32 @pthread_create(ptr noundef nonnull %7, ptr noundef null, ptr noundef nonnull @worker, ptr noundef %47)
-  %49 = icmp eq i32 %48, 0
-  br i1 %49, label %52, label %50
+45:                                               ; preds = %41, %53
+  %46 = phi i32 [ %58, %53 ], [ %43, %41 ]
+  call void @llvm.lifetime.start.p0(i64 8, ptr nonnull %8)
+  %47 = zext i32 %46 to i64
+  %48 = inttoptr i64 %47 to ptr
+  %49 = call i32 @pthread_create(ptr noundef nonnull %8, ptr noundef null, ptr noundef nonnull @worker, ptr noundef %48)
+  %50 = icmp eq i32 %49, 0
+  br i1 %50, label %53, label %51
 
-50:                                               ; preds = %44
-  call void @llvm.lifetime.end.p0(i64 8, ptr nonnull %7)
-  %51 = load i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 4), align 4
-  br label %59
+51:                                               ; preds = %45
+  call void @llvm.lifetime.end.p0(i64 8, ptr nonnull %8)
+  %52 = load i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 4), align 4
+  br label %60
 
-52:                                               ; preds = %44
-  %53 = load i64, ptr %7, align 8
-  %54 = call i32 @pthread_detach(i64 noundef %53)
-  %55 = load i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 4), align 4
-  %56 = add i32 %55, 1
-  store i32 %56, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 4), align 4
-  call void @llvm.lifetime.end.p0(i64 8, ptr nonnull %7)
-  %57 = add i32 %55, 2
-  %58 = icmp ult i32 %57, %33
-  br i1 %58, label %44, label %59
+53:                                               ; preds = %45
+  %54 = load i64, ptr %8, align 8
+  %55 = call i32 @pthread_detach(i64 noundef %54)
+  %56 = load i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 4), align 4
+  %57 = add i32 %56, 1
+  store i32 %57, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 4), align 4
+  call void @llvm.lifetime.end.p0(i64 8, ptr nonnull %8)
+  %58 = add i32 %56, 2
+  %59 = icmp ult i32 %58, %34
+  br i1 %59, label %45, label %60
 
-59:                                               ; preds = %52, %40, %50
-  %60 = phi i32 [ %41, %40 ], [ %51, %50 ], [ %56, %52 ]
-  %61 = add i32 %60, 1
-  %62 = call i32 @llvm.umin.i32(i32 %61, i32 %33)
+60:                                               ; preds = %53, %41, %51
+  %61 = phi i32 [ %42, %41 ], [ %52, %51 ], [ %57, %53 ]
+  %62 = add i32 %61, 1
+  %63 = call i32 @llvm.umin.i32(i32 %62, i32 %34)
   store ptr %0, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 384), align 128
   store ptr %1, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 392), align 8
   store ptr null, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 400), align 16
-  store i32 %62, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 424), align 8
-  %63 = shl i32 %62, 4
+  store i32 %63, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 424), align 8
+  %64 = shl i32 %63, 4
   store ptr null, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 408), align 8
-  store i32 %63, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 416), align 32
+  store i32 %64, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 416), align 32
   store i32 0, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 420), align 4
   store atomic i32 0, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 428) seq_cst, align 4
-  %64 = icmp eq i32 %62, 0
-  br i1 %64, label %67, label %65
+  %65 = icmp eq i32 %63, 0
+  br i1 %65, label %68, label %66
 
-65:                                               ; preds = %59
-  %66 = zext i32 %62 to i64
-  br label %146
+66:                                               ; preds = %60
+  %67 = zext i32 %63 to i64
+  br label %153
 
-67:                                               ; preds = %146, %59
-  %68 = call i32 @sched_getcpu()
-  %69 = add nsw i32 %68, 1
-  store atomic i32 %69, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 264) seq_cst, align 8
+68:                                               ; preds = %153, %60
+  %69 = call i32 @sched_getcpu()
+  %70 = add nsw i32 %69, 1
+  store atomic i32 %70, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 264) seq_cst, align 8
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %7)
+  %71 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %7)
+  %72 = load i64, ptr %7, align 8
+  %73 = mul nsw i64 %72, 1000000000
+  %74 = getelementptr inbounds nuw i8, ptr %7, i64 8
+  %75 = load i64, ptr %74, align 8
+  %76 = add nsw i64 %73, %75
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %7)
+  store atomic i64 %76, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 272) seq_cst, align 16
+  store atomic i64 0, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 280) seq_cst, align 8
   store atomic i32 -2147483648, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128) seq_cst, align 128
-  %70 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 256), i32 1 seq_cst, align 128
-  %71 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 260) seq_cst, align 4
-  %72 = icmp eq i32 %71, 0
-  br i1 %72, label %77, label %73
-
-73:                                               ; preds = %67
-  %74 = call i32 @pthread_mutex_lock(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 432))
-  %75 = call i32 @pthread_cond_broadcast(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 496))
-  %76 = call i32 @pthread_mutex_unlock(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 432))
-  br label %77
-
-77:                                               ; preds = %67, %73
-  %78 = load i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 424), align 8
+  %77 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 256), i32 1 seq_cst, align 128
+  %78 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 260) seq_cst, align 4
   %79 = icmp eq i32 %78, 0
-  br i1 %79, label %115, label %80
+  br i1 %79, label %84, label %80
 
-80:                                               ; preds = %77
-  %81 = zext i32 %78 to i64
-  br label %82
+80:                                               ; preds = %68
+  %81 = call i32 @pthread_mutex_lock(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 432))
+  %82 = call i32 @pthread_cond_broadcast(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 496))
+  %83 = call i32 @pthread_mutex_unlock(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 432))
+  br label %84
 
-82:                                               ; preds = %80, %112
-  %83 = phi i64 [ 0, %80 ], [ %113, %112 ]
-  %84 = getelementptr inbounds nuw [256 x %struct.share], ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 640), i64 0, i64 %83
-  %85 = getelementptr inbounds nuw i8, ptr %84, i64 4
-  %86 = load atomic i32, ptr %84 seq_cst, align 128
-  %87 = load i32, ptr %85, align 4
-  %88 = icmp ult i32 %86, %87
-  br i1 %88, label %89, label %112
+84:                                               ; preds = %68, %80
+  %85 = load i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 424), align 8
+  %86 = icmp eq i32 %85, 0
+  br i1 %86, label %122, label %87
 
-89:                                               ; preds = %82, %108
-  %90 = atomicrmw add ptr %84, i32 1 seq_cst, align 128
-  %91 = load i32, ptr %85, align 4
-  %92 = icmp ult i32 %90, %91
-  br i1 %92, label %93, label %108
+87:                                               ; preds = %84
+  %88 = zext i32 %85 to i64
+  br label %89
 
-93:                                               ; preds = %89
-  %94 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 384), align 128
-  %95 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 392), align 8
-  %96 = call i32 %94(i32 noundef %90, ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 408), ptr noundef %95)
-  %97 = icmp eq i32 %96, 0
-  br i1 %97, label %108, label %98
+89:                                               ; preds = %87, %119
+  %90 = phi i64 [ 0, %87 ], [ %120, %119 ]
+  %91 = getelementptr inbounds nuw [256 x %struct.share], ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 640), i64 0, i64 %90
+  %92 = getelementptr inbounds nuw i8, ptr %91, i64 4
+  %93 = load atomic i32, ptr %91 seq_cst, align 128
+  %94 = load i32, ptr %92, align 4
+  %95 = icmp ult i32 %93, %94
+  br i1 %95, label %96, label %119
 
-98:                                               ; preds = %93
+96:                                               ; preds = %89, %115
+  %97 = atomicrmw add ptr %91, i32 1 seq_cst, align 128
+  %98 = load i32, ptr %92, align 4
+  %99 = icmp ult i32 %97, %98
+  br i1 %99, label %100, label %115
+
+100:                                              ; preds = %96
+  %101 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 384), align 128
+  %102 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 392), align 8
+  %103 = call i32 %101(i32 noundef %97, ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 408), ptr noundef %102)
+  %104 = icmp eq i32 %103, 0
+  br i1 %104, label %115, label %105
+
+105:                                              ; preds = %100
   call void @llvm.lifetime.start.p0(i64 8, ptr nonnull %6)
   store ptr null, ptr %6, align 8
   call void @TVMFFIErrorMoveFromRaised(ptr noundef nonnull %6)
-  %99 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 428), i32 1 seq_cst, align 4
-  %100 = icmp eq i32 %99, 0
-  %101 = load ptr, ptr %6, align 8
-  br i1 %100, label %102, label %103
+  %106 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 428), i32 1 seq_cst, align 4
+  %107 = icmp eq i32 %106, 0
+  %108 = load ptr, ptr %6, align 8
+  br i1 %107, label %109, label %110
 
-102:                                              ; preds = %98
-  store ptr %101, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 400), align 16
-  br label %107
+109:                                              ; preds = %105
+  store ptr %108, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 400), align 16
+  br label %114
 
-103:                                              ; preds = %98
-  %104 = icmp eq ptr %101, null
-  br i1 %104, label %107, label %105
+110:                                              ; preds = %105
+  %111 = icmp eq ptr %108, null
+  br i1 %111, label %114, label %112
 
-105:                                              ; preds = %103
-  %106 = call i32 @TVMFFIObjectDecRef(ptr noundef nonnull %101)
-  br label %107
+112:                                              ; preds = %110
+  %113 = call i32 @TVMFFIObjectDecRef(ptr noundef nonnull %108)
+  br label %114
 
-107:                                              ; preds = %105, %103, %102
+114:                                              ; preds = %112, %110, %109
   call void @llvm.lifetime.end.p0(i64 8, ptr nonnull %6)
-  br label %108
+  br label %115
 
-108:                                              ; preds = %107, %93, %89
-  %109 = load atomic i32, ptr %84 seq_cst, align 128
-  %110 = load i32, ptr %85, align 4
-  %111 = icmp ult i32 %109, %110
-  br i1 %111, label %89, label %112
+115:                                              ; preds = %114, %100, %96
+  %116 = load atomic i32, ptr %91 seq_cst, align 128
+  %117 = load i32, ptr %92, align 4
+  %118 = icmp ult i32 %116, %117
+  br i1 %118, label %96, label %119
 
-112:                                              ; preds = %108, %82
-  %113 = add nuw nsw i64 %83, 1
-  %114 = icmp eq i64 %113, %81
-  br i1 %114, label %115, label %82
+119:                                              ; preds = %115, %89
+  %120 = add nuw nsw i64 %90, 1
+  %121 = icmp eq i64 %120, %88
+  br i1 %121, label %122, label %89
 
-115:                                              ; preds = %112, %77
+122:                                              ; preds = %119, %84
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %5)
-  %116 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %5)
-  %117 = load i64, ptr %5, align 8
-  %118 = mul nsw i64 %117, 1000000000
-  %119 = getelementptr inbounds nuw i8, ptr %5, i64 8
-  %120 = load i64, ptr %119, align 8
+  %123 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %5)
+  %124 = load i64, ptr %5, align 8
+  %125 = mul nsw i64 %124, 1000000000
+  %126 = getelementptr inbounds nuw i8, ptr %5, i64 8
+  %127 = load i64, ptr %126, align 8
+  %128 = add nsw i64 %125, %127
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %5)
-  %121 = add i64 %120, 1000000
-  %122 = add i64 %121, %118
-  %123 = atomicrmw and ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128), i32 2147483647 seq_cst, align 128
-  %124 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128) seq_cst, align 128
-  %125 = icmp eq i32 %124, 0
-  br i1 %125, label %140, label %126
+  %129 = add nsw i64 %128, 1000000
+  store atomic i64 %128, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 280) seq_cst, align 8
+  %130 = atomicrmw and ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128), i32 2147483647 seq_cst, align 128
+  %131 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128) seq_cst, align 128
+  %132 = icmp eq i32 %131, 0
+  br i1 %132, label %147, label %133
 
-126:                                              ; preds = %115
-  %127 = getelementptr inbounds nuw i8, ptr %4, i64 8
-  br label %128
+133:                                              ; preds = %122
+  %134 = getelementptr inbounds nuw i8, ptr %4, i64 8
+  br label %135
 
-128:                                              ; preds = %137, %126
+135:                                              ; preds = %144, %133
   call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %4)
-  %129 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %4)
-  %130 = load i64, ptr %4, align 8
-  %131 = mul nsw i64 %130, 1000000000
-  %132 = load i64, ptr %127, align 8
-  %133 = add nsw i64 %131, %132
+  %136 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %4)
+  %137 = load i64, ptr %4, align 8
+  %138 = mul nsw i64 %137, 1000000000
+  %139 = load i64, ptr %134, align 8
+  %140 = add nsw i64 %138, %139
   call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %4)
-  %134 = icmp sgt i64 %133, %122
-  br i1 %134, label %135, label %137
+  %141 = icmp sgt i64 %140, %129
+  br i1 %141, label %142, label %144
 
-135:                                              ; preds = %128
-  %136 = call i32 @sched_yield()
-  br label %137
+142:                                              ; preds = %135
+  %143 = call i32 @sched_yield()
+  br label %144
 
-137:                                              ; preds = %135, %128
-  %138 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128) seq_cst, align 128
-  %139 = icmp eq i32 %138, 0
-  br i1 %139, label %140, label %128
+144:                                              ; preds = %142, %135
+  %145 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128) seq_cst, align 128
+  %146 = icmp eq i32 %145, 0
+  br i1 %146, label %147, label %135
 
-140:                                              ; preds = %137, %115
-  %141 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 428) seq_cst, align 4
-  %142 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 400), align 16
+147:                                              ; preds = %144, %122
+  %148 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 428) seq_cst, align 4
+  %149 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 400), align 16
   store atomic i32 0, ptr @ansor_deploy_pool_1 seq_cst, align 128
-  %143 = icmp ne i32 %141, 0
-  %144 = icmp ne ptr %142, null
-  %145 = select i1 %143, i1 %144, i1 false
-  br i1 %145, label %156, label %158
+  %150 = icmp ne i32 %148, 0
+  %151 = icmp ne ptr %149, null
+  %152 = select i1 %150, i1 %151, i1 false
+  br i1 %152, label %163, label %165
 
-146:                                              ; preds = %65, %146
-  %147 = phi i64 [ 0, %65 ], [ %148, %146 ]
-  %148 = add nuw nsw i64 %147, 1
-  %149 = trunc nuw i64 %148 to i32
-  %150 = shl i32 %149, 4
-  %151 = getelementptr inbounds nuw [256 x %struct.share], ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 640), i64 0, i64 %147
-  %152 = getelementptr inbounds nuw i8, ptr %151, i64 4
-  store i32 %150, ptr %152, align 4
-  %153 = trunc nuw i64 %147 to i32
-  %154 = shl i32 %153, 4
-  store atomic i32 %154, ptr %151 seq_cst, align 128
-  %155 = icmp eq i64 %148, %66
-  br i1 %155, label %67, label %146
+153:                                              ; preds = %66, %153
+  %154 = phi i64 [ 0, %66 ], [ %155, %153 ]
+  %155 = add nuw nsw i64 %154, 1
+  %156 = trunc nuw i64 %155 to i32
+  %157 = shl i32 %156, 4
+  %158 = getelementptr inbounds nuw [256 x %struct.share], ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 640), i64 0, i64 %154
+  %159 = getelementptr inbounds nuw i8, ptr %158, i64 4
+  store i32 %157, ptr %159, align 4
+  %160 = trunc nuw i64 %154 to i32
+  %161 = shl i32 %160, 4
+  store atomic i32 %161, ptr %158 seq_cst, align 128
+  %162 = icmp eq i64 %155, %67
+  br i1 %162, label %68, label %153
 
-156:                                              ; preds = %140
-  call void @TVMFFIErrorSetRaised(ptr noundef nonnull %142)
-  %157 = call i32 @TVMFFIObjectDecRef(ptr noundef nonnull %142)
-  br label %158
+163:                                              ; preds = %147
+  call void @TVMFFIErrorSetRaised(ptr noundef nonnull %149)
+  %164 = call i32 @TVMFFIObjectDecRef(ptr noundef nonnull %149)
+  br label %165
 
-158:                                              ; preds = %156, %140
-  %159 = sext i1 %143 to i32
-  br label %160
+165:                                              ; preds = %163, %147
+  %166 = sext i1 %150 to i32
+  br label %167
 
-160:                                              ; preds = %158, %38
-  %161 = phi i32 [ %39, %38 ], [ %159, %158 ]
-  ret i32 %161
+167:                                              ; preds = %165, %39
+  %168 = phi i32 [ %40, %39 ], [ %166, %165 ]
+  ret i32 %168
 }
 
 declare void @llvm.lifetime.start.p0(i64 immarg, ptr nocapture)
@@ -391,180 +403,220 @@ declare i32 @pthread_create(ptr noundef, ptr noundef, ptr noundef, ptr noundef)
 define internal noalias noundef nonnull ptr @worker(ptr noundef %0) {
   %2 = alloca %struct.timespec, align 8
   %3 = alloca %struct.timespec, align 8
-  %4 = alloca [128 x i64], align 16
+  %4 = alloca %struct.timespec, align 8
   %5 = alloca %struct.timespec, align 8
-  %6 = alloca %struct.timespec, align 8
-  %7 = alloca [128 x i64], align 16
-  %8 = ptrtoint ptr %0 to i64
-  %9 = trunc i64 %8 to i32
-  call void @llvm.lifetime.start.p0(i64 1024, ptr nonnull %7)
-  call void @llvm.memset.p0.i64(ptr noundef nonnull align 16 dereferenceable(1024) %7, i8 0, i64 1024, i1 false)
-  %10 = call i32 @sched_getaffinity(i32 noundef 0, i64 noundef 1024, ptr noundef nonnull %7)
-  %11 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 256) seq_cst, align 128
-  %12 = add i32 %11, -1
-  %13 = getelementptr inbounds nuw i8, ptr %6, i64 8
-  %14 = getelementptr inbounds nuw i8, ptr %5, i64 8
-  %15 = getelementptr inbounds nuw i8, ptr %3, i64 8
-  %16 = getelementptr inbounds nuw i8, ptr %2, i64 8
-  br label %17
+  %6 = alloca [128 x i64], align 16
+  %7 = alloca %struct.timespec, align 8
+  %8 = alloca %struct.timespec, align 8
+  %9 = alloca [128 x i64], align 16
+  %10 = ptrtoint ptr %0 to i64
+  %11 = trunc i64 %10 to i32
+  call void @llvm.lifetime.start.p0(i64 1024, ptr nonnull %9)
+  call void @llvm.memset.p0.i64(ptr noundef nonnull align 16 dereferenceable(1024) %9, i8 0, i64 1024, i1 false)
+  %12 = call i32 @sched_getaffinity(i32 noundef 0, i64 noundef 1024, ptr noundef nonnull %9)
+  %13 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 256) seq_cst, align 128
+  %14 = add i32 %13, -1
+  %15 = getelementptr inbounds nuw i8, ptr %8, i64 8
+  %16 = getelementptr inbounds nuw i8, ptr %7, i64 8
+  %17 = getelementptr inbounds nuw i8, ptr %5, i64 8
+  %18 = getelementptr inbounds nuw i8, ptr %4, i64 8
+  %19 = getelementptr inbounds nuw i8, ptr %3, i64 8
+  %20 = getelementptr inbounds nuw i8, ptr %2, i64 8
+  br label %21
 
-17:                                               ; preds = %101, %1
-  %18 = phi i64 [ 0, %1 ], [ %102, %101 ]
-  %19 = phi i32 [ %12, %1 ], [ %103, %101 ]
-  br label %20
+21:                                               ; preds = %105, %1
+  %22 = phi i64 [ 0, %1 ], [ %106, %105 ]
+  %23 = phi i32 [ %14, %1 ], [ %107, %105 ]
+  br label %24
 
-20:                                               ; preds = %17, %117
-  %21 = phi i64 [ %85, %117 ], [ %18, %17 ]
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %6)
-  %22 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %6)
-  %23 = load i64, ptr %6, align 8
-  %24 = mul nsw i64 %23, 1000000000
-  %25 = load i64, ptr %13, align 8
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %6)
-  %26 = add i64 %25, 100000
-  %27 = add i64 %26, %24
-  %28 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 256) seq_cst, align 128
-  %29 = icmp eq i32 %28, %19
-  br i1 %29, label %30, label %47
+24:                                               ; preds = %21, %143
+  %25 = phi i64 [ %89, %143 ], [ %22, %21 ]
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %8)
+  %26 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %8)
+  %27 = load i64, ptr %8, align 8
+  %28 = mul nsw i64 %27, 1000000000
+  %29 = load i64, ptr %15, align 8
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %8)
+  %30 = add i64 %29, 100000
+  %31 = add i64 %30, %28
+  %32 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 256) seq_cst, align 128
+  %33 = icmp eq i32 %32, %23
+  br i1 %33, label %34, label %51
 
-30:                                               ; preds = %20, %44
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %5)
-  %31 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %5)
-  %32 = load i64, ptr %5, align 8
-  %33 = mul nsw i64 %32, 1000000000
-  %34 = load i64, ptr %14, align 8
-  %35 = add nsw i64 %33, %34
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %5)
-  %36 = icmp slt i64 %35, %27
-  br i1 %36, label %37, label %87
+34:                                               ; preds = %24, %48
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %7)
+  %35 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %7)
+  %36 = load i64, ptr %7, align 8
+  %37 = mul nsw i64 %36, 1000000000
+  %38 = load i64, ptr %16, align 8
+  %39 = add nsw i64 %37, %38
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %7)
+  %40 = icmp slt i64 %39, %31
+  br i1 %40, label %41, label %91
 
-37:                                               ; preds = %30
-  %38 = call i32 @sched_getcpu()
-  %39 = icmp sgt i32 %38, -1
-  br i1 %39, label %40, label %44
+41:                                               ; preds = %34
+  %42 = call i32 @sched_getcpu()
+  %43 = icmp sgt i32 %42, -1
+  br i1 %43, label %44, label %48
 
-40:                                               ; preds = %37
-  %41 = add nuw i32 %38, 1
-  %42 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 264) seq_cst, align 8
-  %43 = icmp eq i32 %41, %42
-  br i1 %43, label %87, label %44
+44:                                               ; preds = %41
+  %45 = add nuw i32 %42, 1
+  %46 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 264) seq_cst, align 8
+  %47 = icmp eq i32 %45, %46
+  br i1 %47, label %91, label %48
 
-44:                                               ; preds = %40, %37
-  %45 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 256) seq_cst, align 128
-  %46 = icmp eq i32 %45, %19
-  br i1 %46, label %30, label %47
+48:                                               ; preds = %44, %41
+  %49 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 256) seq_cst, align 128
+  %50 = icmp eq i32 %49, %23
+  br i1 %50, label %34, label %51
 
-47:                                               ; preds = %44, %20
-  %48 = phi i32 [ %28, %20 ], [ %45, %44 ]
-  %49 = call i32 @sched_getcpu()
-  %50 = icmp sgt i32 %49, -1
-  br i1 %50, label %51, label %84
-
-51:                                               ; preds = %47
-  %52 = add nuw i32 %49, 1
-  %53 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 264) seq_cst, align 8
-  %54 = icmp eq i32 %52, %53
-  br i1 %54, label %55, label %84
+51:                                               ; preds = %48, %24
+  %52 = phi i32 [ %32, %24 ], [ %49, %48 ]
+  %53 = call i32 @sched_getcpu()
+  %54 = icmp sgt i32 %53, -1
+  br i1 %54, label %55, label %88
 
 55:                                               ; preds = %51
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %3)
-  %56 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %3)
-  %57 = load i64, ptr %3, align 8
-  %58 = mul nsw i64 %57, 1000000000
-  %59 = load i64, ptr %15, align 8
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %3)
-  %60 = sub i64 %59, %21
-  %61 = add i64 %60, %58
-  %62 = icmp slt i64 %61, 10000000
-  br i1 %62, label %87, label %63
+  %56 = add nuw i32 %53, 1
+  %57 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 264) seq_cst, align 8
+  %58 = icmp eq i32 %56, %57
+  br i1 %58, label %59, label %88
 
-63:                                               ; preds = %55
-  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %2)
-  %64 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %2)
-  %65 = load i64, ptr %2, align 8
-  %66 = mul nsw i64 %65, 1000000000
-  %67 = load i64, ptr %16, align 8
-  %68 = add nsw i64 %66, %67
-  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %2)
-  call void @llvm.lifetime.start.p0(i64 1024, ptr nonnull %4)
-  call void @llvm.memcpy.p0.p0.i64(ptr noundef nonnull align 16 dereferenceable(1024) %4, ptr noundef nonnull readonly align 16 dereferenceable(1024) %7, i64 1024, i1 false)
-  %69 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 264) seq_cst, align 8
-  %70 = add i32 %69, -1
-  %71 = and i32 %70, 63
-  %72 = zext nneg i32 %71 to i64
-  %73 = shl nuw i64 1, %72
-  %74 = xor i64 %73, -1
-  %75 = lshr i32 %70, 6
-  %76 = and i32 %75, 127
-  %77 = zext nneg i32 %76 to i64
-  %78 = getelementptr inbounds nuw [128 x i64], ptr %4, i64 0, i64 %77
-  %79 = load i64, ptr %78, align 8
-  %80 = and i64 %79, %74
-  store i64 %80, ptr %78, align 8
-  %81 = call i32 @sched_setaffinity(i32 noundef 0, i64 noundef 1024, ptr noundef nonnull %4)
-  %82 = freeze i32 %81
-  %83 = icmp eq i32 %82, 0
-  call void @llvm.lifetime.end.p0(i64 1024, ptr nonnull %4)
-  br i1 %83, label %84, label %87
+59:                                               ; preds = %55
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %5)
+  %60 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %5)
+  %61 = load i64, ptr %5, align 8
+  %62 = mul nsw i64 %61, 1000000000
+  %63 = load i64, ptr %17, align 8
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %5)
+  %64 = sub i64 %63, %25
+  %65 = add i64 %64, %62
+  %66 = icmp slt i64 %65, 10000000
+  br i1 %66, label %91, label %67
 
-84:                                               ; preds = %47, %51, %63
-  %85 = phi i64 [ %68, %63 ], [ %21, %51 ], [ %21, %47 ]
-  %86 = icmp eq i32 %48, %19
-  br i1 %86, label %87, label %104
+67:                                               ; preds = %59
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %4)
+  %68 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %4)
+  %69 = load i64, ptr %4, align 8
+  %70 = mul nsw i64 %69, 1000000000
+  %71 = load i64, ptr %18, align 8
+  %72 = add nsw i64 %70, %71
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %4)
+  call void @llvm.lifetime.start.p0(i64 1024, ptr nonnull %6)
+  call void @llvm.memcpy.p0.p0.i64(ptr noundef nonnull align 16 dereferenceable(1024) %6, ptr noundef nonnull readonly align 16 dereferenceable(1024) %9, i64 1024, i1 false)
+  %73 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 264) seq_cst, align 8
+  %74 = add i32 %73, -1
+  %75 = and i32 %74, 63
+  %76 = zext nneg i32 %75 to i64
+  %77 = shl nuw i64 1, %76
+  %78 = xor i64 %77, -1
+  %79 = lshr i32 %74, 6
+  %80 = and i32 %79, 127
+  %81 = zext nneg i32 %80 to i64
+  %82 = getelementptr inbounds nuw [128 x i64], ptr %6, i64 0, i64 %81
+  %83 = load i64, ptr %82, align 8
+  %84 = and i64 %83, %78
+  store i64 %84, ptr %82, align 8
+  %85 = call i32 @sched_setaffinity(i32 noundef 0, i64 noundef 1024, ptr noundef nonnull %6)
+  %86 = freeze i32 %85
+  %87 = icmp eq i32 %86, 0
+  call void @llvm.lifetime.end.p0(i64 1024, ptr nonnull %6)
+  br i1 %87, label %88, label %91
 
-87:                                               ; preds = %63, %55, %84, %40, %30
-  %88 = phi i32 [ %19, %30 ], [ %19, %40 ], [ %48, %63 ], [ %48, %55 ], [ %19, %84 ]
-  %89 = phi i64 [ %21, %30 ], [ %21, %40 ], [ %68, %63 ], [ %21, %55 ], [ %85, %84 ]
-  %90 = call i32 @pthread_mutex_lock(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 432))
-  %91 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 260), i32 1 seq_cst, align 4
-  %92 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 256) seq_cst, align 128
-  %93 = icmp eq i32 %92, %88
-  br i1 %93, label %94, label %98
+88:                                               ; preds = %51, %55, %67
+  %89 = phi i64 [ %72, %67 ], [ %25, %55 ], [ %25, %51 ]
+  %90 = icmp eq i32 %52, %23
+  br i1 %90, label %91, label %108
 
-94:                                               ; preds = %87, %94
-  %95 = call i32 @pthread_cond_wait(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 496), ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 432))
+91:                                               ; preds = %67, %59, %88, %44, %34
+  %92 = phi i32 [ %23, %34 ], [ %23, %44 ], [ %52, %67 ], [ %52, %59 ], [ %23, %88 ]
+  %93 = phi i64 [ %25, %34 ], [ %25, %44 ], [ %72, %67 ], [ %25, %59 ], [ %89, %88 ]
+  %94 = call i32 @pthread_mutex_lock(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 432))
+  %95 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 260), i32 1 seq_cst, align 4
   %96 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 256) seq_cst, align 128
-  %97 = icmp eq i32 %96, %88
-  br i1 %97, label %94, label %98
+  %97 = icmp eq i32 %96, %92
+  br i1 %97, label %98, label %102
 
-98:                                               ; preds = %94, %87
-  %99 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 260), i32 -1 seq_cst, align 4
-  %100 = call i32 @pthread_mutex_unlock(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 432))
-  br label %101
+98:                                               ; preds = %91, %98
+  %99 = call i32 @pthread_cond_wait(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 496), ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 432))
+  %100 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 256) seq_cst, align 128
+  %101 = icmp eq i32 %100, %92
+  br i1 %101, label %98, label %102
 
-101:                                              ; preds = %115, %117, %98
-  %102 = phi i64 [ %89, %98 ], [ %85, %117 ], [ %85, %115 ]
-  %103 = phi i32 [ %88, %98 ], [ %48, %117 ], [ %48, %115 ]
-  br label %17
+102:                                              ; preds = %98, %91
+  %103 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 260), i32 -1 seq_cst, align 4
+  %104 = call i32 @pthread_mutex_unlock(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 432))
+  br label %105
 
-104:                                              ; preds = %84
-  %105 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128) seq_cst, align 128
-  %106 = icmp sgt i32 %105, -1
-  br i1 %106, label %117, label %107
+105:                                              ; preds = %135, %137, %143, %102
+  %106 = phi i64 [ %93, %102 ], [ %89, %143 ], [ %89, %137 ], [ %89, %135 ]
+  %107 = phi i32 [ %92, %102 ], [ %52, %143 ], [ %52, %137 ], [ %52, %135 ]
+  br label %21
 
-107:                                              ; preds = %104
-  %108 = add nsw i32 %105, 1
-  %109 = cmpxchg ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128), i32 %105, i32 %108 seq_cst seq_cst, align 128
-  %110 = extractvalue { i32, i1 } %109, 1
-  br i1 %110, label %111, label %117
+108:                                              ; preds = %88
+  %109 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128) seq_cst, align 128
+  %110 = icmp sgt i32 %109, -1
+  br i1 %110, label %143, label %111
 
-111:                                              ; preds = %107
-  %112 = load i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 424), align 8
-  %113 = icmp ugt i32 %112, %9
-  br i1 %113, label %114, label %115
+111:                                              ; preds = %108
+  %112 = add nsw i32 %109, 1
+  %113 = cmpxchg ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128), i32 %109, i32 %112 seq_cst seq_cst, align 128
+  %114 = extractvalue { i32, i1 } %113, 1
+  br i1 %114, label %115, label %143
 
-114:                                              ; preds = %111
-  call fastcc void @work(i32 noundef %9)
-  br label %115
+115:                                              ; preds = %111
+  %116 = load i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 424), align 8
+  %117 = icmp ugt i32 %116, %11
+  br i1 %117, label %118, label %119
 
-115:                                              ; preds = %111, %114
-  %116 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128), i32 -1 seq_cst, align 128
-  br label %101
+118:                                              ; preds = %115
+  call fastcc void @work(i32 noundef %11)
+  br label %119
 
-117:                                              ; preds = %107, %104
-  %118 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128) seq_cst, align 128
-  %119 = icmp sgt i32 %118, -1
-  br i1 %119, label %101, label %20
+119:                                              ; preds = %118, %115
+  %120 = load atomic i64, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 280) seq_cst, align 8
+  %121 = icmp eq i64 %120, 0
+  br i1 %121, label %135, label %122
+
+122:                                              ; preds = %119
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %3)
+  %123 = call i32 @clock_gettime(i32 noundef 1, ptr noundef nonnull %3)
+  %124 = load i64, ptr %3, align 8
+  %125 = mul nsw i64 %124, 1000000000
+  %126 = load i64, ptr %19, align 8
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %3)
+  %127 = sub i64 %126, %120
+  %128 = add i64 %127, %125
+  %129 = icmp sgt i64 %128, 300000
+  br i1 %129, label %130, label %135
+
+130:                                              ; preds = %122
+  %131 = load atomic i64, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 272) seq_cst, align 16
+  %132 = sub nsw i64 %120, %131
+  %133 = sdiv i64 %132, 2
+  %134 = icmp sgt i64 %128, %133
+  br i1 %134, label %137, label %135
+
+135:                                              ; preds = %130, %122, %119
+  %136 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128), i32 -1 seq_cst, align 128
+  br label %105
+
+137:                                              ; preds = %130
+  %138 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128), i32 -1 seq_cst, align 128
+  %139 = mul nuw nsw i64 %128, 10
+  call void @llvm.lifetime.start.p0(i64 16, ptr nonnull %2)
+  %140 = udiv i64 %128, 100000000
+  store i64 %140, ptr %2, align 8
+  %141 = urem i64 %139, 1000000000
+  store i64 %141, ptr %20, align 8
+  %142 = call i32 @nanosleep(ptr noundef nonnull %2, ptr noundef null)
+  call void @llvm.lifetime.end.p0(i64 16, ptr nonnull %2)
+  br label %105
+
+143:                                              ; preds = %111, %108
+  %144 = load atomic i32, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_pool_1, i64 128) seq_cst, align 128
+  %145 = icmp sgt i32 %144, -1
+  br i1 %145, label %105, label %24
 }
 
 declare i32 @pthread_detach(i64 noundef)
@@ -580,6 +632,8 @@ declare i32 @pthread_mutex_lock(ptr noundef)
 declare i32 @pthread_cond_wait(ptr noundef, ptr noundef)
 
 declare i32 @pthread_mutex_unlock(ptr noundef)
+
+declare i32 @nanosleep(ptr noundef, ptr noundef)
 
 declare i32 @pthread_cond_broadcast(ptr noundef)
 

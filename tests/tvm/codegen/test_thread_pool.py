@@ -16,7 +16,8 @@ from onnx import TensorProto
 
 from ansor_deploy.codegen.thread_pool import SOURCE, TEXT, header, thread_pool
 
-LOOPS = Path(__file__).parents[2] / "assets" / "thread_pool_loops.c"
+ASSETS = Path(__file__).parents[2] / "assets"
+LOOPS, LATE = ASSETS / "thread_pool_loops.c", ASSETS / "thread_pool_late.c"
 TWO = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
 ROWS, COLUMNS = 4096, 64
 
@@ -149,6 +150,15 @@ def test_every_iteration_is_done_once_whoever_comes(sanitizer, users, tmp_path):
     subprocess.run([shutil.which("gcc"), *flags, LOOPS, "-o", program], check=True)
     ran = subprocess.run([program, str(users), "8"], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout) == (0, "7 threads\n"), ran.stderr
+
+
+@TWO
+def test_a_thread_that_kept_the_others_waiting_stays_away_for_a_while(tmp_path):
+    program = tmp_path / "late"
+    flags = ["-O1", f"-I{SOURCE.parent}", "-pthread", LATE]
+    subprocess.run([shutil.which("gcc"), *flags, "-o", program], check=True)
+    ran = subprocess.run([program], capture_output=True, text=True, timeout=100, check=False)
+    assert (ran.returncode, ran.stdout) == (0, "")
 
 
 def test_the_compiled_text_is_of_this_source():
