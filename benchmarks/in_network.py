@@ -6,16 +6,15 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 
+from ansor_deploy.runtime.profile import Replay
 from benchmarks.contractions import Node, of_graph
 
 TURNS = 10
@@ -23,83 +22,8 @@ BLOCK_SECONDS = 0.1  # of one of both in a turn
 FEWEST, MOST = 2, 60  # runs in a block; two more, at its start, are not counted
 UNCOUNTED = 2
 PAUSE_SECONDS = 0.2  # before a block of several threads: those of the other one fall asleep
-EMPTY_CALLS = 1000
 
 Event = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Call:
-    """A call of a kernel, as the virtual machine makes it. symbol: the name of its code."""
-
-    symbol: str
-    function: Any
-    arguments: tuple[Any, ...]
-
-
-class Library:
-    """A built library: its kernels, which can be called one by one, and the whole of it."""
-
-    def __init__(self, path: Path, values: Sequence[np.ndarray]) -> None:
-        from ansor_deploy.runtime import model, native
-
-        self._inputs = [native.tensor(value) for value in values]
-        self._main = model.main_functions(path)[0]
-        self.calls = _calls(path, self._inputs)
-        self._empty = _empty_call(max(self.calls, key=lambda call: len(call.arguments)))
-
-    def outputs(self) -> list[np.ndarray]:
-        """What a run gives."""
-        from ansor_deploy.runtime import native
-
-        result = self._main(*self._inputs)
-        results = [result] if hasattr(result, "shape") else result
-        return [native.array(one) for one in results]
-
-    def whole(self) -> float:
-        """Seconds of a run."""
-        started = time.perf_counter()
-        self._main(*self._inputs)
-        return time.perf_counter() - started
-
-    def kernels(self) -> list[float]:
-        """Seconds of each call of a kernel in one run; what a call by itself takes is left out."""
-        stamps, clock = [time.perf_counter()], time.perf_counter
-        for call in self.calls:
-            call.function(*call.arguments)
-            stamps.append(clock())
-        return [max(0.0, after - before - self._empty) for before, after in pairwise(stamps)]
-
-
-def _calls(path: Path, inputs: Sequence[Any]) -> list[Call]:
-    """The calls of one run, with the very tensors: each memory is used again as the plan says."""
-    from ansor_deploy.runtime import model, native
-
-    found: list[Call] = []
-
-    def note(function: Any, symbol: str, before: bool, result: Any, *arguments: Any) -> int:
-        if before and symbol.startswith("kernel_"):
-            found.append(Call(symbol, function, arguments))
-        return 0
-
-    ffi = native.ffi()
-    machine = native.load_module(path)["vm_load_executable"]()
-    machine["vm_initialization"](1, 0, 2)  # the CPU, with the allocator that keeps its memory
-    model.bind_weights(machine, partial(native.mapped, path))
-    machine["set_instrument"](ffi.convert(note))
-    machine["main"](*inputs)
-    return found
-
-
-def _empty_call(call: Call) -> float:
-    """Seconds that a call from Python takes which does next to nothing with as many tensors."""
-    from ansor_deploy.runtime import native
-
-    nothing = native.ffi().get_global_func("vm.builtin.make_tuple")
-    started = time.perf_counter()
-    for _ in range(EMPTY_CALLS):
-        nothing(*call.arguments)
-    return (time.perf_counter() - started) / EMPTY_CALLS
 
 
 class OnnxRuntime:
@@ -162,7 +86,7 @@ class Timed:
     contractions: list[Node]
 
 
-def in_turns(library: Library, other: OnnxRuntime, threads: int) -> Timed:
+def in_turns(library: Replay, other: OnnxRuntime, threads: int) -> Timed:
     """Kernels, the whole library, and ONNX Runtime, in turns of blocks of runs."""
     kernels: list[list[float]] = []
     ours: list[float] = []

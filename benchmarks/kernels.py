@@ -30,10 +30,11 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ansor_deploy.runtime.native import use_cores
+from ansor_deploy.runtime.native import array, use_cores
+from ansor_deploy.runtime.profile import Replay
 from benchmarks import light, zoo
 from benchmarks.contractions import Contraction, Node, match, of_task
-from benchmarks.in_network import Library, OnnxRuntime, Timed, block, in_turns
+from benchmarks.in_network import OnnxRuntime, Timed, block, in_turns
 from benchmarks.side_by_side import compare
 
 HEADER = (
@@ -170,13 +171,19 @@ def _network(name: str, target: Any, gflops: float, args: argparse.Namespace) ->
     records = _tuned(path, target, args) if args.effort else {}
     values, library, tasks = _build(path, target, records)
     theirs = OnnxRuntime(path, values, target.cores)
-    compare(name, library.outputs(), theirs.outputs())
+    compare(name, _outputs(library), theirs.outputs())
     timed = in_turns(library, theirs, target.cores)
     called = [tasks[call.symbol] for call in library.calls]
     table = _table(path.stem, called, timed, gflops)
     if args.alone:
         return _with_alone(table, called, timed, _alone(called, library, records, target))
     return table
+
+
+def _outputs(library: Replay) -> list[np.ndarray]:
+    """What a run gives."""
+    result = library.result()
+    return [array(one) for one in ([result] if hasattr(result, "shape") else result)]
 
 
 def _load(name: str) -> onnx.ModelProto:
@@ -191,7 +198,7 @@ def _load(name: str) -> onnx.ModelProto:
 
 def _build(
     path: Path, target: Any, records: dict[Any, Any]
-) -> tuple[dict[str, np.ndarray], Library, dict[str, Any]]:
+) -> tuple[dict[str, np.ndarray], Replay, dict[str, Any]]:
     """Inputs by name, the library, and the task of each kernel's symbol, if it has one."""
     from ansor_deploy.build.draws import seeded_inputs
     from ansor_deploy.codegen.model import compile_model
@@ -206,7 +213,7 @@ def _build(
     values = seeded_inputs(prepared.imported.inputs, seed=0, upper=2)
     by_key = {task.key.workload: task for task in prepared.tasks}
     found = {s: by_key[min(keys)] if keys else None for s, keys in compiled.tasks.items()}
-    return values, Library(library, list(values.values())), found
+    return values, Replay(library, values.values()), found
 
 
 def _tuned(path: Path, target: Any, args: argparse.Namespace) -> dict[Any, Any]:
@@ -240,7 +247,7 @@ def _with_alone(
 
 
 def _alone(
-    tasks: Sequence[Any], library: Library, records: dict[Any, Any], target: Any
+    tasks: Sequence[Any], library: Replay, records: dict[Any, Any], target: Any
 ) -> dict[Any, tuple[float, float]]:
     """Seconds of each task as a candidate, and of a run of the library just before and after."""
     from ansor_deploy.measure.measurer import Measurer

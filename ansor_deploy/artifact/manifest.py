@@ -48,6 +48,14 @@ class _Task(Struct):
     weight: _Count
     impact: _Number
     latency_ms: _Number
+    flops: _Number = None
+    bytes: _Number = None
+
+
+class _Kernel(Struct):
+    symbol: _Name
+    name: _Name
+    task: _Digest | None
 
 
 class _Target(Struct):
@@ -88,6 +96,7 @@ class _Manifest(_Interface):
     tvm: _Name
     verify: dict[str, Any] | None
     memory: dict[str, _Count] | None = None
+    kernels: list[_Kernel] = []
     variants: list[_Interface] | None = None
     verification: dict[str, Any] | None = None
 

@@ -192,6 +192,8 @@ class _Assembly:
                 "op": task.workload.op,
                 "key": task.key.workload,
                 "weight": task.weight,
+                "flops": task.workload.flops,
+                "bytes": task.workload.bytes,
                 "record": self.records[task.key].id if task.key in self.records else "default",
                 "fallback": built.fallbacks.get(task.key.workload),
                 "rewriting": built.rewritings.get(task.key.workload),
@@ -227,7 +229,11 @@ class _Assembly:
         self.rewritten.update(built.rewritings)
         memory = built.export(path, target)
         check_limits(memory, self.request.limits, self.model.path)
-        return {"memory": memory.figures(), "tasks": self._tasks(built)}
+        return {
+            "memory": memory.figures(),
+            "tasks": self._tasks(built),
+            "kernels": built.listed(),
+        }
 
     def try_out(
         self, path: Path, manifest: dict[str, Any], machine: Machine, oracles: Sequence[Oracle]
@@ -243,7 +249,7 @@ class _Assembly:
                 "the records make this model slower here: the untuned library is shipped"
             )
             figures = self.verify(untuned, oracles, where)
-            known = {name: untuned.manifest[name] for name in ("memory", "tasks")}
+            known = {name: untuned.manifest[name] for name in ("memory", "tasks", "kernels")}
             shipped = {"shipped": "untuned", **known}
             untuned.path.replace(path)
             latency = comparison.untuned_ms

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._tvm import relax, tirx, tvm, tvm_target
+from ..model.extract import readable
 from ..model.importer import Imported
 from ..target import Target
 from .constants import fold
@@ -23,13 +24,15 @@ from .weights import Weights, lift
 class Lowered:
     """An executable (`relax.VMExecutable`) that lacks its weights and its kernels, and these.
 
-    tasks: of a kernel's symbol, the keys of the workloads that it computes.
+    names: of the kernels' functions, by symbol. tasks: of a kernel's symbol, the keys of the
+    workloads that it computes.
     """
 
     executable: Any
     weights: Weights
     memory: Memory
     kernels: tuple[Kernel, ...]
+    names: Mapping[str, str]
     tasks: Mapping[str, frozenset[str]]
 
 
@@ -47,15 +50,17 @@ def lower_model(
         mod, weights = lift(_lower()(_pack_weights(mod)))
         memory = memory_of(mod, weights, target.cores)
         kernels: dict[str, Kernel] = {}
+        names: dict[str, str] = {}
         tasks: dict[str, frozenset[str]] = {}
         for name, func in list(mod.functions.items()):
             if isinstance(func, tirx.PrimFunc):
                 kernel = Kernel.of(func)
                 kernels[kernel.symbol] = kernel
+                names.setdefault(kernel.symbol, readable(name.name_hint))
                 tasks[kernel.symbol] = tasks.get(kernel.symbol, frozenset()) | _tasks(func)
                 mod[name] = relax.ExternFunc(kernel.symbol)
         executable = _executable(mod, target)
-        return Lowered(executable, weights, memory, tuple(kernels.values()), tasks)
+        return Lowered(executable, weights, memory, tuple(kernels.values()), names, tasks)
 
 
 def _tasks(func: Any) -> frozenset[str]:

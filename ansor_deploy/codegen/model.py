@@ -37,18 +37,27 @@ class Compiled:
     """A model's code (`relax.VMExecutable`), and the weights that it is to be called with.
 
     memory: without the code, whose size is known when it is linked. objects: object files of its
-    kernels by symbol. tasks: of a kernel's symbol, the keys of the workloads that it computes.
-    fallbacks: of the workload of each task that could not be compiled as it should, the schedule
-    that it has instead. rewritings: of each that is computed otherwise, how, as "winograd b1 4".
+    kernels by symbol. names: of their functions, by symbol. tasks: of a kernel's symbol, the keys
+    of the workloads that it computes. fallbacks: of the workload of each task that could not be
+    compiled as it should, the schedule that it has instead. rewritings: of each that is computed
+    otherwise, how, as "winograd b1 4".
     """
 
     executable: Any
     weights: Weights
     memory: Memory
     objects: Mapping[str, bytes]
+    names: Mapping[str, str]
     tasks: Mapping[str, frozenset[str]]
     fallbacks: Mapping[str, str]
     rewritings: Mapping[str, str]
+
+    def listed(self) -> list[dict[str, str | None]]:
+        """The kernels as a manifest has them: symbol, name, and the key of the task's workload."""
+        return [
+            {"symbol": symbol, "name": name, "task": min(self.tasks[symbol], default=None)}
+            for symbol, name in sorted(self.names.items())
+        ]
 
     def export(self, path: Path, target: Target) -> Memory:
         """Write the library: what it takes. LinkError, or OSError where the disk is full."""
@@ -85,7 +94,8 @@ def compile_model(
         objects = {name: one for name, one in of_kernels.items() if isinstance(one, bytes)}
         if len(objects) == len(of_kernels):
             made = (lowered.executable, lowered.weights, lowered.memory)
-            return Compiled(*made, objects, lowered.tasks, choices.fallbacks, choices.rewritings)
+            named = (lowered.names, lowered.tasks)
+            return Compiled(*made, objects, *named, choices.fallbacks, choices.rewritings)
         refused = {name: one for name, one in of_kernels.items() if isinstance(one, Refusal)}
         choices.simplify({lowered.tasks[name]: one.reason for name, one in refused.items()})
 

@@ -62,23 +62,23 @@ def task_of(func: Any, name: str, target: Target, weight: int = 1) -> Task:
 
 
 def _task(name: str, text: str, program: Any, weight: int, target: Target) -> Task:
-    readable = _readable(name)
+    plain = readable(name)
     buffers = program["main"].params
     shapes = tuple(tuple(int(extent) for extent in buffer.shape) for buffer in buffers)
     dtypes = tuple(str(buffer.dtype) for buffer in buffers)
-    op = _anchor(program, readable)
+    op = _anchor(program, plain)
     workload = Workload(
         key=sha256(text),
         text=text,
         op=op,
-        name=readable,
+        name=plain,
         family=sha256(f"{op}|{dtypes}|{[len(shape) for shape in shapes]}|{_shapeless(text)}"),
         shapes=shapes,
         dtypes=dtypes,
         flops=float(tvm.s_tir.analysis.estimate_tir_flops(program)),
         bytes=_traffic(program),
     )
-    return Task(readable, TaskKey(workload.key, target.fingerprint), workload, weight, program)
+    return Task(plain, TaskKey(workload.key, target.fingerprint), workload, weight, program)
 
 
 def _traffic(program: Any) -> float:
@@ -101,7 +101,7 @@ def _traffic(program: Any) -> float:
     return total
 
 
-def _readable(name: str) -> str:
+def readable(name: str) -> str:
     """The fused function's name without the numbers that make such names unique."""
     words = name.removeprefix("fused_").split("_")
     plain = [re.sub(r"^((?:conv|pool)[123]d|\D+)\d*$", r"\1", word) for word in words]

@@ -159,7 +159,21 @@ def main_functions(path: Path, count: int = 1, threads: int = 0) -> list[Any]:
 
     threads: that a call takes; 0 for as many as its target has cores.
     """
-    names = ["main", *(f"main_{number}" for number in range(1, count))]
+    names = main_names(count)
+    machine = open_machine(path, names, threads)
+    return [machine[name] for name in names]
+
+
+def main_names(count: int) -> list[str]:
+    """The names of a library's functions, one an interface."""
+    return ["main", *(f"main_{number}" for number in range(1, count))]
+
+
+def open_machine(path: Path, names: Sequence[str], threads: int = 0) -> Any:
+    """A library's virtual machine, these functions with their weights; AnsorError if it is none.
+
+    threads: that a call takes; 0 for as many as its target has cores.
+    """
     try:
         library = load_module(path)
         if threads:
@@ -167,7 +181,8 @@ def main_functions(path: Path, count: int = 1, threads: int = 0) -> list[Any]:
         machine = library["vm_load_executable"]()
         machine["vm_initialization"](_CPU, 0, _POOLED)
         bind_weights(machine, partial(mapped, path), names)
-        return [machine[name] for name in names]
+        for name in names:
+            machine[name]  # raises where there is none
     except (OSError, RuntimeError, AttributeError) as error:
         heed(error)
         reason = str(error).strip().splitlines()[-1]
@@ -176,6 +191,7 @@ def main_functions(path: Path, count: int = 1, threads: int = 0) -> list[Any]:
             "it may be built for another machine: see `target` in its manifest",
             path,
         ) from error
+    return machine
 
 
 def bind_weights(

@@ -76,7 +76,8 @@ def _direction(call: Call, at: int, *, reverse: bool) -> list[Tensor]:
         longest = [layer.steps + 1]
         given = call.inputs[LENGTHS]
         expressions.append(in_range(call, given, longest, negative=False, of="a sequence length"))
-    made = call.bb.emit_te(layer.compute, *expressions)
+    name = layer.cell.lower()
+    made = call.bb.emit_te(layer.compute, *expressions, primfunc_name_hint=name)
     y, *states = (_unpadded(call, layer, call.emit(made[n])) for n in range(layer.results))
     steps, *rest = y.shape
     return [y.reshaped(steps, 1, *rest), *(one.reshaped(1, *rest) for one in states)]

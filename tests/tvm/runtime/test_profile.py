@@ -1,0 +1,74 @@
+"""A profile of a library: its kernels in the network's order, and what a run takes beside."""
+
+import pytest
+from helpers import graphs
+from helpers.built import HOST, imported
+
+from ansor_deploy.build.draws import seeded_inputs
+from ansor_deploy.codegen.model import compile_model
+from ansor_deploy.errors import UsageError
+from ansor_deploy.model.extract import extract
+from ansor_deploy.runtime.model import Model
+from ansor_deploy.runtime.profile import profile
+
+SECONDS = 0.01
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """Two equal products, and a softmax between them."""
+    nodes = [
+        graphs.node("MatMul", "x w", "a"),
+        graphs.node("Softmax", "a", "b"),
+        graphs.node("MatMul", "b v", "y"),
+    ]
+    constants = {"w": graphs.randn(0, 8, 8), "v": graphs.randn(1, 8, 8)}
+    made = imported(graphs.model(nodes, {"x": (8, 8)}, constants=constants))
+    by_function = extract(made.mod, HOST)
+    compiled = compile_model(made, by_function, {}, HOST)
+    path = tmp_path_factory.mktemp("library") / "model.so"
+    compiled.export(path, HOST)
+    tasks = {task.key: task for task in by_function.values()}.values()
+    manifest = {
+        **made.interfaces[0].to_json(),
+        "target": HOST.to_json(),
+        "tasks": [{"name": one.name, "key": one.key.workload} for one in tasks],
+        "kernels": compiled.listed(),
+    }
+    return Model(path, manifest)
+
+
+def of(model, seconds=SECONDS):
+    return profile(model, seeded_inputs(model.inputs, seed=0), seconds)
+
+
+def test_kernels_stand_in_the_order_of_the_network_and_equal_ones_apart(model):
+    found = of(model).kernels
+    assert [one.task["name"] for one in found] == ["matmul", "softmax", "matmul"]
+    assert found[0].symbol == found[2].symbol != found[1].symbol
+    assert [one.shapes[-1] for one in found] == [(8, 8)] * 3
+
+
+def test_kernels_and_the_rest_are_the_run(model):
+    found = of(model)
+    assert found.rest + sum(one.seconds for one in found.kernels) == pytest.approx(found.seconds)
+    assert found.seconds > 0
+    assert all(0 <= one.seconds < 1 for one in found.kernels)
+
+
+def test_a_manifest_of_before_names_no_kernel(model):
+    older = {name: value for name, value in model.manifest.items() if name != "kernels"}
+    found = of(Model(model.path, older)).kernels
+    assert [(one.name, one.task) for one in found] == [(one.symbol, None) for one in found]
+
+
+def test_inputs_that_do_not_fit_are_refused(model):
+    with pytest.raises(UsageError, match="x: missing"):
+        profile(model, {}, SECONDS)
+
+
+def test_a_library_still_computes_the_same_after_a_profile(model):
+    inputs = seeded_inputs(model.inputs, seed=0)
+    before = model(**inputs)
+    of(model)
+    assert (model(**inputs)["y"] == before["y"]).all()
