@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from .model.tasks import Task
     from .report import Report
     from .runtime.model import Interface
+    from .runtime.profile import Profile
     from .space.explain import Explanation
     from .space.rule import Rule
     from .target import Target
@@ -265,6 +266,21 @@ def bench(
     with opened(artifact, device, report) as library:
         share = seconds / len(library.interfaces)
         return [(one, _run_times(library, one, share)) for one in library.interfaces]
+
+
+def profile(artifact: Path, threads: int, seconds: float) -> list[tuple[Interface, Profile]]:
+    """Times of an artifact's kernels in place, on this machine and seeded inputs, a shape each.
+
+    threads: that a run takes; 0 for as many as the artifact was built for.
+    """
+    from .build.draws import inputs_that_run
+    from .runtime.model import load
+    from .runtime.profile import profile
+
+    model = load(artifact, threads)
+    share = seconds / len(model.interfaces)
+    feeds = {one: inputs_that_run(model, one, seed=0) for one in model.interfaces}
+    return [(one, profile(model, inputs, share)) for one, inputs in feeds.items()]
 
 
 def _run_times(library: Library, interface: Interface, seconds: float) -> list[float]:

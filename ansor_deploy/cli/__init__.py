@@ -20,7 +20,7 @@ from .errors import leave
 from .helptext import examples, verbatim
 
 COMMANDS = (
-    *("build", "plan", "tune", "run", "bench", "verify"),
+    *("build", "plan", "tune", "run", "bench", "profile", "verify"),
     *("lock", "registry", "targets", "devices", "rules", "hooks", "init", "doctor"),
 )
 

@@ -21,6 +21,7 @@ from ansor_deploy.registry.record import Provenance, Record, TaskKey, Workload
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.request import EFFORTS, Outputs
 from ansor_deploy.runtime import Interface
+from ansor_deploy.runtime.profile import KernelTime, Profile
 from ansor_deploy.target import load_target
 from ansor_deploy.tune.plan import Plan
 
@@ -207,6 +208,24 @@ def test_bench_prints_percentiles(model, monkeypatch):
     )
     figures = json.loads(invoke("bench", "net.onnx", "--json").stdout)
     assert figures == pytest.approx({"median_ms": 5, "p10_ms": 1, "p90_ms": 9, "runs": 11})
+
+
+def test_profile_prints_kernels_and_the_rest(model, monkeypatch):
+    task = {"key": "0" * 64, "op": "add", "record": "default", "flops": 2e6, "bytes": 4e6}
+    kernels = (
+        KernelTime("kernel_a", "add", 2e-3, ((1, 8), (1, 8)), task),
+        KernelTime("kernel_b", "compute", 1e-3, (), None),
+    )
+    monkeypatch.setattr(
+        pipeline, "profile", lambda *_: [(Interface((), ()), Profile(4e-3, kernels))]
+    )
+    rows = [line.split() for line in invoke("profile", "net.onnx").stdout.splitlines()]
+    assert rows[1] == ["add", "1x8", "2.00", "ms", "50.0%", "1.0", "default"]
+    assert rows[2] == ["compute", "1.00", "ms", "25.0%"]
+    assert rows[3] == ["the", "rest", "1.00", "ms", "25.0%"]
+    found = json.loads(invoke("profile", "net.onnx", "--json").stdout)
+    assert found["rest_ms"] == pytest.approx(1.0)
+    assert [one["record"] for one in found["kernels"]] == ["default", None]
 
 
 @pytest.mark.parametrize(("ok", "code"), [(True, 0), (False, VerificationError.exit_code)])

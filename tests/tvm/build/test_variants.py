@@ -1,6 +1,7 @@
 """One library for several shapes: built, checked, timed, and chosen by what is given."""
 
 import json
+from collections import Counter
 
 import numpy as np
 import onnx
@@ -77,6 +78,19 @@ def test_verify_bench_and_run_know_the_shapes(shop):
     assert y["shape"] == [16, 256]
     np.save(shop / "x.npy", np.zeros((5, 3, 8, 8), np.float32))
     refused(program(shop, "run", "net.so", "--input", "x=x.npy"), 2, "do not fit", "float32[16, 3")
+
+
+def test_a_profile_names_the_tasks_of_each_shape(shop, manifest):
+    profiles = answer(shop, "profile", "net.so", "--time", "0.1s")["variants"]
+    assert [tuple(one["inputs"]["x"]) for one in profiles] == list(SHAPES)
+    kernels = [kernel for one in profiles for kernel in one["kernels"]]
+    calls = Counter(kernel["key"] for kernel in kernels if kernel["key"])
+    assert calls == {task["key"]: task["weight"] for task in manifest["tasks"]}
+    assert {kernel["record"] for kernel in kernels} - {None} == {"default"}
+    for one in profiles:
+        assert sum(k["ms"] for k in one["kernels"]) == pytest.approx(
+            one["latency_ms"] - one["rest_ms"]
+        )
 
 
 def test_it_is_up_to_date_for_these_shapes_only(shop):
