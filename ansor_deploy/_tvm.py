@@ -46,6 +46,7 @@ def kept_from_home() -> Iterator[None]:
 with kept_from_home():
     import tvm
     from tvm import relax, tirx
+    from tvm.relax.op import vm
     from tvm.s_tir import meta_schedule
     from tvm_ffi import (
         WalkResult,
@@ -138,4 +139,5 @@ __all__ = [
     "tirx",
     "tvm",
     "tvm_target",
+    "vm",
 ]

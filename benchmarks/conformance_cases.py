@@ -25,7 +25,7 @@ from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.extract import extract
 from ansor_deploy.model.importer import import_model
 from ansor_deploy.project import shipped
-from ansor_deploy.runtime.model import main_functions
+from ansor_deploy.runtime.functions import main_functions
 from ansor_deploy.runtime.native import array, ffi, tensor
 from ansor_deploy.target import Target, load_target
 

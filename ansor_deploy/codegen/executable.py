@@ -12,12 +12,14 @@ from .._tvm import relax, tirx, tvm, tvm_target
 from ..model.extract import readable
 from ..model.importer import Imported
 from ..target import Target
+from .callers_memory import original
 from .constants import fold
+from .entry import entries
 from .kernels import TASK, Kernel
 from .lowering import code_generation, compiled
 from .memory import Memory
 from .planned_memory import memory_of
-from .weights import Weights, lift
+from .weights import Weights
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,9 @@ def lower_model(
     for name, (key, func) in scheduled.items():
         mod[mod.get_global_var(name)] = _private(func).with_attr(TASK, key)
     with code_generation(target):
-        mod, weights = lift(_lower()(_pack_weights(mod)))
-        memory = memory_of(mod, weights, target.cores)
+        made = entries(lowered := _lower()(_pack_weights(mod)))
+        memory = memory_of(lowered, made, target.cores)
+        mod = made.mod
         kernels: dict[str, Kernel] = {}
         names: dict[str, str] = {}
         tasks: dict[str, frozenset[str]] = {}
@@ -56,11 +59,11 @@ def lower_model(
             if isinstance(func, tirx.PrimFunc):
                 kernel = Kernel.of(func)
                 kernels[kernel.symbol] = kernel
-                names.setdefault(kernel.symbol, readable(name.name_hint))
+                names.setdefault(kernel.symbol, readable(original(name.name_hint)))
                 tasks[kernel.symbol] = tasks.get(kernel.symbol, frozenset()) | _tasks(func)
                 mod[name] = relax.ExternFunc(kernel.symbol)
         executable = _executable(mod, target)
-        return Lowered(executable, weights, memory, tuple(kernels.values()), names, tasks)
+        return Lowered(executable, made.weights, memory, tuple(kernels.values()), names, tasks)
 
 
 def _tasks(func: Any) -> frozenset[str]:
@@ -79,7 +82,8 @@ def _executable(mod: tvm.IRModule, target: Target) -> Any:
 
 def memory_of_tensors(model: Imported) -> Memory:
     """What a model's weights and tensors take, before its kernels have schedules."""
-    return memory_of(*lift(_lower()(model.mod)))
+    lowered = _lower()(model.mod)
+    return memory_of(lowered, entries(lowered))
 
 
 def _private(func: Any) -> Any:
@@ -95,7 +99,7 @@ def _pack_weights(mod: tvm.IRModule) -> tvm.IRModule:
 
 
 def _lower() -> Any:
-    """TVM's CPU pipeline after fusion: the module comes fused and scheduled."""
+    """TVM's CPU pipeline after fusion, less its plan of memory: the module comes scheduled."""
     t = relax.transform
     return tvm.transform.Sequential(
         [
@@ -103,9 +107,7 @@ def _lower() -> Any:
             t.ToNonDataflow(),
             t.RemovePurityChecking(),
             t.CallTIRRewrite(),
-            t.StaticPlanBlockMemory(),
             t.LowerAllocTensor(),
-            t.KillAfterLastUse(),
             t.LowerRuntimeBuiltin(),
             t.ComputePrimValue(),
             t.VMShapeLower(),

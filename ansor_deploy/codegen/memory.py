@@ -16,10 +16,10 @@ class Part:
 class Memory:
     """What a model takes, as planned: the same on every machine.
 
-    weights: constants. code: the rest of the library, once that is linked. inputs: they are copied
-    for a run. storage: outputs, and tensors between kernels, which share memory where they do not
-    live at once. buffers: those of the kernel with the largest, of all its threads; one runs at a
-    time.
+    weights: constants. code: the rest of the library, once that is linked. inputs: the caller's.
+    storage: outputs, and tensors between kernels, which share an arena: those that live at once
+    where that takes the most, and what lies between them. buffers: those of the kernel with the
+    largest, of all its threads; one runs at a time.
     """
 
     weights: tuple[Part, ...]

@@ -1,21 +1,23 @@
 """What a model takes of memory is read from its lowered functions, before they run."""
 
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from .._tvm import collect, relax, tirx, tvm
-from ..runtime.tensors import numpy_dtype
+from ..runtime.tensors import tensor_bytes
+from .arena import most_alive
+from .callers_memory import original
+from .entry import Entries
 from .lowering import STACK_BYTES
-from .memory import Memory, Part
+from .memory import Memory, Part, total
+from .storage import Stored
 from .tasks import nests
-from .weights import Weights
 
 
-def memory_of(mod: tvm.IRModule, weights: Weights, threads: int = 0) -> Memory:
-    """The memory of a lowered module whose functions take their weights as their last arguments.
+def memory_of(lowered: tvm.IRModule, made: Entries, threads: int = 0) -> Memory:
+    """The memory of a lowered module, and of the functions that were made of it.
 
     threads: of a parallel loop, each with buffers of its own; 0 where the kernels are not scheduled
     yet, and nothing is known of their buffers.
@@ -23,17 +25,26 @@ def memory_of(mod: tvm.IRModule, weights: Weights, threads: int = 0) -> Memory:
     constants: dict[int, Part] = {}
     inputs: list[Part] = []
     storage: list[Part] = []
-    for name, places in weights.places.items():
-        function = mod[name]
-        users = _users(function)
-        parts = [_part(var, users) for var in function.params]
-        inputs += parts[: len(parts) - len(places)]
-        for place, part in zip(places, parts[len(parts) - len(places) :], strict=True):
+    for name, run in made.runs.items():
+        users = _users(lowered[name]) | _users(made.mod[f"{name}_into"])
+        inputs += [_part(var, users) for var in run.inputs]
+        storage += [_part(var, users) for var in run.outputs]
+        storage += _arena(run, users)
+        for place, var in made.constants[name].items():
+            part = _part(var, users)
             constants.setdefault(place.offset, replace(part, what=f"weights {part.what}"))
-        storage += _storage(function, users)
-    buffers = sorted(_buffers(mod, threads), key=lambda part: -part.size) if threads else []
+    buffers = sorted(_buffers(lowered, threads), key=lambda part: -part.size) if threads else []
     largest = (part for part in buffers[:1] if part.size)
     return Memory(*map(tuple, (constants.values(), inputs, storage, largest)))
+
+
+def _arena(run: Stored, users: dict[Any, str]) -> Iterator[Part]:
+    """The tensors that live at once where that takes the most, and what lies between them."""
+    tensors = list(run.lives)
+    parts = [_part(tensors[at], users) for at in most_alive(list(run.lives.values()))]
+    yield from parts
+    if rest := run.size - total(parts):
+        yield Part("gaps between tensors", rest)
 
 
 def _users(main: relax.Function) -> dict[Any, str]:
@@ -47,21 +58,9 @@ def _users(main: relax.Function) -> dict[Any, str]:
 
 
 def _plain(name: str) -> str:
-    """A function's name without the numbers that make it unique."""
-    plain = name.removeprefix("fused_").removesuffix("_prepacked")
+    """A function's name without what makes it unique."""
+    plain = original(name).removeprefix("fused_").removesuffix("_prepacked")
     return re.sub(r"(?<=[a-z])\d+(?=_|$)", "", plain)
-
-
-def _storage(main: relax.Function, users: dict[Any, str]) -> Iterator[Part]:
-    """The memory that is allocated in a run, called after the first tensor that lies in it."""
-    sizes: dict[Any, int] = {}
-    for binding in collect(main.body, relax.VarBinding):
-        call = binding.value
-        name = getattr(getattr(call, "op", None), "name", "")
-        if name == "relax.vm.alloc_storage":
-            sizes[binding.var] = int(call.args[0].values[0])
-        elif name == "relax.vm.alloc_tensor" and (size := sizes.pop(call.args[0], 0)):
-            yield _part(binding.var, users, size)
 
 
 def _buffers(mod: tvm.IRModule, threads: int) -> Iterator[Part]:
@@ -86,17 +85,15 @@ def _heap(body: Any) -> int:
     Those that a parallel loop allocates count once.
     """
     found = [one.buffer for one in collect(body, tirx.AllocBuffer)]
-    sizes = [_bytes(one.shape, str(one.dtype)) for one in found if one.scope() == "global"]
+    sizes = [_bytes(one.shape, one.dtype) for one in found if one.scope() == "global"]
     return sum(size for size in sizes if size > STACK_BYTES)
 
 
-def _bytes(shape: Any, dtype: str) -> int:
-    return math.prod(int(n) for n in shape) * numpy_dtype(dtype).itemsize
+def _bytes(shape: Any, dtype: Any) -> int:
+    return tensor_bytes([int(extent) for extent in shape], str(dtype))
 
 
-def _part(var: relax.Var, users: dict[Any, str], size: int = 0) -> Part:
+def _part(var: relax.Var, users: dict[Any, str]) -> Part:
     """A tensor, called after its type and the kernel that uses it."""
-    kind = var.ty
-    extents = ", ".join(str(int(n)) for n in kind.shape)
-    what = f"{kind.dtype}[{extents}] of {users.get(var, 'the graph')}"
-    return Part(what, size or _bytes(kind.shape, str(kind.dtype)))
+    shape, dtype = [int(extent) for extent in var.ty.shape], var.ty.dtype
+    return Part(f"{dtype}{shape} of {users.get(var, 'the graph')}", _bytes(shape, dtype))

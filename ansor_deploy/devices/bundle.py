@@ -32,7 +32,7 @@ _OWN = {
     "artifact": "files manifest",
     "devices": "agent frames served",
     "measure": "check cold_weights guarded head_to_head runner",
-    "runtime": "cpu_pinning model native tensors",
+    "runtime": "cpu_pinning functions model native tensors",
     "system": "child host limits lock_file machine_fault regular_file scratch worker",
 }
 _TOPS = ("ml_dtypes", "numpy", "numpy.libs", "tvm_ffi", "typing_extensions.py")

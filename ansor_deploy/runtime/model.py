@@ -3,25 +3,23 @@
 import re
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..artifact.files import read_manifest
-from ..errors import AnsorError, DeviceError, UsageError
+from ..errors import DeviceError, UsageError
 from ..system.host import architecture
-from ..system.machine_fault import heed
-from .native import array, ffi, load_module, mapped, tensor, use_threads
+from .functions import into_functions
+from .tensors import numpy_dtype, unwritten
 
 # How a library says that an index is out of range (`model/operators/indices.py`).
 OUT_OF_RANGE = re.compile(r"\w+: [a-z ]+ is not in -?\d+ \.\. -?\d+.*$")
 RANGE_HINT = "give only indices within the range that the operator named above takes"
-
-_CPU, _POOLED = 1, 2  # DLPack's device type; the VM's allocator that keeps its memory
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,8 @@ class Interface:
 class Model:
     """A loaded library: call it with the inputs by name, get the outputs by name.
 
-    Threads may share it: one runs, the others wait.
+    Threads may share it: one runs, the others wait. Inputs are read where they lie, if they are
+    contiguous and may be written to, else from a copy; nobody may change them during a call.
 
     interfaces: what it takes and gives; several where it was built for several shapes. inputs,
     outputs: of the first. threads: that a call takes; 0 for as many as the target has cores.
@@ -63,28 +62,47 @@ class Model:
         self.interfaces = interfaces(manifest)
         self.inputs, self.outputs = self.interfaces[0].inputs, self.interfaces[0].outputs
         threads = threads or int(manifest["target"]["cores"])
-        self._functions = main_functions(path, len(self.interfaces), threads)
+        self._functions = into_functions(path, len(self.interfaces), threads)
         self._running = threading.Lock()
 
     def __call__(self, **inputs: np.ndarray) -> dict[str, np.ndarray]:
-        """Run once, in the shapes that the inputs have.
+        """Run once, in the shapes that the inputs have; the results are the caller's.
 
         UsageError where it has none such, or where the inputs hold an index that is out of range.
         """
         chosen = choose(self.path, self.interfaces, inputs)
-        takes, gives = self.interfaces[chosen].inputs, self.interfaces[chosen].outputs
-        given = [tensor(inputs[info.name]) for info in takes]
+        outputs = {
+            info.name: unwritten(info.shape, info.dtype) for info in self.interfaces[chosen].outputs
+        }
+        self._run(chosen, inputs, outputs)
+        return outputs
+
+    def run_into(self, outputs: Mapping[str, np.ndarray], /, **inputs: np.ndarray) -> None:
+        """Run once, and write the outputs to arrays of the caller's: all of them, by name.
+
+        They are written in place; from where one is an input, too, that is copied first. UsageError
+        as in a call, and where an array is not what an output needs.
+        """
+        chosen = choose(self.path, self.interfaces, inputs)
+        check_outputs(self.path, self.interfaces[chosen].outputs, outputs)
+        apart = {name: _apart(one, outputs.values()) for name, one in inputs.items()}
+        self._run(chosen, apart, outputs)
+
+    def _run(
+        self, chosen: int, inputs: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray]
+    ) -> None:
+        one = self.interfaces[chosen]
+        given = [inputs[info.name] for info in one.inputs]
+        made = [outputs[info.name] for info in one.outputs]
         try:
             with self._running:
-                result = self._functions[chosen](*given)
+                self._functions[chosen](given, made)
         except IndexError as error:
             reason = str(error).strip().splitlines()[-1]
             raise UsageError(reason, RANGE_HINT, self.path) from error
-        results = [result] if isinstance(result, ffi().Tensor) else list(result)
-        return {info.name: array(value) for info, value in zip(gives, results, strict=True)}
 
     def times(self, inputs: dict[str, np.ndarray], runs: int) -> list[float]:
-        """Seconds of each of so many runs, inputs and outputs copied, by the wall clock."""
+        """Seconds of each of so many runs, by the wall clock."""
         seconds = []
         for _ in range(runs):
             began = time.perf_counter()
@@ -121,7 +139,7 @@ def _tensor(entry: dict[str, Any]) -> TensorInfo:
     return TensorInfo(entry["name"], tuple(entry["shape"]), entry["dtype"])
 
 
-def choose(path: Path, known: Sequence[Interface], inputs: dict[str, np.ndarray]) -> int:
+def choose(path: Path, known: Sequence[Interface], inputs: Mapping[str, np.ndarray]) -> int:
     """Which interface the inputs fit; UsageError that names every input that is amiss."""
     faults = [_faults(one.inputs, inputs) for one in known]
     if [] in faults:
@@ -136,74 +154,42 @@ def takes_text(one: Interface) -> str:
     return ", ".join(f"{info.name}: {info.dtype}{list(info.shape)}" for info in one.inputs)
 
 
-def _given(inputs: dict[str, np.ndarray]) -> str:
+def check_outputs(
+    path: Path, wanted: Sequence[TensorInfo], outputs: Mapping[str, np.ndarray]
+) -> None:
+    """UsageError that names each array that an output cannot be written to."""
+    faults = _faults(wanted, outputs, "output")
+    for (name, one), (other, second) in combinations(outputs.items(), 2):
+        if np.may_share_memory(one, second):
+            faults.append(f"{name} and {other}: they share memory")
+    for name, one in outputs.items():
+        if not one.flags.carray:
+            faults.append(f"{name}: not contiguous, not aligned, or not to be written to")
+    if faults:
+        gives = ", ".join(f"{info.name}: {info.dtype}{list(info.shape)}" for info in wanted)
+        raise UsageError(f"outputs of {path} do not fit: {'; '.join(faults)}", f"it gives {gives}")
+
+
+def _apart(given: np.ndarray, outputs: Iterable[np.ndarray]) -> np.ndarray:
+    """An array that no output is written over."""
+    return given.copy() if any(np.may_share_memory(given, one) for one in outputs) else given
+
+
+def _given(inputs: Mapping[str, np.ndarray]) -> str:
     texts = (f"{name}: {given.dtype}{list(given.shape)}" for name, given in inputs.items())
     return f"{', '.join(texts) or 'none'} given"
 
 
-def _faults(wanted: Sequence[TensorInfo], inputs: dict[str, np.ndarray]) -> list[str]:
-    """Every input that is missing, unknown, or of the wrong type or shape."""
+def _faults(
+    wanted: Sequence[TensorInfo], arrays: Mapping[str, np.ndarray], kind: str = "input"
+) -> list[str]:
+    """Every array that is missing, unknown, or of the wrong type or shape."""
     names = {info.name for info in wanted}
-    faults = [f"{name}: no such input" for name in inputs if name not in names]
+    faults = [f"{name}: no such {kind}" for name in arrays if name not in names]
     for info in wanted:
-        given = inputs.get(info.name)
+        given = arrays.get(info.name)
         if given is None:
             faults.append(f"{info.name}: missing")
-        elif given.shape != info.shape or str(given.dtype) != info.dtype:
+        elif given.shape != info.shape or given.dtype != numpy_dtype(info.dtype):
             faults.append(f"{info.name}: {given.dtype}{list(given.shape)} given")
     return faults
-
-
-def main_functions(path: Path, count: int = 1, threads: int = 0) -> list[Any]:
-    """A library's functions, one an interface, with their weights; AnsorError if it is none.
-
-    threads: that a call takes; 0 for as many as its target has cores.
-    """
-    names = main_names(count)
-    machine = open_machine(path, names, threads)
-    return [machine[name] for name in names]
-
-
-def main_names(count: int) -> list[str]:
-    """The names of a library's functions, one an interface."""
-    return ["main", *(f"main_{number}" for number in range(1, count))]
-
-
-def open_machine(path: Path, names: Sequence[str], threads: int = 0) -> Any:
-    """A library's virtual machine, these functions with their weights; AnsorError if it is none.
-
-    threads: that a call takes; 0 for as many as its target has cores.
-    """
-    try:
-        library = load_module(path)
-        if threads:
-            use_threads(library, threads)
-        machine = library["vm_load_executable"]()
-        machine["vm_initialization"](_CPU, 0, _POOLED)
-        bind_weights(machine, partial(mapped, path), names)
-        for name in names:
-            machine[name]  # raises where there is none
-    except (OSError, RuntimeError, AttributeError) as error:
-        heed(error)
-        reason = str(error).strip().splitlines()[-1]
-        raise AnsorError(
-            f"cannot be loaded: {reason}",
-            "it may be built for another machine: see `target` in its manifest",
-            path,
-        ) from error
-    return machine
-
-
-def bind_weights(
-    machine: Any, block: Callable[[int], Any], functions: Sequence[str] = ("main",)
-) -> None:
-    """Give functions of a virtual machine their weights (`codegen/weights.py`).
-
-    block: makes a tensor, uint8, of the block of so many bytes. A library of version 0.1.0 has its
-    weights in its code, and needs none.
-    """
-    if machine.implements_function("weights_size") and (size := machine["weights_size"]()):
-        memory = block(size)
-        for name in functions:
-            views = machine[f"{name}_weights"](memory)
-            machine["save_function"](name, name, True, *views)

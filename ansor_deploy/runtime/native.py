@@ -120,9 +120,28 @@ def fill(target: Any, values: np.ndarray) -> None:
 def array(source: Any) -> np.ndarray:
     """A copy of a tensor."""
     made = np.empty(tuple(source.shape), numpy_dtype(str(source.dtype)))
-    copy = ffi().get_global_func("runtime.TVMTensorCopyToBytes")
-    copy(source, made.ctypes.data_as(ctypes.c_void_p), made.nbytes)
+    copy_to(made, source)
     return made
+
+
+def copy_to(target: np.ndarray, source: Any) -> None:
+    """Copy a tensor into a contiguous array of its shape and type."""
+    copy = ffi().get_global_func("runtime.TVMTensorCopyToBytes")
+    copy(source, target.ctypes.data_as(ctypes.c_void_p), target.nbytes)
+
+
+def borrowed(values: np.ndarray) -> Any:
+    """A tensor in an array's own memory, as long as that lives.
+
+    None where there is none: the array is not contiguous, not aligned to its elements, not to be
+    written to, or of a type that DLPack lacks.
+    """
+    if not values.flags.carray:
+        return None
+    try:
+        return ffi().from_dlpack(values)
+    except BufferError:
+        return None
 
 
 def times(

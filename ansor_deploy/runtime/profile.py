@@ -18,7 +18,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .model import Model, choose, main_names, open_machine
+from .functions import main_names, open_machine
+from .model import Model, choose
 from .native import ffi, tensor
 
 SECONDS = 1.0  # that a profile takes

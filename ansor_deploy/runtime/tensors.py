@@ -9,10 +9,12 @@ import io
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+_LINE = 64  # bytes of a cache's line
 INT_VALUES = 4  # of inputs wider than a byte, unless fewer are valid indices
 _FLOAT_POISON = np.array([np.inf, np.nan, -np.inf])
 _BYTE_POISON = np.array([0x7F, 0x80], np.uint8)
@@ -95,6 +97,16 @@ def poisoned(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
     return made.view(dtype).reshape(shape)
 
 
+def unwritten(shape: Sequence[int], dtype: str) -> np.ndarray:
+    """An array with elements of any value, which begins with a line of the cache."""
+    kind = numpy_dtype(dtype)
+    size = math.prod(shape) * kind.itemsize
+    memory = np.empty(size + _LINE, np.uint8)
+    begin = -memory.ctypes.data % _LINE
+    return memory[begin : begin + size].view(kind).reshape(shape)
+
+
+@lru_cache(maxsize=64)
 def numpy_dtype(name: str) -> np.dtype:
     """NumPy's type of a TVM type name; ml_dtypes adds bfloat16 and the 8-bit floats."""
     try:
@@ -103,6 +115,11 @@ def numpy_dtype(name: str) -> np.dtype:
         import ml_dtypes
 
         return np.dtype(getattr(ml_dtypes, name))
+
+
+def tensor_bytes(shape: Sequence[int], dtype: str) -> int:
+    """Bytes of a tensor."""
+    return math.prod(shape) * numpy_dtype(dtype).itemsize
 
 
 def to_bytes(arrays: Sequence[np.ndarray]) -> bytes:

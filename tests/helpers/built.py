@@ -20,7 +20,7 @@ from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.extract import extract
 from ansor_deploy.model.importer import Imported, import_model
 from ansor_deploy.project import shipped
-from ansor_deploy.runtime.model import main_functions
+from ansor_deploy.runtime.functions import main_functions
 from ansor_deploy.target import Target, load_target
 from ansor_deploy.testing.rule import kernel_outputs
 from helpers import graphs

@@ -1,0 +1,130 @@
+"""The functions of a library, as whoever loads it calls them.
+
+    main(x) -> y                constants inside, and memory allocated as it is needed
+    -->
+    main_into(x, y, w0, a0)     into the caller's memory; what is bound once comes last
+    main(x, w0, a0) -> y        the same into memory that it allocates
+    main_weights(block)         (w0, a0): what these are bound to when a library is loaded
+    weights_size()              bytes of the block
+
+w0 is a view of the block of weights (`weights.py`), a0 of the arena (`storage.py`).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .._tvm import collect, relax, tvm, vm
+from ..runtime.tensors import tensor_bytes
+from .callers_memory import anywhere
+from .storage import Place, Stored, call, stored
+from .weights import Weights, lifted
+
+Functions = dict[tvm.ir.GlobalVar, Any]  # of Relax, and PrimFuncs
+
+_INTO, _BINDER, _SIZE = "_into", "_weights", "weights_size"
+
+
+@dataclass(frozen=True)
+class Entries:
+    """A lowered module whose functions are those of a library, and what they take.
+
+    weights: of all functions. runs: of each by name. constants: of each, with the variables that
+    stand for them.
+    """
+
+    mod: tvm.IRModule
+    weights: Weights
+    runs: dict[str, Stored]
+    constants: dict[str, dict[Place, relax.Var]]
+
+
+def entries(mod: tvm.IRModule) -> Entries:
+    """The functions of a library for the Relax functions of a lowered module.
+
+    Lowered, since a function would otherwise check each of its arguments in every call.
+    """
+    functions, weights = dict(mod.functions.items()), Weights()
+    runs: dict[str, Stored] = {}
+    constants: dict[str, dict[Place, relax.Var]] = {}
+    for name, func in mod.functions.items():
+        if isinstance(func, relax.Function):
+            run, added = anywhere(mod, stored(func))
+            body, places = lifted(run.body, weights)
+            del functions[name]
+            functions |= added | _entries(name.name_hint, func, replace(run, body=body), places)
+            runs[name.name_hint], constants[name.name_hint] = run, places
+    if not weights.block:
+        weights.place(b"\0")  # of nothing, nothing could be mapped
+    functions |= _size(weights)
+    return Entries(_needed(functions), weights, runs, constants)
+
+
+def _needed(functions: Functions) -> tvm.IRModule:
+    """A module of functions, less the kernels that none of them calls."""
+    mains = [func for func in functions.values() if isinstance(func, relax.Function)]
+    called = {name for main in mains for name in collect(main.body, tvm.ir.GlobalVar)}
+    kept = {gv: f for gv, f in functions.items() if gv in called or isinstance(f, relax.Function)}
+    return tvm.IRModule(kept)
+
+
+def _entries(
+    name: str, func: relax.Function, run: Stored, places: dict[Place, relax.Var]
+) -> Functions:
+    """The functions that take the place of one."""
+    params = [*run.inputs, *run.outputs, *places.values(), *run.views.values()]
+    made = relax.Function(params, run.body, relax.ObjectType(), False, func.attrs)
+    into = made.with_attr("global_symbol", name + _INTO)
+    several = isinstance(func.ret_ty, relax.TupleType)
+    return _allocating(name, into, run, several) | _binder(name + _BINDER, places, run)
+
+
+def _allocating(name: str, into: relax.Function, run: Stored, several: bool) -> Functions:
+    """A function, and one that calls it with outputs that it allocates, and returns these."""
+    params = [relax.Var(var.name, var.ty) for var in into.params]
+    given, bound = params[: len(run.inputs)], params[len(run.inputs) + len(run.outputs) :]
+    builder = relax.BlockBuilder()
+    target = builder.add_func(into, name + _INTO)
+    with builder.function(name, [*given, *bound], attrs={"global_symbol": name}, pure=False):
+        made = [_allocated(builder, var.ty) for var in run.outputs]
+        builder.emit(relax.Call(target, [*given, *made, *bound]))
+        builder.emit_func_output(relax.Tuple(made) if several else made[0])
+    return dict(builder.get().functions.items())
+
+
+def _allocated(builder: relax.BlockBuilder, kind: relax.TensorType) -> relax.Var:
+    """A tensor in memory of its own."""
+    shape, dtype = [int(extent) for extent in kind.shape], str(kind.dtype)
+    storage = builder.emit(vm.alloc_storage(_shape(tensor_bytes(shape, dtype)), 0, "uint8"))
+    return builder.emit(vm.alloc_tensor(storage, 0, _shape(*shape), dtype))
+
+
+def _binder(name: str, weights: Iterable[Place], run: Stored) -> Functions:
+    """A function of the block of weights: views of it, and of an arena that it allocates."""
+    builder, block = relax.BlockBuilder(), relax.Var("block", relax.ObjectType())
+    with builder.function(name, [block], attrs={"global_symbol": name}, pure=False):
+        views = [_view(block, place) for place in weights]
+        if run.views:
+            arena = _allocated(builder, relax.TensorType(_shape(run.size), "uint8"))
+            views += [_view(arena, place) for place in run.views]
+        builder.emit_func_output(relax.Tuple(views))
+    return dict(builder.get().functions.items())
+
+
+def _view(block: relax.Var, place: Place) -> relax.Expr:
+    """A tensor in a block, its data where it begins: kernels read from no offset."""
+    dtype = tvm.ir.GenericConst(tvm.DataType(place.dtype), relax.AnyType())
+    where = [_shape(*place.shape), dtype, tvm.tirx.IntImm("int64", place.offset)]
+    view = call("runtime.TVMTensorCreateView", block, *where)
+    return call("vm.builtin.ensure_zero_offset", view)
+
+
+def _shape(*extents: int) -> relax.ShapeExpr:
+    return relax.ShapeExpr(extents)
+
+
+def _size(weights: Weights) -> Functions:
+    builder = relax.BlockBuilder()
+    with builder.function(_SIZE, [], attrs={"global_symbol": _SIZE}, pure=False):
+        builder.emit_func_output(tvm.tirx.IntImm("int64", len(weights.block)))
+    return dict(builder.get().functions.items())

@@ -1,0 +1,122 @@
+"""The functions of a library, with its weights and memory bound to them, as functions of arrays."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import AnsorError
+from ..system.machine_fault import heed
+from . import native
+
+_CPU, _POOLED = 1, 2  # DLPack's device type; the VM's allocator that keeps its memory
+
+Into = Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], None]
+
+
+def into_functions(path: Path, count: int, threads: int) -> list[Into]:
+    """A library's functions, one an interface, of inputs and of outputs to write to.
+
+    Both are arrays, of the right shapes and types; outputs are contiguous, aligned and apart from
+    all else. threads: as in `open_machine`, and so are errors.
+    """
+    machine = open_machine(path, names := main_names(count), threads)
+    if machine.implements_function("main_into"):
+        return [_InPlace(machine[f"{name}_into"]) for name in names]
+    return [partial(_copying, machine[name]) for name in names]  # as in version 0.1.0
+
+
+def main_functions(path: Path, count: int = 1, threads: int = 0) -> list[Any]:
+    """A library's functions of tensors, one an interface, which allocate what they return.
+
+    threads: as in `open_machine`, and so are errors.
+    """
+    machine = open_machine(path, names := main_names(count), threads)
+    return [machine[name] for name in names]
+
+
+def main_names(count: int) -> list[str]:
+    """The names of a library's functions, one an interface."""
+    return ["main", *(f"main_{number}" for number in range(1, count))]
+
+
+def open_machine(path: Path, names: Sequence[str], threads: int = 0) -> Any:
+    """A library's virtual machine, these functions with their weights; AnsorError if it is none.
+
+    threads: that a call takes; 0 for as many as its target has cores.
+    """
+    try:
+        library = native.load_module(path)
+        if threads:
+            native.use_threads(library, threads)
+        machine = library["vm_load_executable"]()
+        machine["vm_initialization"](_CPU, 0, _POOLED)
+        bind_weights(machine, partial(native.mapped, path), names)
+        for name in names:
+            machine[name]  # raises where there is none
+    except (OSError, RuntimeError, AttributeError) as error:
+        heed(error)
+        reason = str(error).strip().splitlines()[-1]
+        raise AnsorError(
+            f"cannot be loaded: {reason}",
+            "it may be built for another machine: see `target` in its manifest",
+            path,
+        ) from error
+    return machine
+
+
+class _InPlace:
+    """A function that reads and writes arrays where they lie; not for two threads at once."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+        self._copies: dict[int, Any] = {}  # of inputs, by position: of those that need one
+
+    def __call__(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> None:
+        made = [native.borrowed(one) for one in outputs]
+        written = [
+            native.empty(one.shape, str(one.dtype)) if lent is None else lent
+            for one, lent in zip(outputs, made, strict=True)
+        ]
+        self._function(*map(self._input, range(len(inputs)), inputs), *written)
+        for one, lent, tensor in zip(outputs, made, written, strict=True):
+            if lent is None:
+                native.copy_to(one, tensor)
+
+    def _input(self, at: int, given: np.ndarray) -> Any:
+        """The array itself, or a copy of it in memory that is kept for the next call."""
+        if (lent := native.borrowed(given)) is not None:
+            return lent
+        if at not in self._copies:
+            self._copies[at] = native.empty(given.shape, str(given.dtype))
+        native.fill(self._copies[at], given)
+        return self._copies[at]
+
+
+def _copying(
+    main: Callable[..., Any], inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]
+) -> None:
+    """Call a function of tensors that returns what it makes."""
+    result = main(*map(native.tensor, inputs))
+    results = [result] if isinstance(result, native.ffi().Tensor) else list(result)
+    for one, tensor in zip(outputs, results, strict=True):
+        native.copy_to(one, tensor)
+
+
+def bind_weights(
+    machine: Any, block: Callable[[int], Any], functions: Sequence[str] = ("main",)
+) -> None:
+    """Give functions of a virtual machine their last arguments: weights, and memory for tensors.
+
+    block: makes a tensor, uint8, of the block of so many bytes (`codegen/weights.py`). A library of
+    version 0.1.0 has its weights in its code, and needs none.
+    """
+    if machine.implements_function("weights_size") and (size := machine["weights_size"]()):
+        memory = block(size)
+        for name in functions:
+            views = machine[f"{name}_weights"](memory)
+            for one in (name, f"{name}_into"):
+                if machine.implements_function(one):
+                    machine["save_function"](one, one, True, *views)
