@@ -5,12 +5,15 @@
 
 #include "ansor_deploy.h"
 #include "ansor_deploy_manifest.h"
+#include "ansor_deploy_memory.h"
 #include "ansor_deploy_values.h"
 #include "ansor_deploy_weights.h"
 
 typedef struct {
-    TVMFFIAny main;       /* the machine's function that computes the model */
-    TVMFFIAny *arguments; /* a tensor an input, aligned as kernels expect it */
+    TVMFFIAny main;      /* the machine's function that computes the model */
+    int into;            /* it writes to outputs that it is given, wherever they lie */
+    argument *arguments; /* one an input, and one an output */
+    TVMFFIAny *values;   /* their tensors */
 } runner;
 
 struct ansor_deploy_model {
@@ -46,39 +49,32 @@ static int start(ansor_deploy_model *model) {
     return call_method(model->machine, "vm_initialization", place, 3, &nothing);
 }
 
-static int make_argument(const ansor_deploy_tensor *tensor, TVMFFIAny *result) {
-    TVMFFIByteArray name = {tensor->dtype, strlen(tensor->dtype)};
-    TVMFFIAny shape, type = value(kTVMFFIDataType), cpu = value(kTVMFFIDevice);
-    TVMFFIAny *extents = (TVMFFIAny *)zeros(tensor->rank, sizeof *extents);
-    if (extents == NULL) return -1;
-    for (size_t at = 0; at < tensor->rank; at++) extents[at] = integer(tensor->shape[at]);
-    int status = call_global("ffi.Shape", extents, tensor->rank, &shape);
-    free(extents);
-    if (status != 0) return -1;
-    cpu.v_device.device_type = kDLCPU;
-    if (TVMFFIDataTypeFromString(&name, &type.v_dtype) != 0) status = raised();
-    TVMFFIAny arguments[] = {shape, type, cpu, value(kTVMFFINone)};
-    if (status == 0) status = call_global("runtime.TVMTensorAllocWithScope", arguments, 4, result);
-    release(&shape);
-    return status;
-}
-
-static int make_arguments(const tensors *inputs, TVMFFIAny **arguments) {
-    *arguments = (TVMFFIAny *)zeros(inputs->count, sizeof **arguments);
-    if (*arguments == NULL) return -1;
-    for (size_t at = 0; at < inputs->count; at++)
-        if (make_argument(&inputs->items[at], &(*arguments)[at]) != 0) return -1;
+static int make_arguments(const tensors *list, argument *made) {
+    for (size_t at = 0; at < list->count; at++)
+        if (make_argument(&list->items[at], &made[at]) != 0) return -1;
     return 0;
 }
 
 static int make_runner(ansor_deploy_model *model, size_t variant, TVMFFIAny weights) {
     runner *made = &model->runners[variant];
-    char name[32];
+    const interface *one = &model->declared.variants[variant];
+    size_t inputs = one->inputs.count, all = inputs + one->outputs.count;
+    char name[32], into[40];
     snprintf(name, sizeof name, variant > 0 ? "main_%zu" : "main", variant);
-    if (weights.type_index == kTVMFFITensor && bind_function(model->machine, name, weights) != 0)
+    snprintf(into, sizeof into, "%s_into", name);
+    made->into = has_function(model->machine, into); /* no library of version 0.1.0 has it */
+    const char *used = made->into ? into : name;
+    if (weights.type_index == kTVMFFITensor &&
+        bind_function(model->machine, name, used, weights) != 0)
         return -1;
-    if (get_function(model->machine, name, &made->main) != 0) return -1;
-    return make_arguments(&model->declared.variants[variant].inputs, &made->arguments);
+    if (get_function(model->machine, used, &made->main) != 0) return -1;
+    made->arguments = (argument *)zeros(all, sizeof *made->arguments);
+    made->values = (TVMFFIAny *)zeros(all, sizeof *made->values);
+    if (made->arguments == NULL || made->values == NULL) return -1;
+    if (make_arguments(&one->inputs, made->arguments) != 0) return -1;
+    if (make_arguments(&one->outputs, made->arguments + inputs) != 0) return -1;
+    for (size_t at = 0; at < all; at++) made->values[at] = made->arguments[at].tensor;
+    return 0;
 }
 
 static int make_runners(ansor_deploy_model *model) {
@@ -109,16 +105,19 @@ ansor_deploy_model *ansor_deploy_load(const char *path) {
     return NULL;
 }
 
-static void free_runner(runner *one, size_t inputs) {
-    for (size_t at = 0; one->arguments != NULL && at < inputs; at++) release(&one->arguments[at]);
+static void free_runner(runner *one, const interface *declared) {
+    size_t all = declared->inputs.count + declared->outputs.count;
+    for (size_t at = 0; one->arguments != NULL && at < all; at++)
+        free_argument(&one->arguments[at]);
     free(one->arguments);
+    free(one->values);
     release(&one->main);
 }
 
 void ansor_deploy_free(ansor_deploy_model *model) {
     if (model == NULL) return;
     for (size_t at = 0; model->runners != NULL && at < model->declared.count; at++)
-        free_runner(&model->runners[at], model->declared.variants[at].inputs.count);
+        free_runner(&model->runners[at], &model->declared.variants[at]);
     free(model->runners);
     release(&model->machine);
     release(&model->library);
@@ -248,14 +247,6 @@ static int fits_none(const ansor_deploy_model *model) {
                 model->declared.count, takes);
 }
 
-static DLTensor *memory(TVMFFIAny tensor) {
-    return (DLTensor *)((char *)tensor.v_obj + sizeof(TVMFFIObject));
-}
-
-static void copy(void *to, const void *from, size_t bytes) {
-    if (bytes > 0) memcpy(to, from, bytes);
-}
-
 static size_t held_bytes(const DLTensor *tensor) {
     uint64_t bits = (uint64_t)tensor->dtype.bits * tensor->dtype.lanes;
     for (int32_t at = 0; at < tensor->ndim; at++) bits *= (uint64_t)tensor->shape[at];
@@ -273,6 +264,41 @@ static int copy_out(TVMFFIAny result, size_t at, const ansor_deploy_output *outp
     return bad ? fail("its output %zu has another size than its manifest says", at) : 0;
 }
 
+/* An input is read where it lies, unless an output is to be written over it. */
+static int put_input(const runner *chosen, size_t at, const ansor_deploy_input *input,
+                     const ansor_deploy_output *outputs, size_t output_count) {
+    argument *one = &chosen->arguments[at];
+    int borrowed = chosen->into && suits(one, input->data);
+    for (size_t k = 0; k < output_count; k++)
+        if (overlap(input->data, input->bytes, outputs[k].data, outputs[k].bytes)) borrowed = 0;
+    if (put(one, borrowed ? input->data : NULL, input->bytes) != 0) return -1;
+    if (!borrowed) copy(one->spare, input->data, input->bytes);
+    return 0;
+}
+
+static int put_all(const runner *chosen, const ansor_deploy_input *inputs, size_t input_count,
+                   const ansor_deploy_output *outputs, size_t output_count) {
+    for (size_t at = 0; at < input_count; at++)
+        if (put_input(chosen, at, &inputs[at], outputs, output_count) != 0) return -1;
+    for (size_t at = 0; chosen->into && at < output_count; at++) {
+        argument *one = &chosen->arguments[input_count + at];
+        const void *data = suits(one, outputs[at].data) ? outputs[at].data : NULL;
+        if (put(one, data, outputs[at].bytes) != 0) return -1;
+    }
+    return 0;
+}
+
+/* What the last kernels have not written to where the caller wants it. */
+static int take_outputs(const runner *chosen, TVMFFIAny result, const argument *made,
+                        const ansor_deploy_output *outputs, size_t output_count) {
+    for (size_t at = 0; at < output_count; at++) {
+        if (!chosen->into && copy_out(result, at, &outputs[at]) != 0) return -1;
+        if (chosen->into && !made[at].borrowed)
+            copy(outputs[at].data, made[at].spare, outputs[at].bytes);
+    }
+    return 0;
+}
+
 int ansor_deploy_run_variant(ansor_deploy_model *model, size_t variant,
                              const ansor_deploy_input *inputs, size_t input_count,
                              const ansor_deploy_output *outputs, size_t output_count) {
@@ -280,12 +306,11 @@ int ansor_deploy_run_variant(ansor_deploy_model *model, size_t variant,
     if (!has_variant(model, variant)) return -1;
     if (check(model, variant, inputs, input_count, outputs, output_count) != 0) return -1;
     const runner *chosen = &model->runners[variant];
-    for (size_t at = 0; at < input_count; at++)
-        copy(memory(chosen->arguments[at])->data, inputs[at].data, inputs[at].bytes);
-    int bad = call(chosen->main.v_obj, chosen->arguments, input_count, &result) != 0;
+    if (put_all(chosen, inputs, input_count, outputs, output_count) != 0) return -1;
+    size_t given = input_count + (chosen->into ? output_count : 0);
+    int bad = call(chosen->main.v_obj, chosen->values, given, &result) != 0;
     if (bad) return fail("%s: cannot be run: %s", model->path, last_error);
-    for (size_t at = 0; !bad && at < output_count; at++)
-        bad = copy_out(result, at, &outputs[at]) != 0;
+    bad = take_outputs(chosen, result, chosen->arguments + input_count, outputs, output_count) != 0;
     release(&result);
     return bad ? fail("%s: cannot be run: %s", model->path, last_error) : 0;
 }

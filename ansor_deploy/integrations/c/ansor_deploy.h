@@ -23,14 +23,15 @@ typedef struct ansor_deploy_tensor {
     size_t bytes;         /* of all elements */
 } ansor_deploy_tensor;
 
-/* What a run reads: copied, so that any alignment will do. */
+/* What a run reads: where it lies, or a copy of what is not aligned to its elements or is to be
+   written over. */
 typedef struct ansor_deploy_input {
     const char *dtype;
     const void *data;
     size_t bytes;
 } ansor_deploy_input;
 
-/* What a run writes. */
+/* What a run writes, where it lies; apart from the other outputs. */
 typedef struct ansor_deploy_output {
     const char *dtype;
     void *data;

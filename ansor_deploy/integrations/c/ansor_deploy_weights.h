@@ -81,10 +81,12 @@ static int bind_views(TVMFFIAny machine, const char *function, TVMFFIAny views) 
     return bad ? -1 : 0;
 }
 
-static int bind_function(TVMFFIAny machine, const char *function, TVMFFIAny block) {
+/* name: without the "_into" that the function may have. */
+static int bind_function(TVMFFIAny machine, const char *name, const char *function,
+                         TVMFFIAny block) {
     TVMFFIAny views;
     char binder[64];
-    snprintf(binder, sizeof binder, "%s_weights", function);
+    snprintf(binder, sizeof binder, "%s_weights", name);
     if (call_method(machine, binder, &block, 1, &views) != 0) return -1;
     int status = bind_views(machine, function, views);
     release(&views);

@@ -16,11 +16,13 @@ SECONDS = 0.01
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    """Two equal products, and a softmax between them."""
+    """Two equal products, and softmaxes around them."""
     nodes = [
-        graphs.node("MatMul", "x w", "a"),
+        graphs.node("Softmax", "x", "s"),
+        graphs.node("MatMul", "s w", "a"),
         graphs.node("Softmax", "a", "b"),
-        graphs.node("MatMul", "b v", "y"),
+        graphs.node("MatMul", "b v", "c"),
+        graphs.node("Softmax", "c", "y"),
     ]
     constants = {"w": graphs.randn(0, 8, 8), "v": graphs.randn(1, 8, 8)}
     made = imported(graphs.model(nodes, {"x": (8, 8)}, constants=constants))
@@ -44,9 +46,10 @@ def of(model, seconds=SECONDS):
 
 def test_kernels_stand_in_the_order_of_the_network_and_equal_ones_apart(model):
     found = of(model).kernels
-    assert [one.task["name"] for one in found] == ["matmul", "softmax", "matmul"]
-    assert found[0].symbol == found[2].symbol != found[1].symbol
-    assert [one.shapes[-1] for one in found] == [(8, 8)] * 3
+    names = ["softmax", "matmul", "softmax", "matmul", "softmax"]
+    assert [one.task["name"] for one in found] == names
+    assert found[1].symbol == found[3].symbol != found[2].symbol
+    assert [one.shapes[-1] for one in found] == [(8, 8)] * 5
 
 
 def test_kernels_and_the_rest_are_the_run(model):
