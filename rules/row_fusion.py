@@ -19,12 +19,9 @@ from ansor_deploy.space import (
     Pass,
     blocks,
     inline_producers,
-    lane_partials,
     parallel,
     reduced_in_lanes,
     unrolled,
-    vector_width,
-    vectorize_partials,
     vectorized,
 )
 
@@ -64,14 +61,8 @@ def apply(state, block, target):
     stages = _stages(state, state.block(block))
     depth = _depth(stages)
     vectors = state.choose("accumulators", [4, 2, 8])
-    partials, rows, odd = [], [], []
-    for stage in stages:
-        if stage.is_reduction and stage.reduced[-1] % vector_width(stage.reduced[-1], target):
-            odd.append(stage.rv)
-        elif stage.is_reduction:
-            partials.append(lane_partials(sch, stage.rv, vectors, target))
-            rows += partials[-1]
-        rows.append(stage.rv)
+    rows = [stage.rv for stage in stages]
+    reductions = [stage.rv for stage in stages if stage.is_reduction]
     row = parallel(sch, sch.get_loops(rows[-1])[:depth])
     for stage in reversed(rows[:-1]):
         sch.compute_at(stage, row, preserve_unit_loops=True)
@@ -79,8 +70,7 @@ def apply(state, block, target):
     for stage in rows:
         if not BlockView(sch, stage).is_reduction and len(loops := sch.get_loops(stage)) > 1:
             vectorized(sch, loops[-1], target)
-    inits = [init for made in partials for init in vectorize_partials(sch, made)]
-    inits += [reduced_in_lanes(sch, stage, vectors, target) for stage in odd]
+    inits = [reduced_in_lanes(sch, stage, vectors, target) for stage in reductions]
     state.finish(*rows, *inits)
     return [state]
 

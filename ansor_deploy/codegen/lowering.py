@@ -13,27 +13,33 @@ both kinds of tiles become tasks of one loop (`tasks.py`).
 What is not worth a second core is done by one (`small_loops.py`).
 
 NaN, infinities and zero divisors get what ONNX has for them (`edge_values.py`), and exp and its
-like become arithmetic on vectors (`vector_math.py`).
+like become arithmetic on vectors (`vector_math.py`). A softmax divides once a row
+(`row_quotients.py`).
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .._tvm import collect, structural_map, tirx, tvm, tvm_target
+from .._tvm import collect, llvm_target, structural_map, tirx, tvm, tvm_target
+from ..space.block_view import sums_products
 from ..space.marks import ADDED, PARTIAL_LANES, PARTITION, PREFETCH, PREFETCH_ROWS
 from ..target import Target
 from .added_prefetch import added_prefetch
 from .edge_values import edge_values, from_infinity
 from .partial_lanes import partial_lanes
 from .prefetch import prefetch
+from .row_quotients import row_quotients
 from .small_loops import small_loops
 from .tasks import tasks
 from .vector_math import on_vectors
 
 # Name of the pipeline.
 PIPELINE = "ansor"
+# LLVM loads the constants of a loop before it, all that there are: those of an activation would
+# take the registers of the sums of a tile, which then go to memory and back at every few steps.
+_KEEPING_SUMS = {"cl-opt": ["-disable-machine-licm:bool=true"]}
 # A buffer that stays on the stack of a thread, of which a program has a few at most; the smallest
 # stacks that systems give a thread are 128 KiB.
 STACK_BYTES = 4096
@@ -50,7 +56,16 @@ def code_generation(target: Target, **config: Any) -> Iterator[None]:
 
 def compiled(functions: dict[str, Any], target: Target) -> Any:
     """The machine code (`tvm.runtime.Module`) of PrimFuncs by symbol; none make an empty module."""
-    return tvm.tirx.build(tvm.IRModule(functions), target=tvm_target(target), pipeline=PIPELINE)
+    described = _described(functions.values(), target)
+    return tvm.tirx.build(tvm.IRModule(functions), target=described, pipeline=PIPELINE)
+
+
+def _described(functions: Iterable[Any], target: Target) -> tvm.target.Target:
+    """The target, with what LLVM is to leave out where functions keep sums of products."""
+    stores = [store for func in functions for store in collect(func.body, tirx.BufferStore)]
+    if target.gpu is not None or not any(map(sums_products, stores)):
+        return tvm_target(target)
+    return tvm.target.Target({**llvm_target(target), **_KEEPING_SUMS})
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.KeepOnStack")
@@ -170,7 +185,9 @@ def _pipeline() -> tuple[Any, Callable[[], Any], Callable[[], Any]]:
     def lower(mod: Any) -> Any:
         kinds = {func.attrs["target"].kind.name for func in mod.functions.values()}
         passes = _on_processors() if kinds <= {"llvm"} else [everything]
-        return tvm.transform.Sequential([from_infinity, small_loops, _cut_off, *passes])(mod)
+        return tvm.transform.Sequential(
+            [from_infinity, row_quotients, small_loops, _cut_off, *passes]
+        )(mod)
 
     passes = [_keep_on_stack, edge_values, _math]
     return lower, lambda: tvm.transform.Sequential([*passes, host()]), device

@@ -84,7 +84,12 @@ _LEAST_NORMAL = 2.0**-126
 _LEAST = 2.0**-100
 # Where exp(x) would be below it; half a power of two is kept in hand.
 _EXP_ZERO = -86.9
-_MANTISSA, _BIAS = 23, 127
+# Where exp(x) is the greatest float32; from the next x on it is infinite.
+_EXP_MOST = 88.72283
+_MANTISSA = 23
+# A float32 of this size has no bits for less than one: what is added to it is rounded. Half of it
+# more keeps that so for negative numbers.
+_ROUNDING = 1.5 * 2.0**_MANTISSA
 
 Expr = Any
 
@@ -124,17 +129,18 @@ def shared(value: Expr, use: Callable[[Expr], Expr]) -> Expr:
 
 
 def _exp(x: Expr) -> Expr:
-    """2^n exp(x - n ln 2). Of 2^n one factor of two is kept apart: 2^128 is no float32."""
-    turns = tirx.floor(x * math.log2(math.e) + 0.5)
-    # In this order of arguments NaN, which is no whole number, becomes one too.
-    turns = tirx.min(tirx.max(turns, _like(turns, -125.0)), _like(turns, 128.0))
-    return shared(turns, lambda n: tirx.Select(x < _EXP_ZERO, _like(x, 0.0), _exp_of(x, n)))
+    """2^n exp(x - n ln 2). Adding to the bits of the second factor multiplies it by 2^n."""
+    return shared(x * math.log2(math.e) + _ROUNDING, lambda turns: _exp_of(x, turns))
 
 
-def _exp_of(x: Expr, n: Expr) -> Expr:
-    rest = (x - n * _LN2_HIGH) - n * _LN2_LOW
-    bits = (_cast("int32", n) + (_BIAS - 1)) << _cast("int32", _like(n, _MANTISSA))
-    return shared(rest, lambda r: _polynomial(r, _EXP) * 2.0 * _as("float32", bits))
+def _exp_of(x: Expr, turns: Expr) -> Expr:
+    """The last bits of `turns` are n."""
+    rest = shared(turns - _ROUNDING, lambda n: (x - n * _LN2_HIGH) - n * _LN2_LOW)
+    bits = _as("int32", shared(rest, lambda r: _polynomial(r, _EXP)))
+    scaled = _as("float32", bits + (_as("int32", turns) << _like(bits, _MANTISSA)))
+    finite = tirx.Select(x < _EXP_ZERO, _like(x, 0.0), scaled)
+    # All comparisons with NaN are false: it stays what it is.
+    return tirx.Select(x <= _EXP_MOST, finite, x * _like(x, math.inf))
 
 
 def _log(x: Expr) -> Expr:
@@ -215,6 +221,6 @@ _FUNCTIONS = {
     "tirx.tanh": _odd(_TANH, TANH_ONE),
     "tirx.erf": _odd(_ERF, ERF_ONE),
 }
-# A loop with a call that TVM does not know so is no vector any more: erf's is unknown to it.
-for _name in _FUNCTIONS:
+# A loop with a call that TVM does not know so is no vector any more: erf, isnan are unknown to it.
+for _name in (*_FUNCTIONS, "tirx.isnan"):
     tvm.ir.Op.get(_name).set_attr("TVectorizable", True, plevel=11)

@@ -37,6 +37,15 @@ def divisions(root: Any, kind: str) -> list[tuple[Any, int]]:
     return [(one.a, int(one.b.value)) for one in found if isinstance(one.b, tirx.IntImm)]
 
 
+def sums_products(statement: Any) -> bool:
+    """Whether it is out = out + a * b, whatever a and b are."""
+    added = getattr(statement, "value", None)
+    term = added.b if isinstance(added, tirx.Add) else None
+    while isinstance(term, tirx.Cast):
+        term = term.value
+    return isinstance(term, tirx.Mul)
+
+
 @dataclass(frozen=True)
 class BlockView:
     """A block of a schedule; what is asked is looked up in the schedule as it then is.
@@ -155,7 +164,7 @@ class BlockView:
     @property
     def is_contraction(self) -> bool:
         """Whether it reduces products, an operand lacking an axis of the output (Ansor 4.1)."""
-        if not self.is_reduction or not _sums_products(self.node):
+        if not self.is_reduction or not sums_products(self.node.body):
             return False
         wide = [axis.var for axis in self.axes(SPATIAL) if int(axis.dom.extent) > 1]
         operands = self.operands
@@ -252,12 +261,3 @@ class BlockView:
             or self.has_partial_lanes()
             or self.lacks_epilogue()
         )
-
-
-def _sums_products(node: Any) -> bool:
-    """Whether its body is out = out + a * b, whatever a and b are."""
-    added = getattr(node.body, "value", None)
-    term = added.b if isinstance(added, tirx.Add) else None
-    while isinstance(term, tirx.Cast):
-        term = term.value
-    return isinstance(term, tirx.Mul)

@@ -71,7 +71,7 @@ def vector_width(size: int, target: Target, bits: int = 32) -> int:
     """
     width = lanes(target, bits)
     even = math.gcd(size, width)
-    return width if size > width and 2 * math.ceil(size / width) <= size // even else even
+    return width if size > width and 2 * math.ceil(size / width) <= size // even + 1 else even
 
 
 def split_lanes(sch: Any, loop: Any, target: Target, bits: int = 32) -> tuple[Any, ...]:
@@ -261,11 +261,14 @@ def lane_partials(sch: Any, block: Any, vectors: int, target: Target) -> list[An
 def reduced_in_lanes(sch: Any, block: Any, vectors: int, target: Target) -> Any:
     """Let lowering keep a partial result in each lane of so many registers, whatever the length.
 
+    Of rows shorter than a register, lanes are the widest power of two that fits.
+
     The reduction has been moved to where it is computed. Returns the block that starts it.
     """
     reducing = len(BlockView(sch, block).reduced)
     loops = sch.get_loops(block)
-    sch.annotate(loops[-1], PARTIAL_LANES, f"{vectors}x{lanes(target)}")
+    width = min(lanes(target), 1 << extent(sch, loops[-1]).bit_length() - 1)
+    sch.annotate(loops[-1], PARTIAL_LANES, f"{vectors}x{width}")
     return sch.decompose_reduction(block, loops[-reducing])
 
 

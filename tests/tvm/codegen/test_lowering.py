@@ -10,7 +10,9 @@ from tvm_ffi import structural_equal
 from ansor_deploy._tvm import collect, tirx, tvm_target
 from ansor_deploy.codegen import lowering
 from ansor_deploy.codegen.lowering import PIPELINE, STACK_BYTES, _cut_off
+from ansor_deploy.project import shipped
 from ansor_deploy.space.sketch import default_schedule
+from ansor_deploy.target import load_target
 
 # Extents that neither rows nor vectors divide.
 TILED = [programs.matmul(59, 24, 53), programs.batched(transposed=True, rows=37, columns=29)]
@@ -72,3 +74,18 @@ def test_passes_that_are_left_out_would_change_nothing(monkeypatch):
     everything, _, _ = tirx.get_tir_pipeline("s_tir")
     monkeypatch.setattr(lowering, "_on_processors", lambda: [everything])
     assert shorter == generated(mod, PIPELINE, "asm")
+
+
+def test_the_constants_of_an_activation_leave_registers_to_the_sums():
+    x, w = te.placeholder((1024, 96), name="x"), te.placeholder((96, 384), name="w")
+    b, k = te.placeholder((384,), name="b"), te.reduce_axis((0, 96), name="k")
+    made = te.compute((1024, 384), lambda i, j: te.sum(x[i, k] * w[k, j], axis=k), name="made")
+    moved = te.compute(made.shape, lambda i, j: made[i, j] + b[j], name="moved")
+    out = te.compute(made.shape, lambda i, j: moved[i, j] * te.sigmoid(moved[i, j]), name="out")
+    func = te.create_prim_func([x, w, b, out]).with_attr("layout_free_buffers", [1, 2])
+    target = load_target("intel-cpu-avx512", [shipped("targets")])
+    kernel = {"main": default_schedule(tvm.IRModule({"main": func}), target).mod["main"]}
+    plain = tvm.tirx.build(tvm.IRModule(kernel), target=tvm_target(target), pipeline=PIPELINE)
+    ours = lowering.compiled(kernel, target)
+    spilled, kept = (one.inspect_source("asm").count("(%rsp)") for one in (plain, ours))
+    assert kept < spilled / 2
