@@ -45,7 +45,7 @@ def kept_from_home() -> Iterator[None]:
 
 with kept_from_home():
     import tvm
-    from tvm import relax, tirx
+    from tvm import relax, sym, tirx
     from tvm.relax.op import vm
     from tvm.s_tir import meta_schedule
     from tvm_ffi import (
@@ -136,6 +136,7 @@ __all__ = [
     "structural_hash",
     "structural_map",
     "structural_walk",
+    "sym",
     "tirx",
     "tvm",
     "tvm_target",

@@ -299,7 +299,12 @@ def _plan(prepared: list[Prepared], ledger: Ledger) -> Plan:
 
     names = [model.path.name for model in prepared]
     made = make_plan(names, merge(prepared), ledger, partial(_programs, ledger.request))
-    return replace(made, memory=tuple(memory_of_tensors(model.imported) for model in prepared))
+    return replace(
+        made,
+        memory=tuple(
+            memory_of_tensors(model.imported, ledger.request.target) for model in prepared
+        ),
+    )
 
 
 def _prove(prepared: list[Prepared], work: Workspace) -> None:

@@ -12,7 +12,7 @@ from .._tvm import collect, relax, structural_map, tirx, tvm
 from ..runtime.tensors import tensor_bytes
 from .storage import RESHAPE, Stored, is_call
 
-_AT = "@"  # in the name of a kernel that was made from another
+AT = "@"  # in the name of a kernel that was made from another
 
 
 def anywhere(mod: tvm.IRModule, run: Stored) -> tuple[Stored, dict[tvm.ir.GlobalVar, Any]]:
@@ -24,7 +24,7 @@ def anywhere(mod: tvm.IRModule, run: Stored) -> tuple[Stored, dict[tvm.ir.Global
         places = [at for at, one in enumerate(call.args) if one in given]
         if not places or not isinstance(call.op, tvm.ir.GlobalVar):
             return call
-        name = f"{call.op.name_hint}{_AT}{places}"
+        name = f"{call.op.name_hint}{AT}{places}"
         if name not in added:
             added[name] = tvm.ir.GlobalVar(name), _unaligned(mod[call.op], places)
         return structural_map(call, (tvm.ir.GlobalVar, lambda _: added[name][0]))
@@ -35,7 +35,7 @@ def anywhere(mod: tvm.IRModule, run: Stored) -> tuple[Stored, dict[tvm.ir.Global
 
 def original(name: str) -> str:
     """The name of the kernel that one was made from, or its own."""
-    return name.partition(_AT)[0]
+    return name.partition(AT)[0]
 
 
 def _callers(run: Stored) -> set[relax.Var]:

@@ -13,6 +13,7 @@ from ..model.extract import readable
 from ..model.importer import Imported
 from ..target import Target
 from .callers_memory import original
+from .concatenation import in_place
 from .constants import fold
 from .entry import entries
 from .kernels import TASK, Kernel
@@ -49,7 +50,7 @@ def lower_model(
     for name, (key, func) in scheduled.items():
         mod[mod.get_global_var(name)] = _private(func).with_attr(TASK, key)
     with code_generation(target):
-        made = entries(lowered := _lower()(_pack_weights(mod)))
+        made = entries(lowered := _lower(target)(_pack_weights(mod)))
         memory = memory_of(lowered, made, target.cores)
         mod = made.mod
         kernels: dict[str, Kernel] = {}
@@ -80,9 +81,9 @@ def _executable(mod: tvm.IRModule, target: Target) -> Any:
     )
 
 
-def memory_of_tensors(model: Imported) -> Memory:
+def memory_of_tensors(model: Imported, target: Target) -> Memory:
     """What a model's weights and tensors take, before its kernels have schedules."""
-    lowered = _lower()(model.mod)
+    lowered = _lower(target)(model.mod)
     return memory_of(lowered, entries(lowered))
 
 
@@ -98,7 +99,7 @@ def _pack_weights(mod: tvm.IRModule) -> tvm.IRModule:
     return tvm.transform.Sequential([t.FoldConstant(), t.DeadCodeElimination()])(fold(split))
 
 
-def _lower() -> Any:
+def _lower(target: Target) -> Any:
     """TVM's CPU pipeline after fusion, less its plan of memory: the module comes scheduled."""
     t = relax.transform
     return tvm.transform.Sequential(
@@ -107,6 +108,7 @@ def _lower() -> Any:
             t.ToNonDataflow(),
             t.RemovePurityChecking(),
             t.CallTIRRewrite(),
+            in_place(target),
             t.LowerAllocTensor(),
             t.LowerRuntimeBuiltin(),
             t.ComputePrimValue(),

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -44,6 +45,22 @@ class Walk(ABC):
         if isinstance(expr, relax.TupleGetItem):
             return relax.TupleGetItem(self.plain(expr.tuple_value), expr.index)
         return self.plain(expr)
+
+
+class Renaming(Walk):
+    """Every value as it is, under the new function's variables."""
+
+    def __init__(self, builder: relax.BlockBuilder) -> None:
+        super().__init__(builder)
+        self.new: dict[Any, Any] = {}
+
+    def bind(self, var: relax.Var, value: relax.Expr) -> None:
+        """Note that `var` is this value."""
+        self.new[var] = self.emit(self.kept(value))
+
+    def plain_tensor(self, expr: relax.Expr) -> relax.Expr:
+        """The new function's variable, or the constant."""
+        return self.new.get(expr, expr) if isinstance(expr, relax.Var) else expr
 
 
 def rewritten(mod: tvm.IRModule, walk: Callable[[relax.BlockBuilder], Walk]) -> tvm.IRModule:

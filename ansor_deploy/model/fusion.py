@@ -18,7 +18,7 @@ from typing import Any
 
 from .._tvm import WalkResult, collect, relax, structural_walk, tirx, tvm
 from ..space.code_size import is_condition, operations
-from .dataflow import Walk, rewritten
+from .dataflow import Renaming, rewritten
 
 # Operations that take as long as the call of a kernel.
 CALL = 1 << 15
@@ -72,32 +72,16 @@ def without_cuts(mod: tvm.IRModule) -> tvm.IRModule:
     return rewritten(mod, _Joining)
 
 
-class _Renaming(Walk):
-    """Every value as it is, under the new function's variables."""
-
-    def __init__(self, builder: relax.BlockBuilder) -> None:
-        super().__init__(builder)
-        self._new: dict[Any, Any] = {}
-
-    def bind(self, var: relax.Var, value: relax.Expr) -> None:
-        """Note that `var` is this value."""
-        self._new[var] = self.emit(self.kept(value))
-
-    def plain_tensor(self, expr: relax.Expr) -> relax.Expr:
-        """The new function's variable, or the constant."""
-        return self._new.get(expr, expr) if isinstance(expr, relax.Var) else expr
-
-
-class _Joining(_Renaming):
+class _Joining(Renaming):
     def bind(self, var: relax.Var, value: relax.Expr) -> None:
         """Note that `var` is this value, or what lies behind a barrier."""
         if _callee(value) == _BARRIER:
-            self._new[var] = self.plain(value.args[0])
+            self.new[var] = self.plain(value.args[0])
         else:
             super().bind(var, value)
 
 
-class _Cutting(_Renaming):
+class _Cutting(Renaming):
     def __init__(self, builder: relax.BlockBuilder, mod: tvm.IRModule) -> None:
         super().__init__(builder)
         self._mod = mod
@@ -117,7 +101,7 @@ class _Cutting(_Renaming):
         self._note(var, _made(func, [k for k, c in zip(known, cut, strict=True) if k and not c]))
         args = [self._argument(o, c) for o, c in zip(operands, cut, strict=True)]
         call = [value.args[0], relax.Tuple(args), *value.args[2:]]
-        self._new[var] = self.emit(relax.Call(value.op, call, value.attrs, value.ty_args))
+        self.new[var] = self.emit(relax.Call(value.op, call, value.attrs, value.ty_args))
 
     def _function(self, name: Any) -> _Function:
         if name not in self._functions:

@@ -16,7 +16,7 @@ from .._tvm import onnx_frontend, relax, tirx, tvm, tvm_target
 from ..errors import ModelError
 from ..runtime.model import Interface, TensorInfo
 from ..target import Target
-from .few_channels import legalized
+from . import concatenation, few_channels
 from .fusion import with_cuts, without_cuts
 from .graph import Graph
 from .layout import channels_last
@@ -70,6 +70,12 @@ def import_model(
     return Imported(mod, (Interface(inputs, outputs),))
 
 
+_LEGALIZED = {
+    "relax.nn.conv2d": few_channels.legalized,
+    "relax.concat": concatenation.legalized,
+}
+
+
 def _passes(target: Target) -> list[Any]:
     """What makes one function a task of the operators that the front end gives."""
     t = relax.transform
@@ -80,9 +86,10 @@ def _passes(target: Target) -> list[Any]:
         *passes,
         t.DeadCodeElimination(),
         relax.backend.DispatchSortScan(),
-        t.LegalizeOps({"relax.nn.conv2d": legalized}),
+        t.LegalizeOps(_LEGALIZED),
         t.AnnotateTIROpPattern(),
         t.FoldConstant(),
+        _module_pass(concatenation.with_parts_in_place),
         _module_pass(with_cuts),
         t.FuseOps(),
         t.FuseTIR(),
