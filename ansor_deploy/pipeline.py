@@ -297,14 +297,10 @@ def _plan(prepared: list[Prepared], ledger: Ledger) -> Plan:
     from .model.prepare import merge
     from .tune.plan import make_plan
 
-    names = [model.path.name for model in prepared]
+    names, target = [model.path.name for model in prepared], ledger.request.target
     made = make_plan(names, merge(prepared), ledger, partial(_programs, ledger.request))
-    return replace(
-        made,
-        memory=tuple(
-            memory_of_tensors(model.imported, ledger.request.target) for model in prepared
-        ),
-    )
+    memory = tuple(memory_of_tensors(model.imported, target) for model in prepared)
+    return replace(made, memory=memory)
 
 
 def _prove(prepared: list[Prepared], work: Workspace) -> None:

@@ -16,7 +16,7 @@ from .._tvm import onnx_frontend, relax, tirx, tvm, tvm_target
 from ..errors import ModelError
 from ..runtime.model import Interface, TensorInfo
 from ..target import Target
-from . import concatenation, few_channels
+from . import concatenation, few_channels, lookups
 from .fusion import with_cuts, without_cuts
 from .graph import Graph
 from .layout import channels_last
@@ -73,6 +73,7 @@ def import_model(
 _LEGALIZED = {
     "relax.nn.conv2d": few_channels.legalized,
     "relax.concat": concatenation.legalized,
+    "relax.take": lookups.legalized,
 }
 
 

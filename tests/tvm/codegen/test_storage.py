@@ -96,5 +96,5 @@ def test_branches_keep_what_follows_them_alive(tmp_path):
 
 def test_the_report_is_of_what_lives_at_once():
     proto = graphs.dense(1024, 2048, 512, 16, rows=8)
-    memory = memory_of_tensors(imported(proto))
+    memory = memory_of_tensors(imported(proto), HOST)
     assert total(memory.storage) == 4 * 8 * (2048 + 512 + 16)

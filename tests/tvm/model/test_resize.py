@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers.built import assert_like_oracle
+from helpers.built import assert_like_oracle, count_ops
 from helpers.graphs import model, node, ops
 
 from ansor_deploy.errors import ModelError
@@ -61,3 +61,10 @@ def test_weights_add_up_to_one(mode, antialias):
     indices, weights = taps(Axis(0, 9, 4, np.float32(4 / 9)), manner)
     assert np.allclose(weights.sum(1), 1)
     assert 0 <= indices.min() <= indices.max() <= 8
+
+
+def test_elements_between_others_take_no_kernel_for_each_look_up():
+    policy = {"keep_aspect_ratio_policy": "stretch"}
+    proto = resized((1, 16, 12, 12), scales=(1, 1, 2, 2), mode="linear", **policy)
+    assert sum(count_ops(proto).values()) <= 2, "one an axis"
+    assert_like_oracle(proto)
