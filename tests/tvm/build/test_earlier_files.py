@@ -23,6 +23,7 @@ from ansor_deploy.registry.lock import read_lock
 from ansor_deploy.registry.record import TaskKey
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.runtime.model import load
+from ansor_deploy.runtime.profile import profile
 from ansor_deploy.target import load_target
 
 BEFORE = Path(__file__).parents[2] / "assets" / "before"
@@ -110,4 +111,6 @@ def test_a_library(folder, board):
         pytest.skip("it is for another processor")
     feeds = {"x": np.random.default_rng(0).standard_normal((8, 32), "float32")}
     (wanted,) = graphs.run(onnx.load(folder / "net.onnx"), feeds)
-    np.testing.assert_allclose(load(folder / "net.so")(**feeds)["y"], wanted, rtol=1e-5)
+    model = load(folder / "net.so")
+    np.testing.assert_allclose(model(**feeds)["y"], wanted, rtol=1e-5)
+    assert len(profile(model, feeds, seconds=0.01).kernels) == 2
