@@ -27,6 +27,7 @@ from ..space.block_view import sums_products
 from ..space.marks import ADDED, PARTIAL_LANES, PARTITION, PREFETCH, PREFETCH_ROWS
 from ..target import Target
 from .added_prefetch import added_prefetch
+from .chunks import chunks
 from .edge_values import edge_values, from_infinity
 from .partial_lanes import partial_lanes
 from .prefetch import prefetch
@@ -160,6 +161,7 @@ def _on_processors() -> list[Any]:
     return [
         s.CanonicalizeLoop(),
         *_flattening(),
+        chunks,
         s.LoopPartition(),
         t.VectorizeLoop(),
         t.StorageRewrite(),
