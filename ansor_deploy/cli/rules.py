@@ -110,6 +110,7 @@ def explanation_lines(found: Explanation, total: int) -> list[str]:
     shapes = " ".join(map(shape_text, found.shapes))
     title = f"task {found.index} of {total}: {found.name} ({found.op}), x{found.weight}"
     lines = [*wrapped(title, "", "  "), *wrapped(shapes, "  ", "  ")]
+    lines += [line for one in found.apart for line in wrapped(one, "  ends here: ", "    ")]
     lines += [line for fault in found.faults for line in wrapped(fault, "  warning: ", "    ")]
     programs = sum(sketch.programs for sketch in found.sketches)
     heading = f"  programs: {programs:,}; sketches, the default first:"

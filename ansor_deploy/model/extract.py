@@ -11,7 +11,7 @@ from .._tvm import collect, elements, relax, tirx, tvm
 from ..registry.record import TaskKey, Workload
 from ..runtime.tensors import numpy_dtype
 from ..space.block_view import blocks
-from ..space.canonical_text import canonical_program, canonical_text
+from ..space.canonical_text import APART, canonical_program, canonical_text
 from ..system.digest import sha256
 from ..target import Target
 from .tasks import Task
@@ -41,7 +41,8 @@ def extract(
         if text not in made:
             program = canonical_program(functions[name])
             task = _task(name, text, program, weights[text], target)
-            made[text] = replace(task, reuse_distance=distance)
+            apart = tuple(map(str, (functions[name].attrs or {}).get(APART, ())))
+            made[text] = replace(task, reuse_distance=distance, apart=apart)
             step(len(made), len(weights))
     return {name: made[text] for name, text in texts.items()}
 

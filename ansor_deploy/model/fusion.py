@@ -26,7 +26,7 @@ CALL = 1 << 15
 # TVM's patterns (`op_pattern`) of what is fused with its consumers: up to injective, or this one.
 _INJECTIVE, _WITH_EPILOGUE, _OPAQUE = 2, 4, 8
 # An identity that no pass looks through.
-_BARRIER = "relax.builtin.stop_lift_params"
+BARRIER = "relax.builtin.stop_lift_params"
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def without_cuts(mod: tvm.IRModule) -> tvm.IRModule:
 class _Joining(Renaming):
     def bind(self, var: relax.Var, value: relax.Expr) -> None:
         """Note that `var` is this value, or what lies behind a barrier."""
-        if _callee(value) == _BARRIER:
+        if callee(value) == BARRIER:
             self.new[var] = self.plain(value.args[0])
         else:
             super().bind(var, value)
@@ -92,7 +92,7 @@ class _Cutting(Renaming):
         """Note that `var` is this value, of operands behind barriers where it repeats them."""
         if isinstance(value, relax.TupleGetItem):
             self._note(var, self._values.get(value.tuple_value))
-        if _callee(value) != "relax.call_tir":
+        if callee(value) != "relax.call_tir":
             super().bind(var, value)
             return
         func, operands = self._function(value.args[0]), value.args[1].fields
@@ -117,7 +117,7 @@ class _Cutting(Renaming):
         return self.emit(relax.op.builtin.stop_lift_params(plain)) if is_cut else plain
 
 
-def _callee(value: relax.Expr) -> str:
+def callee(value: relax.Expr) -> str:
     """The name of the operator that is called; "" where none is."""
     return str(getattr(getattr(value, "op", None), "name", ""))
 

@@ -17,6 +17,7 @@ from ..errors import ModelError
 from ..runtime.model import Interface, TensorInfo
 from ..target import Target
 from . import concatenation, few_channels, lookups
+from .apart import with_reasons
 from .fusion import with_cuts, without_cuts
 from .graph import Graph
 from .layout import channels_last
@@ -94,6 +95,7 @@ def _passes(target: Target) -> list[Any]:
         _module_pass(with_cuts),
         t.FuseOps(),
         t.FuseTIR(),
+        _module_pass(with_reasons),
         _module_pass(without_cuts),
         t.DeadCodeElimination(),
         t.AttachAttrLayoutFreeBuffers(),

@@ -14,6 +14,7 @@ class Task:
     mod: the canonical program, one function `main`; schedules are made for it and replay on it.
     weights: times it runs in each of several models; empty for one model. reuse_distance: bytes of
     weights that its model reads from one run of it to the next; 0 for a task outside any model.
+    apart: why what reads its results is not fused with it, where fusion decided that by cost.
     """
 
     name: str
@@ -23,6 +24,7 @@ class Task:
     mod: Any = field(repr=False, compare=False)
     weights: tuple[int, ...] = ()
     reuse_distance: int = field(default=0, compare=False)
+    apart: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def per_model(self) -> tuple[int, ...]:

@@ -13,7 +13,8 @@ from typing import Any
 from .._tvm import structural_equal, structural_map, tirx, tvm
 
 # Attributes that say where a program came from, not what it computes.
-INCIDENTAL = ("global_symbol", "op_pattern", "target", "tirx.is_scheduled")
+APART = "ansor.apart"  # why what reads the result is not in the program, as sentences
+INCIDENTAL = ("global_symbol", "op_pattern", "target", "tirx.is_scheduled", APART)
 # Names that mean something in TVMScript.
 KEPT = ("T", "bool", "int", "float", "range", "True", "False", "None", "metadata")
 

@@ -55,6 +55,7 @@ class Explanation:
 
     index: its number among the model's tasks, from 1. blocks: the output first. misfits: sketches
     that could not be completed. faults: rules left out because they broke their contract.
+    apart: why what reads its results is not fused with it, where fusion decided that by cost.
     """
 
     index: int
@@ -67,6 +68,7 @@ class Explanation:
     blocks: list[BlockSummary]
     misfits: list[str]
     faults: list[str]
+    apart: list[str]
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object, one of the "tasks" of `rules explain --json`: the fields by name."""
@@ -89,6 +91,7 @@ def explain(index: int, task: Task, target: Target, rules: Sequence[Rule]) -> Ex
         [_block(view, derivation.answers) for view in views],
         [answer.text for answer in derivation.answers if not answer.block],
         derivation.faults,
+        list(task.apart),
     )
 
 

@@ -107,3 +107,20 @@ def test_parts_of_a_concatenation_are_not_repeated():
     proto = model(nodes, {"x": [256, 64], "z": [256, 192]})
     assert len(count_ops(proto)) == 1
     assert_like_oracle(proto)
+
+
+def test_a_task_says_why_it_ends():
+    tasks = extract(imported(squeeze_excite(GATES["sigmoid"])).mod, HOST).values()
+    assert {task.name: task.apart for task in tasks if task.apart} == {
+        "conv2d_add_sigmoid": ("multiply_transpose would compute it again for each element",)
+    }
+
+
+def test_parts_of_a_concatenation_say_so():
+    nodes = [node("Conv", "x v", "a"), node("Conv", "x w", "b"), node("Concat", "a b", "y", axis=1)]
+    constants = {"v": randn(0, 16, 16, 1, 1), "w": randn(1, 16, 16, 1, 1)}
+    proto = model(nodes, {"x": [1, 16, 9, 9]}, constants=constants)
+    tasks = extract(imported(proto).mod, HOST).values()
+    assert "it is written to its place in a concatenation of 2" in {
+        sentence for task in tasks for sentence in task.apart
+    }
