@@ -37,11 +37,13 @@ LARGEST = 64
 PAYS = 0.85
 # Of a core: the part of its peak that products reach, cycles that transforms take for each vector
 # of an element, and bytes of weights a cycle, which come from beyond its caches; for how many
-# cores so many come at most.
+# cores so many come at most. And cycles for each byte that is transformed, where it is written
+# beyond a core's own cache, and read from there.
 EFFICIENCY = 0.8
 TRANSFORM = 6
 WEIGHTS = 3.5
 READERS = 8
+MOVING = 0.26
 
 
 def applies(state, block, target):
@@ -98,11 +100,16 @@ def _cycles(conv, size, target):
     if size == 1:
         elements = math.prod(conv.windows)
     pairs = elements * conv.channels * conv.filters
-    vectors = elements * tiles * (conv.channels + conv.filters) / lanes(target)
     products = 2 * tiles * pairs / (EFFICIENCY * target.vector_bytes)
-    transforms = TRANSFORM * vectors if size > 1 else 0
+    transforms = _transforms(elements * tiles * (conv.channels + conv.filters), target)
     reading = 4 * pairs / (WEIGHTS * min(target.cores, READERS))
-    return (products + transforms) / target.cores + reading
+    return (products + (transforms if size > 1 else 0)) / target.cores + reading
+
+
+def _transforms(numbers, target):
+    """Cycles to transform so many numbers of float32, of data and of products."""
+    moved = 4 * numbers if 4 * numbers > target.l2_bytes * target.cores else 0
+    return TRANSFORM * numbers / lanes(target) + MOVING * moved
 
 
 def _is_last_sum(state, block):

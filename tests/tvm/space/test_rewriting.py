@@ -149,3 +149,10 @@ def test_it_is_the_default_where_it_surely_pays():
     for mod, steps in ((conv2d(28, 64, 64), 1), (conv2d(7, 4, 4), 0)):
         made = default_schedule(mod, CORE)
         assert len(rewritings(made.mod["main"])) == steps
+
+
+@pytest.mark.parametrize(("cache", "steps"), [(1 << 21, 0), (1 << 30, 1)])
+def test_what_leaves_the_cache_between_its_stages_may_not_pay(cache, steps):
+    core = replace(built.with_vectors(64, 32), cores=1, l2_bytes=cache)
+    made = default_schedule(conv2d(256, 48, 16), core)
+    assert len(rewritings(made.mod["main"])) == steps
