@@ -3,7 +3,7 @@
 for c, h: b[c, h] = a[h, c]
 -->
 parallel c / T, h / T:
-    for c % T, h % T: b[c, h] = a[h, c]
+    for c % T / 8, h % T / 8: for c % 8, h % 8 (turned in registers): b[c, h] = a[h, c]
 
 What is read of each line of the cache is used while it is there: row by row, a large image would
 fetch every line anew for each of its elements. Within a tile the loop goes along the lines of that
@@ -13,7 +13,7 @@ side of which the lines lie farther apart, since they may all fall in one set of
 import math
 from typing import NamedTuple
 
-from ansor_deploy.space import SPATIAL, ApplyAndSkipRest, Pass, parallel, uses
+from ansor_deploy.space import SIDE, ApplyAndSkipRest, Pass, parallel, turned
 
 NAME = "transpose-tile"
 KINDS = ("llvm",)
@@ -53,21 +53,24 @@ def apply(state, block, target):
     pairs = (sch.split(loop, [None, side]) for loop in (outer[crossing.axis], last))
     (outer[crossing.axis], tall), (across, wide) = pairs
     along_reads = state.choose("order", [0, 1], guess=int(crossing.read > crossing.written))
-    sch.reorder(*outer, across, *([wide, tall] if along_reads else [tall, wide]))
+    inner = []
+    if _fits_registers(view, crossing.axis):
+        tall, wide, *inner = turned(sch, tall, wide)
+    sch.reorder(*outer, across, *([wide, tall] if along_reads else [tall, wide]), *inner)
     parallel(sch, [*outer, across])
     state.finish(view.rv)
     return [state]
 
 
+def _fits_registers(view, axis):
+    """Whether there are whole tiles of vectors, of 32 bits an element, to be turned."""
+    return view.bits == 32 and min(view.spatial[axis], view.spatial[-1]) >= SIDE
+
+
 def _crossing(view):
     """The first operand that is contiguous along another axis than the result's; or None."""
-    axes = view.axes(SPATIAL)
-    for buffer, indices in view.operands if axes else ():
-        shape = [int(extent) for extent in buffer.shape]
-        wide = [at for at, extent in enumerate(shape) if extent > 1]
-        along = [at for at, axis in enumerate(axes) if wide and uses(indices[wide[-1]], axis.var)]
-        crossed = [at for at, index in enumerate(indices) if uses(index, axes[-1].var)]
-        if len(along) == 1 and along[0] < len(axes) - 1 and crossed:
-            read = math.prod(shape[crossed[-1] + 1 :])
-            return _Crossing(along[0], read, math.prod(view.spatial[along[0] + 1 :]))
+    for *outer, last in view.steps if view.spatial else ():
+        along = [at for at, step in enumerate(outer) if step == 1 and view.spatial[at] > 1]
+        if along and last not in (None, 0, 1):
+            return _Crossing(along[-1], last, math.prod(view.spatial[along[-1] + 1 :]))
     return None

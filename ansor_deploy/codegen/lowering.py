@@ -24,7 +24,7 @@ from typing import Any
 
 from .._tvm import collect, llvm_target, structural_map, tirx, tvm, tvm_target
 from ..space.block_view import sums_products
-from ..space.marks import ADDED, PARTIAL_LANES, PARTITION, PREFETCH, PREFETCH_ROWS
+from ..space.marks import ADDED, PARTIAL_LANES, PARTITION, PREFETCH, PREFETCH_ROWS, TURNED
 from ..target import Target
 from .added_prefetch import added_prefetch
 from .chunks import chunks
@@ -34,6 +34,7 @@ from .prefetch import prefetch
 from .row_quotients import row_quotients
 from .small_loops import small_loops
 from .tasks import tasks
+from .turned_tiles import turned_tiles
 from .vector_math import on_vectors
 
 # Name of the pipeline.
@@ -93,7 +94,7 @@ def _bytes(buffer: Any) -> int:
 def _cut_off(func: Any, _mod: Any, _context: Any) -> Any:
     """Lower a function with marked loops as far as TVM partitions loops, and write these out."""
     marks = {key for loop in collect(func.body, tirx.For) for key in loop.annotations or {}}
-    if not marks & {PARTITION, PARTIAL_LANES, PREFETCH, PREFETCH_ROWS, ADDED}:
+    if not marks & {PARTITION, PARTIAL_LANES, PREFETCH, PREFETCH_ROWS, ADDED, TURNED}:
         return func
     config = {"s_tir.LoopPartition": {"partition_const_loop": True}}
     with tvm.transform.PassContext(config=config):
@@ -106,6 +107,7 @@ def _until_partitioned() -> list[Any]:
     return [
         *_flattening(),
         partial_lanes,
+        turned_tiles,
         prefetch,
         added_prefetch,
         tasks,

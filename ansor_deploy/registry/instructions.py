@@ -67,6 +67,7 @@ _KEYS: dict[str, tuple[str, Check]] = {
     "pragma_auto_unroll_max_step": ("l", _copies),
     "pragma_unroll_explicit": ("l", _flag),
     "pragma_loop_partition_hint": ("l", _flag),
+    "ansor.turned": ("l", _flag),
     "ansor.partial_lanes": ("l", text(r"[1-9][0-9]?x(1|2|4|8|16|32|64)")),
     "ansor.prefetch": ("l", integer(1, INT32)),
     "ansor.prefetch_rows": ("l", integer(1, INT32)),

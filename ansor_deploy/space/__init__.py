@@ -12,10 +12,11 @@ from typing import Any
 _NAMES = {
     "rule": "Pass Apply ApplyAndSkipRest",
     "block_view": "BlockView SPATIAL REDUCE blocks divisions uses",
-    "loops": "bound extent finish_levels fused inline_producers lane_partials lanes "
+    "loops": "SIDE bound extent finish_levels fused inline_producers lane_partials lanes "
     "multi_level_tile parallel parallel_map partition_bounded reduced_in_lanes split_lanes tiled "
-    "unrolled vector_width vectorize_partials vectorized written_out",
+    "turned unrolled vector_width vectorize_partials vectorized written_out",
     "tiles": "divisors",
+    "axes": "split_axis",
     "read_order": "follow_reads",
     "register_tile": "tile_reduction",
     "cores": "WORTH_A_CORE worth_cores",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._tvm import collect, tirx, tvm
+from .._tvm import collect, structural_map, tirx, tvm
 from .code_size import ARITHMETIC
 from .rule import Pass
 
@@ -29,6 +30,12 @@ def blocks(sch: Any) -> list[Any]:
 def uses(expr: Any, var: Any) -> bool:
     """Whether an index expression mentions the variable."""
     return any(found.same_as(var) for found in collect(expr, tirx.Var))
+
+
+def _distances(buffer: Any) -> list[int]:
+    """How many elements apart a buffer's are along each of its axes."""
+    shape = [int(extent) for extent in buffer.shape]
+    return [math.prod(shape[at + 1 :]) for at in range(len(shape))]
 
 
 def divisions(root: Any, kind: str) -> list[tuple[Any, int]]:
@@ -131,6 +138,28 @@ class BlockView:
             for load in collect(self.node.body, tvm.ir.TensorLoad)
             if not any(load.source.same_as(buffer) for buffer in written)
         ]
+
+    @property
+    def steps(self) -> list[list[int | None]]:
+        """How many elements on each operand is read at the next step of each data-parallel axis.
+
+        None where that varies.
+        """
+        known = tvm.sym.Analyzer()
+        for axis in self.node.iter_vars:
+            known.bind(axis.var, axis.dom)
+
+        def step(index: Any, axis: Any) -> int | None:
+            put = lambda var: var + 1 if var.same_as(axis.var) else var  # noqa: E731
+            found = known.simplify(structural_map(index, (tirx.Var, put)) - index)
+            return int(found.value) if isinstance(found, tirx.IntImm) else None
+
+        found = []
+        for buffer, indices in self.operands:
+            place = sum(i * d for i, d in zip(indices, _distances(buffer), strict=True))
+            place = known.simplify(place) if indices else tirx.const(0, "int64")
+            found.append([step(place, axis) for axis in self.axes(SPATIAL)])
+        return found
 
     @property
     def bits(self) -> int:

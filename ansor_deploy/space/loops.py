@@ -8,13 +8,17 @@ from typing import Any
 from .._tvm import collect, tirx, tvm
 from ..target import Target
 from .block_view import BlockView, divisions
-from .marks import ADDED, PARTIAL_LANES, PARTITION, PREFETCH, PREFETCH_ROWS
+from .marks import ADDED, PARTIAL_LANES, PARTITION, PREFETCH, PREFETCH_ROWS, TURNED
 from .state import State
 
+# Sides of a tile that is turned in registers (`codegen/turned_tiles.py`).
+SIDE = 8
 # Of multi-level tiles: the widest innermost tile of an axis.
 INNERMOST = 64
 # Rows of the innermost tile that is guessed.
 ROWS = 4
+# Iterations of a parallel loop for each core, so that none waits long for the last.
+TASKS = 16
 # The guess first, and not in order: records know each by its index.
 UNROLL = (16, 0, 64, 512)
 
@@ -109,6 +113,16 @@ def prefetching_rows(sch: Any, loop: Any, elements: int) -> None:
 def fetching_added(sch: Any, loop: Any) -> None:
     """Let the innermost loop over tiles fetch what each tile's results are added to."""
     sch.annotate(loop, ADDED, True)
+
+
+def turned(sch: Any, column: Any, row: Any) -> tuple[Any, ...]:
+    """Split two nested loops into tiles that lowering turns in registers; the four loops.
+
+    column: along which is read, row: along which is written.
+    """
+    (across, column), (down, row) = (sch.split(loop, [None, SIDE]) for loop in (column, row))
+    sch.annotate(column, TURNED, True)
+    return across, down, column, row
 
 
 def is_marked(sch: Any, loop: Any) -> bool:
@@ -219,19 +233,31 @@ def _place(state: State, producer: BlockView, loops: Sequence[Any], target: Targ
 
 
 def parallel_map(sch: Any, block: Any, target: Target) -> None:
-    """One pass: outer loops fused and parallel, the contiguous axis in vectors."""
+    """One pass: outer loops fused and parallel, the contiguous axis in vectors.
+
+    As few of them as give the cores enough to share: where a step of the fused loop is, takes
+    divisions to find out.
+    """
     loops = sch.get_loops(block)
     if not loops:
         return
     *outer, last = loops
     vectors = vectorized(sch, last, target, BlockView(sch, block).bits)
     if not is_marked(sch, vectors):
-        task = fused(sch, [*outer, vectors])
-    else:  # lowering cuts it in two: it is fused with none
-        rows = fused(sch, outer) if outer else vectors
-        task = rows if extent(sch, rows) > 1 else vectors
+        outer.append(vectors)
+    task = fused(sch, _enough(sch, outer or [vectors], TASKS * target.cores))
     if extent(sch, task) > 1:
         sch.parallel(task)
+
+
+def _enough(sch: Any, loops: Sequence[Any], wanted: int) -> Sequence[Any]:
+    """The outermost of nested loops that together have so many iterations, or all."""
+    count = 1
+    for number, loop in enumerate(loops, start=1):
+        count *= extent(sch, loop)
+        if count >= wanted:
+            return loops[:number]
+    return loops
 
 
 def lane_partials(sch: Any, block: Any, vectors: int, target: Target) -> list[Any]:

@@ -142,6 +142,7 @@ HOSTILE = {
     "block layout that is none": (step(12, 2, 0, "{"), "is not an index map"),
     "fetching of nothing": (plus("Annotate", ["l10", 0], ["ansor.prefetch"], []), "Annotate"),
     "fetching of no rows": (plus("Annotate", ["l10", 0], ["ansor.prefetch_rows"], []), "Annotate"),
+    "turning of what": (plus("Annotate", ["l10", "x"], ["ansor.turned"], []), "Annotate"),
     "fetching of what": (plus("Annotate", ["l10", "x"], ["ansor.added"], []), "Annotate"),
     "padding value": (step(11, 2, 2, 7), "TransformLayout"),
     "promised bijection": (step(11, 2, 3, 1), "TransformLayout"),

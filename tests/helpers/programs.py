@@ -195,6 +195,16 @@ def transpose(*axes: int) -> tvm.IRModule:
     return program([x], topi.transpose(x, axes))
 
 
+def flattened() -> tvm.IRModule:
+    x = _in(64, 80)
+    return program([x], topi.reshape(topi.transpose(x, (1, 0)), (5120,)))
+
+
+def crossed() -> tvm.IRModule:
+    x = _in(64, 80)
+    return program([x], te.compute((5120,), lambda i: x[i % 64, i // 64], name="crossed"))
+
+
 def add(*shape: int, dtype: str = "float32") -> tvm.IRModule:
     x, y = _in(*shape, dtype=dtype), _in(*shape, dtype=dtype)
     return program([x, y], topi.add(x, y))
@@ -385,4 +395,6 @@ DRAWN: dict[str, Callable[[], tvm.IRModule]] = {
     "short sum": lambda: add(4, 8),
     "long sum": lambda: add(64, 256),
     "image": image,
+    "flattened": flattened,
+    "crossed": crossed,
 }

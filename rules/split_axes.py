@@ -1,0 +1,57 @@
+"""Split axes: an axis over the elements of several of an operand's becomes one for each of these.
+
+for i: y[i] = x[i % 3136, i / 3136]
+-->
+for c, p: y[c * 3136 + p] = x[p, c]
+
+So reads what was transposed and then reshaped. The rules are asked about it again: they see along
+which axis an operand is contiguous.
+"""
+
+from itertools import pairwise
+
+from ansor_deploy.space import SPATIAL, ApplyAndSkipRest, Pass, divisions, split_axis, uses
+
+NAME = "split-axes"
+KINDS = ("llvm",)
+
+# Elements of the innermost axis that are worth a loop of vectors.
+FEW = 8
+
+
+def applies(state, block, target):
+    view = state.view(block)
+    if view.is_reduction or view.has_several_results():
+        return Pass("it is no pass over its results")
+    return ApplyAndSkipRest() if _split(view) else Pass("each axis of it is one of its operands")
+
+
+def apply(state, block, target):
+    view = state.view(block)
+    at, strides = _split(view)
+    split_axis(state.sch, view, at, strides)
+    return [state.again()]
+
+
+def _split(view):
+    """The first axis to split and the strides of the parts, outermost first; or None."""
+    axes = view.axes(SPATIAL)
+    for at, axis in enumerate(axes):
+        extent = int(axis.dom.extent)
+        strides = _strides(view, axis.var, axes)
+        whole = all(outer % inner == 0 for outer, inner in pairwise([extent, *strides]))
+        if strides and whole and (at < len(axes) - 1 or strides[-1] >= FEW):
+            return at, strides
+    return None
+
+
+def _strides(view, axis, axes):
+    """By what an operand is read at both quotients and remainders of an axis."""
+    others = [one.var for one in axes if not one.var.same_as(axis)]
+
+    def divisors(kind):
+        terms = divisions(view.node.body, kind)
+        own = [(term, by) for term, by in terms if uses(term, axis)]
+        return {by for term, by in own if not any(uses(term, other) for other in others)}
+
+    return sorted(divisors("FloorDiv") & divisors("FloorMod"), reverse=True)
