@@ -46,6 +46,7 @@ class _Walk(Walk):
         super().__init__(builder)
         self.lanes = target.vector_bytes // 4
         self._values: dict[Any, Value] = {}
+        self._views: dict[Any, Any] = {}
 
     def bind(self, var: relax.Var, value: relax.Expr) -> None:
         """Note that `var` means the value: computed by its operator's rule, or as it stands."""
@@ -89,6 +90,16 @@ class _Walk(Walk):
             to_first = [0, rank - 1, *range(1, rank - 1)]
             value.first = self.emit(relax.op.permute_dims(value.last, to_first))
         return value.first
+
+    def view(self, of: relax.Expr, shape: list[int]) -> relax.Expr:
+        """A tensor reshaped; what computes element by element on it may come before that."""
+        made = self.emit(relax.op.reshape(of, shape))
+        self._views[made] = of
+        return made
+
+    def viewed(self, expr: relax.Expr) -> relax.Expr | None:
+        """What a tensor is a view of; None if it is none."""
+        return self._views.get(expr) if isinstance(expr, relax.Var) else None
 
     def last(self, expr: relax.Expr) -> relax.Expr:
         """The operand channels last, transposing it if need be."""
@@ -180,6 +191,8 @@ def _pool(walk: _Walk, call: Any, last: Any) -> Value:
 
 
 def _elementwise(walk: _Walk, call: Any) -> Value | None:
+    if (before := _before_view(walk, call)) is not None:
+        return before
     rank = _rank(call)
     tensors = [arg for arg in call.args if _rank(arg)]
     if not any(walk.has_last(arg) for arg in tensors):
@@ -188,6 +201,33 @@ def _elementwise(walk: _Walk, call: Any) -> Value | None:
         return None
     args = [_operand_last(walk, arg, rank) for arg in call.args]
     return Value(last=walk.emit(relax.Call(call.op, args, call.attrs, call.ty_args)))
+
+
+def _before_view(walk: _Walk, call: Any) -> Value | None:
+    """Computed on what its operands are views of, so that the kernel that makes it does that, too.
+
+    None where they are not all views, of one shape and in one form, or numbers.
+    """
+    args, views = [], set()
+    for arg in call.args:
+        constant = walk.constant(arg)
+        if not _rank(arg) or (constant is not None and constant.size == 1):
+            args.append(walk.plain(arg))
+            continue
+        value = walk.value(arg)
+        form = value.first if value.last is None else value.last
+        if (of := walk.viewed(form)) is None:
+            return None
+        args.append(of)
+        views.add((tuple(_shape(form)), tuple(_shape(of)), value.last is None))
+    if len(views) != 1:
+        return None
+    ((shape, _, first),) = views
+    if len(shape) != _rank(call):  # a number may have more axes
+        return None
+    made = walk.emit(relax.Call(call.op, args, call.attrs, call.ty_args))
+    view = walk.view(made, list(shape))
+    return Value(first=view) if first else Value(last=view)
 
 
 def _operand_last(walk: _Walk, arg: Any, rank: int) -> Any:
@@ -279,14 +319,21 @@ def _take(walk: _Walk, call: Any, last: Any) -> Value | None:
 
 
 def _reshape(walk: _Walk, call: Any) -> Value | None:
-    """Dropping or adding extents of one keeps the elements' order in both forms."""
-    constant, last = walk.constant(call.args[0]), walk.value(call.args[0]).last
+    """Where extents of one come or go, the elements' order stays in both forms.
+
+    So it does where an image's rows and columns become one axis, as tokens, or several again.
+    """
+    constant, value = walk.constant(call.args[0]), walk.value(call.args[0])
+    shape, made = _shape(call.args[0]), _shape(call)
     if constant is not None:
-        return Value(first=constant_of(constant.reshape(_shape(call))))
-    shape = _shape(call.args[0])
-    if last is None or (shape[1] > 1 and max(shape[2:]) > 1):
+        return Value(first=constant_of(constant.reshape(made)))
+    if value.last is None:
         return None
-    return Value(first=walk.emit(relax.op.reshape(last, _shape(call))))
+    if not (shape[1] > 1 and max(shape[2:]) > 1):
+        return Value(first=walk.emit(relax.op.reshape(value.last, made)))
+    if len(made) < 3 or made[:2] != shape[:2]:
+        return None
+    return Value(last=walk.view(value.last, [made[0], *made[2:], made[1]]))
 
 
 def _permute(walk: _Walk, call: Any) -> Value | None:

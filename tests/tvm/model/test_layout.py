@@ -94,6 +94,34 @@ def test_tokens_of_an_image_are_added_to_where_they_are_multiplied():
     built.assert_like_oracle(proto)
 
 
+@pytest.mark.parametrize("root", [np.float32(2), np.full((1, 1, 1), 2, np.float32)])
+def test_what_is_computed_on_tokens_of_an_image_is_so_by_its_convolution(root):
+    nodes = [
+        node("Conv", "x w", "c", pads=[1] * 4),
+        node("Reshape", "c flat", "f"),
+        node("Transpose", "f", "t", perm=[0, 2, 1]),
+        node("Div", "t root", "d"),
+        node("Erf", "d", "e"),
+        node("Mul", "t e", "y"),
+    ]
+    constants = {"w": randn(0, 16, 6, 3, 3), "flat": np.array([1, 16, -1]), "root": root}
+    proto = model(nodes, {"x": (1, 6, 5, 7)}, constants=constants)
+    calls = built.count_ops(proto)
+    (name,) = named(calls, "erf")
+    assert "conv2d_divide_erf_multiply" in name
+    assert transposes(calls) == 1  # of the input
+    built.assert_like_oracle(proto)
+
+
+@pytest.mark.parametrize(
+    "shape", [(2, 8, 42), (2, 8, 6, 7), (2, 8, 3, 14), (2, 4, 2, 42), (2, 336)]
+)
+def test_an_image_may_be_reshaped_in_any_way(shape):
+    nodes = [node("Reshape", "c s", "r"), node("Neg", "r", "n"), node("Mul", "n five", "y")]
+    five = np.full((1, 1, 1, 1, 1), 5, np.float32)
+    built.assert_like_oracle(after(*nodes, s=np.array(shape), five=five))
+
+
 def test_an_image_that_is_normalised_stays_in_one_layout():
     nodes = [
         node("Conv", "x w", "c", pads=[1] * 4),
