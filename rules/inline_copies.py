@@ -18,10 +18,23 @@ def applies(state, block, target):
     view = state.view(block)
     if view.is_reduction or view.has_several_results():
         return Pass("it is no pass over its results")
-    copies = [one for one in view.producers if one.is_copy and not one.stays]
+    if any(one.stays for one in _before(view)):
+        return Pass("the rules of what stays before it ask how it is read")
+    copies = any(one.is_copy for one in view.producers)
     return ApplyAndSkipRest() if copies else Pass("it reads no copy")
 
 
 def apply(state, block, target):
     inline_producers(state.sch, state.block(block))
     return [state.again()]
+
+
+def _before(view):
+    """All that leads to a block."""
+    found, left = {}, view.producers
+    while left:
+        one, *left = left
+        if one.name not in found:
+            left += one.producers
+        found[one.name] = one
+    return found.values()

@@ -23,6 +23,8 @@ def applies(state, block, target):
     view = state.view(block)
     if view.is_reduction or view.has_several_results():
         return Pass("it is no pass over its results")
+    if view.producers:
+        return Pass("the rules of what it reads go through it")
     return ApplyAndSkipRest() if _split(view) else Pass("each axis of it is one of its operands")
 
 

@@ -376,7 +376,7 @@ def _refusing(extract, bad):
 
 
 def test_the_traces_of_an_older_version_replay_and_are_recovered_where_rules_ask_the_same():
-    """They were written when tiles and choices were asked for in two ways, and tiles divided."""
+    """All but the last were written when tiles divided, and were asked for in two ways."""
     target, recovered = load_target("cortex-a53", [shipped("targets")]), []
     for old in json.loads(OLD_TRACES.read_text(encoding="utf-8")):
         mod = PROGRAMS[old["program"]]()
