@@ -38,8 +38,6 @@ def json_bytes(value: dict[str, Any]) -> bytes:
 
 def read_manifest(artifact: Path) -> dict[str, Any]:
     """The manifest of a library that is whole; AnsorError if it is not."""
-    from .manifest import fault  # a board, which has no msgspec, reads none
-
     path = manifest_path(artifact)
     rebuild = "build it again: ansor-deploy build MODEL -o " + str(artifact)
     try:
@@ -48,7 +46,7 @@ def read_manifest(artifact: Path) -> dict[str, Any]:
         raise AnsorError(f"the manifest of {artifact.name} is missing", rebuild, path) from error
     except (OSError, ValueError, RecursionError) as error:
         raise AnsorError(f"not a manifest: {error}", rebuild, path) from error
-    if wrong := fault(manifest):
+    if wrong := _fault(manifest):
         raise AnsorError(f"not a manifest: {wrong}", rebuild, path)
     expected = manifest["artifact"]["bytes"]
     try:
@@ -58,3 +56,30 @@ def read_manifest(artifact: Path) -> dict[str, Any]:
     if size != expected:
         raise AnsorError(f"{size} bytes where its manifest says {expected}", rebuild, artifact)
     return manifest
+
+
+def _fault(manifest: Any) -> str:
+    """What is wrong with a manifest; "" if nothing is."""
+    try:
+        from .manifest import fault
+    except ImportError:  # where libraries only run, there is no msgspec
+        return _runtime_fault(manifest)
+    return fault(manifest)
+
+
+def _runtime_fault(manifest: Any) -> str:
+    """What is wrong with what running a library reads of its manifest; "" if nothing is."""
+    try:
+        kinds = [
+            (manifest["artifact"]["bytes"], int),
+            (manifest["target"]["triple"], str),
+            (manifest["target"]["cores"], int),
+        ]
+        for one in manifest.get("variants") or [manifest]:
+            for tensor in (*one["inputs"], *one["outputs"]):
+                kinds += [(tensor["name"], str), (tensor["dtype"], str)]
+                kinds += [(extent, int) for extent in tensor["shape"]]
+    except (LookupError, TypeError, AttributeError) as error:
+        return f"{type(error).__name__}: {error}"
+    wrong = [value for value, kind in kinds if not isinstance(value, kind)]
+    return f"{wrong[0]!r} where another type is expected" if wrong else ""

@@ -20,7 +20,7 @@ from .errors import leave
 from .helptext import examples, verbatim
 
 COMMANDS = (
-    *("build", "plan", "tune", "run", "bench", "profile", "verify"),
+    *("build", "plan", "tune", "run", "bench", "profile", "verify", "package"),
     *("lock", "registry", "targets", "devices", "rules", "hooks", "init", "doctor"),
 )
 

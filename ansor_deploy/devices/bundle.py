@@ -13,7 +13,7 @@ import shlex
 import sys
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import metadata
@@ -32,7 +32,7 @@ _OWN = {
     "artifact": "files manifest",
     "devices": "agent frames served",
     "measure": "check cold_weights guarded head_to_head runner",
-    "runtime": "cpu_pinning functions model native tensors",
+    "runtime": "cpu_pinning functions model native out_of_range tensors",
     "system": "child host limits lock_file machine_fault regular_file scratch worker",
 }
 _TOPS = ("ml_dtypes", "numpy", "numpy.libs", "tvm_ffi", "typing_extensions.py")
@@ -64,7 +64,7 @@ def make_bundle(name: str, arch: str, python: str, wheels: Path | None = None) -
 
     name: of the board. wheels: the folder that `fetch_wheels` filled; by default the user's.
     """
-    files = dict(_own())
+    files = {f"ansor_deploy/{name}": content for name, content in own_modules(_OWN).items()}
     if (here := _here(arch, python)) is not None:
         files |= here
     else:
@@ -136,12 +136,15 @@ def _wanted(path: PurePosixPath) -> bool:
     return path.parts[0] in _TOPS and not _NOT_NEEDED.search(name)
 
 
-def _own() -> Iterator[tuple[str, bytes]]:
+def own_modules(rooms: Mapping[str, str]) -> dict[str, bytes]:
+    """Modules of this package by their paths in it, and what makes packages of their folders.
+
+    rooms: names of modules, by room; "" is the package itself.
+    """
     root = Path(__file__).resolve().parents[1]
-    for room, modules in _OWN.items():
-        for module in ("__init__", *modules.split()):
-            path = root / room / f"{module}.py"
-            yield str(path.relative_to(root.parent)), path.read_bytes()
+    names = ((room, name) for room, words in rooms.items() for name in ("__init__", *words.split()))
+    paths = (root / room / f"{name}.py" for room, name in names)
+    return {str(path.relative_to(root)): path.read_bytes() for path in paths}
 
 
 def _tar(files: dict[str, bytes]) -> bytes:

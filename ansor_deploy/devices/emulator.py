@@ -13,7 +13,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,24 +20,24 @@ import numpy as np
 
 from ..artifact.files import json_bytes
 from ..errors import AnsorError, UsageError, VerificationError
-from ..runtime.model import OUT_OF_RANGE, RANGE_HINT, choose, interfaces
+from ..runtime.model import choose, interfaces
+from ..runtime.out_of_range import OUT_OF_RANGE, RANGE_HINT
 from ..runtime.tensors import numpy_dtype
 from ..system.host import architecture
 from ..system.machine_fault import errno_in, fault, killed
 from ..target import Target
-from .wheels import runtime_libraries, wheels_folder
+from .c_runtime import PROGRAM, c_compiler, c_runtime
+from .wheels import wheels_folder
 
 RUN_SECONDS = 600.0
-_BUILD_SECONDS = 60.0
-_PROGRAM = Path(__file__).with_name("run_once.c")
-_API = Path(__file__).parents[1] / "integrations" / "c"
+_LOOK_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class Emulator:
     """A program that runs another architecture's code. name: for a manifest.
 
-    command: runs `run_once.c`. folder: for its files; it goes with the emulator.
+    command: runs the program of `c_runtime.py`. folder: for its files; it goes with the emulator.
     """
 
     name: str
@@ -72,16 +71,15 @@ class EmulatedModel:
         """
         chosen = choose(self._path, self.interfaces, inputs)
         takes, gives = self.interfaces[chosen].inputs, self.interfaces[chosen].outputs
-        given, made = self._emulator.folder / "inputs", self._emulator.folder / "outputs"
-        given.write_bytes(b"".join(inputs[info.name].tobytes() for info in takes))
-        self._run(str(self._place), str(given), str(made), str(chosen))
-        data, place, outputs = made.read_bytes(), 0, {}
-        for info in gives:
-            kind, size = numpy_dtype(info.dtype), int(np.prod(info.shape, dtype=np.int64))
-            values = np.frombuffer(data, kind, size, place)
-            outputs[info.name] = values.reshape(info.shape)
-            place += values.nbytes
-        return outputs
+        given = [self._emulator.folder / f"input-{at}" for at in range(len(takes))]
+        made = [self._emulator.folder / f"output-{at}" for at in range(len(gives))]
+        for file, info in zip(given, takes, strict=True):
+            file.write_bytes(inputs[info.name].tobytes())
+        self._run("-v", str(chosen), str(self._place), *map(str, (*given, *made)))
+        return {
+            info.name: np.fromfile(file, numpy_dtype(info.dtype)).reshape(info.shape)
+            for file, info in zip(made, gives, strict=True)
+        }
 
     def _run(self, *words: str) -> None:
         try:
@@ -117,34 +115,20 @@ def _emulator(target: Target, folder: Path) -> Emulator | None:
     arch = architecture(target.triple)
     name = f"qemu-{arch}"
     qemu = shutil.which(name) or shutil.which(f"{name}-static")
-    compiler = shutil.which(f"{arch}-linux-gnu-gcc")
-    if arch == architecture() or not (qemu and compiler):
+    if arch == architecture() or not qemu:
         return None
     try:
-        if not runtime_libraries(arch, wheels_folder(), folder):
-            return None
-        program = _compiled(compiler, folder)
-        root = _done(compiler, "-print-file-name=libc.so.6", seconds=_BUILD_SECONDS).stdout.strip()
-        known = _done(qemu, "-cpu", "help", seconds=_BUILD_SECONDS).stdout.split()
+        compiler = c_compiler(arch)
+        c_runtime(arch, folder, wheels_folder())
+        root = _done(compiler, "-print-file-name=libc.so.6", seconds=_LOOK_SECONDS).stdout.strip()
+        known = _done(qemu, "-cpu", "help", seconds=_LOOK_SECONDS).stdout.split()
         cpu = target.cpu if target.cpu in known else "max"
         where = str(Path(root).resolve().parents[1])
-        found = Emulator(name, (qemu, "-L", where, "-cpu", cpu, str(program)), folder)
-        said = _done(*found.command, seconds=_BUILD_SECONDS).stderr
+        found = Emulator(name, (qemu, "-L", where, "-cpu", cpu, str(folder / PROGRAM)), folder)
+        said = _done(*found.command, seconds=_LOOK_SECONDS).stderr
     except (AnsorError, OSError, IndexError, subprocess.SubprocessError):
         return None
-    return found if said.startswith("usage: run-once") else None
-
-
-def _compiled(compiler: str, folder: Path) -> Path:
-    """The program that runs a library; SubprocessError where the compiler cannot make one."""
-    ffi = find_spec("tvm_ffi")
-    packages = (ffi.submodule_search_locations or [""])[0] if ffi else ""
-    program, headers = folder / "run-once", (_API, Path(packages, "include"))
-    line = [compiler, "-O1", *(f"-I{each}" for each in headers)]
-    line += [str(_PROGRAM), str(_API / "ansor_deploy.c"), "-o", str(program), f"-L{folder}"]
-    line += ["-ltvm_runtime", "-ltvm_ffi", f"-Wl,-rpath,{folder}", "-Wl,--allow-shlib-undefined"]
-    subprocess.run(line, capture_output=True, check=True, timeout=_BUILD_SECONDS)
-    return program
+    return found if said.startswith("usage: ") else None
 
 
 def _done(*words: str, seconds: float) -> subprocess.CompletedProcess[str]:

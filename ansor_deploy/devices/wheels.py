@@ -19,6 +19,7 @@ from ..system.digest import file_sha256
 ARCHES = ("aarch64", "x86_64")
 _PINS = Path(__file__).with_name("wheels.sha256")
 _SECONDS = 1800.0
+_ANY_PYTHON = "3.11"  # of a package whose libraries alone are wanted
 # What runs a library, by the package that has it.
 _LIBRARIES = {
     "apache_tvm": "tvm/lib/libtvm_runtime.so",
@@ -71,11 +72,21 @@ def pinned(arch: str, python: str) -> list[Wheel]:
 def fetch_wheels(arch: str, python: str, folder: Path) -> list[Path]:
     """Download what is missing, by pip, into the folder; DeviceError where that fails."""
     wheels = pinned(arch, python)
+    _fetch(wheels, python, folder)
+    return [folder / wheel.file for wheel in wheels]
+
+
+def fetch_runtime(arch: str, folder: Path) -> None:
+    """Download what `runtime_libraries` takes, into the folder; DeviceError where that fails."""
+    wheels = [w for w in pinned(arch, _ANY_PYTHON) if w.file.partition("-")[0] in _LIBRARIES]
+    _fetch(wheels, _ANY_PYTHON, folder)
+
+
+def _fetch(wheels: Sequence[Wheel], python: str, folder: Path) -> None:
     missing = [wheel for wheel in wheels if not _is_whole(folder / wheel.file, wheel)]
     if missing:
         folder.mkdir(parents=True, exist_ok=True)
         _download(missing, python, folder)
-    return [folder / wheel.file for wheel in wheels]
 
 
 def present(arch: str, python: str, folder: Path, name: str) -> list[Path]:
@@ -93,7 +104,7 @@ def present(arch: str, python: str, folder: Path, name: str) -> list[Path]:
 def runtime_libraries(arch: str, wheels: Path, folder: Path) -> bool:
     """Put TVM's runtime for an architecture into a folder; False where no wheels have it.
 
-    wheels: the folder that `fetch_wheels` filled, for whichever Python.
+    wheels: the folder that `fetch_runtime` filled, or `fetch_wheels` for whichever Python.
     """
     pairs = (line.split() for line in _PINS.read_text(encoding="utf-8").splitlines())
     pins = [Wheel(file, digest) for digest, file in pairs]

@@ -1,6 +1,5 @@
 """A built library, loaded and called with arrays by name."""
 
-import re
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,11 +14,8 @@ from ..artifact.files import read_manifest
 from ..errors import DeviceError, UsageError
 from ..system.host import architecture
 from .functions import into_functions
+from .out_of_range import RANGE_HINT
 from .tensors import numpy_dtype, unwritten
-
-# How a library says that an index is out of range (`model/operators/indices.py`).
-OUT_OF_RANGE = re.compile(r"\w+: [a-z ]+ is not in -?\d+ \.\. -?\d+.*$")
-RANGE_HINT = "give only indices within the range that the operator named above takes"
 
 
 @dataclass(frozen=True)
@@ -151,7 +147,16 @@ def choose(path: Path, known: Sequence[Interface], inputs: Mapping[str, np.ndarr
 
 def takes_text(one: Interface) -> str:
     """The inputs of an interface, such as "x: float32[1, 3, 8, 8], y: int64[1]"."""
-    return ", ".join(f"{info.name}: {info.dtype}{list(info.shape)}" for info in one.inputs)
+    return _tensors_text(one.inputs)
+
+
+def outputs_text(one: Interface) -> str:
+    """The outputs of an interface, as `takes_text`."""
+    return _tensors_text(one.outputs)
+
+
+def _tensors_text(tensors: Sequence[TensorInfo]) -> str:
+    return ", ".join(f"{info.name}: {info.dtype}{list(info.shape)}" for info in tensors)
 
 
 def check_outputs(
@@ -166,7 +171,7 @@ def check_outputs(
         if not one.flags.carray:
             faults.append(f"{name}: not contiguous, not aligned, or not to be written to")
     if faults:
-        gives = ", ".join(f"{info.name}: {info.dtype}{list(info.shape)}" for info in wanted)
+        gives = _tensors_text(wanted)
         raise UsageError(f"outputs of {path} do not fit: {'; '.join(faults)}", f"it gives {gives}")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 
 def write_whole(path: Path, content: bytes, mode: int = 0o666, *, durable: bool = True) -> None:
@@ -14,10 +15,17 @@ def write_whole(path: Path, content: bytes, mode: int = 0o666, *, durable: bool 
     mode: the permissions of a new file, less those that the umask takes away. durable: a power cut
     cannot leave less than all of it, either.
     """
+    with writing_whole(path, mode, durable=durable) as stream:
+        stream.write(content)
+
+
+@contextmanager
+def writing_whole(path: Path, mode: int = 0o666, *, durable: bool = True) -> Iterator[BinaryIO]:
+    """As `write_whole`, but what is written comes piece by piece."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with open(unfinished, "wb", opener=partial(os.open, mode=mode)) as stream:
-            stream.write(content)
+            yield stream
             stream.flush()
             if durable:  # the name must not survive a power cut that this does not
                 os.fsync(stream.fileno())

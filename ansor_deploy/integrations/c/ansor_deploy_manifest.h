@@ -6,8 +6,9 @@
 #include "ansor_deploy_values.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 typedef struct {
     ansor_deploy_tensor *items;
@@ -22,6 +23,13 @@ typedef struct {
     interface *variants; /* one a shape that the library was built for */
     size_t count;
 } manifest;
+
+/* Bytes of an open file, read from its beginning afterwards; -1 if it has no size. Not by fstat():
+   that would ask for a newer C library than TVM's runtime does. */
+static int64_t file_bytes(int file) {
+    off_t bytes = lseek(file, 0, SEEK_END);
+    return bytes >= 0 && lseek(file, 0, SEEK_SET) == 0 ? (int64_t)bytes : -1;
+}
 
 static int length(TVMFFIAny array, size_t *count) {
     TVMFFIAny size;
@@ -141,15 +149,15 @@ static int read_variants(TVMFFIAny map, manifest *declared) {
 
 /* The whole file as a string, for the caller to free; NULL, and the last error, if not. */
 static char *read_file(const char *path) {
-    struct stat about;
     FILE *file = fopen(path, "rb");
-    if (file == NULL || fstat(fileno(file), &about) != 0) {
+    int64_t bytes = file != NULL ? file_bytes(fileno(file)) : -1;
+    if (bytes < 0) {
         fail("%s", strerror(errno));
         if (file != NULL) fclose(file);
         return NULL;
     }
-    char *read = (char *)zeros((size_t)about.st_size + 1, 1);
-    if (read != NULL && fread(read, 1, (size_t)about.st_size, file) != (size_t)about.st_size) {
+    char *read = (char *)zeros((size_t)bytes + 1, 1);
+    if (read != NULL && fread(read, 1, (size_t)bytes, file) != (size_t)bytes) {
         fail("it cannot be read");
         free(read);
         read = NULL;
@@ -169,10 +177,12 @@ static int understand(const char *json, manifest *declared, int64_t *bytes) {
 }
 
 static int check_size(const char *path, int64_t bytes) {
-    struct stat about;
-    if (stat(path, &about) != 0) return fail("%s: %s", path, strerror(errno));
-    if ((int64_t)about.st_size == bytes) return 0;
-    return fail("%s: %lld bytes where its manifest says %lld", path, (long long)about.st_size,
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    int64_t size = file >= 0 ? file_bytes(file) : -1;
+    if (size < 0) fail("%s: %s", path, strerror(errno));
+    if (file >= 0) close(file);
+    if (size < 0 || size == bytes) return size < 0 ? -1 : 0;
+    return fail("%s: %lld bytes where its manifest says %lld", path, (long long)size,
                 (long long)bytes);
 }
 

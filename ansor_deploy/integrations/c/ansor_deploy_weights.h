@@ -2,12 +2,12 @@
 #ifndef ANSOR_DEPLOY_WEIGHTS_H
 #define ANSOR_DEPLOY_WEIGHTS_H
 
+#include "ansor_deploy_manifest.h" /* file_bytes */
 #include "ansor_deploy_values.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 typedef struct {
@@ -24,11 +24,11 @@ static void unmap_block(DLManagedTensor *tensor) {
 }
 
 static void *map_file(const char *path, size_t *length) {
-    struct stat about;
     void *mapped = MAP_FAILED;
     int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file >= 0 && fstat(file, &about) == 0) {
-        *length = (size_t)about.st_size;
+    int64_t bytes = file >= 0 ? file_bytes(file) : -1;
+    if (bytes >= 0) {
+        *length = (size_t)bytes;
         mapped = mmap(NULL, *length, PROT_READ, MAP_PRIVATE, file, 0);
     }
     if (mapped == MAP_FAILED) fail("%s", strerror(errno));

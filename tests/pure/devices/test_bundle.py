@@ -66,7 +66,7 @@ def test_a_download_that_fails_is_told(tmp_path, monkeypatch):
 
 
 def test_our_modules_in_the_bundle_need_no_others():
-    packed = {ROOT / name.removeprefix("ansor_deploy/") for name, _ in bundle._own()}
+    packed = {ROOT / name for name in bundle.own_modules(bundle._OWN)}
     for path in packed:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.level:

@@ -1,0 +1,96 @@
+"""The functions of a library by the C API, where there is no Python package of TVM.
+
+In ansor_deploy_runtime this stands for `functions.py`; its libraries lie in the package's `lib`.
+"""
+
+import ctypes
+import weakref
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import AnsorError
+from .out_of_range import OUT_OF_RANGE
+
+_LIBRARIES = Path(__file__).parents[1] / "lib"
+
+Into = Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], None]
+
+
+class _Values(ctypes.Structure):
+    """An `ansor_deploy_input` or `ansor_deploy_output`."""
+
+    _fields_ = (
+        ("dtype", ctypes.c_char_p),
+        ("data", ctypes.c_void_p),
+        ("bytes", ctypes.c_size_t),
+    )
+
+
+def into_functions(path: Path, count: int, threads: int) -> list[Into]:
+    """A library's functions, one an interface, of inputs and of outputs to write to.
+
+    Both are arrays, of the right shapes and types; outputs are contiguous. threads: that a call
+    takes. AnsorError where it is no library that this machine can load.
+    """
+    model = _Model(path, threads)
+    return [partial(model.run, variant) for variant in range(count)]
+
+
+class _Model:
+    """A library that the C API has loaded; not for two threads at once."""
+
+    def __init__(self, path: Path, threads: int) -> None:
+        api = _api()
+        self._api = api
+        self._model = api.ansor_deploy_load(bytes(path))
+        if not self._model:
+            hint = "it may be built for another machine: see `target` in its manifest"
+            raise AnsorError(f"cannot be loaded: {self._last_error()}", hint, path)
+        weakref.finalize(self, api.ansor_deploy_free, self._model)
+        if api.ansor_deploy_use_threads(self._model, threads) != 0:
+            raise AnsorError(self._last_error(), file=path)
+
+    def run(
+        self, variant: int, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]
+    ) -> None:
+        """Run once; IndexError where the inputs hold an index that is out of range."""
+        kept = [np.ascontiguousarray(one) for one in inputs]  # as long as the call
+        given, made = _values(kept), _values(outputs)
+        words = (self._model, variant, given, len(given), made, len(made))
+        if self._api.ansor_deploy_run_variant(*words) != 0:
+            why = self._last_error()
+            if found := OUT_OF_RANGE.search(why):
+                raise IndexError(found[0])
+            raise AnsorError(why, "run `sha256sum -c` on what was deployed: is it whole?")
+
+    def _last_error(self) -> str:
+        return str(self._api.ansor_deploy_last_error().decode(errors="replace"))
+
+
+def _values(arrays: Sequence[np.ndarray]) -> ctypes.Array[_Values]:
+    made = (_Values * len(arrays))()
+    for value, one in zip(made, arrays, strict=True):
+        value.dtype, value.data, value.bytes = str(one.dtype).encode(), one.ctypes.data, one.nbytes
+    return made
+
+
+@lru_cache(maxsize=1)
+def _api() -> ctypes.CDLL:
+    """The C API; AnsorError where this machine cannot load it."""
+    try:
+        for name in ("libtvm_ffi.so", "libtvm_runtime.so"):
+            ctypes.CDLL(str(_LIBRARIES / name), ctypes.RTLD_GLOBAL)  # libraries call what they have
+        api = ctypes.CDLL(str(_LIBRARIES / "libansor_deploy.so"))
+    except OSError as error:
+        hint = "it needs libstdc++.so.6 (Debian: apt-get install libstdc++6)"
+        raise AnsorError(f"TVM's runtime cannot be loaded: {error}", hint) from error
+    size, model, many = ctypes.c_size_t, ctypes.c_void_p, ctypes.POINTER(_Values)
+    api.ansor_deploy_load.argtypes, api.ansor_deploy_load.restype = [ctypes.c_char_p], model
+    api.ansor_deploy_free.argtypes, api.ansor_deploy_free.restype = [model], None
+    api.ansor_deploy_use_threads.argtypes = [model, ctypes.c_int]
+    api.ansor_deploy_run_variant.argtypes = [model, size, many, size, many, size]
+    api.ansor_deploy_last_error.restype = ctypes.c_char_p
+    return api
