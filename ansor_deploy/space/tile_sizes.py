@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from ..system.host import architecture
 from ..target import Target
 from .block_view import REDUCE, SPATIAL, BlockView, divisions, uses
 from .cores import FAIR, busy, tile_tasks, worth_cores
@@ -21,6 +22,9 @@ from .tiles import divisors
 
 # Registers kept beside the accumulators and one step's vectors of the panel: an element of a row.
 SPARE_REGISTERS = 1
+# And where no multiply-add reads memory, as on all but x86: an element of four rows at a time, and
+# the next step's vectors. With less LLVM sends a third of an A53's tiles to the stack at each step.
+LOADED_REGISTERS = 3
 # What a vector of a panel costs, which may come from the second cache, beside an element of a row
 # from the first. It ranks tiles of 16 registers as measured: 4x24, 6x16, 5x16, 4x16, 8x8.
 PANEL_LOAD = 1.9
@@ -52,9 +56,7 @@ def tiles(view: BlockView, target: Target, steps: list[int]) -> list[tuple[int, 
     model, cores = _Model.of(view, target, steps), max(1, worth_cores(view, target))
     scored = []
     for columns in _columns(model, _group(view), cropped=_is_cropped(view)):
-        vectors = columns // model.width(columns)
-        room = (model.registers - SPARE_REGISTERS - vectors) // vectors
-        limit = max(math.prod(model.steps[:-1]), room)
+        limit = max(math.prod(model.steps[:-1]), model.rows(columns))
         for tile in _tiles_of(model, columns, limit):
             shared = min(FAIR, busy(tile_tasks(view.spatial, tile), cores))
             scored.append((model.score(tile) * shared, tile))
@@ -68,9 +70,9 @@ class _Model:
     """What decides how good a tile is.
 
     extents, steps: of the result's axes. operands: for each, which of these axes its indices
-    mention, groups apart. taps: that positions `steps` apart share. registers: at hand. uneven:
-    what a tile that does not divide counts for: where channels have their own taps, the rest is
-    little code.
+    mention, groups apart. taps: that positions `steps` apart share. registers: at hand. ahead: of
+    how many steps registers hold the panel's vectors. uneven: what a tile that does not divide
+    counts for: where channels have their own taps, the rest is little code.
     """
 
     extents: list[int]
@@ -78,22 +80,31 @@ class _Model:
     operands: list[list[bool]]
     taps: int
     registers: int
+    ahead: int
     lanes: int
     uneven: float
 
     @classmethod
     def of(cls, view: BlockView, target: Target, steps: list[int]) -> _Model:
         """The model of a block."""
-        registers, uneven, operands = target.vector_registers, UNEVEN, indexing_axes(view)
+        registers, ahead, uneven = target.vector_registers, 1, UNEVEN
+        operands = indexing_axes(view)
         if math.prod(view.reduced) <= FEW_TAPS:
             if all(column for *_, column in operands):
                 registers, uneven = min(registers // 2, OWN_TAPS_REGISTERS), 1.0
             else:  # taps written out want registers for the inputs that they share
                 registers = registers // 2 + SPARE_REGISTERS
+        elif architecture(target.triple) != "x86_64":
+            registers, ahead = registers - LOADED_REGISTERS, 2
         extents, width = view.spatial, lanes(target, view.bits)
         rank = len(extents)
         taps = math.prod(steps[rank:])
-        return cls(extents, steps[:rank], operands, taps, registers, width, uneven)
+        return cls(extents, steps[:rank], operands, taps, registers, ahead, width, uneven)
+
+    def rows(self, columns: int) -> int:
+        """The most rows of a tile of so many columns."""
+        vectors = columns // self.width(columns)
+        return (self.registers - SPARE_REGISTERS - self.ahead * vectors) // vectors
 
     def width(self, columns: int) -> int:
         """Elements of each vector of so many columns."""

@@ -13,6 +13,7 @@ from ansor_deploy.codegen.lowering import PIPELINE, STACK_BYTES, _cut_off
 from ansor_deploy.project import shipped
 from ansor_deploy.space.sketch import default_schedule
 from ansor_deploy.target import load_target
+from benchmarks import hot_loops
 
 # Extents that neither rows nor vectors divide.
 TILED = [programs.matmul(59, 24, 53), programs.batched(transposed=True, rows=37, columns=29)]
@@ -76,6 +77,23 @@ def test_passes_that_are_left_out_would_change_nothing(monkeypatch):
     everything, _, _ = tirx.get_tir_pipeline("s_tir")
     monkeypatch.setattr(lowering, "_on_processors", lambda: [everything])
     assert shorter == generated(mod, PIPELINE, "asm")
+
+
+@pytest.mark.parametrize(
+    "mod",
+    [
+        programs.conv2d(14, 144, 144, 1, 1, 0),
+        programs.conv2d(7, 512, 512),
+        programs.matmul(59, 128, 96),
+    ],
+    ids=["pointwise", "convolution", "matrix"],
+)
+def test_no_tile_for_arm_goes_to_the_stack(mod):
+    """None of its instructions reads memory and multiplies: operands take registers, too."""
+    target = load_target("cortex-a53", [shipped("targets")])
+    loops = hot_loops.of_kernel(mod, target)
+    assert loops
+    assert not any(loop.stack for loop in loops if loop.multiply_adds > 32)
 
 
 def test_the_constants_of_an_activation_leave_registers_to_the_sums():
