@@ -93,7 +93,7 @@ def _build_anew(
         oracles = [Oracle(proto) for proto in prepared[0].protos] if request.verify else []
         _prove(prepared, work)
         planned = _plan(prepared, work.ledger)
-        check_limits(planned.memory[0], request.limits, model)
+        check_limits(planned.memory[0], request.limits, model, work.machine)
         report.plan(planned)
         tuned = _tune(planned, work)
         check()
@@ -331,10 +331,10 @@ def _wrote(outputs: Outputs, manifest: dict[str, Any], report: Report) -> None:
 
 def _tune(planned: Plan, work: Workspace) -> TuneResult:
     """Tune what the plan misses; nothing where the target's code runs nowhere."""
-    from .tune.queue import Spent, pending, tune_plan
+    from .tune.queue import Spent, pending, that_fit, tune_plan
 
     spent = Spent()
-    if work.machine is not None and (rows := pending(planned, work.request)):
+    if work.machine is not None and (rows := that_fit(pending(planned, work.request), work)):
         with work.measuring() as measurer:
             spent = tune_plan(planned, rows, work, measurer)
     records = work.ledger.best(row.task.key for row in planned.rows)

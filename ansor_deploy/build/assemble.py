@@ -311,6 +311,8 @@ class _Assembly:
         untuned = library
         if not self.records:
             self.report.stage("time", "by itself: no task has a record")
+        elif not machine.holds(2 * library.manifest["memory"]["peak"]):
+            self.report.stage("time", f"by itself: {machine.name} has no memory for two libraries")
         else:
             self.report.stage("compare", "with the untuned build")
             path = library.path.with_name("untuned.so")

@@ -1,20 +1,30 @@
 """Does a library keep to what it may take? If not, the error names what takes the most."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..codegen.memory import Memory, Part, size_text, total
-from ..errors import AnsorError, ModelError
+from ..devices.room import NO_MEMORY
+from ..errors import AnsorError, DeviceError, ModelError
 from ..request import Limits
 from ..system.host import memory_bytes
+
+if TYPE_CHECKING:
+    from ..devices.machine import Machine
 
 _NAMED = 5  # parts that an error lists
 
 
-def check_limits(memory: Memory, limits: Limits, model: Path) -> None:
+def check_limits(
+    memory: Memory, limits: Limits, model: Path, machine: Machine | None = None
+) -> None:
     """AnsorError where a model takes more than it may, with the largest parts.
 
-    A model that takes more than all memory of this machine, where it is verified, is refused.
+    A model that takes more than all memory of this machine, where it is verified, is refused, and
+    one that takes more than the device has free that would run it. machine: with that device.
     """
     if limits.size is not None and total(memory.library) > limits.size:
         raise _exceeded("the library", "size", memory.library, limits.size, model)
@@ -25,6 +35,13 @@ def check_limits(memory: Memory, limits: Limits, model: Path) -> None:
             f"a run takes {size_text(total(memory.run))}, and this machine has "
             f"{size_text(memory_bytes())} of memory. {_largest(memory.run)}",
             "make the model smaller, or its inputs (--input-shape)",
+            model,
+        )
+    if machine is not None and not machine.holds(total(memory.run)):
+        raise DeviceError(
+            f"a run takes {size_text(total(memory.run))} of memory, and {machine.name} has less "
+            f"free. {_largest(memory.run)}",
+            NO_MEMORY,
             model,
         )
 

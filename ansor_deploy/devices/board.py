@@ -19,10 +19,11 @@ from .answers import Failure, Hello, check_answer
 from .bundle import install
 from .connection import Connection, Stream
 from .door import Refused, brief
-from .facts import PYTHON, look_at
+from .facts import PYTHON, facts_of, look_at, run_probe
 from .frames import CHUNK
 from .inventory import Inventory, target_of
 from .link import PING_SECONDS, SILENCE_SECONDS, Link
+from .room import Room
 from .site import RUNS
 
 if TYPE_CHECKING:
@@ -130,6 +131,16 @@ class BoardSite:
     def scratch(self, name: str) -> str:
         """A path in the session's folder."""
         return f"{self._connected().folder}/{next(self._names)}-{name}"
+
+    def room(self) -> Room | None:
+        """What the board says that it has left at the moment; None where it says nothing."""
+        if self._connection is None:
+            return None
+        try:
+            facts = facts_of(run_probe(self._connection))
+        except Refused:
+            return None
+        return Room(facts.memory, facts.disk)
 
     def restart(self) -> None:
         """Kill the board's process and start a fresh one in the background."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DeviceError
 from ..system.host import architecture, detect_host
+from .room import room_for
 
 if TYPE_CHECKING:
     from ..report import Report
@@ -38,6 +39,16 @@ class Machine:
         from ..runtime.model import Model
 
         return Model(path, manifest)
+
+    def holds(self, size: int) -> bool:
+        """Whether libraries that take so many bytes in all can be in memory at once."""
+        room = room_for(self.sites[0], size) if self.sites else None
+        return room is None or room.holds(size)
+
+    def least_memory(self) -> int | None:
+        """Bytes that are free on the device that has the fewest; None where nobody says."""
+        rooms = [room for site in self.sites if (room := site.room()) is not None]
+        return min((room.memory for room in rooms if room.memory is not None), default=None)
 
     def quarantine(self, name: str, reason: str) -> None:
         """Run nothing on a device any more until `devices doctor` has passed it."""

@@ -14,6 +14,7 @@ from ..registry.plausible import impossible
 from ..runtime.model import choose, interfaces
 from ..runtime.tensors import to_bytes
 from ..system.worker import WorkerFailure
+from .room import check_room
 from .served import by_name, bytes_of
 from .site import Site
 
@@ -25,7 +26,8 @@ _SENT = ("inputs", "outputs", "target", "variants")
 class RemoteModel:
     """A library that was sent to a site. Its inputs stay there for as long as they are the same.
 
-    AnsorError where the library fails there, DeviceLost where the site does.
+    AnsorError where the library fails there, DeviceLost where the site does. DeviceError where the
+    library does not fit there.
     """
 
     def __init__(self, site: Site, path: Path, manifest: dict[str, Any]) -> None:
@@ -35,6 +37,7 @@ class RemoteModel:
         self.inputs, self.outputs = self.interfaces[0].inputs, self.interfaces[0].outputs
         self._site = site
         self._interface = json.dumps({key: manifest.get(key) for key in _SENT})
+        check_room(site, path, manifest)
         self._place = site.put(path)
         self._sent = ("", "")  # digest of the inputs, and where they lie
 

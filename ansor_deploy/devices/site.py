@@ -9,6 +9,7 @@ from ..system.scratch import Scratch
 from ..system.worker import Worker, WorkerFailure
 from .answers import check_answer
 from .door import Refused
+from .room import Room
 
 # What a run worker imports, here and on a board: TVM's runtime, and no compiler.
 RUNS = "ansor_deploy.measure.runner"
@@ -40,6 +41,9 @@ class Site(Protocol):
 
     def scratch(self, name: str) -> str:
         """A path for a file that the site's process writes."""
+
+    def room(self) -> Room | None:
+        """What it has left at the moment; None where files are not copied, or nobody knows."""
 
     def restart(self) -> None:
         """Kill the process, whatever it does, and start a fresh one in the background."""
@@ -93,6 +97,10 @@ class LocalSite:
     def scratch(self, name: str) -> str:
         """A path in a folder that goes with the site."""
         return str(self._scratch.path / f"{next(self._names)}-{name}")
+
+    def room(self) -> Room | None:
+        """None: nothing is copied to this machine."""
+        return None
 
     def restart(self) -> None:
         """Kill the process and start a fresh one in the background."""

@@ -16,6 +16,7 @@ from ..runtime.tensors import Signature
 from ..system.worker import WorkerFailure
 from ..target import Target
 from .build import Built, Failure
+from .memory import room_for_copies
 from .outcome import INFRASTRUCTURE, Outcome
 
 Oracle = Callable[[Task, str], "Built | Failure"]
@@ -24,7 +25,6 @@ LEAST_SECONDS = 5.0
 PLAIN_SECONDS = 60.0
 MOST_SECONDS = 600.0
 TRIES = 3  # of a run with impossible times
-BEYOND, MOST_ROOM = 4, 1 << 27  # times the last cache, and bytes, that copies of weights may take
 _PATIENCE = 60.0
 _ASSUMED_SLOWER = 20.0  # than the roofline, a candidate of a task without any result
 _RUNNER = "ansor_deploy.measure.runner"
@@ -213,15 +213,7 @@ class SiteRunner:
 
     def _payload(self, task: Task, expected: str) -> dict[str, Any]:
         payload = {"signature": _signature(task), "seed": self._seed, "expected": expected}
-        return {**payload, "room": self._room(task)}
-
-    def _room(self, task: Task) -> int:
-        """Bytes for copies of weights: what the network reads between two runs of the task.
-
-        What exceeds the last cache several times is as cold as it can be.
-        """
-        last = self._target.l3_bytes or self._target.l2_bytes * self._target.cores
-        return min(task.reuse_distance, BEYOND * last, MOST_ROOM)
+        return {**payload, "room": room_for_copies(task, self._target)}
 
     def _deadline(self, task: Task, best: float) -> float:
         """Seconds until a run counts as hung: many times what is expected of it."""

@@ -4,7 +4,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from ..codegen.memory import size_text
 from ..measure.measurer import Measurer
+from ..measure.memory import memory_of_trials
 from ..registry.leases import Holder
 from ..registry.record import TaskKey
 from ..request import Budget, Request
@@ -32,6 +34,23 @@ def pending(plan: Plan, request: Request) -> list[PlanRow]:
     if request.budget.trials != 0:
         return missing
     return [row for row in missing if _served_by_others(row, request)]
+
+
+def that_fit(rows: Sequence[PlanRow], work: Workspace) -> list[PlanRow]:
+    """The rows whose trials fit into the devices' memory; the others are named in warnings."""
+    if not rows or work.machine is None or (free := work.machine.least_memory()) is None:
+        return list(rows)
+    fit = []
+    for row in rows:
+        needed = memory_of_trials(row.task, work.request.target)
+        if needed <= free:
+            fit.append(row)
+            continue
+        work.report.warn(
+            f"{row.task.name} is not tuned: its trials take {size_text(needed)} of memory, and "
+            f"{work.machine.name} has {size_text(free)} free"
+        )
+    return fit
 
 
 def tune_plan(plan: Plan, rows: Sequence[PlanRow], work: Workspace, measurer: Measurer) -> Spent:

@@ -8,12 +8,12 @@ import tvm
 from tvm import te, topi
 
 from ansor_deploy.codegen.signature import signature
-from ansor_deploy.measure import cold_weights, site_runner
+from ansor_deploy.measure import cold_weights, memory
 from ansor_deploy.measure.measurer import Measurer
-from ansor_deploy.measure.site_runner import SiteRunner
 from ansor_deploy.model.extract import task_of
 from ansor_deploy.project import shipped
 from ansor_deploy.runtime import native
+from ansor_deploy.runtime.tensors import tensor_bytes
 from ansor_deploy.space.sketch import default_schedule
 from ansor_deploy.space.trace import dump
 from ansor_deploy.target import load_target
@@ -116,11 +116,15 @@ def test_a_candidate_with_cold_weights_is_right_and_a_wrong_one_is_found():
     ("distance", "l3_bytes", "room"),
     [
         (1 << 20, 1 << 23, 1 << 20),
-        (1 << 30, 1 << 23, site_runner.BEYOND << 23),
-        (1 << 30, 0, site_runner.BEYOND * TARGET.l2_bytes * TARGET.cores),
-        (1 << 40, 1 << 33, site_runner.MOST_ROOM),
+        (1 << 30, 1 << 23, memory.BEYOND << 23),
+        (1 << 30, 0, memory.BEYOND * TARGET.l2_bytes * TARGET.cores),
+        (1 << 40, 1 << 33, memory.MOST_ROOM),
     ],
 )
 def test_copies_take_no_more_room_than_makes_them_cold(distance, l3_bytes, room):
-    runner = SiteRunner(None, replace(TARGET, l3_bytes=l3_bytes), 0, None)
-    assert runner._room(replace(matmul(), reuse_distance=distance)) == room
+    target = replace(TARGET, l3_bytes=l3_bytes)
+    task = replace(matmul(), reuse_distance=distance)
+    assert memory.room_for_copies(task, target) == room
+    spec = signature(task.mod)
+    tensors = sum(tensor_bytes(*one) for one in zip(spec.shapes, spec.dtypes, strict=True))
+    assert 3 * tensors + room < memory.memory_of_trials(task, target) < 5 * tensors + room
