@@ -121,3 +121,16 @@ def test_a_function_call_that_lacks_something_is_named(tmp_path):
     configured = configure(tmp_path, tmp_path / "built", "Ninja", program)
     assert configured.returncode != 0
     assert "ansor_deploy_model: LOCK is missing" in configured.stdout
+
+
+def test_devices_to_tune_on(tmp_path):
+    require(("cmake", "cc", "ninja"))
+    model = "ansor_deploy_model(NAME net MODEL a.onnx LOCK a.lock TARGET rpi3 DEVICES pi desk)\n"
+    (tmp_path / "CMakeLists.txt").write_text(HEAD + model)
+    program = observed_program(tmp_path / "bin")
+    configured = configure(tmp_path, tmp_path / "built", "Ninja", program)
+    assert configured.returncode == 0, configured.stdout
+    lines = (tmp_path / "built" / "build.ninja").read_text().splitlines()
+    (tunes,) = [line for line in lines if " tune " in line and "COMMAND" in line]
+    assert tunes.rstrip().endswith("--target rpi3 --device=pi --device=desk")
+    assert not [line for line in lines if " build " in line and "--device" in line]

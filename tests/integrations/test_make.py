@@ -1,7 +1,11 @@
 """ansor_deploy.mk in a Makefile."""
 
-from helpers.hooked import Tool
+import subprocess
+
+from helpers.hooked import Tool, require
 from helpers.scenarios import Scenarios
+
+from ansor_deploy.integrations import hook_folder
 
 HEAD = """\
 ANSOR_DEPLOY_OUT = ../built
@@ -30,3 +34,16 @@ class Make(Tool):
 
 class TestMake(Scenarios):
     tool = Make()
+
+
+def test_devices_to_tune_on(tmp_path):
+    require(("make",))
+    call = "$(eval $(call ansor_deploy_model,net,net.onnx,rpi3,net.lock))\n"
+    text = f"include {hook_folder('make')}/ansor_deploy.mk\n{call}"
+    (tmp_path / "Makefile").write_text(text)
+    for named, words in (("", ""), ("pi desk", "--device pi --device desk")):
+        line = ["make", "-n", "tune-net", f"ANSOR_DEPLOY_DEVICES={named}"]
+        done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=True)
+        command = "ansor-deploy tune net.onnx --target rpi3 --lock net.lock --time 10m"
+        said = done.stdout.splitlines()[0]
+        assert " ".join(said.split()) == f"{command} {words}".strip()

@@ -28,6 +28,7 @@ def ansor_model(
         extended = [],
         input_shapes = {},
         rules = [],
+        devices = [],
         tune_options = [],
         visibility = None,
         **kwargs):
@@ -47,6 +48,7 @@ def ansor_model(
       extended: files of descriptors that `descriptor` extends, but for shipped ones.
       input_shapes: {"NAME": "1,3,224,224"} for dynamic inputs.
       rules: files of derivation rules beyond the shipped ones.
+      devices: to tune on, instead of all that were added for the target.
       tune_options: of the tuning, such as ["--time", "10m"].
       visibility: of both targets.
       **kwargs: what all rules take, tags, testonly and others; and `runtime`, a cc_library of the
@@ -75,6 +77,7 @@ def ansor_model(
         name = name + "_tune",
         models = [model],
         lock = lock,
+        devices = devices,
         options = tune_options,
         # Not a part of `//...`: nothing but a person starts it, where there is a device to time.
         tags = ["local", "manual", "no-cache", "no-remote"],

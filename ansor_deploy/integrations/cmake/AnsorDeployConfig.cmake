@@ -5,6 +5,7 @@
 #     MODEL net.onnx
 #     LOCK net.lock          # records of the schedules, in version control
 #     [TARGET rpi3]          # a name, or a descriptor's path
+#     [DEVICES pi ...]       # to tune on, instead of all that were added for the target
 #     [RULES mine.py ...]    # derivation rules beyond the shipped ones
 #     [OPTIONS ...]          # for `ansor-deploy build` and `tune`: --input-shape ids=1,128
 #     [TUNE ...])            # for `ansor-deploy tune` alone: --time 1h
@@ -32,7 +33,7 @@ include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(AnsorDeploy REQUIRED_VARS AnsorDeploy_EXECUTABLE)
 
 function(ansor_deploy_model)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;MODEL;LOCK;TARGET" "RULES;OPTIONS;TUNE")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;MODEL;LOCK;TARGET" "DEVICES;RULES;OPTIONS;TUNE")
   foreach(needed NAME MODEL LOCK)
     if(NOT arg_${needed})
       message(FATAL_ERROR "ansor_deploy_model: ${needed} is missing")
@@ -57,7 +58,9 @@ function(ansor_deploy_model)
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/ansor_deploy")
   set(library "${folder}/${arg_NAME}.so")
   _ansor_deploy_build("${arg_NAME}" "${arg_MODEL}" "${arg_LOCK}" "${library}" "${words}")
-  _ansor_deploy_tune("${arg_NAME}" "${arg_MODEL}" "${arg_LOCK}" "${words};${arg_TUNE}")
+  list(TRANSFORM arg_DEVICES PREPEND "--device=")
+  _ansor_deploy_tune("${arg_NAME}" "${arg_MODEL}" "${arg_LOCK}"
+    "${words};${arg_DEVICES};${arg_TUNE}")
 
   _ansor_deploy_runtime()
   add_library(${arg_NAME} INTERFACE IMPORTED GLOBAL)

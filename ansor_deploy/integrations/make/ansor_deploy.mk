@@ -15,11 +15,13 @@
 #   $(ANSOR_DEPLOY_OBJECT)            to link: the C API, compiled by $(CC)
 #   $(ANSOR_DEPLOY_LDLIBS)            to link: TVM's runtime
 #
+# Tuning runs on the devices that were added for TARGET, or on those that ANSOR_DEPLOY_DEVICES names.
 # A space in a path of the call is written as `\ `. These may be set before the file is included:
 
 ANSOR_DEPLOY ?= ansor-deploy
 ANSOR_DEPLOY_OUT ?= build/models
 ANSOR_DEPLOY_TUNE_FLAGS ?= --time 10m
+ANSOR_DEPLOY_DEVICES ?=
 
 # Where the packages tvm and tvm_ffi lie: beside ansor_deploy, or where the command says, which is
 # asked once and only if somebody wants to know.
@@ -73,7 +75,7 @@ $(ANSOR_DEPLOY_OUT)/$(1).h: $(ANSOR_DEPLOY_OUT)/$(1).so ; +
 .PHONY: tune-$(1)
 tune-$(1):
 	+$$(call ansor_deploy_run,$(ANSOR_DEPLOY) tune $(2) --target $(3) --lock $(4) $\
-	    $(ANSOR_DEPLOY_TUNE_FLAGS))
+	    $(ANSOR_DEPLOY_TUNE_FLAGS) $(addprefix --device ,$(ANSOR_DEPLOY_DEVICES)))
 
 -include $(ANSOR_DEPLOY_OUT)/$(1).d
 .DEFAULT_GOAL := $(.DEFAULT_GOAL)

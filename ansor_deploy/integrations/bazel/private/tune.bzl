@@ -36,6 +36,7 @@ def _options(ctx, machine):
     options.append(_found(machine.descriptor) if machine.descriptor else _quoted(machine.name))
     options += ["--input-shape " + _quoted(shape) for shape in shapes(ctx)]
     options += ["--rules " + _found(rule) for rule in ctx.files.rules]
+    options += ["--device " + _quoted(device) for device in ctx.attr.devices]
     return options + [_quoted(option) for option in ctx.attr.options]
 
 def _found(file):
@@ -61,6 +62,7 @@ ansor_tune = rule(
         MACHINE_ATTRS,
         models = attr.label_list(mandatory = True, allow_files = [".onnx"]),
         lock = attr.string(doc = "The lock's label; the file may be missing.", mandatory = True),
+        devices = attr.string_list(doc = "To tune on; by default all of the target."),
         options = attr.string_list(doc = "Of `ansor-deploy tune`."),
     ),
     executable = True,
