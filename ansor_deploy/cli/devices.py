@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from contextlib import closing
 from dataclasses import asdict
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import DeviceError, UsageError
-from .doctor import failed, print_checks
+from ..errors import DeviceError
+from ..report.text import latency
+from .add_device import add_command
+from .device_steps import accept, board, examine, install, trust
+from .doctor import failed
 from .helptext import with_examples
-from .options import chosen_target, existing_file
 from .output import Answer, answering, in_columns, json_option, say
 
 if TYPE_CHECKING:
     from ..devices.inventory import Device, Inventory
-    from ..devices.ssh import SshConnection
-    from ..target import Target
 
 
-@with_examples(
-    "devices add pi ssh://pi@192.0.2.7 --target rpi3", "devices trust pi", "devices doctor pi"
-)
+@with_examples("devices add pi@192.0.2.7", "devices list", "devices doctor pi")
 @click.group("devices")
 def command() -> None:
     """Add, trust and check the boards to measure on.
@@ -35,35 +28,7 @@ def command() -> None:
     """
 
 
-@with_examples(
-    "devices add pi ssh://pi@192.0.2.7 --target rpi3",
-    "devices add lab ssh://[2001:db8::7]:2222 --target ./lab.toml",
-)
-@command.command("add")
-@click.argument("name")
-@click.argument("url", metavar="ssh://[USER@]HOST[:PORT]")
-@click.option("--target", required=True, help="What it is: a machine that `targets list` names.")
-@click.option(
-    "--identity",
-    type=existing_file,
-    help="File of the private key.  [default: as ssh would choose]",
-)
-@click.option(
-    "--jump",
-    default="",
-    metavar="HOST",
-    help="Go through this device or [USER@]HOST[:PORT]; several with commas.",
-)
-def add_command(name: str, url: str, target: str, identity: Path | None, jump: str) -> None:
-    """Give a board a name; nothing is connected yet."""
-    from ..devices.inventory import parse_url
-
-    chosen_target(target)
-    if target.endswith(".toml"):
-        target = str(Path(target).resolve())
-    key = str(identity.absolute()) if identity else ""
-    _inventory().add(parse_url(name, url, target, key, jump))
-    say(f"added {name}; next: ansor-deploy devices trust {name}", err=True)
+command.add_command(add_command)
 
 
 @with_examples(
@@ -81,25 +46,10 @@ def trust_command(name: str, replace: bool, fingerprint: str, yes: bool) -> None
 
     On the board itself: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub
     """
-    from ..devices.ssh import known_keys, offered_key, refuse_revoked, verify
-
     inventory = _inventory()
+    again = f"ansor-deploy devices trust {name}"
     device = inventory.get(name)
-    key = offered_key(device, inventory)
-    say(f"{name} ({device.url}) shows {key.fingerprint} ({key.kind})", err=True)
-    if fingerprint and fingerprint != key.fingerprint:
-        hint = "Do not connect: whoever answers there is not the board that you mean."
-        raise DeviceError(f"{name}: its host key is {key.fingerprint}, not {fingerprint}", hint)
-    refuse_revoked(device, key)
-    if key in inventory.keys(name):
-        say(f"{name} is trusted already", err=True)
-        return
-    if known_keys(device, inventory) and not replace:
-        verify(device, key, inventory)
-    if not (fingerprint or yes):
-        ask(name)
-    inventory.trust(name, key)
-    say(f"{name} is trusted; next: ansor-deploy devices doctor {name}", err=True)
+    trust(device, inventory, again, replace=replace, fingerprint=fingerprint, yes=yes)
 
 
 @with_examples("devices list", "devices list --json")
@@ -110,7 +60,7 @@ def list_command() -> Answer:
     inventory = _inventory()
     rows = [row(device, inventory) for device in inventory.list()]
     table = in_columns([(r["name"], r["url"], r["target"], state(r)) for r in rows])
-    none = "no devices; add one: ansor-deploy devices add NAME ssh://USER@HOST --target T"
+    none = "no devices; add one: ansor-deploy devices add USER@HOST"
     return Answer({"devices": rows}, table or [none])
 
 
@@ -125,17 +75,22 @@ def doctor_command(name: str, as_json: bool) -> int:
     ok, warn or FAIL, with a remedy; exits 4 on a FAIL. Where nothing fails, a device in
     quarantine is let out of it.
     """
-    from ..doctor.device import diagnose
-    from ..doctor.reference_kernel import check_kernel
+    checks = examine(name, *board(name), as_json=as_json)
+    return DeviceError.exit_code if failed(checks) else 0
 
-    target, connecting = _board(name)
-    kernel = check_kernel(name, target, connecting)
-    if failed(print_checks(diagnose(target, connecting, kernel), as_json)):
-        return DeviceError.exit_code
-    if (inventory := _inventory()).reason(name):
-        inventory.release(name)
-        say(f"{name} is out of quarantine", err=True)
-    return 0
+
+@with_examples("devices accept pi")
+@command.command("accept")
+@click.argument("name")
+def accept_command(name: str) -> None:
+    """Take a board's speed as it is now, and end its quarantine.
+
+    For one whose speed has changed for good, as by a slower clock: a reference kernel is timed
+    there, which must compute the right result. From now on, the board goes into quarantine where
+    that takes three times as long as now.
+    """
+    seconds = accept(name, *board(name))
+    say(f"{name} is accepted: the reference kernel takes {latency(seconds)}", err=True)
 
 
 @with_examples("devices install pi")
@@ -147,22 +102,7 @@ def install_command(name: str) -> None:
     Where its kind of machine or its Python is not this one's, packages for it are downloaded here
     first, by pip. What is there already stays.
     """
-    from ..devices.board import BoardSite
-    from ..devices.bundle import is_like_here
-    from ..devices.facts import look_at
-    from ..devices.wheels import fetch_wheels, wheels_folder
-
-    target, connecting = _board(name)
-    with closing(connecting()) as connection:
-        board = look_at(name, connection)
-    arch, python = board.machine, board.short_python
-    if not is_like_here(arch, python):
-        say(f"fetching packages for {arch}, Python {python}", err=True)
-        fetch_wheels(arch, python, wheels_folder())
-    say(f"installing them on {name}", err=True)
-    with closing(BoardSite(name, connecting, target.cores)) as site:
-        site.start()
-    say(f"{name} has the runtime; next: ansor-deploy devices doctor {name}", err=True)
+    install(name, *board(name))
 
 
 @with_examples("devices remove pi")
@@ -172,16 +112,6 @@ def remove_command(name: str) -> None:
     """Forget a device and its host key; the board is left alone."""
     _inventory().remove(name)
     say(f"removed {name}", err=True)
-
-
-def ask(name: str) -> None:
-    """Let a person compare. UsageError where nobody can answer, DeviceError where they say no."""
-    again = f"ansor-deploy devices trust {name} --fingerprint SHA256:..."
-    hint = f"Compare the fingerprint, then: {again}"
-    if not sys.stdin.isatty():
-        raise UsageError(f"{name} is not trusted: there is no terminal to ask at", hint)
-    if not click.confirm("Is this the board's own fingerprint?", err=True):
-        raise DeviceError(f"{name} is not trusted", hint)
 
 
 def row(device: Device, inventory: Inventory) -> dict[str, Any]:
@@ -197,7 +127,8 @@ def row(device: Device, inventory: Inventory) -> dict[str, Any]:
 def state(values: dict[str, Any]) -> str:
     """The last column of the list."""
     if quarantine := values["quarantine"]:
-        return f"in quarantine since {quarantine['since'][:10]}: {quarantine['reason']}"
+        ends = f"`devices doctor {values['name']}` or `accept` ends it"
+        return f"in quarantine since {quarantine['since'][:10]}: {quarantine['reason']}; {ends}"
     return "trusted" if values["host_keys"] else "no host key pinned"
 
 
@@ -205,13 +136,3 @@ def _inventory() -> Inventory:
     from ..devices.inventory import Inventory
 
     return Inventory.find()
-
-
-def _board(name: str) -> tuple[Target, Callable[[], SshConnection]]:
-    """What a device is, and a function that connects to it."""
-    from ..devices.inventory import target_of
-    from ..devices.ssh import connect
-
-    inventory = _inventory()
-    device = inventory.get(name)
-    return target_of(device), partial(connect, device, inventory)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import shlex
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -47,9 +47,10 @@ class BoardSite:
     """A `Site` on a board, which `start` connects to again after it was lost.
 
     connect: makes a connection. cores: how many a program may take. wheels: the folder that
-    `fetch_wheels` filled. waiting: called with who has the board, while another has it.
-    patience: seconds to wait for that. info: what the board's agent said at last. Every method
-    raises DeviceLost where trying again may help.
+    `fetch_wheels` filled; by default the user's, which is filled here. waiting: called with who has
+    the board, while another has it. say: called with what is installed.
+    patience: seconds to wait for that. pace: as of a `Site`. info: what the board's agent said at
+    last. Every method raises DeviceLost where trying again may help.
     """
 
     remote: bool = field(init=False, default=True)
@@ -58,7 +59,9 @@ class BoardSite:
     cores: int
     wheels: Path | None = None
     waiting: Callable[[str], None] = lambda holder: None
+    say: Callable[[str], None] = lambda line: None
     patience: float = WAIT_SECONDS
+    pace: float = 0.0
     info: Hello | None = field(init=False, default=None)
     _connection: Connection | None = field(init=False, default=None)
     _link: Link | None = field(init=False, default=None)
@@ -76,7 +79,7 @@ class BoardSite:
         with ExitStack() as undo:
             undo.callback(connection.close)
             facts = look_at(self.name, connection)
-            root = install(self.name, connection, facts, self.wheels)
+            root = install(self.name, connection, facts, self.wheels, self.say)
             words = {"root": root, "cache": facts.cache, "runs": RUNS, "cores": self.cores}
             boot = shlex.quote(_BOOT.format(**words, silence=SILENCE_SECONDS))
             self.join(connection.open(f"exec {PYTHON} -c {boot}"))
@@ -218,6 +221,42 @@ class _BoardFault(DeviceLost):
     """The agent lives, and the board could not do what it was asked."""
 
 
+def open_devices(names: Sequence[str], target: Target, report: Report) -> Iterator[BoardSite]:
+    """Each of the devices that can be used, as `open_device` gives it.
+
+    One that cannot is named in a warning, and the others go on. DeviceError where none can;
+    UsageError where one is no device, or of another target.
+    """
+    errors: list[DeviceError] = []
+    for name in names:
+        made = _try_to_open(name, target, report)
+        if isinstance(made, BoardSite):
+            yield made
+            continue
+        errors.append(made)
+        if len(names) > 1:
+            report.warn(f"{made.message}; {name} is left out")
+    if names and len(errors) == len(names):
+        raise _none_left(errors)
+
+
+def _try_to_open(name: str, target: Target, report: Report) -> BoardSite | DeviceError:
+    try:
+        return open_device(name, target, report)
+    except DeviceError as error:
+        return error
+
+
+def _none_left(errors: Sequence[DeviceError]) -> DeviceError:
+    """One error of all: the only one, or a sentence of each."""
+    first, *more = errors
+    if more:
+        said = "; ".join(error.message for error in errors)
+        first = DeviceError(f"no device can be used: {said}", first.hint)
+    first.hint = f"{first.hint}; or do without a device: --no-device"
+    return first
+
+
 def open_device(name: str, target: Target, report: Report) -> BoardSite:
     """A device of the user's inventory, connected and ready to run code of the target.
 
@@ -234,14 +273,17 @@ def open_device(name: str, target: Target, report: Report) -> BoardSite:
         hint = f"build with --target {known.name}, or name another device"
         raise UsageError(what, hint)
     if quarantine := inventory.reason(name):
-        what = f"device {name} is in quarantine since {quarantine.since}: {quarantine.reason}"
-        hint = f"run `ansor-deploy devices doctor {name}`, which lets it out if all is well"
-        raise DeviceError(what, hint)
+        raise DeviceError(quarantine.text(name), quarantine.remedy(name))
 
     def waiting(holder: str) -> None:
         report.stage("wait", f"for {name}, which serves {holder}")
 
-    site = BoardSite(name, partial(connect, device, inventory), target.cores, waiting=waiting)
+    def say(line: str) -> None:
+        report.stage("install", line)
+
+    connecting = partial(connect, device, inventory)
+    site = BoardSite(name, connecting, target.cores, waiting=waiting, say=say)
+    site.pace = inventory.pace(name)
     report.stage("connect", f"to {name} ({device.url})")
     site.start()
     return site

@@ -13,7 +13,7 @@ import shlex
 import sys
 import tarfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import metadata
@@ -22,7 +22,7 @@ from pathlib import Path, PurePosixPath
 from ..errors import DeviceError, DeviceLost
 from .connection import Connection
 from .facts import PYTHON, Facts, last_line
-from .wheels import ARCHES, present, wheels_folder
+from .wheels import ARCHES, fetch_wheels, present, wheels_folder
 
 UPLOAD_SECONDS = 1800.0
 _PACKAGES = ("apache-tvm", "apache-tvm-ffi", "ml_dtypes", "numpy", "typing_extensions")
@@ -65,8 +65,8 @@ def make_bundle(name: str, arch: str, python: str, wheels: Path | None = None) -
     name: of the board. wheels: the folder that `fetch_wheels` filled; by default the user's.
     """
     files = {f"ansor_deploy/{name}": content for name, content in own_modules(_OWN).items()}
-    if (here := _here(arch, python)) is not None:
-        files |= here
+    if is_like_here(arch, python):
+        files |= _here()
     else:
         for wheel in present(arch, python, wheels or wheels_folder(), name):
             files |= _of_wheel(wheel)
@@ -74,14 +74,25 @@ def make_bundle(name: str, arch: str, python: str, wheels: Path | None = None) -
     return Bundle(archive, hashlib.sha256(archive).hexdigest())
 
 
-def install(name: str, connection: Connection, board: Facts, wheels: Path | None) -> str:
+def install(
+    name: str,
+    connection: Connection,
+    board: Facts,
+    wheels: Path | None,
+    say: Callable[[str], None] = lambda line: None,
+) -> str:
     """Put the runtime on a board that lacks it; return its folder there.
 
-    wheels: the folder of this machine that `fetch_wheels` filled. DeviceError where a wheel is
+    wheels: the folder of this machine that `fetch_wheels` filled; by default the user's, which gets
+    what it lacks. say: called with a line of what takes a while. DeviceError where a wheel is
     missing, or the board has no room; DeviceLost where the upload was torn.
     """
-    bundle = make_bundle(name, board.machine, board.short_python, wheels)
+    arch, python = board.machine, board.short_python
+    if wheels is None and not is_like_here(arch, python):
+        fetch_wheels(arch, python, wheels_folder(), say)
+    bundle = make_bundle(name, arch, python, wheels)
     if bundle.digest not in board.runtimes:
+        say(f"the runtime on {name} ({len(bundle.archive) / 1e6:.0f} MB)")
         _upload(name, connection, board, bundle)
     return f"{board.cache}/{bundle.digest}"
 
@@ -104,19 +115,19 @@ def _upload(name: str, connection: Connection, board: Facts, bundle: Bundle) -> 
 
 def is_like_here(arch: str, python: str) -> bool:
     """Whether a board needs no wheels, because this machine's packages run on it."""
-    return _here(arch, python) is not None
-
-
-def _here(arch: str, python: str) -> dict[str, bytes] | None:
-    """This machine's packages, where they are such as run on any Linux of the board's kind."""
     same = python == f"{sys.version_info[0]}.{sys.version_info[1]}"
     if not same or arch not in ARCHES or platform.machine() != arch:
-        return None
+        return False
+    # One that was built on this machine is linked against libraries that a board may lack.
+    wheels = (metadata.distribution(package).read_text("WHEEL") for package in _PACKAGES)
+    return all(_PORTABLE.search(wheel or "") for wheel in wheels)
+
+
+def _here() -> dict[str, bytes]:
+    """This machine's packages, which are such as run on any Linux of its kind."""
     files: dict[str, bytes] = {}
     for package in _PACKAGES:
         found = metadata.distribution(package)
-        if not _PORTABLE.search(found.read_text("WHEEL") or ""):
-            return None  # built on this machine, against libraries that a board may lack
         for path in found.files or ():
             if _wanted(path):
                 files[str(path)] = Path(str(path.locate())).read_bytes()

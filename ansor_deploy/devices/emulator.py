@@ -1,7 +1,7 @@
 """Another architecture's libraries, run here by QEMU's user mode: numbers count, times do not.
 
 That takes QEMU, a C compiler for the architecture with its C and C++ libraries, and the wheels
-that `devices install` fetched. Where one is lacking there is no emulator, and no error either.
+that a board's set-up fetched. Where one is lacking there is no emulator, and no error either.
 """
 
 from __future__ import annotations

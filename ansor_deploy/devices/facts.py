@@ -33,7 +33,8 @@ class Facts:
     implementation: of Python, with its ABI flags. flags: instructions, in the kernel's words.
     temperatures: degrees Celsius by sensor. throttled: bits of the Raspberry Pi's firmware.
     memory, disk: bytes that are free. load: of the last minute. cache: our folder there.
-    runtimes: digests of the bundles in it.
+    runtimes: digests of the bundles in it. model: the board's name, or its processor's. parts: the
+    kinds of core of a board for Arm, as implementer:part, each once.
     """
 
     time: Annotated[float, Meta(ge=0, le=1e12)]
@@ -52,6 +53,8 @@ class Facts:
     load: Annotated[float, Meta(ge=0, le=1e6)]
     cache: Place
     runtimes: Annotated[list[Digest], Meta(max_length=1000)]
+    model: Word = ""
+    parts: Annotated[tuple[Word, ...], Meta(max_length=100)] = ()
 
     @property
     def short_python(self) -> str:

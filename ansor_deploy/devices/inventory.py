@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -69,13 +69,25 @@ class Quarantine:
     reason: str
     since: str
 
+    def text(self, name: str) -> str:
+        """A sentence about the device of this name: since when, and why."""
+        return f"{name} is in quarantine since {self.since}: {self.reason}"
+
+    def remedy(self, name: str) -> str:
+        """How long it lasts."""
+        return (
+            f"it lasts until `ansor-deploy devices doctor {name}` finds the board well; where its "
+            f"speed has changed for good: ansor-deploy devices accept {name}"
+        )
+
 
 @dataclass(frozen=True)
 class _Contents:
-    """What `devices.json` holds, by the names of devices."""
+    """What `devices.json` holds, by the names of devices. paces: of those that were accepted."""
 
     devices: dict[str, Device]
     quarantine: dict[str, Quarantine]
+    paces: dict[str, float] = field(default_factory=dict)
 
 
 class Inventory:
@@ -105,7 +117,7 @@ class Inventory:
         devices = self._read().devices
         if name in devices:
             return devices[name]
-        hint = f"ansor-deploy devices add {name} ssh://USER@HOST --target TARGET"
+        hint = f"ansor-deploy devices add USER@HOST --name {name}"
         hint = f"{did_you_mean(name, devices)} {hint}"
         raise UsageError(f"there is no device {name!r}", hint)
 
@@ -122,6 +134,12 @@ class Inventory:
                 raise UsageError(f"there is a device {device.name!r} already", hint)
             contents.devices[device.name] = device
 
+    def put(self, device: Device) -> None:
+        """Keep a device, in place of one of that name. UsageError where that is no name."""
+        check_name(device.name)
+        with self._changing() as contents:
+            contents.devices[device.name] = device
+
     def remove(self, name: str) -> None:
         """Forget a device, its host key and its quarantine."""
         self.get(name)
@@ -129,6 +147,7 @@ class Inventory:
         with self._changing() as contents:
             contents.devices.pop(name, None)
             contents.quarantine.pop(name, None)
+            contents.paces.pop(name, None)
 
     def keys(self, name: str) -> Sequence[HostKey]:
         """The host keys that `trust` pinned for a device."""
@@ -137,6 +156,11 @@ class Inventory:
     def trust(self, name: str, key: HostKey) -> None:
         """Pin a host key for a device, in place of any other."""
         self._pin(name, [Entry("", name, key)])
+
+    def distrust(self, name: str) -> None:
+        """Forget the host keys that are pinned under a name."""
+        if self.keys(name):
+            self._pin(name, [])
 
     def quarantine(self, name: str, reason: str) -> None:
         """Give a device no more work until `release`."""
@@ -149,6 +173,17 @@ class Inventory:
         """End a quarantine, if there is one."""
         with self._changing() as contents:
             contents.quarantine.pop(name, None)
+
+    def accept(self, name: str, seconds: float) -> None:
+        """End a quarantine; from now on the reference kernel may take so long on the device."""
+        self.get(name)
+        with self._changing() as contents:
+            contents.quarantine.pop(name, None)
+            contents.paces[name] = seconds
+
+    def pace(self, name: str) -> float:
+        """Seconds that were accepted of the reference kernel there; 0 where none were."""
+        return self._read().paces.get(name, 0.0)
 
     def reason(self, name: str) -> Quarantine | None:
         """The reason why the device is in quarantine; None where it is not."""
@@ -227,6 +262,13 @@ def parse_url(name: str, url: str, target: str, identity: str = "", jump: str = 
     device = Device(name, user, bare, int(port or 0), target, identity, jump)
     _check(device, bracketed=host.startswith("["))
     return device
+
+
+def name_of(host: str) -> str:
+    """What a device may be called: the first word of its host's name, or its whole number."""
+    if ":" in host:
+        return host.partition("%")[0].replace(":", "-").strip("-")
+    return host if host.replace(".", "").isdecimal() else host.partition(".")[0]
 
 
 def parse_jump(host: str) -> Device:

@@ -44,6 +44,25 @@ def cpu_flags() -> list[str]:
     return []
 
 
+def cpu_values(wanted: str) -> list[str]:
+    """What the kernel says of every processor under this key, in their order."""
+    lines = text(Path("/proc/cpuinfo")).splitlines()
+    pairs = (line.partition(":") for line in lines)
+    return [value.strip() for key, _, value in pairs if key.strip() == wanted]
+
+
+def model() -> str:
+    """The board's name, of its device tree; else its processor's."""
+    name = text(Path("/proc/device-tree/model")).strip("\0")
+    return (name or "".join(cpu_values("model name")[:1]))[:100]
+
+
+def parts() -> list[str]:
+    """The kinds of core of a processor for Arm, as implementer:part."""
+    kinds = map("{}:{}".format, cpu_values("CPU implementer"), cpu_values("CPU part"))
+    return sorted({*kinds})
+
+
 def hwcaps() -> list[str]:
     """Instructions of a 64-bit ARM program: under emulation /proc/cpuinfo is the host's."""
     if platform.machine() != "aarch64":
@@ -114,6 +133,8 @@ def facts() -> dict[str, object]:
         "disk": shutil.disk_usage(str(HOME if HOME.exists() else "/")).free,
         "load": os.getloadavg()[0],
         "cache": str(CACHE),
+        "model": model(),
+        "parts": parts(),
         "runtimes": sorted(path.name for path in CACHE.glob("*") if DIGEST.fullmatch(path.name)),
     }
 

@@ -19,10 +19,12 @@ class Site(Protocol):
     """A machine with a process that runs code and that can be killed alone.
 
     name: for messages. remote: whether it is another machine, which builds here do not disturb.
+    pace: seconds that the reference kernel may take there; 0 where that is to be found.
     """
 
     name: str
     remote: bool
+    pace: float
 
     def start(self) -> None:
         """Start the process in the background, unless it lives."""
@@ -59,6 +61,7 @@ class LocalSite:
     """This machine, with so many cores. Files are shared, not copied."""
 
     remote = False
+    pace = 0.0
 
     def __init__(self, cores: int) -> None:
         self.name = platform.node()

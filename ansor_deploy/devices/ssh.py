@@ -62,11 +62,14 @@ def verify(device: Device, key: HostKey, inventory: Inventory) -> None:
         raise DeviceError(what, hint)
     if key not in known:
         before = ", ".join(f"{k.fingerprint} ({k.kind})" for k in known)
+        accept = f"ansor-deploy devices trust {device.name} --replace"
+        if not inventory.has(device.name):
+            accept = f"ssh-keygen -R '{resolve(device).known_as}', and the same command"
         raise DeviceError(
             f"{device.name}: THE HOST KEY HAS CHANGED. Somebody may be between you and the board.\n"
             f"  known:   {before}\n  offered: {key.fingerprint} ({key.kind})",
             "Connect to it only if you know why, such as a new system on it: "
-            f"compare, then: ansor-deploy devices trust {device.name} --replace",
+            f"compare, then: {accept}",
         )
 
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,10 +69,15 @@ def pinned(arch: str, python: str) -> list[Wheel]:
     return wheels
 
 
-def fetch_wheels(arch: str, python: str, folder: Path) -> list[Path]:
-    """Download what is missing, by pip, into the folder; DeviceError where that fails."""
+def fetch_wheels(
+    arch: str, python: str, folder: Path, say: Callable[[str], None] = lambda line: None
+) -> list[Path]:
+    """Download what is missing, by pip, into the folder; DeviceError where that fails.
+
+    say: called with a line before it does.
+    """
     wheels = pinned(arch, python)
-    _fetch(wheels, python, folder)
+    _fetch(wheels, python, folder, lambda: say(f"packages for {arch}, Python {python}"))
     return [folder / wheel.file for wheel in wheels]
 
 
@@ -82,9 +87,13 @@ def fetch_runtime(arch: str, folder: Path) -> None:
     _fetch(wheels, _ANY_PYTHON, folder)
 
 
-def _fetch(wheels: Sequence[Wheel], python: str, folder: Path) -> None:
+def _fetch(
+    wheels: Sequence[Wheel], python: str, folder: Path, begin: Callable[[], None] = lambda: None
+) -> None:
+    """Download those that are missing. begin: called before that."""
     missing = [wheel for wheel in wheels if not _is_whole(folder / wheel.file, wheel)]
     if missing:
+        begin()
         folder.mkdir(parents=True, exist_ok=True)
         _download(missing, python, folder)
 

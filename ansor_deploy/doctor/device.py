@@ -157,6 +157,11 @@ def check_features(flags: list[str], target: Target) -> Check:
     return judged("cpu features", not missing, found, remedy)
 
 
+def vector_bytes(flags: list[str]) -> int:
+    """The widest vectors of a processor of x86 with such instructions; 0 for any other."""
+    return max((size for size, least in _LEAST_FLAGS.items() if {*least} <= {*flags}), default=0)
+
+
 def check_governor(governors: list[str]) -> Check:
     """Check that the clock does not follow the load."""
     found = ", ".join(governors) or "none: the clock is not adjustable"

@@ -28,28 +28,40 @@ def check_kernel(name: str, target: Target, connect: Callable[[], Connection]) -
 
     warn where its times spread, or another host has the device; FAIL where it does not run.
     """
+    holders: list[str] = []
+    try:
+        with closing(connect()) as connection:
+            if not look_at(name, connection).runtimes:
+                return
+        times = kernel_times(name, target, connect, holders.append)
+    except WorkerFailure as failure:
+        remedy = f"is it a {target.name}? If so, suspect its memory, power supply or cooling"
+        yield Check(_NAME, "FAIL", failure.message, remedy)
+    except AnsorError as error:
+        yield Check(_NAME, "warn" if holders else "FAIL", error.message, error.hint)
+    else:
+        yield check_times(times)
+
+
+def kernel_times(
+    name: str,
+    target: Target,
+    connect: Callable[[], Connection],
+    waiting: Callable[[str], None] = lambda holder: None,
+) -> list[float]:
+    """Seconds that the kernel takes on a device, several times; what it computes is checked.
+
+    waiting: called with who has the device, while another has it. WorkerFailure where the kernel
+    fails, DeviceError where the device cannot be used.
+    """
     with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as folder:
-        holders: list[str] = []
-        try:
-            with closing(connect()) as connection:
-                if not look_at(name, connection).runtimes:
-                    return
-            kernel = _built(target, Path(folder))
-            site = BoardSite(
-                name, connect, target.cores, waiting=holders.append, patience=PATIENCE_SECONDS
-            )
-            with closing(site):
-                site.start()
-                runner = SiteRunner(site, target, 0, lambda *_: kernel)
-                spec = signature(parse(TEXT))
-                times = [runner.pulse(kernel, spec) for _ in range(TIMES)]
-        except WorkerFailure as failure:
-            remedy = f"is it a {target.name}? If so, suspect its memory, power supply or cooling"
-            yield Check(_NAME, "FAIL", failure.message, remedy)
-        except AnsorError as error:
-            yield Check(_NAME, "warn" if holders else "FAIL", error.message, error.hint)
-        else:
-            yield check_times(times)
+        kernel = _built(target, Path(folder))
+        site = BoardSite(name, connect, target.cores, waiting=waiting, patience=PATIENCE_SECONDS)
+        with closing(site):
+            site.start()
+            runner = SiteRunner(site, target, 0, lambda *_: kernel)
+            spec = signature(parse(TEXT))
+            return [runner.pulse(kernel, spec) for _ in range(TIMES)]
 
 
 def check_times(times: Sequence[float]) -> Check:

@@ -57,9 +57,9 @@ class Health:
     def pulse(self, runner: SiteRunner) -> float:
         """Seconds that the kernel takes there now.
 
-        Unfit where it does not run, or a board has become far slower than it was at first: what
-        this machine does beside measuring is its user's to know. DeviceError where it cannot be
-        built.
+        Unfit where it does not run, or a board has become far slower than it was at first, and than
+        its user accepts: what this machine does beside measuring is theirs to know. DeviceError
+        where it cannot be built.
         """
         kernel = self._kernel.result
         if isinstance(kernel, Failure):
@@ -71,7 +71,8 @@ class Health:
             seconds = runner.pulse(kernel, self._spec)
         except WorkerFailure as failure:
             raise Unfit(failure.message) from failure
-        times = seconds / self._first.setdefault(runner.site.name, seconds)
+        first = self._first.setdefault(runner.site.name, seconds)
+        times = seconds / max(first, runner.site.pace)
         if runner.site.remote and times > UNFIT:
             raise Unfit(f"the reference kernel takes {times:.1f} times as long as at first")
         return seconds

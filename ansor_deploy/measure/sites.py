@@ -100,7 +100,8 @@ class Sites:
 
     def _quarantine(self, site: Site, reason: str) -> None:
         self._unfit(site.name, reason)
-        self._give_up(site, f"{site.name}: {reason}")
+        until = f"it is in quarantine until `ansor-deploy devices doctor {site.name}` finds it well"
+        self._give_up(site, f"{site.name}: {reason}; {until}")
 
     def _give_up(self, site: Site, reason: str) -> None:
         self._warn(f"{reason}; nothing is measured on {site.name} any more")

@@ -61,21 +61,24 @@ class User:
 
 @pytest.fixture(scope="module")
 def user(board, tmp_path_factory):
-    """Somebody who has added the board, trusts it, and has had a doctor look at it."""
+    """Somebody who has added the board."""
     fetch_wheels("aarch64", "3.11", arm64.cache() / "wheels")
     someone = User(tmp_path_factory.mktemp("user"))
-    words = ("--target", "board.toml", "--identity", board.sshd.key)
-    assert someone.does("devices", "add", "pi", board.sshd.url, *words).returncode == 0
-    assert someone.does("devices", "trust", "pi", "--yes").returncode == 0
-    assert KERNEL not in someone.examines()
+    words = ("--name", "pi", "--target", "board.toml", "--identity", board.sshd.key)
+    words = ("devices", "add", board.sshd.url, *words, "--fingerprint", board.sshd.fingerprint)
+    refused(someone.does(*words[:-2]), 2, "no terminal to ask at", "devices add")
+    added = someone.does(*words)
+    assert added.returncode == 0, added.stderr + added.stdout
+    assert "pi is: aarch64, " in added.stderr
+    assert "the runtime on pi (" in added.stderr
+    assert "pi is ready" in added.stderr
+    assert KERNEL in added.stdout
     return someone
 
 
 @pytest.fixture(scope="module")
 def built(user):
-    """The user, who has installed the runtime and built the model; and the build's answer."""
-    installed = user.does("devices", "install", "pi")
-    assert installed.returncode == 0, installed.stderr
+    """The user, who has built the model; and the build's answer."""
     return user, user.asks(*BUILD, TRIALS)
 
 

@@ -8,9 +8,12 @@ import pytest
 from helpers.cli_inside import answer, program
 from helpers.cli_process import PROGRAM, refused
 from helpers.libraries import build
+from helpers.plain_board import PlainBoard
 from helpers.sshd import USER, make_key
 
+from ansor_deploy.devices.inventory import Inventory, parse_url
 from ansor_deploy.project import shipped
+from ansor_deploy.system.host import detect_host
 from ansor_deploy.target import load_target
 
 # What an ssh session finds, whichever environment the tests run in.
@@ -36,10 +39,9 @@ def devices(tmp_path):
 def added(sshd, devices):
     """`added(name)`: a server that is a device of that name, its host key not yet trusted."""
 
-    def add(name="pi", *words, **options):
+    def add(name="pi", **options):
         board = sshd(name, **options)
-        words = ("--identity", board.key, *words)
-        assert devices("add", name, board.url, "--target", "host", *words).returncode == 0
+        Inventory.find().add(parse_url(name, board.url, "host", str(board.key)))
         return board
 
     return add
@@ -148,8 +150,6 @@ def test_the_wrong_user_key(added, devices, tmp_path):
 
 
 def test_a_quarantine_ends_when_the_board_is_well(added, devices, tmp_path):
-    from ansor_deploy.devices.inventory import Inventory
-
     board = added("pi")
     assert devices("trust", "pi", "--yes").returncode == 0
     Inventory.find().quarantine("pi", "three crashes")
@@ -180,13 +180,81 @@ def test_the_runtime_is_installed_once(added, devices, tmp_path):
     assert len([path for path in cache.iterdir() if path.is_dir() and len(path.name) == 64]) == 1
 
 
-def test_a_board_of_another_architecture(sshd, devices):
+def test_a_board_of_another_architecture(sshd, devices, tmp_path):
     board = sshd()
-    words = ("--target", "cortex-a53", "--identity", board.key)
-    assert devices("add", "pi", board.url, *words).returncode == 0
-    assert devices("trust", "pi", "--yes").returncode == 0
+    words = ("--name", "pi", "--target", "cortex-a53", "--identity", board.key, "--yes")
+    refused(devices("add", board.url, *words), 4, "pi is no cortex-a53: architecture: ")
+    assert answer(tmp_path, "devices", "list") == {"devices": []}
+    Inventory.find().add(parse_url("pi", board.url, "cortex-a53", str(board.key)))
     found = checks(devices, "pi", code=4)["architecture"]
     assert (found["level"], "a target for" in found["remedy"]) == ("FAIL", True)
+
+
+@pytest.fixture
+def plain(tmp_path):
+    """A board of this machine's kind with a home of its own."""
+    board = PlainBoard(tmp_path / "plain")
+    (tmp_path / "lab.toml").write_text('extends = "host"\n')
+    yield board
+    board.pull_plug()
+
+
+def test_one_command_from_nothing_to_usable(plain, devices, home, tmp_path):
+    words = ("add", plain.sshd.url, "--name", "pi", "--identity", plain.sshd.key)
+    refused(devices(*words), 2, "no terminal", "devices add", "--name pi --fingerprint")
+    sure = ("--fingerprint", plain.sshd.fingerprint)
+    refused(devices(*words, "--fingerprint", "SHA256:" + "A" * 43), 4, "not SHA256:AAA")
+    undecided = devices(*words, *sure)
+    refused(undecided, 2, "target")
+    assert plain.bundles == []
+    # What was done stays: the key is not asked for again.
+    done = devices(*words, "--target", "lab.toml")
+    assert done.returncode == 0, done.stderr + done.stdout
+    for line in ("pi is trusted already", "pi is: ", "the runtime on pi (", "pi is ready"):
+        assert line in done.stderr
+    assert "reference kernel" in done.stdout
+    assert len(plain.bundles) == 1
+    (row,) = answer(tmp_path, "devices", "list")["devices"]
+    assert (row["name"], row["target"]) == ("pi", str(tmp_path / "lab.toml"))
+    again = devices(*words)
+    assert again.returncode == 0, again.stderr
+    assert "the runtime on pi (" not in again.stderr
+
+
+def test_a_board_whose_target_is_sure(plain, devices, tmp_path):
+    """Its processor has a name, and a project's target is about that."""
+    (tmp_path / "ansor-deploy.toml").touch()
+    (tmp_path / "targets").mkdir()
+    with (tmp_path / "targets" / "lab.toml").open("w") as file:
+        name = detect_host()["description"]
+        file.write(f'extends = "host"\ndescription = "{name} (in the lab)"\n')
+    done = devices("add", plain.sshd.url, "--name", "pi", "--identity", plain.sshd.key, "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "its target is lab" in done.stderr
+
+
+def test_a_key_that_ssh_knows_is_not_asked_for(plain, devices, home):
+    public = plain.sshd.host_key.with_name("host_key.pub").read_text()
+    known = f"[127.0.0.1]:{plain.sshd.port} {public}"
+    (home / ".ssh" / "known_hosts").write_text(known)
+    words = ("add", plain.sshd.url, "--name", "pi", "--identity", plain.sshd.key)
+    assert devices(*words, "--target", "lab.toml").returncode == 0
+    assert devices("remove", "pi").returncode == 0
+    plain.sshd.new_host_key()
+    refused(devices(*words, "--yes"), 4, "HAS CHANGED", "ssh-keygen -R '[127.0.0.1]:")
+
+
+def test_a_board_whose_speed_has_changed_is_accepted(plain, devices, tmp_path):
+    words = ("--name", "pi", "--identity", plain.sshd.key, "--yes", "--target", "lab.toml")
+    assert devices("add", plain.sshd.url, *words).returncode == 0
+    Inventory.find().quarantine("pi", "the reference kernel takes 4.0 times as long as at first")
+    listed = devices("list").stdout
+    assert "takes 4.0 times as long as at first; `devices doctor pi` or `accept` ends it" in listed
+    accepted = devices("accept", "pi")
+    assert accepted.returncode == 0, accepted.stderr
+    assert "the reference kernel takes " in accepted.stderr
+    assert Inventory.find().reason("pi") is None
+    assert 0 < Inventory.find().pace("pi") < 1
 
 
 def test_a_board_without_python(added, devices):
@@ -199,7 +267,6 @@ def test_a_board_without_python(added, devices):
 @pytest.mark.parametrize(
     ("url", "says"),
     [
-        ("pi@board", "of the form"),
         ("http://pi@board", "of the form"),
         ("ssh://pi@", "no host"),
         ("ssh://@board", "no user"),
@@ -214,14 +281,15 @@ def test_a_board_without_python(added, devices):
     ],
 )
 def test_addresses_that_are_none(devices, url, says):
-    refused(devices("add", "pi", url, "--target", "host"), 2, says)
+    refused(devices("add", url, "--target", "host"), 2, says)
 
 
 def test_other_words_that_are_wrong(added, devices):
-    refused(devices("add", "../pi", "ssh://pi@board", "--target", "host"), 2, "cannot be called")
-    refused(devices("add", "pi", "ssh://pi@board", "--target", "hoost"), 2, "no target 'hoost'")
-    added("pi")
-    refused(devices("add", "pi", "ssh://pi@board", "--target", "host"), 2, "already")
+    refused(devices("add", "pi@board", "--name", "../pi"), 2, "cannot be called")
+    refused(devices("add", "pi@board", "--target", "hoost"), 2, "no target 'hoost'")
+    board = added("pi")
+    refused(devices("add", "pi@board", "--name", "pi"), 2, "already", board.url)
+    refused(devices("add", board.url, "--name", "pi", "--target", "v100"), 2, "pi is a host")
     refused(devices("remove", "pii"), 2, "Did you mean 'pi'")
 
 
@@ -234,7 +302,7 @@ def test_other_words_that_are_wrong(added, devices):
     ],
 )
 def test_a_password_in_an_address_is_neither_kept_nor_repeated(devices, words, home):
-    result = devices("add", "pi", *words, "--target", "host")
+    result = devices("add", *words, "--target", "host")
     refused(result, 2)
     assert "geheim" not in result.stdout + result.stderr
     assert not (home / ".config").exists()

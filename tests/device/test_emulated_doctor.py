@@ -3,15 +3,14 @@
 import json
 
 from helpers.cli_inside import program
+from helpers.plain_board import add_board
 
 TARGET = 'extends = "cortex-a53"\ncores = 1\n'
 
 
 def test_an_emulated_board_is_fit(board, tmp_path):
     (tmp_path / "board.toml").write_text(TARGET)
-    words = ("--target", "board.toml", "--identity", board.sshd.key)
-    for command in (("add", "pi", board.sshd.url, *words), ("trust", "pi", "--yes")):
-        assert program(tmp_path, "devices", *command).returncode == 0
+    add_board(board.sshd, "pi", str(tmp_path / "board.toml"))
     result = program(tmp_path, "devices", "doctor", "pi", "--json")
     assert result.returncode == 0, result.stdout
     found = {check["name"]: check for check in json.loads(result.stdout)["checks"]}

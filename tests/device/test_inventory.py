@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from helpers.cli_inside import program
-from helpers.cli_process import PROGRAM, refused
+from helpers.cli_process import refused
 from helpers.sshd import fingerprint, make_key
 
 from ansor_deploy.devices.inventory import Device, Inventory, parse_url
@@ -127,11 +127,12 @@ def test_a_file_with_what_add_would_refuse(inventory, field, value):
 
 
 def test_processes_at_once_lose_nothing(tmp_path):
-    words = ["devices", "add", "{}", "ssh://pi@board", "--target", "host"]
-    writers = [
-        subprocess.Popen([*PROGRAM, *(w.format(f"pi{n}") for w in words)], cwd=tmp_path)
-        for n in range(8)
-    ]
+    code = (
+        "import sys; from ansor_deploy.devices.inventory import Inventory, parse_url; "
+        "Inventory.find().add(parse_url(sys.argv[1], 'ssh://pi@board', 'host'))"
+    )
+    command = [sys.executable, "-c", code]
+    writers = [subprocess.Popen([*command, f"pi{n}"], cwd=tmp_path) for n in range(8)]
     assert [writer.wait() for writer in writers] == [0] * 8
     assert [device.name for device in Inventory.find().list()] == [f"pi{n}" for n in range(8)]
     left = {path.name for path in Inventory.find().path.parent.iterdir()}
@@ -163,7 +164,7 @@ def test_a_folder_that_is_none(tmp_path, monkeypatch):
     place = tmp_path / "file"
     place.touch()
     monkeypatch.setenv("XDG_CONFIG_HOME", str(place))
-    words = ("devices", "add", "pi", "ssh://pi@board", "--target", "host")
+    words = ("devices", "add", "pi@board", "--target", "host")
     refused(program(tmp_path, *words), 1, str(place), "not a directory")
 
 

@@ -88,8 +88,9 @@ def test_the_same_files_make_the_same_archive():
 
 
 def test_no_compiler_and_no_tests_are_sent():
-    if (files := bundle._here("x86_64", "3.11")) is None:
+    if not bundle.is_like_here("x86_64", "3.11"):
         pytest.skip("this machine's packages are not a board's")
+    files = bundle._here()
     assert [name for name in files if name.startswith("tvm/")] == [bundle._RUNTIME]
     assert not [name for name in files if "/tests/" in name or name.endswith((".h", ".pyi"))]
     assert sum(map(len, files.values())) < 80e6

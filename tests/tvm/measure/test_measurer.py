@@ -2,6 +2,7 @@
 
 import math
 import time
+from itertools import chain, repeat
 
 import onnx
 import pytest
@@ -174,6 +175,22 @@ def test_a_board_that_is_lost_again_and_again_is_given_up(boards, monkeypatch):
     ):
         measurer.measure(task, [default_trace(task)])
     assert unfit == [("left", "lost 3 times in a row; the last time: left is away")]
+
+
+@pytest.mark.parametrize("pace", [0.0, 2.0])
+def test_a_board_may_become_as_slow_as_its_user_accepts(boards, monkeypatch, pace):
+    left, _ = boards
+    left.pace, unfit = pace, []
+    pulses = chain([1.0], repeat(3.5))
+    monkeypatch.setattr(SiteRunner, "pulse", lambda *_: next(pulses))
+    with Measurer(TARGET, [left], unfit=lambda *args: unfit.append(args)) as measurer:
+        if pace:
+            assert measurer.measure(conv(), [default_trace(conv())])[0].error == ""
+            assert unfit == []
+            return
+        with pytest.raises(DeviceLost, match="in quarantine until `ansor-deploy devices doctor"):
+            measurer.measure(conv(), [default_trace(conv())])
+    assert unfit == [("left", "the reference kernel takes 3.5 times as long as at first")]
 
 
 def tune(path, work):

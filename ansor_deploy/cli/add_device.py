@@ -1,0 +1,169 @@
+"""`ansor-deploy devices add`: from an address to a board that can be measured on."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..errors import DeviceError, UsageError
+from ..project import Project
+from .device_steps import examine, install, note, trust, way_to
+from .helptext import with_examples
+from .options import chosen_target, existing_file
+
+_NAMELESS = "device"
+
+if TYPE_CHECKING:
+    from ..devices.facts import Facts
+    from ..devices.inventory import Device, Inventory
+    from ..target import Target
+
+
+@with_examples(
+    "devices add pi@192.0.2.7",
+    "devices add pi@raspberrypi.local --target rpi3 --name lab",
+    'devices add pi@192.0.2.7 --target rpi3 --fingerprint "$(cat pi.fingerprint)"',
+    "devices add ssh://[2001:db8::7]:2222 --name lab --target ./lab.toml",
+)
+@click.command("add")
+@click.argument("address", metavar="[USER@]HOST|ssh://[USER@]HOST[:PORT]")
+@click.option("--name", default="", help="What to call it.  [default: from the host's name]")
+@click.option(
+    "--target",
+    default="",
+    help="What it is: a machine that `targets list` names.  [default: asks, or takes the one that "
+    "it surely is]",
+)
+@click.option("--fingerprint", default="", metavar="SHA256:...", help="Accept only this host key.")
+@click.option("--yes", is_flag=True, help="Accept its host key: only on a network you trust.")
+@click.option(
+    "--identity",
+    type=existing_file,
+    help="File of the private key.  [default: as ssh would choose]",
+)
+@click.option(
+    "--jump",
+    default="",
+    metavar="HOST",
+    help="Go through this device or [USER@]HOST[:PORT]; several with commas.",
+)
+def add_command(
+    address: str,
+    name: str,
+    target: str,
+    fingerprint: str,
+    yes: bool,
+    identity: Path | None,
+    jump: str,
+) -> int:
+    """Make a board ready to be measured on.
+
+    Shows its host key and asks, sees what machine it is, installs what runs candidates under
+    ~/.cache/ansor-deploy there, and has the doctor look at it: exits 4 on a FAIL. What was done
+    stays: the same command goes on from there.
+    """
+    from ..devices.inventory import Inventory
+
+    inventory = Inventory.find()
+    if target:
+        chosen_target(target)
+        target = str(Path(target).resolve()) if target.endswith(".toml") else target
+    device = asked_for(inventory, address, name, target, identity, jump)
+    again = shlex.join(["ansor-deploy", "devices", "add", address, "--name", device.name])
+    trust(device, inventory, again, fingerprint=fingerprint, yes=yes)
+    connecting = way_to(device, inventory)
+    with closing(connecting()) as connection:
+        from ..devices.facts import look_at
+        from ..doctor.proposal import summary
+
+        facts = look_at(device.name, connection)
+    note(f"{device.name} is: {summary(facts)}")
+    device = replace(device, target=device.target or decided(facts, again))
+    known = chosen_target(device.target)
+    refuse_misfit(device.name, facts, known)
+    inventory.put(device)
+    install(device.name, known, connecting)
+    return concluded(device, known, inventory)
+
+
+def concluded(device: Device, target: Target, inventory: Inventory) -> int:
+    """The doctor's last word as an exit code."""
+    from .doctor import failed
+
+    if failed(examine(device.name, target, way_to(device, inventory), as_json=False)):
+        note(f"{device.name} is added; then: ansor-deploy devices doctor {device.name}")
+        return DeviceError.exit_code
+    note(f"{device.name} is ready: ansor-deploy build MODEL --target {device.target}")
+    return 0
+
+
+def asked_for(
+    inventory: Inventory, address: str, name: str, target: str, identity: Path | None, jump: str
+) -> Device:
+    """The device of these words; one that is known already keeps what they do not say.
+
+    UsageError where there is another of that name, or the target is another.
+    """
+    from ..devices.inventory import check_name, name_of, parse_url
+
+    url = address if "://" in address else f"ssh://{address}"
+    key = str(identity.absolute()) if identity else ""
+    device = parse_url(name or _NAMELESS, url, target, key, jump)
+    device = device if name else replace(device, name=name_of(device.host))
+    check_name(device.name)
+    if not inventory.has(device.name):
+        return device
+    known = inventory.get(device.name)
+    if device.url != known.url:
+        hint = f"Choose another name: --name NAME; or: ansor-deploy devices remove {device.name}"
+        raise UsageError(f"there is a device {device.name!r} already, at {known.url}", hint)
+    if target and target != known.target:
+        hint = f"To change that: ansor-deploy devices remove {device.name}, and add it again"
+        raise UsageError(f"{device.name} is a {known.target}, and not a {target}", hint)
+    return replace(known, identity=key or known.identity, jump=jump or known.jump)
+
+
+def decided(facts: Facts, again: str) -> str:
+    """The target that a board is: the one that it surely is, or what a person says.
+
+    UsageError where nobody can be asked, or no target fits.
+    """
+    from ..doctor.proposal import clear, proposals
+    from ..target import list_targets, load_target
+
+    folders = Project.find().target_path()
+    found = proposals(facts, [load_target(name, folders) for name in list_targets(folders)])
+    names = [target.name for target in found]
+    if not found:
+        raise UsageError(
+            f"no target that is known is such a machine ({facts.machine}, {facts.cores} cores)",
+            "describe it in targets/NAME.toml (docs/targets.md), for fewer cores with two lines: "
+            f'extends = "cortex-a53" and cores = {facts.cores}; then: {again} --target NAME',
+        )
+    if sys.stdin.isatty():
+        note(f"it may be: {', '.join(names)}")
+        return str(click.prompt("Its target", default=names[0], err=True))
+    if clear(facts, found):
+        note(f"its target is {names[0]}: {found[0].description}")
+        return names[0]
+    raise UsageError(
+        f"it is not sure which target it is: {' or '.join(names)}",
+        f"say which: {again} --target {names[0]}",
+    )
+
+
+def refuse_misfit(name: str, facts: Facts, target: Target) -> None:
+    """DeviceError where code for the target would not run there."""
+    from ..doctor.device import check_architecture, check_features
+
+    checks = check_architecture(facts.machine, target), check_features(facts.flags, target)
+    for check in checks:
+        if check.level == "FAIL":
+            what = f"{name} is no {target.name}: {check.name}: {check.found}"
+            raise DeviceError(what, check.remedy)
