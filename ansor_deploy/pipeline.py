@@ -34,7 +34,7 @@ from .build.lock import (
 from .build.result import BuildResult, TuneResult, finished_build
 from .build.up_to_date import built_keys, current_manifest, has_same_records, is_verified
 from .devices.library import callable_somewhere, opened
-from .devices.machine import cannot_run, check_buildable, runs_here
+from .devices.machine import check_buildable, runs_here
 from .errors import AnsorError, UsageError
 from .registry.layers import indexes
 from .registry.store import Registry
@@ -43,7 +43,7 @@ from .system.interrupt import check
 from .target import built_for
 from .tune import known
 from .tune.ledger import Ledger
-from .tune.workspace import Workspace, open_workspace
+from .tune.workspace import Workspace, nowhere, open_workspace, with_devices, without_runs
 
 if TYPE_CHECKING:
     from .build.verify import Library, Verification
@@ -72,8 +72,9 @@ def build(model: Path, outputs: Outputs, request: Request, report: Report) -> Bu
     """
     if request.frozen:
         return _build_frozen(model, outputs, request, report)
+    request = with_devices(request, report)
     if not (runs := bool(request.devices) or runs_here(request.target)):
-        request = _without_runs(request, report)
+        request = without_runs(request, report)
     layers = indexes(request.layers, report.warn)
     result = _unchanged(model, outputs, request, layers, report, runs=runs)
     return result or _build_anew(model, outputs, request, layers, report)
@@ -131,9 +132,12 @@ def _build_frozen(model: Path, outputs: Outputs, request: Request, report: Repor
 
 
 def plan(models: list[Path], request: Request, report: Report) -> Plan:
-    """What `build` or `tune` of these models would do; writes nothing."""
+    """What `build` or `tune` of these models would do; writes nothing and asks no device."""
     from .model.prepare import prepare
 
+    request = with_devices(request, report)
+    if not (request.devices or runs_here(request.target)):
+        report.warn(nowhere(request))
     words = (request.target, request.input_shapes, report.stage, report.step)
     prepared = [prepare(model, *words) for model in models]
     with Registry.open(request.registry, write=False) as registry:
@@ -173,6 +177,7 @@ def tune(models: list[Path], request: Request, report: Report) -> TuneResult:
 
     What is known of their tasks afterwards goes into the request's lock, if it has one.
     """
+    request = with_devices(request, report)
     layers = indexes(request.layers, report.warn)
     with open_workspace(request, layers, report, must_run=True) as work:
         prepared = known.read(models, work)
@@ -194,6 +199,7 @@ def revalidate(models: list[Path], request: Request, most: int, report: Report) 
     from .model.prepare import merge
     from .tune.revalidate import outdated, revalidate_tasks
 
+    request = with_devices(request, report)
     layers = indexes(request.layers, report.warn)
     with open_workspace(request, layers, report, must_run=True) as work:
         tasks = merge(known.read(models, work))
@@ -238,17 +244,19 @@ def rebuild(
         return {p.name: q.is_file() and p.read_bytes() == q.read_bytes() for p, q in there.items()}
 
 
-def verify(artifact: Path, model: Path, seed: int, device: str, report: Report) -> Verification:
+def verify(
+    artifact: Path, model: Path, seed: int, devices: Sequence[str] | None, report: Report
+) -> Verification:
     """Compare an artifact's outputs with ONNX Runtime's on the model, on seeded inputs.
 
-    device: that runs the artifact; "" for this machine, or what emulates another on it.
-    UsageError if the artifact was not built from a model with these inputs and outputs.
+    devices: as of `bench`; another machine is emulated. UsageError if the artifact was not
+    built from a model with these inputs and outputs.
     """
     from .build.verify import Oracle, verify_model
     from .model.bind import bind_shapes
     from .model.onnx_file import load
 
-    with callable_somewhere(artifact, device, report) as library:
+    with callable_somewhere(artifact, devices, report) as library:
         proto = load(model).proto
         _check_same_interface(artifact, model, library, proto)
         shapes = [{i.name: i.shape for i in one.inputs} for one in library.interfaces]
@@ -257,13 +265,13 @@ def verify(artifact: Path, model: Path, seed: int, device: str, report: Report) 
 
 
 def bench(
-    artifact: Path, seconds: float, device: str, report: Report
+    artifact: Path, seconds: float, devices: Sequence[str] | None, report: Report
 ) -> list[tuple[Interface, list[float]]]:
     """Run times of an artifact on seeded inputs, in each of its shapes: seconds, one entry a run.
 
-    device: that runs the artifact; "" for this machine.
+    devices: the first that can be used runs it; () for this machine, None for its target's.
     """
-    with opened(artifact, device, report) as library:
+    with opened(artifact, devices, report) as library:
         share = seconds / len(library.interfaces)
         return [(one, _run_times(library, one, share)) for one in library.interfaces]
 
@@ -300,7 +308,7 @@ def _plan(prepared: list[Prepared], ledger: Ledger) -> Plan:
     names, target = [model.path.name for model in prepared], ledger.request.target
     made = make_plan(names, merge(prepared), ledger, partial(_programs, ledger.request))
     memory = tuple(memory_of_tensors(model.imported, target) for model in prepared)
-    return replace(made, memory=memory)
+    return replace(made, memory=memory, devices=ledger.request.devices)
 
 
 def _prove(prepared: list[Prepared], work: Workspace) -> None:
@@ -375,13 +383,6 @@ def _kept(model: Path, outputs: Outputs, manifest: dict[str, Any], request: Requ
     inputs = input_files(model, manifest, request.files)
     write_depfile(outputs.depfile, outputs.library, inputs)
     return BuildResult.unchanged(outputs.library, manifest)
-
-
-def _without_runs(request: Request, report: Report) -> Request:
-    """The request of a build that runs nothing. DeviceError where not even that can be built."""
-    check_buildable(request.target)
-    report.warn(f"{cannot_run(request.target)}: nothing is tuned or timed")
-    return replace(request, budget=replace(request.budget, trials=0))
 
 
 def _check_same_interface(artifact: Path, model: Path, library: Any, proto: Any) -> None:

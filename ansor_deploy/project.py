@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from .errors import AnsorError, UsageError
 from .system.environment import user_folder
 from .system.ownership import foreign_owner, is_open_to_all
-from .system.toml_file import Line, read_toml
+from .system.toml_file import Line, Lines, Table, TomlFile, read_toml
 
 MARKER = "ansor-deploy.toml"
 _VARIABLE = "ANSOR_DEPLOY_PROJECT"
@@ -31,7 +31,8 @@ class Project:
     target: name, or path ending in `.toml`, of the target to build for. trust: a file of public
     keys; records from outside must be signed by one of them. team: where the team's records are:
     a bundle's file, or a folder of bundles by its path, resolved against `root`, or its URL.
-    is_named: it was asked for by name, and not only found.
+    devices: names of those that run what is built for a target, by its name. is_named: it was asked
+    for by name, and not only found.
     """
 
     root: Path | None = None
@@ -39,6 +40,7 @@ class Project:
     target: str | None = None
     trust: Path | None = None
     team: str | None = None
+    devices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     is_named: bool = False
 
     @classmethod
@@ -147,13 +149,35 @@ def _check_writers(path: Path, folder: Path) -> None:
 
 def _read(root: Path) -> Project:
     file = read_toml(root / MARKER)
-    file.check(dict.fromkeys(_FIELDS, Line))
+    target = file.data.get("target")
+    form = Table if isinstance(target, dict) else Line
+    file.check({**dict.fromkeys(_FIELDS, Line), "target": form})
     said: dict[str, Any] = {key: file.data.get(key) for key in _FIELDS}
+    if isinstance(target, dict):
+        said["target"], said["devices"] = _targets(file, dict(target))
     for key in ("registry", "trust"):
         said[key] = _path(root, said[key])
     if said["team"] and "://" not in said["team"]:
         said["team"] = str(_path(root, said["team"]))
     return Project(root, **said)
+
+
+def _targets(
+    file: TomlFile, tables: dict[str, Any]
+) -> tuple[str | None, dict[str, tuple[str, ...]]]:
+    """The target to build for, and the devices of each that has some, by its name.
+
+    tables: of [target]: `default`, and one with `devices` for a target.
+    """
+    file.check({**dict.fromkeys(tables, Table), "default": Line}, "target")
+    default = tables.pop("default", None)
+    for name, table in tables.items():
+        file.check({"devices": Lines}, f"target.{name}", table)
+    return default, {
+        name: tuple(dict.fromkeys(table["devices"]))
+        for name, table in tables.items()
+        if "devices" in table
+    }
 
 
 def _path(root: Path, text: str | None) -> Path | None:

@@ -74,7 +74,8 @@ class Request:
     rules: files of derivation rules that are asked before the shipped ones.
     objective: what tuning makes small, of all models together.
     farm: address of a Dask scheduler whose workers build the candidates; "" for this machine.
-    devices: names of those that run the code; none for this machine.
+    devices: names of those that run the code; none for this machine. finds_devices: where none is
+    named, those that are registered for the target run it.
     lock: file of the records that a build uses; written, or, if frozen, all that it may use.
     reuse: "exact", or "near" where a neighbour's schedule, made to fit, serves instead of tuning.
     retune: names of tasks, or beginnings of their keys, that are tuned again; "all" for every one.
@@ -96,6 +97,7 @@ class Request:
     objective: Objective = field(default_factory=Objective)
     farm: str = ""
     devices: tuple[str, ...] = ()
+    finds_devices: bool = False
     lock: Path | None = None
     frozen: bool = False
     reuse: str = "exact"

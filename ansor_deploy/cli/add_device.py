@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 @with_examples(
     "devices add pi@192.0.2.7",
     "devices add pi@raspberrypi.local --target rpi3 --name lab",
-    'devices add pi@192.0.2.7 --target rpi3 --fingerprint "$(cat pi.fingerprint)"',
-    "devices add ssh://[2001:db8::7]:2222 --name lab --target ./lab.toml",
+    'devices add pi@192.0.2.7 --fingerprint "$(cat pi.fingerprint)"',
+    "devices add ssh://[2001:db8::7]:2222 --target ./lab.toml",
 )
 @click.command("add")
 @click.argument("address", metavar="[USER@]HOST|ssh://[USER@]HOST[:PORT]")
@@ -71,9 +71,7 @@ def add_command(
     from ..devices.inventory import Inventory
 
     inventory = Inventory.find()
-    if target:
-        chosen_target(target)
-        target = str(Path(target).resolve()) if target.endswith(".toml") else target
+    target = target and lasting(target)
     device = asked_for(inventory, address, name, target, identity, jump)
     again = shlex.join(["ansor-deploy", "devices", "add", address, "--name", device.name])
     trust(device, inventory, again, fingerprint=fingerprint, yes=yes)
@@ -90,6 +88,12 @@ def add_command(
     inventory.put(device)
     install(device.name, known, connecting)
     return concluded(device, known, inventory)
+
+
+def lasting(target: str) -> str:
+    """A target's name, or the whole path of its file. UsageError where there is no such target."""
+    chosen_target(target)
+    return str(Path(target).resolve()) if target.endswith(".toml") else target
 
 
 def concluded(device: Device, target: Target, inventory: Inventory) -> int:
@@ -148,7 +152,7 @@ def decided(facts: Facts, again: str) -> str:
         )
     if sys.stdin.isatty():
         note(f"it may be: {', '.join(names)}")
-        return str(click.prompt("Its target", default=names[0], err=True))
+        return lasting(click.prompt("Its target", default=names[0], err=True))
     if clear(facts, found):
         note(f"its target is {names[0]}: {found[0].description}")
         return names[0]

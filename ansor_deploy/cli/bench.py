@@ -27,7 +27,7 @@ from .values import parse_duration
 )
 @device_option
 @answering
-def command(artifact: Path, seconds: float, device: str) -> Answer:
+def command(artifact: Path, seconds: float, devices: tuple[str, ...] | None) -> Answer:
     """Time a library on this machine or on a device.
 
     Prints the median, the 10th and the 90th percentile of runs on seeded inputs, for each of the
@@ -37,7 +37,7 @@ def command(artifact: Path, seconds: float, device: str) -> Answer:
     from ..runtime.model import takes_text
 
     with report() as events:
-        timed = bench(artifact, seconds, device, events)
+        timed = bench(artifact, seconds, devices, events)
     figures = [statistics(times) for _, times in timed]
     lines = list(map(line, figures))
     if len(timed) == 1:

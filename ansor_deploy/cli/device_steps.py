@@ -78,7 +78,10 @@ def install(name: str, target: Target, connecting: Connecting) -> None:
     """Put the runtime on a board that lacks it, and start it once."""
     from ..devices.board import BoardSite
 
-    with closing(BoardSite(name, connecting, target.cores, say=note)) as site:
+    def say_so(line: str) -> None:
+        note(f"installing {line}")
+
+    with closing(BoardSite(name, connecting, target.cores, say=say_so)) as site:
         site.start()
     note(f"{name} has the runtime")
 

@@ -110,9 +110,46 @@ input_shape_option = click.option(
     help="Set the shape of an input. Repeatable, for the same input, too: the library then takes "
     "each of its shapes; the n-th shapes of all inputs belong together.",
 )
-device_option = click.option(
-    "--device", default="", metavar="NAME", help="Run it on this device.  [default: this machine]"
+no_device_option = click.option(
+    "--no-device", is_flag=True, help="Do without devices: what runs, runs here."
 )
+devices_options = together(
+    click.option(
+        "--device",
+        "devices",
+        multiple=True,
+        metavar="NAME",
+        help="Run candidates, and the model, on a device that `devices list` names. Repeatable.  "
+        "[default: those of the target]",
+    ),
+    no_device_option,
+)
+
+
+def device_option(command: Command) -> Command:
+    """The command gets `devices`, of which one runs the library; None for those of its target."""
+
+    @click.option(
+        "--device",
+        default="",
+        metavar="NAME",
+        help="Run it on this device.  [default: one of the target's, else this machine]",
+    )
+    @no_device_option
+    @wraps(command)
+    def with_devices(device: str, no_device: bool, **rest: Any) -> Any:
+        return command(devices=chosen_devices([device] if device else [], no_device), **rest)
+
+    return with_devices
+
+
+def chosen_devices(named: Sequence[str], no_device: bool) -> tuple[str, ...] | None:
+    """The devices of these options, each once; None where those of the target are to be found."""
+    if named and no_device:
+        raise UsageError("--device and --no-device contradict each other", "give one of them")
+    return tuple(dict.fromkeys(named)) if named or no_device else None
+
+
 limit_options = together(
     click.option(
         "--max-size", type=parse_size, metavar="20MB", help="Fail if the library is larger."
@@ -192,6 +229,7 @@ plan_options = together(
         metavar="1%",
         help="Leave alone tasks with less of the model's time.  [default: by --effort]",
     ),
+    devices_options,
 )
 tuning_options = together(
     plan_options,
@@ -201,13 +239,6 @@ tuning_options = together(
         metavar="TASK",
         help="Search a task again though its search has ended: its name or the beginning of its "
         "key, as `plan --json` prints them; or all. Repeatable.",
-    ),
-    click.option(
-        "--device",
-        "devices",
-        multiple=True,
-        metavar="NAME",
-        help="Run candidates, and the model, on a device that `devices list` names. Repeatable.",
     ),
     click.option(
         "--farm",
@@ -234,7 +265,7 @@ def make_request(
     seconds: float | None = None,
     min_impact: float | None = None,
     devices: tuple[str, ...] = (),
-    device: str = "",
+    no_device: bool = False,
     lock: Path | None = None,
     frozen: bool | None = False,
     max_size: int | None = None,
@@ -243,7 +274,7 @@ def make_request(
 ) -> Request:
     """The request of these options, and of the project's settings where an option was not given.
 
-    device: one, of a command that takes no more. frozen: None where the environment decides; a
+    frozen: None where the environment decides; a
     frozen request has no registry, so that it needs no home directory either. others: what a
     request takes as it is.
     """
@@ -252,16 +283,17 @@ def make_request(
     if frozen and lock is None:
         raise UsageError("--frozen needs a lock to build from", "name it: --lock FILE")
     frozen = in_ci() and lock is not None if frozen is None else frozen
-    devices = (device,) if device else tuple(dict.fromkeys(devices))
+    chosen = chosen_devices(devices, no_device)
     project = Project.find()
     files = target_files(target or project.target or "host", project.target_path())
     return Request(
-        target=chosen_target(target, *devices),
+        target=chosen_target(target, *(chosen or ())),
         registry=Path(os.devnull) if frozen else project.registry_path(registry),
         input_shapes=shapes_together(input_shapes),
         rules=tuple(rule_files(rules)),
         budget=make_budget(effort, trials, seconds, min_impact),
-        devices=devices,
+        devices=chosen or (),
+        finds_devices=chosen is None and not frozen,
         lock=lock,
         frozen=frozen,
         layers=layers_of(project, shipped("registry") / "seed"),

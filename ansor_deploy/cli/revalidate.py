@@ -11,7 +11,7 @@ from ..report import Report
 from ..report.text import count, latency, shortened
 from ..request import Request
 from .helptext import with_examples
-from .options import device_option, existing_file, model_options, number_option
+from .options import devices_options, existing_file, model_options, number_option
 from .output import Answer, answering, in_columns, report
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @number_option("--top", 3, "Try so many of a task's records of each version.")
 @model_options
 @number_option("--seed", 0, "Seed of the inputs that are compared.")
-@device_option
+@devices_options
 @answering
 def revalidate_command(models: tuple[Path, ...], top: int, request: Request) -> Answer:
     """Try the models' records of other versions of TVM.

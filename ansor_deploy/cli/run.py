@@ -41,7 +41,7 @@ def command(
     inputs: tuple[str, ...],
     output: Path | None,
     output_dir: Path | None,
-    device: str,
+    devices: tuple[str, ...] | None,
 ) -> Answer:
     """Run a library on arrays from files.
 
@@ -51,7 +51,7 @@ def command(
 
     if output and output_dir:
         raise UsageError("--output and --output-dir exclude each other", "give one of them")
-    with report() as events, opened(artifact, device, events) as model:
+    with report() as events, opened(artifact, devices, events) as model:
         outputs = model(**read_inputs(inputs, model.interfaces))
     paths = [str(path) for path in write_arrays(outputs, output, output_dir)]
     summaries = [summary(name, array) for name, array in outputs.items()]

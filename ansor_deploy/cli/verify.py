@@ -40,7 +40,7 @@ def command(
     lock: Path | None,
     rules: tuple[Path, ...],
     seed: int,
-    device: str,
+    devices: tuple[str, ...] | None,
 ) -> Answer:
     """Check a library's numbers, or that it is whole.
 
@@ -48,20 +48,20 @@ def command(
     inputs. With --rebuild, it is built from the lock again: exits 6 if that makes other bytes.
 
     Without one nothing is loaded or run: exits 1 if the library or what lies beside it is not what
-    was built, 4 if this machine, or the device, could not run it.
+    was built, 4 if this machine, or the device that is named, could not run it.
     """
     if model is None:
         if rebuild:
             raise UsageError("--rebuild needs the model", f"verify {artifact} MODEL --rebuild")
-        return _inspected(artifact, device)
+        return _inspected(artifact, *(devices or ()))
     if rebuild:
         if lock is None:
             raise UsageError("--rebuild needs the lock to build from", "name it: --lock FILE")
         return _rebuilt(artifact, model, lock, rules)
-    return _compared(artifact, model, seed, device)
+    return _compared(artifact, model, seed, devices)
 
 
-def _inspected(artifact: Path, device: str) -> Answer:
+def _inspected(artifact: Path, device: str = "") -> Answer:
     """Whether it is whole, and valid."""
     from ..doctor.artifact import check_valid, check_whole
 
@@ -82,12 +82,12 @@ def _rebuilt(artifact: Path, model: Path, lock: Path, rules: tuple[Path, ...]) -
     return Answer({"ok": ok, "same": same}, lines, 0 if ok else VerificationError.exit_code)
 
 
-def _compared(artifact: Path, model: Path, seed: int, device: str) -> Answer:
+def _compared(artifact: Path, model: Path, seed: int, devices: tuple[str, ...] | None) -> Answer:
     """Whether the outputs agree with ONNX Runtime's."""
     from ..pipeline import verify
     from ..report.text import verification_text
 
     with report() as events:
-        found = verify(artifact, model, seed, device, events)
+        found = verify(artifact, model, seed, devices, events)
     exit_code = 0 if found.ok else VerificationError.exit_code
     return Answer(asdict(found), [verification_text(found)], exit_code)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..artifact.files import read_manifest
 from ..target import built_for
+from .registered import registered_for
 
 if TYPE_CHECKING:
     from ..report import Report
@@ -18,31 +19,41 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def opened(artifact: Path, device: str, report: Report) -> Iterator[Model | RemoteModel]:
-    """A library, ready to be called and timed on a device, or on this machine without one."""
-    if not device:
+def opened(
+    artifact: Path, devices: Sequence[str] | None, report: Report
+) -> Iterator[Model | RemoteModel]:
+    """A library, ready to be called and timed on the first of the devices that can be used.
+
+    Without a device it is on this machine. None: the devices registered for its target.
+    """
+    if devices is None:
+        devices = registered_for(built_for(read_manifest(artifact)), report)
+    if not devices:
         from ..runtime.model import load
 
         yield load(artifact)
         return
-    from .board import open_device
+    from .board import open_devices
     from .model import load as load_there
 
-    with closing(open_device(device, built_for(read_manifest(artifact)), report)) as site:
+    target = built_for(read_manifest(artifact))
+    with closing(next(open_devices(devices, target, report))) as site:
         yield load_there(site, artifact)
 
 
 @contextmanager
 def callable_somewhere(
-    artifact: Path, device: str, report: Report
+    artifact: Path, devices: Sequence[str] | None, report: Report
 ) -> Iterator[Model | RemoteModel | EmulatedModel]:
     """What `opened` gives; without a device, one of another architecture under an emulator."""
     from .emulator import open_emulator
 
     manifest = read_manifest(artifact)
-    with nullcontext() if device else open_emulator(built_for(manifest)) as emulator:
+    target = built_for(manifest)
+    devices = registered_for(target, report) if devices is None else devices
+    with nullcontext() if devices else open_emulator(target) as emulator:
         if emulator is not None:
             yield emulator.load(artifact, manifest)
             return
-        with opened(artifact, device, report) as library:
+        with opened(artifact, devices, report) as library:
             yield library

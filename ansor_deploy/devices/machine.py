@@ -62,18 +62,21 @@ class Machine:
 def open_machine(
     target: Target, devices: Sequence[str], report: Report
 ) -> Iterator[Machine | None]:
-    """The devices, connected; without any, this machine, or None where it cannot run the target."""
+    """The devices, connected; without any, this machine, or None where it cannot run the target.
+
+    Of several devices those that cannot be used are left out, with a warning.
+    """
     if not devices:
         yield Machine("host") if runs_here(target) else None
         return
-    from .board import open_device
+    from .board import open_devices
 
     with ExitStack() as stack:
         sites = []
-        for name in devices:
-            sites.append(open_device(name, target, report))
-            stack.callback(sites[-1].close)
-        yield Machine(devices[0], tuple(sites))
+        for site in open_devices(devices, target, report):
+            sites.append(site)
+            stack.callback(site.close)
+        yield Machine(sites[0].name, tuple(sites))
 
 
 def runs_here(target: Target) -> bool:

@@ -52,9 +52,11 @@ def cpu_values(wanted: str) -> list[str]:
 
 
 def model() -> str:
-    """The board's name, of its device tree; else its processor's."""
+    """The board's name, of its device tree; else its processor's, where that is of x86."""
     name = text(Path("/proc/device-tree/model")).strip("\0")
-    return (name or "".join(cpu_values("model name")[:1]))[:100]
+    if not name and platform.machine() == "x86_64":
+        name = "".join(cpu_values("model name")[:1])
+    return name[:100]
 
 
 def parts() -> list[str]:

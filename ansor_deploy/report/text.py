@@ -126,7 +126,8 @@ def plan_summary(plan: Plan) -> str:
     parts += [f"{near} near"] if (near := plan.count("near")) else []
     parts += [f"{plan.count('miss')} to tune" + (f" ({why})" if why else "")]
     parts += [f"{plan.count('skip')} skipped"]
-    tasks = f"{count(len(plan.rows), 'task')} on {plan.target}: {', '.join(parts)}"
+    on = f"{plan.target}{f' ({shown})' if (shown := ', '.join(plan.devices)) else ''}"
+    tasks = f"{count(len(plan.rows), 'task')} on {on}: {', '.join(parts)}"
     effort = f"at most {count(plan.trials, 'trial')}, about {duration(plan.seconds)}"
     if not plan.trials:
         effort = "nothing to measure"

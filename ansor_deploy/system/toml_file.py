@@ -28,6 +28,8 @@ Flag = Annotated[bool, Meta(description="true or false")]
 Line = Annotated[
     str, Meta(pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]+\Z", description="a line of text")
 ]
+Lines = Annotated[list[Line], Meta(description='a list of names, such as ["a", "b"]')]
+Table = Annotated[dict[str, Any], Meta(description="a table")]
 _MOST_BYTES = 4 << 20
 _HEADER = re.compile(r"\s*\[+\s*([^\]\s]+)\s*\]+")
 
@@ -56,13 +58,17 @@ class TomlFile:
         """The error that says `message` about a key of this file."""
         return UsageError(message, hint, self.path, self.line(key, table))
 
-    def check(self, kinds: Mapping[str, Any], table: str = "") -> None:
+    def check(
+        self, kinds: Mapping[str, Any], table: str = "", values: Mapping[str, Any] | None = None
+    ) -> None:
         """UsageError at the first key of `table` that has no type, or whose value its type refuses.
 
-        kinds: the types of the fields, by their names.
+        kinds: the types of the fields, by their names. values: of a table within a table.
         """
         where = f" in [{table}]" if table else ""
-        for key, value in (self.data[table] if table else self.data).items():
+        if values is None:
+            values = self.data[table] if table else self.data
+        for key, value in values.items():
             if key not in kinds:
                 hint = f"Allowed{where}: {', '.join(kinds)}."
                 raise self.error(f"unknown field {key!r}{where}", key, table, hint)

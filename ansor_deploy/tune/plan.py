@@ -57,7 +57,7 @@ class Plan:
     """Every unique task of one or several models. seconds: what the tuning may take.
 
     stale: how many misses have records of another TVM that were not tried with this one.
-    memory: of each model, as far as it is known without its kernels.
+    memory: of each model, as far as it is known without its kernels. devices: that would measure.
     """
 
     models: tuple[str, ...]
@@ -67,6 +67,7 @@ class Plan:
     seconds: float
     stale: int = 0
     memory: tuple[Memory, ...] = ()
+    devices: tuple[str, ...] = ()
 
     def count(self, status: Status) -> int:
         """How many tasks have this status."""
@@ -108,6 +109,7 @@ class Plan:
         return {
             "models": list(self.models),
             "target": self.target,
+            "devices": list(self.devices),
             "tasks": [_row_json(row) for row in self.rows],
             **self.counts,
             "stale": self.stale,

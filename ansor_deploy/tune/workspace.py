@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..devices.machine import Machine, cannot_run, open_machine
+from ..devices.machine import Machine, cannot_run, check_buildable, open_machine
+from ..devices.registered import how_to_add, registered_for
 from ..errors import DeviceError
 from ..registry.store import Registry
 from ..request import Request
@@ -20,6 +21,27 @@ if TYPE_CHECKING:
     from ..measure.measurer import Measurer
     from ..model.tasks import Task
     from ..report import Report
+
+
+def with_devices(request: Request, report: Report) -> Request:
+    """The request with the devices that are registered for its target, where it may find some."""
+    if request.devices or not request.finds_devices:
+        return request
+    return replace(request, devices=registered_for(request.target, report))
+
+
+def without_runs(request: Request, report: Report) -> Request:
+    """The request of a build that runs nothing. DeviceError where not even that can be built."""
+    check_buildable(request.target)
+    report.warn(nowhere(request))
+    return replace(request, budget=replace(request.budget, trials=0))
+
+
+def nowhere(request: Request) -> str:
+    """What it means that nothing runs the target's code, and the command that changes it."""
+    to_do = f"; to tune on a board: {how_to_add(request.target)}"
+    why = f"{cannot_run(request.target)}: nothing is tuned or timed"
+    return why + (to_do if request.finds_devices else "")
 
 
 @dataclass
@@ -99,6 +121,6 @@ def _running(machine: Machine | None, request: Request) -> Machine:
     if machine is None:
         raise DeviceError(
             cannot_run(request.target),
-            "name a device that can: --device NAME; `build` and `plan` need none",
+            f"add one: {how_to_add(request.target)}; `build` and `plan` need none",
         )
     return machine

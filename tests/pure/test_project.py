@@ -54,6 +54,15 @@ def test_where_the_team_s_records_are(root, team, means):
     assert Project.find(root / "deep").team == means.format(root=root)
 
 
+def test_a_target_s_devices(root):
+    marker(root, '[target.rpi3]\ndevices = ["b", "a", "b"]\n[target."my.board"]\ndevices = []\n')
+    found = Project.find(root)
+    assert (found.target, found.devices) == (None, {"rpi3": ("b", "a"), "my.board": ()})
+    marker(root, '[target]\ndefault = "rpi3"\n[target.rpi3]\ndevices = ["pi"]\n')
+    found = Project.find(root)
+    assert (found.target, found.devices) == ("rpi3", {"rpi3": ("pi",)})
+
+
 def test_outside_a_project(root):
     assert Project.find(root / "deep") == Project()
     assert Project().target_path() == [shipped("targets")]
@@ -111,6 +120,12 @@ def test_without_any_home():
         ('target = ""\n', 1, "target must be"),
         ('target = "a\\nb"\n', 1, "target must be"),
         ("target = rpi3\n", 1, "not valid TOML"),
+        ("target = 3\n", 1, "target must be"),
+        ("\n[target]\ndefault = 3\n", 3, "default must be"),
+        ('[target]\nrpi3 = "pi"\n', 2, "rpi3 must be a table"),
+        ('[target.rpi3]\ndevice = "pi"\n', 2, "unknown field 'device' in [target.rpi3]"),
+        ('[target.rpi3]\n\ndevices = "pi"\n', 3, "devices must be"),
+        ('[target.rpi3]\ndevices = ["pi", 4]\n', 2, "devices must be"),
     ],
 )
 def test_a_wrong_file_is_pointed_at(root, text, line, problem):

@@ -49,7 +49,7 @@ def run(tmp_path, monkeypatch):
         content = header.encode().ljust(118)
         (tmp_path / f"{name}.npy").write_bytes(b"\x93NUMPY\x01\0v\0" + content)
     (tmp_path / "lib.so").touch()
-    return lambda *words: CliRunner().invoke(main, ["run", "lib.so", *words])
+    return lambda *words: CliRunner().invoke(main, ["run", "lib.so", "--no-device", *words])
 
 
 def test_summary(run):

@@ -67,4 +67,4 @@ def test_a_board_in_one_line():
 def test_what_this_machine_says_of_itself_is_accepted():
     facts = msgspec.convert(probe.facts(), Facts)
     assert facts.machine in summary(facts)
-    assert facts.model or facts.parts
+    assert facts.model or facts.machine != "x86_64"

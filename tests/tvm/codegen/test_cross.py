@@ -128,7 +128,8 @@ def test_a_library_of_another_architecture_is_not_loaded(shop, command):
 
 @pytest.mark.parametrize("target", [FOREIGN.name, "wide.toml"])
 def test_tuning_needs_a_device(shop, target):
-    refused(program(shop, "tune", *words(target, "tuned")), 4, "cannot run on", "--device NAME")
+    add = "ansor-deploy devices add USER@HOST"
+    refused(program(shop, "tune", *words(target, "tuned")), 4, "cannot run on", add)
     assert not (shop / "tuned.db").exists()
 
 
