@@ -5,6 +5,8 @@ TVM's max(a, b) is `a > b ? a : b`: a NaN on the right stays, one on the left va
     max(x, 0)   -->  max(0, x)                          the same one instruction
     max(x, y)   -->  isnan(x) ? NaN : max(x, y)         of AArch64 one, which does that itself
 
+CUDA's drops either, so that both are asked about there.
+
 Its reductions begin with the least finite number, which a row of -inf would become, and so would
 a window of a pooling that is padded with it. And where a whole number is divided by zero, or the
 least one by -1, the processor ends the program: here x / 0 and x mod 0 are 0, as NumPy's.
@@ -98,11 +100,17 @@ def _padded(call: Any) -> Any:
 def edge_values(func: Any, _mod: Any, _context: Any) -> Any:
     """A lowered function with maxima and minima that keep NaN, and divisions that never trap."""
     target = (func.attrs or {}).get("target")
-    arm = target is not None and str(target.attrs.get("mtriple", "")).startswith("aarch64")
-    extreme: Callable[[Any], Any] = _by_instruction if arm else _keeping_nan
-    changes = [(kind, extreme) for kind in _EXTREMES]
+    changes = [(kind, _extreme(target)) for kind in _EXTREMES]
     changes += [(kind, _never_trapping) for kind in (*_QUOTIENTS, *_RESTS)]
     return func.with_body(structural_map(func.body, changes))
+
+
+def _extreme(target: Any) -> Callable[[Any], Any]:
+    """What a target's maxima and minima become."""
+    if target is not None and target.kind.name == "cuda":
+        return _keeping_either_nan
+    arm = target is not None and str(target.attrs.get("mtriple", "")).startswith("aarch64")
+    return _by_instruction if arm else _keeping_nan
 
 
 def _by_instruction(node: Any) -> Any:
@@ -120,6 +128,22 @@ def _keeping_nan(node: Any) -> Any:
     # With a NaN of its own, or LLVM would make a chain of comparisons of both.
     nan = tirx.const(math.nan, node.ty.dtype)
     return shared(node.a, lambda a: tirx.Select(tirx.isnan(a), nan, extreme(a, node.b)))
+
+
+def _keeping_either_nan(node: Any) -> Any:
+    if not _is_float(node):
+        return node
+    if _is_number(node.a):
+        node = type(node)(node.b, node.a)
+    extreme, nan = type(node), tirx.const(math.nan, node.ty.dtype)
+
+    def kept(a: Expr, b: Expr) -> Expr:
+        either = tirx.isnan(a) if _is_number(b) else tirx.Or(tirx.isnan(a), tirx.isnan(b))
+        return tirx.Select(either, nan, extreme(a, b))
+
+    if _is_number(node.b):
+        return shared(node.a, lambda a: kept(a, node.b))
+    return shared(node.a, lambda a: shared(node.b, lambda b: kept(a, b)))
 
 
 def _is_float(node: Any) -> bool:

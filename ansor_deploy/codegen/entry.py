@@ -22,7 +22,7 @@ from .weights import Weights, lifted
 
 Functions = dict[tvm.ir.GlobalVar, Any]  # of Relax, and PrimFuncs
 
-_INTO, _BINDER, _SIZE = "_into", "_weights", "weights_size"
+INTO, BINDER, _SIZE = "_into", "_weights", "weights_size"
 
 
 @dataclass(frozen=True)
@@ -39,24 +39,26 @@ class Entries:
     constants: dict[str, dict[Place, relax.Var]]
 
 
-def entries(mod: tvm.IRModule) -> Entries:
+def entries(mod: tvm.IRModule, on_gpu: bool = False) -> Entries:
     """The functions of a library for the Relax functions of a lowered module.
 
     Lowered, since a function would otherwise check each of its arguments in every call.
+    on_gpu: no kernel takes memory of the caller's.
     """
     functions, weights = dict(mod.functions.items()), Weights()
     runs: dict[str, Stored] = {}
     constants: dict[str, dict[Place, relax.Var]] = {}
     for name, func in mod.functions.items():
         if isinstance(func, relax.Function):
-            run, added = anywhere(mod, stored(func))
+            run, added = (stored(func), {}) if on_gpu else anywhere(mod, stored(func))
             body, places = lifted(run.body, weights)
+            run = replace(run, body=body)
             del functions[name]
-            functions |= added | _entries(name.name_hint, func, replace(run, body=body), places)
+            functions |= added | _entries(name.name_hint, func, run, places)
             runs[name.name_hint], constants[name.name_hint] = run, places
     if not weights.block:
         weights.place(b"\0")  # of nothing, nothing could be mapped
-    functions |= _size(weights)
+    functions |= size_function(weights)
     return Entries(_needed(functions), weights, runs, constants)
 
 
@@ -74,17 +76,20 @@ def _entries(
     """The functions that take the place of one."""
     params = [*run.inputs, *run.outputs, *places.values(), *run.views.values()]
     made = relax.Function(params, run.body, relax.ObjectType(), False, func.attrs)
-    into = made.with_attr("global_symbol", name + _INTO)
+    into = made.with_attr("global_symbol", name + INTO)
     several = isinstance(func.ret_ty, relax.TupleType)
-    return _allocating(name, into, run, several) | _binder(name + _BINDER, places, run)
+    return allocating(name, into, run, several) | _binder(name + BINDER, places, run)
 
 
-def _allocating(name: str, into: relax.Function, run: Stored, several: bool) -> Functions:
-    """A function, and one that calls it with outputs that it allocates, and returns these."""
+def allocating(name: str, into: relax.Function, run: Stored, several: bool) -> Functions:
+    """A function, and one that calls it with outputs that it allocates, and returns these.
+
+    several: whether it returns a tuple.
+    """
     params = [relax.Var(var.name, var.ty) for var in into.params]
     given, bound = params[: len(run.inputs)], params[len(run.inputs) + len(run.outputs) :]
     builder = relax.BlockBuilder()
-    target = builder.add_func(into, name + _INTO)
+    target = builder.add_func(into, name + INTO)
     with builder.function(name, [*given, *bound], attrs={"global_symbol": name}, pure=False):
         made = [_allocated(builder, var.ty) for var in run.outputs]
         builder.emit(relax.Call(target, [*given, *made, *bound]))
@@ -123,7 +128,8 @@ def _shape(*extents: int) -> relax.ShapeExpr:
     return relax.ShapeExpr(extents)
 
 
-def _size(weights: Weights) -> Functions:
+def size_function(weights: Weights) -> Functions:
+    """The function that says how large the block of weights is."""
     builder = relax.BlockBuilder()
     with builder.function(_SIZE, [], attrs={"global_symbol": _SIZE}, pure=False):
         builder.emit_func_output(tvm.tirx.IntImm("int64", len(weights.block)))

@@ -5,7 +5,7 @@ that was compiled before is found by its name.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .._tvm import relax, tirx, tvm, tvm_target
@@ -15,7 +15,9 @@ from ..target import Target
 from .callers_memory import original
 from .concatenation import in_place
 from .constants import fold
-from .entry import entries
+from .entry import Entries, entries
+from .gpu_entry import gpu_entries
+from .gpu_program import Run
 from .kernels import TASK, Kernel
 from .lowering import code_generation, compiled
 from .memory import Memory
@@ -28,7 +30,7 @@ class Lowered:
     """An executable (`relax.VMExecutable`) that lacks its weights and its kernels, and these.
 
     names: of the kernels' functions, by symbol. tasks: of a kernel's symbol, the keys of the
-    workloads that it computes.
+    workloads that it computes. runs: of a library for a GPU, what its functions launch.
     """
 
     executable: Any
@@ -37,6 +39,7 @@ class Lowered:
     kernels: tuple[Kernel, ...]
     names: Mapping[str, str]
     tasks: Mapping[str, frozenset[str]]
+    runs: tuple[Run, ...] = ()
 
 
 def lower_model(
@@ -50,21 +53,35 @@ def lower_model(
     for name, (key, func) in scheduled.items():
         mod[mod.get_global_var(name)] = _private(func).with_attr(TASK, key)
     with code_generation(target):
-        made = entries(lowered := _lower(target)(_pack_weights(mod)))
-        memory = memory_of(lowered, made, target.cores)
-        mod = made.mod
-        kernels: dict[str, Kernel] = {}
+        lowered = _lower(target)(_pack_weights(mod))
+        made = entries(lowered, on_gpu=target.gpu is not None)
+        memory = memory_of(lowered, made, target.cores if target.gpu is None else 0)
+        kernels: dict[str, Kernel] = {}  # by the names of their functions
         names: dict[str, str] = {}
         tasks: dict[str, frozenset[str]] = {}
-        for name, func in list(mod.functions.items()):
+        for name, func in made.mod.functions.items():
             if isinstance(func, tirx.PrimFunc):
-                kernel = Kernel.of(func)
-                kernels[kernel.symbol] = kernel
+                kernel = kernels[name.name_hint] = Kernel.of(func)
                 names.setdefault(kernel.symbol, readable(original(name.name_hint)))
                 tasks[kernel.symbol] = tasks.get(kernel.symbol, frozenset()) | _tasks(func)
-                mod[name] = relax.ExternFunc(kernel.symbol)
-        executable = _executable(mod, target)
-        return Lowered(executable, made.weights, memory, tuple(kernels.values()), names, tasks)
+        symbols = {name: kernel.symbol for name, kernel in kernels.items()}
+        mod, runs = _calling(made, symbols, target)
+        unique = {kernel.symbol: kernel for kernel in kernels.values()}
+        words = (made.weights, memory, tuple(unique.values()), names, tasks, runs)
+        return Lowered(_executable(mod, target), *words)
+
+
+def _calling(
+    made: Entries, symbols: Mapping[str, str], target: Target
+) -> tuple[tvm.IRModule, tuple[Run, ...]]:
+    """A module whose functions call kernels by symbol; for a GPU, their runs instead of them."""
+    if target.gpu is not None:
+        on_gpu = gpu_entries(made, symbols)
+        return on_gpu.mod, on_gpu.runs
+    mod = made.mod
+    for name, symbol in symbols.items():
+        mod[name] = relax.ExternFunc(symbol)
+    return mod, ()
 
 
 def _tasks(func: Any) -> frozenset[str]:
@@ -73,6 +90,7 @@ def _tasks(func: Any) -> frozenset[str]:
 
 
 def _executable(mod: tvm.IRModule, target: Target) -> Any:
+    target = replace(target, kind="llvm", gpu=None)  # of a GPU's library, it is the host's part
     builder = relax.ExecBuilder()
     relax.vm_build._vmcodegen(builder, mod)  # noqa: SLF001 - `relax.build` compiles kernels, too
     # It looks for its kernels in a library, even one that has none but is linked with them.

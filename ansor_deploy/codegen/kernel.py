@@ -1,4 +1,4 @@
-"""A compile worker makes an object file of one scheduled program, within limits."""
+"""A compile worker makes machine code of one scheduled program, within limits."""
 
 import base64
 import json
@@ -9,11 +9,14 @@ from typing import Any
 from .._tvm import tvm
 from ..system.limits import limit_memory, limit_processor
 from ..target import Target
+from .gpu_kernel import gpu_kernel
 from .lowering import code_generation, compiled
 
 
 def compile_kernel(payload: dict[str, Any]) -> str:
     """The object file, in base64, of a kernel; or raises what TVM raised.
+
+    For a GPU, the bytes of a `GpuKernel`.
 
     payload: "program", a PrimFunc as TVM's JSON; "symbol"; "target", as JSON text; and "seconds" of
     processor time, after which the system ends the process.
@@ -22,8 +25,13 @@ def compile_kernel(payload: dict[str, Any]) -> str:
     limit_processor(payload["seconds"])
     target = _target(payload["target"])
     with code_generation(target):
-        func = tvm.ir.load_json(payload["program"]).with_attr("global_symbol", payload["symbol"])
-        return base64.b64encode(object_file({payload["symbol"]: func}, target)).decode()
+        symbol = payload["symbol"]
+        func = tvm.ir.load_json(payload["program"]).with_attr("global_symbol", symbol)
+        if target.gpu is not None:
+            return base64.b64encode(
+                gpu_kernel(func, symbol, target, target.gpu.arch).to_bytes()
+            ).decode()
+        return base64.b64encode(object_file({symbol: func}, target)).decode()
 
 
 def object_file(functions: dict[str, Any], target: Target) -> bytes:

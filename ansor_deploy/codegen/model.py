@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .._tvm import collect, relax, tvm
-from ..errors import AnsorError, MachineError, RegistryError
+from ..errors import AnsorError, MachineError, ModelError, RegistryError
 from ..model.importer import Imported
 from ..model.tasks import Task
 from ..registry.record import Record, TaskKey
@@ -18,8 +18,11 @@ from ..space.rewriting import rewritings
 from ..space.rule import Rule
 from ..space.trace import replay
 from ..system.machine_fault import heed
-from ..target import Target
-from .executable import lower_model
+from ..target import GpuLimits, Target
+from .executable import Lowered, lower_model
+from .gpu_kernel import GpuKernel
+from .gpu_launcher import gpu_launcher
+from .gpu_program import most_workspace, packed
 from .kernels import Refusal, compile_kernels
 from .linker import export
 from .memory import Memory, Part, total
@@ -40,7 +43,7 @@ class Compiled:
     kernels by symbol. names: of their functions, by symbol. tasks: of a kernel's symbol, the keys
     of the workloads that it computes. fallbacks: of the workload of each task that could not be
     compiled as it should, the schedule that it has instead. rewritings: of each that is computed
-    otherwise, how, as "winograd b1 4".
+    otherwise, how, as "winograd b1 4". program: of a library for a GPU, what it launches.
     """
 
     executable: Any
@@ -51,6 +54,7 @@ class Compiled:
     tasks: Mapping[str, frozenset[str]]
     fallbacks: Mapping[str, str]
     rewritings: Mapping[str, str]
+    program: bytes = b""
 
     def listed(self) -> list[dict[str, str | None]]:
         """The kernels as a manifest has them: symbol, name, and the key of the task's workload."""
@@ -61,7 +65,10 @@ class Compiled:
 
     def export(self, path: Path, target: Target) -> Memory:
         """Write the library: what it takes. LinkError, or OSError where the disk is full."""
-        objects = {**self.objects, "thread_pool": thread_pool(target)}
+        if target.gpu is None:
+            objects = {**self.objects, "thread_pool": thread_pool(target)}
+        else:
+            objects = {"gpu_launcher": gpu_launcher(self.program, target)}
         export(self.executable, objects, path, target)
         self.weights.append_to(path)
         code = path.stat().st_size - total(self.memory.weights)
@@ -93,11 +100,27 @@ def compile_model(
         of_kernels = {kernel.symbol: results[kernel.symbol] for kernel in lowered.kernels}
         objects = {name: one for name, one in of_kernels.items() if isinstance(one, bytes)}
         if len(objects) == len(of_kernels):
-            made = (lowered.executable, lowered.weights, lowered.memory)
-            named = (lowered.names, lowered.tasks)
-            return Compiled(*made, objects, *named, choices.fallbacks, choices.rewritings)
+            compiled = Compiled(
+                lowered.executable,
+                lowered.weights,
+                lowered.memory,
+                objects,
+                lowered.names,
+                lowered.tasks,
+                choices.fallbacks,
+                choices.rewritings,
+            )
+            return compiled if target.gpu is None else _with_program(compiled, lowered, target.gpu)
         refused = {name: one for name, one in of_kernels.items() if isinstance(one, Refusal)}
         choices.simplify({lowered.tasks[name]: one.reason for name, one in refused.items()})
+
+
+def _with_program(made: Compiled, lowered: Lowered, gpu: GpuLimits) -> Compiled:
+    """For a GPU: with what it launches, and the memory of its kernels."""
+    kernels = {name: GpuKernel.from_bytes(code) for name, code in made.objects.items()}
+    program = packed(lowered.runs, kernels, len(made.weights.block), gpu.arch)
+    buffers = (Part("buffers of kernels", most_workspace(lowered.runs, kernels)),)
+    return replace(made, program=program, memory=replace(made.memory, buffers=buffers))
 
 
 class _Choices:
@@ -111,7 +134,7 @@ class _Choices:
         rules: Sequence[Rule] | None,
         warn: Callable[[str], None],
     ) -> None:
-        self._tasks, self._warn = tasks, warn
+        self._tasks, self._target, self._warn = tasks, target, warn
         self._simpler = {
             task.key.workload: _schedules(task, records.get(task.key), target, rules, warn)
             for task in tasks.values()
@@ -138,11 +161,12 @@ class _Choices:
         names = {task.key.workload: task.name for task in self._tasks.values()}
         reasons = {key: reason for keys, reason in refused.items() for key in keys}
         if not reasons:
-            raise _uncompilable("a kernel that has but one schedule", *refused.values())
+            words = ("a kernel that has but one schedule", *refused.values())
+            raise _uncompilable(*words, self._target)
         for key, reason in sorted(reasons.items()):
             before, _ = self._chosen[key]
             if (simpler := next(self._simpler[key], None)) is None:
-                raise _uncompilable(f"task {names[key]}", reason)
+                raise _uncompilable(f"task {names[key]}", reason, self._target)
             self._chosen[key] = simpler
             self.fallbacks[key] = simpler[0]
             self._warn(f"task {names[key]}: {reason} under {before}; it gets {simpler[0]} instead")
@@ -162,7 +186,10 @@ def _schedules(
         yield f"the {name} schedule", sch.mod["main"]
 
 
-def _uncompilable(what: str, reason: str) -> AnsorError:
+def _uncompilable(what: str, reason: str, target: Target) -> AnsorError:
+    if target.gpu is not None:
+        hint = "build the model for a CPU, such as --target host"
+        return ModelError(f"{what} cannot be compiled for a GPU: {reason}", hint)
     return AnsorError(f"{what} cannot be compiled: {reason}", "report the model, please")
 
 

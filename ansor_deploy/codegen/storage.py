@@ -23,7 +23,7 @@ from .arena import Life, plan
 
 _STORAGE, _TENSOR = "relax.vm.alloc_storage", "relax.vm.alloc_tensor"
 RESHAPE = "vm.builtin.reshape"
-_COPY = "runtime.TVMTensorCopyFromTo"
+COPY = "runtime.TVMTensorCopyFromTo"
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ def _outputs(
             taken[base] = output
         else:
             nothing = relax.Var("_", relax.TupleType([]))
-            copies.append(relax.VarBinding(nothing, call(_COPY, field, output)))
+            copies.append(relax.VarBinding(nothing, call(COPY, field, output)))
     return outputs, taken, copies
 
 

@@ -18,7 +18,7 @@
 // All libraries of a process share one pool (`pool_state` is unique in it). Of two threads that want
 // it at once, one has it, and the other runs its loop alone.
 //
-// thread_pool.ll is made of this file by `python -m ansor_deploy.codegen.thread_pool`, for any
+// thread_pool.ll is made of this file by `python docs/make_llvm.py`, for any
 // architecture whose pointers have 64 bits: so nothing here may depend on one.
 
 typedef unsigned int u32;

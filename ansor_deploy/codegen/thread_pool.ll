@@ -1,4 +1,4 @@
-; Made by docs/make_thread_pool.py of thread_pool.c, 42b02f8926fac9cbba6180c01a96b225526142ceaf9d92e759e8dc60fe0a7b23
+; Made by docs/make_llvm.py of thread_pool.c, 8426688784f4151aaffd4d40148beb012438cae15a410eca9c46716673fbf585
 module asm ".pushsection .bss.ansor_deploy_pool, \22aw\22, %nobits"
 module asm ".type ansor_deploy_pool_1, %gnu_unique_object"
 module asm ".size ansor_deploy_pool_1, 33408"

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import DeviceError
 from ..system.host import architecture, detect_host
 from .room import room_for
 
@@ -87,15 +86,20 @@ def runs_here(target: Target) -> bool:
 
 
 def check_buildable(target: Target) -> None:
-    """DeviceError where code of the target can be compiled but not put into a library."""
-    if target.kind != "llvm":
-        hint = "build for a CPU, such as --target host; `ansor-deploy plan` works for every target"
-        raise DeviceError(cannot_run(target), hint)
+    """AnsorError, with the remedy, where what compiles code of the target is not installed."""
+    if target.gpu is not None:
+        from ..codegen import nvrtc
+
+        nvrtc.check()
 
 
 def cannot_run(target: Target) -> str:
     """A sentence that says why this machine does not run code of the target."""
     here = detect_host()
+    if target.gpu is not None:
+        return (
+            f"target {target.name} is a GPU ({target.gpu.arch}), and none can be used as a device"
+        )
     return (
         f"target {target.name} ({target.kind} {target.cpu}, {target.cores} cores) cannot run on "
         f"this machine ({here['cpu']}, {here['cores']} cores), and no device is given"

@@ -54,6 +54,8 @@ def test_a_gpu_has_its_limits():
     v100 = load_target("v100", SHIPPED)
     assert v100.kind == "cuda"
     assert v100.gpu == GpuLimits("sm_70", 1024, 32, 49152, 65536, 80)
+    newer = [load_target(name, SHIPPED).gpu for name in ("a100", "h100")]
+    assert [(gpu.arch, gpu.sms) for gpu in newer] == [("sm_80", 108), ("sm_90", 132)]
 
 
 @pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(Target)])

@@ -21,6 +21,8 @@ from helpers.processes import MARK, remaining
 from onnx import helper
 
 from ansor_deploy._tvm import VERSION, tvm
+from ansor_deploy.codegen import nvrtc
+from ansor_deploy.errors import AnsorError
 from ansor_deploy.model.prepare import prepare
 from ansor_deploy.project import shipped
 from ansor_deploy.registry.store import Registry
@@ -112,10 +114,29 @@ def test_an_unknown_target_is_answered_with_its_neighbour(folder):
     refused(build(folder, "--target", "cortex-a35"), 2, "cortex-a35", "cortex-a53")
 
 
-def test_a_target_that_cannot_run_here(folder):
+def test_a_target_without_its_compiler(folder, monkeypatch):
+    def absent():
+        raise AnsorError("NVIDIA's compiler is not installed", "pip install 'ansor-deploy[cuda]'")
+
+    monkeypatch.setattr(nvrtc, "check", absent)
     before = everything(folder)
-    refused(build(folder, "--target", "v100"), 4, "v100", "--target host")
+    refused(build(folder, "--target", "v100"), 1, "not installed", "ansor-deploy[cuda]")
     assert everything(folder) == before
+
+
+def test_a_library_for_a_gpu_needs_none(folder):
+    try:
+        nvrtc.check()
+    except AnsorError:
+        pytest.skip("needs ansor-deploy[cuda]")
+    result = build(folder, "--target", "v100")
+    assert result.returncode == 0, result.stderr
+    assert "nothing is tuned or timed" in result.stderr
+    manifest = json.loads((folder / "out" / "net.json").read_text())
+    assert manifest["verification"]["where"] == "this machine, untuned"
+    library = (folder / "out" / "net.so").read_bytes()
+    assert b".target sm_70" in library
+    assert library.count(b"\x7fELF") > len(manifest["kernels"])
 
 
 # The output

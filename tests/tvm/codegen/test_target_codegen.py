@@ -10,7 +10,8 @@ from ansor_deploy.target import list_targets, load_target
 
 REGISTERS = {64: "%zmm", 32: "%ymm", 16: "%xmm"}
 X86 = "x86_64-unknown-linux-gnu"
-CPU_TARGETS = sorted(set(list_targets([shipped("targets")])) - {"v100"})
+FOLDERS = [shipped("targets")]
+CPU_TARGETS = [name for name in list_targets(FOLDERS) if load_target(name, FOLDERS).gpu is None]
 
 
 def assembly(triple, cpu, features, lanes):

@@ -14,7 +14,8 @@ from helpers import graphs
 from helpers.built import HOST, compiled
 from onnx import TensorProto
 
-from ansor_deploy.codegen.thread_pool import SOURCE, TEXT, header, thread_pool
+from ansor_deploy.codegen.llvm_text import header
+from ansor_deploy.codegen.thread_pool import SOURCE, TEXT, thread_pool
 
 ASSETS = Path(__file__).parents[2] / "assets"
 LOOPS, LATE = ASSETS / "thread_pool_loops.c", ASSETS / "thread_pool_late.c"
@@ -162,7 +163,7 @@ def test_a_thread_that_kept_the_others_waiting_stays_away_for_a_while(tmp_path):
 
 
 def test_the_compiled_text_is_of_this_source():
-    assert TEXT.read_text().partition("\n")[0] == header(), "run docs/make_thread_pool.py"
+    assert TEXT.read_text().partition("\n")[0] == header(SOURCE), "run docs/make_llvm.py"
     assert not re.search("x86|aarch64|datalayout|triple|target-cpu", TEXT.read_text())
 
 

@@ -1,6 +1,6 @@
-"""Write ansor_deploy/codegen/thread_pool.ll from thread_pool.c, by Clang of the package ziglang.
+"""Write the .ll files of ansor_deploy/codegen from the .c files, by Clang of the package ziglang.
 
-Needed where the C file changes: pip install ziglang, then python docs/make_thread_pool.py.
+Needed where a C file changes: pip install ziglang, then python docs/make_llvm.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ansor_deploy.codegen.thread_pool import SOURCE, TEXT, header
+from ansor_deploy.codegen import gpu_launcher, thread_pool
+from ansor_deploy.codegen.llvm_text import header
 
 # Nothing that an architecture has of its own: vectors, unwinding tables, frame pointers.
 _FLAGS = (
@@ -28,13 +29,20 @@ _NOTES = re.compile(r", !tbaa !\d+|, !llvm\.loop !\d+| #\d+| local_unnamed_addr|
 
 
 def main() -> None:
-    """Compile, strip and write."""
+    """Write those whose source has changed."""
+    for one in (thread_pool, gpu_launcher):
+        if not one.TEXT.exists() or one.TEXT.read_text().partition("\n")[0] != header(one.SOURCE):
+            one.TEXT.write_text(_compiled(one.SOURCE))
+
+
+def _compiled(source: Path) -> str:
+    """A C file in LLVM's language."""
     with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder, "pool.ll")
-        command = [sys.executable, "-m", "ziglang", "cc", *_FLAGS, "-o", str(made), str(SOURCE)]
+        made = Path(folder, "made.ll")
+        command = [sys.executable, "-m", "ziglang", "cc", *_FLAGS, "-o", str(made), str(source)]
         subprocess.run(command, check=True)
         code = _NOTES.sub("", _LINES.sub("", made.read_text()))
-    TEXT.write_text(f"{header()}\n{re.sub(chr(10) + '{3,}', chr(10) * 2, code).strip()}\n")
+    return f"{header(source)}\n{re.sub(chr(10) + '{3,}', chr(10) * 2, code).strip()}\n"
 
 
 if __name__ == "__main__":

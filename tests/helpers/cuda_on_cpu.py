@@ -1,0 +1,82 @@
+"""A stand-in for a GPU: the CUDA C++ of kernels, compiled for this machine, behind our driver.
+
+A library's host code, its program and the source of its kernels are the real ones; what is not
+tried is NVIDIA's machine code, and NVIDIA's driver.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import subprocess
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tvm
+
+from ansor_deploy.codegen import model
+from ansor_deploy.codegen.gpu_kernel import GpuKernel, gpu_source
+from ansor_deploy.codegen.kernels import Kernel, Refusal
+from ansor_deploy.codegen.lowering import code_generation
+from ansor_deploy.target import Target
+
+FOLDER = Path(__file__).with_name("cuda_on_cpu")
+_KERNEL = re.compile(
+    r'^extern "C" __global__ void (?:__launch_bounds__\(\d+\) )?(\w+)\((.*)\);$', re.MULTILINE
+)
+
+
+@cache
+def driver(folder: Path) -> ctypes.CDLL:
+    """The driver, which whatever asks for libcuda.so.1 in this process gets from now on."""
+    path = folder / "libcuda.so.1"
+    _compile([str(FOLDER / "driver.cc"), "-Wl,-soname,libcuda.so.1", "-ldl"], path)
+    return ctypes.CDLL(str(path), ctypes.RTLD_GLOBAL)
+
+
+def be_a_gpu(lib: ctypes.CDLL, arch: str) -> None:
+    """Let the driver have a GPU of an architecture; none where it is empty."""
+    (ctypes.c_char * 16).in_dll(lib, "ansor_gpu").value = arch.encode()
+
+
+def on_cpu(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Let models be compiled for this stand-in instead of NVIDIA's GPUs."""
+
+    def compiled(kernels: Iterable[Kernel], target: Target, *_: Any) -> dict[str, bytes | Refusal]:
+        return {one.symbol: _kernel(one, target, folder) for one in kernels}
+
+    monkeypatch.setattr(model, "compile_kernels", compiled)
+
+
+def _kernel(kernel: Kernel, target: Target, folder: Path) -> bytes | Refusal:
+    try:
+        with code_generation(target):
+            made = gpu_source(tvm.ir.load_json(kernel.program), kernel.symbol, target)
+    except ValueError as error:
+        return Refusal(str(error))
+    library = folder / f"{kernel.symbol}.so"
+    compile_source(made.text, library)
+    code = target.gpu.arch.encode() + str(library).encode() + b"\0"
+    newer = code.replace(b"sm", b"compute", 1)
+    return GpuKernel(made.launches, made.workspace, code, newer).to_bytes()
+
+
+def compile_source(text: str, library: Path) -> None:
+    """Compile CUDA C++ for this machine."""
+    source = library.with_suffix(".cc")
+    body = re.sub(r"^typedef .*?int\d+_t;\n", "", text, flags=re.MULTILINE)
+    body = re.sub(r"__shared__ (alignas\(\d+\))", r"\1 static", body)
+    counts = [
+        f'extern "C" const int {name}_arguments;\nconst int {name}_arguments = {given.count("*")};'
+        for name, given in _KERNEL.findall(text)
+    ]
+    source.write_text("\n".join(['#include "cuda.h"', body, *counts, ""]))
+    _compile([str(source), f"-I{FOLDER}"], library)
+
+
+def _compile(arguments: list[str], library: Path) -> None:
+    command = ["g++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC", *arguments, "-o", str(library)]
+    subprocess.run(command, check=True)
