@@ -161,8 +161,8 @@ class _Choices:
         names = {task.key.workload: task.name for task in self._tasks.values()}
         reasons = {key: reason for keys, reason in refused.items() for key in keys}
         if not reasons:
-            words = ("a kernel that has but one schedule", *refused.values())
-            raise _uncompilable(*words, self._target)
+            reason = next(iter(refused.values()))
+            raise _uncompilable("a kernel that has but one schedule", reason, self._target)
         for key, reason in sorted(reasons.items()):
             before, _ = self._chosen[key]
             if (simpler := next(self._simpler[key], None)) is None:

@@ -13,12 +13,13 @@ _NAMES = {
     "rule": "Pass Apply ApplyAndSkipRest",
     "block_view": "BlockView SPATIAL REDUCE blocks divisions uses",
     "loops": "SIDE bound extent finish_levels fused inline_producers lane_partials lanes "
-    "multi_level_tile parallel parallel_map partition_bounded reduced_in_lanes split_lanes tiled "
-    "turned unrolled vector_width vectorize_partials vectorized written_out",
+    "multi_level_tile parallel parallel_map partition_bounded reduced_in_lanes split_lanes "
+    "split_levels tiled turned unrolled vector_width vectorize_partials vectorized written_out",
     "tiles": "divisors",
     "axes": "split_axis",
     "read_order": "follow_reads",
     "register_tile": "tile_reduction",
+    "thread_tile": "choose_spatial choose_terms vector_widths",
     "cores": "WORTH_A_CORE worth_cores",
     "shares": "share_counts shared_axis split_shares tile_count",
     "winograd": "Convolution",

@@ -178,9 +178,32 @@ def tiled(
         state.sample_tile(loop, pattern.count("S" if at < rank else "R"), limit, guess)
         for at, (loop, guess) in enumerate(zip(loops, guesses, strict=True))
     ]
-    levels = {"S": zip(*parts[:rank], strict=True), "R": zip(*parts[rank:], strict=True)}
+    return _nested(state.sch, pattern, parts[:rank], parts[rank:])
+
+
+def split_levels(
+    sch: Any,
+    block: Any,
+    pattern: str,
+    spatial: Sequence[Sequence[int]],
+    reduced: Sequence[Sequence[int]],
+) -> list[list[Any]]:
+    """As `tiled`, into parts of the given extents: of the result's axes, and of the reducing."""
+    loops = sch.get_loops(block)
+    parts = [
+        list(sch.split(loop, factors))
+        for loop, factors in zip(loops, [*spatial, *reduced], strict=True)
+    ]
+    return _nested(sch, pattern, parts[: len(spatial)], parts[len(spatial) :])
+
+
+def _nested(
+    sch: Any, pattern: str, spatial: Sequence[Sequence[Any]], reduced: Sequence[Sequence[Any]]
+) -> list[list[Any]]:
+    """Parts of loops nested by levels; these, outermost first."""
+    levels = {"S": zip(*spatial, strict=True), "R": zip(*reduced, strict=True)}
     found = [list(next(levels[kind])) for kind in pattern]
-    state.sch.reorder(*(loop for level in found for loop in level))
+    sch.reorder(*(loop for level in found for loop in level))
     return found
 
 

@@ -13,7 +13,7 @@ from ansor_deploy.target import FIELDS, GPU_FIELDS, GpuLimits, Target, list_targ
 
 SHIPPED = [shipped("targets")]
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "targets.md"
-NAMES = ["cortex-a53", "host", "intel-cpu-avx2", "intel-cpu-avx512", "rpi3", "v100"]
+NAMES = ["a100", "cortex-a53", "h100", "host", "intel-cpu-avx2", "intel-cpu-avx512", "rpi3", "v100"]
 
 
 def refused(tmp_path, text, line=None, name="bad"):

@@ -131,7 +131,7 @@ def test_a_library_for_a_gpu_needs_none(folder):
         pytest.skip("needs ansor-deploy[cuda]")
     result = build(folder, "--target", "v100")
     assert result.returncode == 0, result.stderr
-    assert "nothing is tuned or timed" in result.stderr
+    assert "nothing is tuned or timed" in " ".join(result.stderr.split())
     manifest = json.loads((folder / "out" / "net.json").read_text())
     assert manifest["verification"]["where"] == "this machine, untuned"
     library = (folder / "out" / "net.so").read_bytes()
