@@ -62,12 +62,19 @@ def _is_hosts(one: Any) -> bool:
 
 
 def _by_one(statements: list[Any]) -> Any:
-    body = _sequence(statements)
+    body = structural_map(_sequence(statements), (tirx.For, _in_order))
     for axis in ("threadIdx.x", "blockIdx.x"):
         var, extent = tirx.Var(axis, "int32"), tirx.IntImm("int32", 1)
         thread = tirx.IterVar(tvm.ir.Range(0, 1), var, _THREAD_INDEX, axis)
         body = tirx.AttrStmt(thread, _SPREAD[0], extent, body)
     return body
+
+
+def _in_order(loop: Any) -> Any:
+    """A loop of vectors or of tasks, as a processor's have them, step by step."""
+    if loop.kind not in (tirx.ForKind.VECTORIZED, tirx.ForKind.PARALLEL):
+        return loop
+    return tirx.For(loop.loop_var, loop.min, loop.extent, tirx.ForKind.SERIAL, loop.body)
 
 
 def _sequence(statements: list[Any]) -> Any:

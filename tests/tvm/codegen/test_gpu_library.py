@@ -61,6 +61,12 @@ MODELS = {
         ["m", "y"],
     ),
     "one number": model([node("ReduceSum", "x", "y", keepdims=0)], {"x": (40, 5)}, ["y"]),
+    "a recurrence, by one thread": model(
+        [node("LSTM", "x w r", "y", hidden_size=16)],
+        {"x": (3, 2, 8)},
+        ["y"],
+        {"w": randn(6, 1, 64, 8), "r": randn(7, 1, 64, 16)},
+    ),
     "parts": model(
         [
             node("Split", "x", "p q", axis=1),
