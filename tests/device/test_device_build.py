@@ -134,6 +134,7 @@ def test_the_library_is_timed_and_verified_on_the_board(built):
 def test_a_build_without_the_board_takes_its_records_and_verifies_a_stand_in(built):
     user, _ = built
     words = ("build", NET, "--target", "board.toml", "--registry", "r.db", "-o", "away.so")
+    words += ("--no-device",)
     result = user.does(*words, "--json")
     assert result.returncode == 0, result.stderr
     assert "nothing is tuned or timed" in " ".join(result.stderr.split())
