@@ -85,7 +85,7 @@ def _kept(allocation: Any) -> Any:
 def _bytes(buffer: Any) -> int:
     """Size of a buffer; 0 if it is not known before a run, or if it is no memory of the host's."""
     constant = all(isinstance(extent, tirx.IntImm) for extent in buffer.shape)
-    if buffer.scope() != "global" or not constant:
+    if buffer.scope() not in ("global", "local") or not constant:
         return 0
     return math.prod(int(extent) for extent in buffer.shape) * buffer.dtype.itemsize
 

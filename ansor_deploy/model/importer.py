@@ -18,6 +18,7 @@ from ..runtime.model import Interface, TensorInfo
 from ..target import Target
 from . import concatenation, few_channels, lookups
 from .apart import with_reasons
+from .attention import with_attention
 from .fusion import with_cuts, without_cuts
 from .graph import Graph
 from .layout import channels_last
@@ -92,6 +93,7 @@ def _passes(target: Target) -> list[Any]:
         t.AnnotateTIROpPattern(),
         t.FoldConstant(),
         _module_pass(concatenation.with_parts_in_place),
+        _module_pass(lambda mod: with_attention(mod, target)),
         _module_pass(with_cuts),
         t.FuseOps(),
         t.FuseTIR(),

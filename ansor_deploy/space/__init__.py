@@ -20,6 +20,7 @@ _NAMES = {
     "read_order": "follow_reads",
     "register_tile": "tile_reduction",
     "thread_tile": "choose_spatial choose_terms vector_widths",
+    "attention": "Attention tile_attention",
     "cores": "WORTH_A_CORE worth_cores",
     "shares": "share_counts shared_axis split_shares tile_count",
     "winograd": "Convolution",

@@ -228,13 +228,13 @@ def _unrolled_steps(state: State, reduced: list[Any], steps: list[int]) -> list[
             loops.append(outer)
             written.append(inner)
     if not written:
-        loops, written = _unrolled_innermost(state, loops)
+        loops, written = unrolled_innermost(state, loops)
     for loop in written:
         sch.unroll(loop)
     return [*loops, *written]
 
 
-def _unrolled_innermost(state: State, loops: list[Any]) -> tuple[list[Any], list[Any]]:
+def unrolled_innermost(state: State, loops: list[Any]) -> tuple[list[Any], list[Any]]:
     """A few taps are written out at once, of a long reduction some steps: (loops, written)."""
     sch = state.sch
     total = math.prod(extent(sch, loop) for loop in loops)

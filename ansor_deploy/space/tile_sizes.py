@@ -9,7 +9,7 @@ counts with what it costs.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -54,11 +54,29 @@ def tiles(view: BlockView, target: Target, steps: list[int]) -> list[tuple[int, 
     steps: of all axes, the reducing ones last; what each size must be a multiple of.
     """
     model, cores = _Model.of(view, target, steps), max(1, worth_cores(view, target))
+    return _ranked(model, view, cores)
+
+
+def tiles_within(view: BlockView, target: Target, rows: int) -> list[tuple[int, ...]]:
+    """Tile sizes of so many rows of the result, which one core computes.
+
+    Where that is a part of them, a tile divides it.
+    """
+    model = _Model.of(view, target, [1] * len(view.node.iter_vars))
+    *batch, whole, columns = view.spatial
+    part = replace(model, extents=[*(1 for _ in batch), rows, columns])
+    return _ranked(part, view, 1, 1 if rows == whole else rows)
+
+
+def _ranked(model: _Model, view: BlockView, cores: int, part: int = 1) -> list[tuple[int, ...]]:
+    """Tile sizes, the best first. part: that is so many rows of several, which tiles divide."""
     scored = []
     for columns in _columns(model, _group(view), cropped=_is_cropped(view)):
         limit = max(math.prod(model.steps[:-1]), model.rows(columns))
         for tile in _tiles_of(model, columns, limit):
-            shared = min(FAIR, busy(tile_tasks(view.spatial, tile), cores))
+            if part > 1 and part % tile[-2]:
+                continue
+            shared = min(FAIR, busy(tile_tasks(model.extents, tile), cores))
             scored.append((model.score(tile) * shared, tile))
     # Of equals the largest: it has the most accumulators to hide latencies behind.
     scored.sort(key=lambda pair: (-round(pair[0], 6), -math.prod(pair[1]), pair[1]))

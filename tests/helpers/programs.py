@@ -8,6 +8,7 @@ from typing import Any
 import tvm
 from tvm import te, topi
 
+from helpers.attention import attention
 from helpers.phases import interleaved, spread
 
 
@@ -295,6 +296,8 @@ PROGRAMS: dict[str, Callable[[], tvm.IRModule]] = {
     "outer product": outer_product,
     "product then softmax": normalized_product,
     "two products": two_products,
+    "attention of tokens": lambda: program(attention(96, 40)),
+    "masked attention": lambda: program(attention(17, 29, masked=True)),
     "max pool": lambda: pool("max", 2, 16),
     "max pool 1d": lambda: pool("max", 1, 16),
     "avg pool 3d": lambda: pool("avg", 3, 16),
@@ -363,11 +366,6 @@ def bare_product() -> tvm.IRModule:
     return program([x, w], topi.matmul(x, w))
 
 
-def chain() -> tvm.IRModule:
-    x = _in(4, 8)
-    return program([x], topi.nn.relu(topi.add(x, 1.0)))
-
-
 def image() -> tvm.IRModule:
     x = _in(64, 80)
     return program([x], topi.transpose(x, (1, 0)))
@@ -385,7 +383,7 @@ DRAWN: dict[str, Callable[[], tvm.IRModule]] = {
     "product": product,
     "line": line,
     "bare product": bare_product,
-    "chain": chain,
+    "chain": lambda: program([x := _in(4, 8)], topi.nn.relu(topi.add(x, 1.0))),
     "spread": lambda: program(spread(), free=(1,)),
     "interleaved": lambda: program(interleaved(), free=(1,)),
     "short rows": lambda: softmax(4, 16),
@@ -397,4 +395,5 @@ DRAWN: dict[str, Callable[[], tvm.IRModule]] = {
     "image": image,
     "flattened": flattened,
     "crossed": crossed,
+    "scores": lambda: program(attention(4, 8)),
 }

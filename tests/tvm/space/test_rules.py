@@ -51,7 +51,7 @@ FAST = [
     *("conv 13x13", "conv to prime", "conv to 3", "pool nchw", "scaled softmax", "layer norm odd"),
     *("mean of image", "sum of ends", "argmax of row", "two products", "product then softmax"),
     *("batched transposed", "gemv", "dot", "instance norm", "mean of all", "shared middle"),
-    "gated sum",
+    *("gated sum", "attention of tokens", "masked attention"),
 ]
 
 
