@@ -12,9 +12,11 @@ The task scheduler follows their derivatives in each task's latency g_i. By the 
 the sum over models of weight x df/dD_j, which `slopes` gives in closed form.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 PATIENCE = 2
 LITTLE_PATIENCE = 1
@@ -37,6 +39,10 @@ class Objective:
         """
         return (1.0,) * len(latencies)
 
+    def of_model(self, number: int) -> Objective:
+        """The same for one of the models alone."""
+        return self
+
 
 @dataclass(frozen=True)
 class Goal(Objective):
@@ -48,6 +54,10 @@ class Goal(Objective):
     def slopes(self, latencies: Sequence[float]) -> tuple[float, ...]:
         """One until the goal is reached, then zero."""
         return tuple(float(d > g) for d, g in zip(latencies, self.goals, strict=True))
+
+    def of_model(self, number: int) -> Objective:
+        """Its goal."""
+        return replace(self, goals=(self.goals[number],))
 
 
 @dataclass(frozen=True)

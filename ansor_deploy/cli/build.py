@@ -7,7 +7,7 @@ import click
 from ..request import Outputs, Request
 from ..system.environment import below_make
 from .helptext import with_examples
-from .options import existing_file, limit_options, new_file, reuse_option, tuning_options
+from .options import building_options, existing_file, limit_options, new_file, reuse_option
 from .output import Answer, answering, message_format_option, report
 
 
@@ -34,7 +34,7 @@ from .output import Answer, answering, message_format_option, report
     type=new_file,
     help="The library to write.  [default: the model's name with .so, in this directory]",
 )
-@tuning_options
+@building_options
 @reuse_option
 @limit_options
 @click.option(

@@ -46,13 +46,28 @@ def number_option(name: str, default: int, what: str) -> Decorator:
 
 def with_request(command: Command) -> Command:
     """Make a request of the options that belong to one; the command takes it as `request`."""
+    several = with_requests(lambda requests, **rest: command(request=requests[0], **rest))
+
+    @wraps(command)
+    def call(target: str | None = None, **words: Any) -> Any:
+        return several(targets=[target], **words)
+
+    return call
+
+
+def with_requests(command: Command) -> Command:
+    """As `with_request`, but the command takes `requests`, one for each of `targets`."""
     names = {*signature(make_request).parameters, *(field.name for field in fields(Request))}
 
     @wraps(command)
-    def call(**words: Any) -> Any:
-        remake = tuning_command(**words)
-        own = {name: words.pop(name) for name in names & words.keys()}
-        return command(request=make_request(**own, remake=remake), **words)
+    def call(targets: Sequence[str | None], **words: Any) -> Any:
+        own = {name: words[name] for name in names & words.keys()}
+        rest = {name: word for name, word in words.items() if name not in names}
+        requests = [
+            make_request(**own, target=one, remake=tuning_command(**words, target=one))
+            for one in dict.fromkeys(targets or [None])
+        ]
+        return command(requests=requests, **rest)
 
     return call
 
@@ -85,6 +100,13 @@ def tuning_command(
 
 target_option = click.option(
     "--target", help="A machine that `targets list` names.  [default: the project's, else host]"
+)
+targets_option = click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    help="A machine that `targets list` names; with --farm, several: repeat it.  "
+    "[default: the project's, else host]",
 )
 registry_option = click.option(
     "--registry",
@@ -198,8 +220,7 @@ rule_set_options = together(target_option, rules_option)  # a target, and what i
 
 # Of the commands that take a request; each group holds the one before it.
 model_options = together(target_option, registry_option, input_shape_option, with_request)
-plan_options = together(
-    model_options,
+_search_options = together(
     rules_option,
     choice_option("--search", ("ansor", "metaschedule"), "ansor", "How schedules are searched."),
     choice_option(
@@ -231,26 +252,44 @@ plan_options = together(
     ),
     devices_options,
 )
-tuning_options = together(
+plan_options = together(model_options, _search_options)
+_retune_option = click.option(
+    "--retune",
+    multiple=True,
+    metavar="TASK",
+    help="Search a task again though its search has ended: its name or the beginning of its "
+    "key, as `plan --json` prints them; or all. Repeatable.",
+)
+_lock_option = click.option(
+    "--lock",
+    type=new_file,
+    help="Keep the records that were used in this file, for version control.",
+)
+
+
+def _farm_option(what: str) -> Decorator:
+    words = f"{what}  [default: on this machine]"
+    return click.option("--farm", default="", metavar="tcp://HOST:PORT", help=words)
+
+
+building_options = together(
     plan_options,
-    click.option(
-        "--retune",
-        multiple=True,
-        metavar="TASK",
-        help="Search a task again though its search has ended: its name or the beginning of its "
-        "key, as `plan --json` prints them; or all. Repeatable.",
+    _retune_option,
+    _farm_option("Build candidates on this Dask cluster."),
+    _lock_option,
+)
+tuning_options = together(
+    targets_option,
+    registry_option,
+    input_shape_option,
+    with_requests,
+    _search_options,
+    _retune_option,
+    _farm_option(
+        "Tune on the boards and machines that the workers of this Dask cluster reach; with "
+        "--device or --no-device, only build candidates there."
     ),
-    click.option(
-        "--farm",
-        default="",
-        metavar="tcp://HOST:PORT",
-        help="Build candidates on this Dask cluster.  [default: on this machine]",
-    ),
-    click.option(
-        "--lock",
-        type=new_file,
-        help="Keep the records that were used in this file, for version control.",
-    ),
+    _lock_option,
 )
 
 

@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import BudgetError, UsageError
 from ..objectives import OBJECTIVES, Goal, Objective, make_objective
-from ..report.text import latency, tune_summary
+from ..report.text import jobs_lines, latency, tune_summary
 from ..request import Request
 from .helptext import with_examples
 from .options import existing_file, tuning_options
 from .output import Answer, answering, message_format_option, report
 from .values import parse_goal
-
-if TYPE_CHECKING:
-    from ..build.result import TuneResult
 
 
 @with_examples(
@@ -29,6 +25,7 @@ if TYPE_CHECKING:
     "tune resnet18.onnx --effort thorough --min-impact 1%",
     "tune resnet18.onnx --retune all --time 1h",
     "tune resnet18.onnx --lock records.lock",
+    "tune a.onnx --target rpi3 --target host --farm tcp://farm:8786",
 )
 @click.command("tune")
 @click.argument("models", type=existing_file, nargs=-1, required=True)
@@ -53,7 +50,7 @@ def command(
     models: tuple[Path, ...],
     chosen: str | None,
     goals: tuple[tuple[str, float], ...],
-    request: Request,
+    requests: list[Request],
 ) -> Answer:
     """Fill the registry for models, without building.
 
@@ -65,17 +62,51 @@ def command(
     7 if a goal is missed.
 
     A lock keeps the records for builds with --frozen. What it says of other models' tasks stays.
+
+    With --farm, each model on each target is a job of its own, on a board or machine of that target
+    that a worker of the farm reaches; what all find ends in this registry. Where a job fails the
+    others go on, and the first one's exit code is the command's.
     """
+    objective = chosen_objective(chosen, goals, models)
+    requests = [replace(request, objective=objective) for request in requests]
+    if requests[0].farm and requests[0].finds_devices:
+        return on_farm(models, requests)
+    if len(requests) > 1:
+        hint = "tune for one after the other, or: --farm tcp://HOST:PORT"
+        raise UsageError("several targets need a farm whose workers reach their machines", hint)
+    return here(models, requests[0])
+
+
+def here(models: Sequence[Path], request: Request) -> Answer:
+    """Tune on this machine or its devices."""
     from ..pipeline import tune
 
-    objective = chosen_objective(chosen, goals, models)
     with report() as events:
-        result = tune(list(models), replace(request, objective=objective), events)
-        missed = missed_goals(result, objective, models)
+        result = tune(list(models), request, events)
+        missed = missed_goals(result.latencies_ms, request.objective, models)
         for sentence in missed:
             events.warn(sentence)
     exit_code = BudgetError.exit_code if missed else 0
     return Answer(result.with_rounds(), [tune_summary(result)], exit_code)
+
+
+def on_farm(models: Sequence[Path], requests: Sequence[Request]) -> Answer:
+    """Tune on the machines that a farm's workers reach."""
+    if requests[0].lock is not None:
+        hint = "leave it out; afterwards: ansor-deploy build MODEL --target NAME --lock FILE"
+        raise UsageError("jobs of a farm write no --lock", hint)
+    from ..farm.jobs import tune_on_farm
+
+    with report() as events:
+        rows = tune_on_farm(models, requests, events)
+        of_target = [rows[at : at + len(models)] for at in range(0, len(rows), len(models))]
+        times = [[row.latency_ms for row in some] for some in of_target]
+        missed = [s for one in times for s in missed_goals(one, requests[0].objective, models)]
+        for sentence in missed:
+            events.warn(sentence)
+    codes = [row.exit_code for row in rows if row.exit_code]
+    codes += [BudgetError.exit_code] if missed else []
+    return Answer({"jobs": [row.to_json() for row in rows]}, jobs_lines(rows), next(iter(codes), 0))
 
 
 def chosen_objective(
@@ -96,11 +127,13 @@ def chosen_objective(
     return make_objective("goal" if goals else name or "latency", seconds)
 
 
-def missed_goals(result: TuneResult, objective: Objective, models: Sequence[Path]) -> list[str]:
+def missed_goals(
+    latencies_ms: Sequence[float], objective: Objective, models: Sequence[Path]
+) -> list[str]:
     """A sentence for each model that is slower than its goal."""
     if not isinstance(objective, Goal):
         return []
-    times = zip(models, result.latencies_ms, objective.goals, strict=True)
+    times = zip(models, latencies_ms, objective.goals, strict=True)
     return [
         f"{model} takes about {latency(now / 1e3)} a run, its goal is {latency(goal)}"
         for model, now, goal in times

@@ -1,4 +1,4 @@
-"""Candidates built on other machines: a Dask cluster as the executor of `build.Builder`.
+"""A Dask cluster: whole tuning jobs go there, or candidates, as to the executor of `Builder`.
 
 The cluster's workers need the same ansor-deploy and TVM as this machine. Dask passes Python
 objects, so a scheduler that others can reach must be one that they are trusted with.
@@ -7,6 +7,7 @@ objects, so a scheduler that others can reach must be one that they are trusted 
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from typing import Any
 
 from ..errors import AnsorError, DeviceError
 from ..system.environment import version
@@ -17,16 +18,22 @@ _PACKAGES = ("ansor-deploy", "apache-tvm", "apache-tvm-ffi")
 
 @contextmanager
 def open_farm(address: str) -> Iterator[Executor]:
-    """The executor of a cluster; its scheduler listens at the address (tcp://host:8786).
+    """The executor of a cluster that builds candidates; raises as `connected` does."""
+    # Not pure: the same program may be built twice, and the second may not fail as the first.
+    with connected(address) as client, client.get_executor(pure=False) as executor:
+        yield executor
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """Dask's client of a cluster; its scheduler listens at the address (tcp://host:8786).
 
     DeviceError where it does not answer, has no workers, or these have other versions.
     """
     try:
         from distributed import Client
     except ImportError as error:
-        raise AnsorError(
-            "building on a farm needs Dask", "run: pip install 'ansor-deploy[farm]'"
-        ) from error
+        raise AnsorError("a farm needs Dask", "run: pip install 'ansor-deploy[farm]'") from error
     try:
         client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
@@ -36,9 +43,7 @@ def open_farm(address: str) -> Iterator[Executor]:
         ) from error
     with client:
         _check_versions(address, client.run(versions))
-        # Not pure: the same program may be built twice, and the second may not fail as the first.
-        with client.get_executor(pure=False) as executor:
-            yield executor
+        yield client
 
 
 def versions() -> dict[str, str]:

@@ -87,6 +87,11 @@ def import_file(registry: Path, file: Path, trusted: Trusted | None = None) -> T
     return take_in(registry, read_bundle(content, str(file)))
 
 
+def import_bytes(registry: Path, content: bytes, name: str) -> Taken:
+    """Take in a bundle, all or nothing. name: for the message where it is refused."""
+    return take_in(registry, read_bundle(content, name))
+
+
 def merge_file(registry: Path, other: Path) -> Taken:
     """Take in all of another registry's file, or nothing."""
     bundle, refusals = contents_of_other(other)

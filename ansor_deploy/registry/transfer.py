@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import astuple, dataclass
 from operator import add
 from pathlib import Path
@@ -61,14 +61,16 @@ class Taken:
         return Taken(*map(add, astuple(self), astuple(other)))
 
 
-def contents(path: Path) -> tuple[Bundle, list[str]]:
+def contents(
+    path: Path, wanted: Callable[[str, str], bool] = lambda workload, target: True
+) -> tuple[Bundle, list[str]]:
     """What of one's own registry others may take in, and what they would refuse.
 
-    RegistryError if the file is damaged.
+    wanted: whether a workload on a target is, by their keys. RegistryError if the file is damaged.
     """
     with Registry.open(path, write=False) as registry:
         rows = {table: registry.rows(f"SELECT * FROM {table.name}") for table in _SENT}  # noqa: S608
-    return read_lines(_lines(rows))
+    return read_lines(_lines(_only(wanted, rows)))
 
 
 def contents_of_other(path: Path) -> tuple[Bundle, list[str]]:
@@ -109,6 +111,17 @@ def take_in(path: Path, bundle: Bundle) -> Taken:
 
 def _select(table: Table, version: int) -> str:
     return _UNDATED if table is BEATEN and version == 2 else f"SELECT * FROM {table.name}"  # noqa: S608
+
+
+def _only(wanted: Callable[[str, str], bool], rows: dict[Table, Rows]) -> dict[Table, Rows]:
+    """The records and ends of searches that are wanted, and the contests of these records."""
+    kept = {
+        table: [row for row in rows[table] if wanted(row["workload"], row["target"])]
+        for table in (RECORDS, SEARCHES)
+    }
+    left_out = {row["id"] for row in rows[RECORDS]} - {row["id"] for row in kept[RECORDS]}
+    contests = [row for row in rows[BEATEN] if left_out.isdisjoint((row["loser"], row["winner"]))]
+    return {**rows, **kept, BEATEN: contests}
 
 
 def _bounded(path: Path, lines: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:

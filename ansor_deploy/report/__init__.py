@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..build.compare import Comparison
     from ..build.verify import Verification
+    from ..farm.table import Row
     from ..tune.plan import Plan
     from ..tune.scheduler import Progress
 
@@ -30,6 +31,9 @@ class Report:
 
     def step(self, what: str, done: int, total: int) -> None:
         """So many of the stage's parts are done. what: they are, such as "kernels"."""
+
+    def jobs(self, rows: Sequence[Row]) -> None:
+        """The jobs of a farm stand so; it may be as they stood."""
 
     def verified(self, verification: Verification) -> None:
         """The library was compared with the oracle."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from . import text
 from .plain import PlainReport
 
 if TYPE_CHECKING:
+    from ..farm.table import Row
     from ..tune.scheduler import Progress
 
 
@@ -49,6 +50,10 @@ class LiveReport(PlainReport):
         """Draw how far the stage is over how far it was."""
         self._draw(lambda: steps(what, done, total))
 
+    def jobs(self, rows: Sequence[Row]) -> None:
+        """Draw the table of a farm's jobs over how it was."""
+        self._draw(lambda: jobs(rows))
+
     def wrote(self, paths: list[Path]) -> None:
         """Print the paths below the last panel."""
         self.close()
@@ -78,6 +83,15 @@ def steps(what: str, done: int, total: int) -> RenderableType:
     grid = Table.grid(padding=(0, 2))
     bar = ProgressBar(total=total, completed=done, width=30)
     grid.add_row(bar, Text(text.steps(what, done, total)))
+    return grid
+
+
+def jobs(rows: Sequence[Row]) -> RenderableType:
+    """The table of a farm's jobs; those that failed stand out."""
+    grid = Table(*text.JOB_HEADER, box=None, padding=(0, 2, 0, 0))
+    for row in rows:
+        style = {"done": "green", "failed": "red", "waiting": "dim"}.get(row.state, "")
+        grid.add_row(*(Text(cell, style) for cell in text.job_cells(row)))
     return grid
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -16,6 +17,7 @@ from . import Report, text
 if TYPE_CHECKING:
     from ..build.compare import Comparison
     from ..build.verify import Verification
+    from ..farm.table import Row
     from ..tune.plan import Plan
     from ..tune.scheduler import Progress
 
@@ -48,6 +50,7 @@ class PlainReport(QuietReport):
     def __init__(self, stream: TextIO | None = None, pause: float = 2.0) -> None:
         super().__init__(stream)
         self._pause, self._stage, self._spoke = pause, "", 0.0
+        self._jobs: list[str] = []  # a farm's, as they were last shown
 
     def stage(self, name: str, detail: str = "") -> None:
         """Print the stage's name in brackets."""
@@ -76,6 +79,14 @@ class PlainReport(QuietReport):
         best = f"{progress.round.task}: {text.best(progress)}"
         model = text.latency(progress.round.end_to_end_ms / 1e3)
         self._say(f"{state}; {best}; model about {model}")
+
+    def jobs(self, rows: Sequence[Row]) -> None:
+        """Print those that have moved on, a line each."""
+        lines = ["  ".join(text.job_cells(row)) for row in rows]
+        for line, before in zip_longest(lines, self._jobs):
+            if line != before:
+                self._say(line, unbroken=True)
+        self._jobs = lines
 
     def verified(self, verification: Verification) -> None:
         """Print the errors found."""

@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from ..build.compare import Comparison
     from ..build.result import TuneResult
     from ..build.verify import Verification
+    from ..farm.table import Row
     from ..target import Target
     from ..tune.plan import Plan, PlanRow
     from ..tune.scheduler import Progress
 
 WIDTH = 80
 TASK_HEADER = ("task", "op", "runs", "share", "latency")
+JOB_HEADER = ("model", "target", "worker", "state", "trials", "latency")
 HEADER = (*TASK_HEADER, "status", "trials")
 ROW = "{:24}  {:12}  {:>4}  {:>6}  {:>8}  {:6}  {:>6}"  # 78 wide: two are left for an indent
 
@@ -177,6 +179,23 @@ def tune_summary(result: TuneResult) -> str:
     spent = f"{count(result.trials, 'trial')} in {duration(result.tune_seconds)}"
     now = f"now about {latency(result.latency_ms / 1e3)} a run"
     return f"{tasks}, {result.skipped} skipped; {spent}; {now}"
+
+
+def job_cells(row: Row) -> tuple[str, ...]:
+    """A farm's job as text, below `JOB_HEADER`; its worker by its board where it has one."""
+    where = shortened(row.device or row.worker or "-", 20)
+    trials = f"{row.trials}/{row.total}" if row.total else str(row.trials)
+    names = shortened(row.model, 20), shortened(row.target, 12)
+    return (*names, where, row.state, trials, latency(row.latency_ms / 1e3))
+
+
+def jobs_lines(rows: Sequence[Row]) -> list[str]:
+    """The table of a farm's jobs, and why some failed, each with the remedy."""
+    cells = [JOB_HEADER, *map(job_cells, rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    table = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
+    faults = [(f"{row.name}: {row.error}", row.hint) for row in rows if row.error]
+    return table + [line for what, hint in faults for line in (what, f"  hint: {hint}")]
 
 
 def plan_lines(plan: Plan, limit: int | None = None) -> list[str]:

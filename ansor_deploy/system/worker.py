@@ -125,6 +125,12 @@ class Worker:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
 
+    def call_off(self) -> None:
+        """Ask the function that is called to end, by SIGTERM: for one that expects it."""
+        self._interrupted = True
+        if (process := self._process) is not None:
+            process.terminate()
+
     def kill(self) -> None:
         """End the child and whatever it started, now. The next call starts a fresh one."""
         self.interrupt()

@@ -20,7 +20,7 @@ from helpers.foreign import TVM, bundle, content, lines, parts, registry
 from helpers.registry_samples import TARGET
 
 from ansor_deploy.errors import RegistryError
-from ansor_deploy.registry.bundle import MOST_BYTES
+from ansor_deploy.registry.bundle import MOST_BYTES, Bundle
 from ansor_deploy.registry.exchange import export_file, import_file, merge_file, pull, push
 from ansor_deploy.registry.record import SearchEnd
 from ansor_deploy.registry.signing import load_signer, load_trusted
@@ -49,6 +49,17 @@ def test_an_export_is_imported_whole(tmp_path):
         assert store.best([wanted.key], TVM) == {wanted.key: wanted}
         assert [(end.tvm, end.enough_for) for end in store.ends(wanted.key)] == [(TVM, 64)]
         assert store.verify() == []
+
+
+def test_a_part_is_whole_in_itself(tmp_path):
+    mine = registry(tmp_path / "mine.db", 64, 128, ended=True)
+    (key,) = {record.key for record in bundle(64).records.values()}
+    part, left_out = contents(mine, lambda workload, target: workload == key.workload)
+    assert left_out == []
+    assert [record.key for record in part.records.values()] == [key]
+    assert list(part.workloads) == [key.workload]
+    assert {end.key for end in part.searches} == {key}
+    assert contents(mine, lambda workload, target: target == key.workload)[0] == Bundle()
 
 
 def test_a_search_ended_elsewhere_under_the_rules_of_its_newest_record(tmp_path):

@@ -12,6 +12,7 @@ from rich.console import Console
 from ansor_deploy.build.compare import Comparison
 from ansor_deploy.build.result import TuneResult
 from ansor_deploy.build.verify import Verification
+from ansor_deploy.farm.table import Row
 from ansor_deploy.registry.record import Provenance, Record, TaskKey, Workload
 from ansor_deploy.report import text
 from ansor_deploy.report.choose import redraws, report_on_stderr
@@ -356,3 +357,34 @@ def test_a_pipe_gets_lines(terminal, monkeypatch):
     terminal()
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     assert not redraws()
+
+
+# A farm's jobs
+
+JOBS = [
+    Row("net.onnx", "rpi3", "tune", "tcp://127.0.0.1:40123", "pi-lab", 1, 32, 640, 12.3),
+    Row("net.onnx", "host", "failed", "two", error="no board", hint="add one"),
+]
+
+
+def test_a_job_is_printed_when_it_has_moved_on(plain):
+    plain.jobs(JOBS)
+    plain.jobs([replace(JOBS[0], trials=48), JOBS[1]])
+    lines = [line.split() for line in lines_of(plain)]
+    assert lines == [
+        ["net.onnx", "rpi3", "pi-lab", "tune", "32/640", "12.3", "ms"],
+        ["net.onnx", "host", "two", "failed", "0", "none"],
+        ["net.onnx", "rpi3", "pi-lab", "tune", "48/640", "12.3", "ms"],
+    ]
+
+
+def test_the_table_of_jobs_is_drawn_over(live):
+    live.jobs(JOBS)
+    shown = screen_of(live)
+    assert all(word in shown for word in ("worker", "pi-lab", "32/640", "failed"))
+
+
+def test_the_answer_says_why_a_job_failed():
+    *table, what, hint = text.jobs_lines(JOBS)
+    assert len(table) == 3
+    assert (what, hint) == ("net.onnx for host: no board", "  hint: add one")

@@ -1,0 +1,136 @@
+"""One tuning job, a model on a target: in a child process of the worker that took it.
+
+It measures into a registry in its user's cache, which all jobs of a machine share: a job that is
+done again finds there what was measured before, and of two jobs with the same task one leaves it
+to the other.
+"""
+
+from __future__ import annotations
+
+import pickle
+import signal
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import AnsorError
+from ..project import cache_folder
+from ..registry.exchange import contents, import_bytes, read_bundle
+from ..report import Report
+from ..request import Request
+from ..system.child import ask
+from ..system.interrupt import check, interrupt
+
+if TYPE_CHECKING:
+    from ..tune.plan import Plan
+    from ..tune.scheduler import Progress
+
+CALLED_OFF = "it was called off"
+NEWS = "news.jsonl"  # a bundle, in a job's folder
+_JOB = "job"
+_KNOWN = "known.jsonl"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a worker is sent, beside the files that the request names.
+
+    number: its row in the table. model: path of the model among the files. known: a bundle of what
+    its user knows of the target.
+    """
+
+    number: int
+    model: str
+    request: Request
+    known: bytes
+
+    def write(self, folder: Path, files: Mapping[str, bytes], device: str) -> None:
+        """Lay out in a folder what `run` reads.
+
+        files: contents by their paths in the folder. device: runs candidates; "" for this machine.
+        """
+        for name, content in {**files, _KNOWN: self.known}.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        request = replace(
+            self.request,
+            registry=cache_folder("farm") / "registry.db",
+            rules=tuple(folder / path for path in self.request.rules),
+            devices=(device,) if device else (),
+        )
+        (folder / _JOB).write_bytes(pickle.dumps((folder / self.model, request)))
+
+
+def run(payload: dict[str, Any]) -> dict[str, Any]:
+    """Tune what lies in "folder"; the figures, or the "error". The child's side."""
+    from ..pipeline import tune
+
+    signal.signal(signal.SIGTERM, lambda _, frame: interrupt(KeyboardInterrupt, frame))
+    folder = Path(payload["folder"])
+    # Its parent wrote it, of what Dask had passed.
+    model, request = pickle.loads((folder / _JOB).read_bytes())  # noqa: S301
+    known = (folder / _KNOWN).read_bytes()
+    import_bytes(request.registry, known, "what the user knows")
+    events = _Events(request, folder / NEWS, known)
+    try:
+        tuned = tune([model], request, events)
+        check()
+        return tuned.to_json()
+    except AnsorError as error:
+        return failed(error)
+    except KeyboardInterrupt:
+        return failed(AnsorError(CALLED_OFF))
+    finally:
+        events.send()
+
+
+def failed(error: AnsorError) -> dict[str, Any]:
+    """An error as an answer: the table's fields of a job."""
+    return {"error": error.message, "hint": error.hint, "exit_code": error.exit_code}
+
+
+class _Events(Report):
+    """Sends what happens to the parent, and what is new in the registry with it."""
+
+    def __init__(self, request: Request, news: Path, known: bytes) -> None:
+        self._request, self._news = request, news
+        self._sent = [read_bundle(known, "what the user knows")]
+        self._workloads: set[str] = set()
+        self._lock = threading.Lock()  # sites warn in threads of their own
+
+    def stage(self, name: str, detail: str = "") -> None:
+        """Send its name."""
+        self._say(state=name)
+
+    def plan(self, plan: Plan) -> None:
+        """Send how much is to be done."""
+        self._workloads = {row.task.key.workload for row in plan.rows}
+        self.send(total=plan.trials, latency_ms=plan.forecast() * 1e3)
+
+    def progress(self, progress: Progress) -> None:
+        """Send how far it is."""
+        now = progress.round.end_to_end_ms
+        total = progress.total_trials
+        self.send(state="tune", trials=progress.trials, total=total, latency_ms=now)
+
+    def warn(self, message: str) -> None:
+        """Send the message."""
+        self._say(warning=message)
+
+    def send(self, **figures: Any) -> None:
+        """Send figures, and what was found of the model's tasks and not sent before."""
+        target, wanted = self._request.target.fingerprint, self._workloads
+        found, _ = contents(self._request.registry, lambda w, t: t == target and w in wanted)
+        news = found.without(self._sent)
+        if news.records or news.searches or news.contests:
+            self._news.write_bytes(news.to_bytes())
+            self._sent.append(news)
+            figures["news"] = True
+        self._say(**figures)
+
+    def _say(self, **words: Any) -> None:
+        with self._lock:
+            ask(words)

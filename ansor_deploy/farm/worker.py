@@ -1,0 +1,170 @@
+"""What a farm's workers do: offer boards and their machine, and carry out jobs, a child each."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from distributed import Queue, Semaphore, WorkerPlugin, get_worker
+
+from ..devices.inventory import Inventory
+from ..devices.machine import runs_here
+from ..devices.registered import registered_for
+from ..errors import AnsorError, DeviceError, MachineError
+from ..report import Report
+from ..system.worker import Worker, WorkerFailure
+from ..target import Target
+from .job import CALLED_OFF, NEWS, Job
+
+_CHILD = "ansor_deploy.farm.job"
+_LOOK_SECONDS = 1.0  # between two looks for whether a job is still wanted, or a board free
+_END_SECONDS = 10.0  # for a job that is called off to keep what it has measured
+
+
+def resource(target: Target) -> str:
+    """What Dask calls the machines of a target."""
+    return f"ansor-deploy {target.fingerprint}"
+
+
+@dataclass(frozen=True)
+class Offers(WorkerPlugin):
+    """Makes the boards that a worker reaches resources of its, also of one that comes later.
+
+    name: of the run that asks for them. A worker that reaches no board of a target offers its own
+    machine where that can run the target's code, as `tune` does.
+    """
+
+    name: str
+    targets: tuple[Target, ...]
+
+    async def setup(self, worker: Any) -> None:
+        """Announce them; boards may have been added since the last time."""
+        found = {resource(target): float(_machines(target)) for target in self.targets}
+        await worker.set_resources(**found)
+
+
+def offered(dask_worker: Any) -> dict[str, float]:
+    """The resources of the worker that this runs on."""
+    return dict(dask_worker.state.total_resources)
+
+
+def carry_out(job: Job, files: Mapping[str, bytes], inbox: str) -> dict[str, Any]:
+    """Do a job on a board that no other job of the farm uses, or on this machine.
+
+    inbox: name of the queue for its messages. DeviceError or MachineError where another worker, or
+    the same once more, may do it.
+    """
+    queue, here = Queue(inbox), get_worker()
+
+    def say(**words: Any) -> None:
+        queue.put({"job": job.number, "worker": str(here.name), **words})
+
+    say(state="begin", trials=0)
+    with _machine_for(job.request.target, say) as device, _folder() as folder:
+        say(state="read", device=device)
+        job.write(folder, files, device)
+
+        def heed(words: dict[str, Any]) -> None:
+            if words.get("news"):
+                words["news"] = (folder / NEWS).read_bytes()
+            with suppress(KeyError):  # nobody reads any more, and the job is about to be called off
+                say(**words)
+
+        answer = _tuned_in_child(folder, heed)
+    error = answer.get("error")
+    if error and answer["exit_code"] in (DeviceError.exit_code, MachineError.exit_code):
+        raise DeviceError(error, answer["hint"])
+    return answer
+
+
+def _tuned_in_child(folder: Path, heed: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    with closing(Worker(_CHILD)) as child, _ended_when_unwanted(child):
+        try:
+            answer: dict[str, Any] = child.call(
+                f"{_CHILD}:run", {"folder": str(folder)}, math.inf, heed
+            )
+        except WorkerFailure as failure:
+            raise MachineError(f"its process failed: {failure.message}") from failure
+    return answer
+
+
+@contextmanager
+def _ended_when_unwanted(child: Worker) -> Iterator[None]:
+    """Call the child off once nobody waits for the task of this thread any more."""
+    wanted, ended = _wanted(), threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(_LOOK_SECONDS):
+            if not wanted():
+                child.call_off()
+                if not ended.wait(_END_SECONDS):
+                    child.interrupt()
+                return
+
+    threading.Thread(target=watch, name="ansor-deploy-wanted", daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
+
+
+def _wanted() -> Callable[[], bool]:
+    """Whether somebody waits for the task of this thread still; any thread may ask."""
+    worker = get_worker()
+    task = worker.state.tasks[worker.get_current_task()]
+    return lambda: task.state == "executing"  # then "cancelled"
+
+
+@contextmanager
+def _machine_for(target: Target, say: Callable[..., None]) -> Iterator[str]:
+    """The name of a board that is this job's alone meanwhile; "" for this machine."""
+    boards = registered_for(target, Report())
+    if not (boards or runs_here(target)):
+        raise DeviceError(f"this worker reaches no board of target {target.name} any more")
+    if not boards:
+        yield ""
+        return
+    # Dask gives up the lease of a worker that is lost.
+    leases = {board: Semaphore(1, name=f"ansor-deploy {_identity(board)}") for board in boards}
+    if (free := _leased(leases)) is None:
+        say(state="wait")
+    wanted = _wanted()
+    while free is None:
+        if not wanted():
+            raise AnsorError(CALLED_OFF)
+        time.sleep(_LOOK_SECONDS)
+        free = _leased(leases)
+    try:
+        yield free
+    finally:
+        leases[free].release()
+
+
+def _leased(leases: Mapping[str, Semaphore]) -> str | None:
+    """The first board that nobody has, which is then taken."""
+    return next((board for board, one in leases.items() if one.acquire(timeout=0)), None)
+
+
+def _machines(target: Target) -> int:
+    return len(registered_for(target, Report())) or int(runs_here(target))
+
+
+def _identity(board: str) -> str:
+    """What a board is called wherever it is reached from: its host key."""
+    from ..devices.ssh import known_keys
+
+    inventory = Inventory.find()
+    return min(key.fingerprint for key in known_keys(inventory.get(board), inventory))
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="ansor-deploy-job-") as folder:
+        yield Path(folder)

@@ -1,0 +1,74 @@
+"""A Dask scheduler and workers, each a process of its own that can be killed alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from helpers.processes import MARK
+
+_DASK = [sys.executable, "-m", "dask"]
+_QUIET = ["--no-dashboard", "--host", "127.0.0.1"]
+
+
+class Farm:
+    """A scheduler. folder: for what it says, and for the homes of its workers."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.workers = folder, dict[str, Any]()
+        self._file = folder / "scheduler.json"
+        words = ["scheduler", *_QUIET, "--port", "0", "--scheduler-file", str(self._file)]
+        self._scheduler = self._start("scheduler", words)
+        self.address = self._address()
+
+    def worker(self, name: str, *, threads: int = 1, home: Path | None = None) -> None:
+        """Start a worker, by default with the home of this process. What it starts bears a mark."""
+        words = ["worker", self.address, *_QUIET, "--no-nanny", "--nthreads", str(threads)]
+        more = {"HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")} if home else {}
+        self.workers[name] = self._start(name, [*words, "--name", name], **more)
+        self._await(name, lambda: "Registered to" in self.log(name))
+
+    def mark(self, name: str) -> str:
+        """What processes of a worker bear."""
+        return str(self.folder / name)
+
+    def kill(self, name: str) -> None:
+        """End a worker at once: SIGKILL, as where the power goes."""
+        self.workers[name].kill()
+        self.workers.pop(name).wait()
+
+    def log(self, name: str) -> str:
+        """What a worker, or the scheduler, has said."""
+        return (self.folder / f"{name}.log").read_text()
+
+    def close(self) -> None:
+        """End all of it."""
+        for process in (*self.workers.values(), self._scheduler):
+            process.kill()
+            process.wait()
+
+    def _start(self, name: str, words: list[str], **more: str) -> subprocess.Popen[bytes]:
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), MARK: self.mark(name), **more}
+        # A board that a lost worker had is free after a moment.
+        env["DASK_DISTRIBUTED__SCHEDULER__LOCKS__LEASE_TIMEOUT"] = "2s"
+        env["DASK_DISTRIBUTED__SCHEDULER__LOCKS__LEASE_VALIDATION_INTERVAL"] = "1s"
+        with (self.folder / f"{name}.log").open("ab") as log:
+            return subprocess.Popen(
+                [*_DASK, *words], cwd=self.folder, env=env, stdout=log, stderr=log
+            )
+
+    def _address(self) -> str:
+        self._await("scheduler", lambda: self._file.exists() and self._file.read_text())
+        return str(json.loads(self._file.read_text())["address"])
+
+    def _await(self, name: str, there: Callable[[], Any]) -> None:
+        deadline = time.monotonic() + 60
+        while not there():
+            assert time.monotonic() < deadline, self.log(name)
+            time.sleep(0.05)

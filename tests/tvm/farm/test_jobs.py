@@ -1,0 +1,103 @@
+"""Whole jobs on a farm: a real scheduler, workers that die, and a command that is interrupted."""
+
+import json
+import signal
+
+import onnx
+import pytest
+from helpers.cli_process import answer, program, refused
+from helpers.device_runs import Run, measured, workplace
+from helpers.farm import Farm
+from helpers.graphs import dense
+from helpers.processes import remaining
+
+TUNE = ("--registry", "r.db", "--effort", "quick", "--trials", "6", "--json")
+
+
+@pytest.fixture
+def farm(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # of workers, too
+    (tmp_path / "farm").mkdir()
+    made = Farm(tmp_path / "farm")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made = workplace(tmp_path / "work")
+    onnx.save(dense(16, 32), made / "net.onnx")  # one task
+    onnx.save(dense(24, 16), made / "other.onnx")
+    return made
+
+
+@pytest.fixture
+def tuning(folder, farm):
+    """`tuning(words)`: the command under way on the farm."""
+    runs = []
+
+    def start(*words):
+        runs.append(Run(folder, "tune", *words, "--farm", farm.address, *TUNE))
+        return runs[-1]
+
+    yield start
+    for run in runs:
+        run.close()
+
+
+def test_what_a_lost_worker_had_is_done_again_by_another(farm, folder, tuning):
+    farm.worker("one")
+    run = tuning("net.onnx", "other.onnx", "--target", "board.toml", "--target", "host")
+    run.until(r"net\.onnx +board +one +tune +[1-9]")
+    farm.kill("one")
+    assert remaining(farm.mark("one")) == []
+    farm.worker("two", threads=2)
+    assert run.end() == 0, run.told
+    jobs = json.loads(run.answer)["jobs"]
+    names = [(job["model"], job["target"]) for job in jobs]
+    assert names == [(m, t) for t in ("board", "host") for m in ("net.onnx", "other.onnx")]
+    assert {job["state"] for job in jobs} == {"done"}
+    assert {job["worker"] for job in jobs} == {"two"}
+    assert jobs[0]["begun"] == 2
+    assert "net.onnx for board is done again, by two" in run.told
+    assert all(job["records"] for job in jobs)
+    shown = answer(folder, "registry", "stats", "--registry", "r.db")
+    assert shown["records"] == sum(job["records"] for job in jobs)
+
+
+def test_what_was_sent_before_an_interrupt_is_kept(farm, folder, tuning):
+    farm.worker("one")
+    run = tuning("net.onnx")
+    run.until(r"net\.onnx +host +one +tune +[1-9]")
+    run.process.send_signal(signal.SIGINT)
+    assert run.end() == 130
+    assert "interrupted" in run.told
+    assert measured(folder) == 0  # they are the worker's, which sends records
+    again = tuning("net.onnx")
+    assert again.end() == 0, again.told
+    (job,) = json.loads(again.answer)["jobs"]
+    assert job["begun"] == 1
+    assert job["state"] == "done"
+
+
+def test_a_job_that_fails_says_why(farm, folder, tuning):
+    farm.worker("one")
+    run = tuning("net.onnx", "--retune", "nothing")
+    assert run.end() == 2, run.told
+    (job,) = json.loads(run.answer)["jobs"]
+    assert "no task is called nothing" in job["error"]
+    assert (job["state"], job["exit_code"]) == ("failed", 2)
+
+
+def test_what_nobody_can_serve_is_refused(farm, folder):
+    farm.worker("one")
+    words = ("tune", "net.onnx", "--target", "rpi3", "--farm", farm.address, *TUNE)
+    refused(program(folder, *words), 4, "no worker of the farm", "rpi3", "--no-device")
+    refused(program(folder, *words, "--lock", "r.lock"), 2, "no --lock")
+    (folder / "ansor-deploy.toml").write_text('trust = "keys.pub"\n')
+    refused(program(folder, *words), 2, "signed records only")
+
+
+def test_several_targets_need_a_farm(folder):
+    words = ("tune", "net.onnx", "--target", "host", "--target", "board.toml")
+    refused(program(folder, *words), 2, "several targets need a farm")
