@@ -6,7 +6,7 @@ import secrets
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,6 +43,7 @@ def tune_on_farm(models: Sequence[Path], requests: Sequence[Request], report: Re
     files = [_files(model, requests[0].rules) for model in models]
     with (
         connected(farm) as client,
+        _still_there(client, farm),
         _inbox(client) as inbox,
         _offers(client, inbox.name, requests),
     ):
@@ -50,9 +51,6 @@ def tune_on_farm(models: Sequence[Path], requests: Sequence[Request], report: Re
         try:
             run.submit(files)
             run.watch()
-        except OSError as error:
-            hint = "start it again; the same command resumes"
-            raise DeviceError(f"the farm {farm} went away: {error}", hint) from error
         finally:
             run.call_off()
     return run.rows
@@ -116,7 +114,7 @@ class _Run:
 
     def call_off(self) -> None:
         """End the jobs that have not ended, and take in what is here of them."""
-        with suppress(OSError):
+        if self._client.status == "running":
             self._client.cancel(list(self._futures.values()), force=True)
             self._read()
 
@@ -176,6 +174,18 @@ class _Run:
 
 
 @contextmanager
+def _still_there(client: Any, farm: str) -> Iterator[None]:
+    """DeviceError for what goes wrong because the scheduler went away."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, AnsorError) or client.status == "running":
+            raise
+        hint = "start it again; the same command resumes"
+        raise DeviceError(f"the farm {farm} went away: {error}", hint) from error
+
+
+@contextmanager
 def _inbox(client: Any) -> Iterator[Any]:
     """A queue for what jobs say, gone at the end."""
     from distributed import Queue
@@ -196,7 +206,7 @@ def _offers(client: Any, name: str, requests: Sequence[Request]) -> Iterator[Non
     try:
         yield
     finally:
-        with suppress(OSError):
+        if client.status == "running":
             client.unregister_worker_plugin(name)
 
 

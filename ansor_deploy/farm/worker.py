@@ -18,9 +18,10 @@ from ..devices.inventory import Inventory
 from ..devices.machine import runs_here
 from ..devices.registered import registered_for
 from ..errors import AnsorError, DeviceError, MachineError
+from ..project import shipped
 from ..report import Report
 from ..system.worker import Worker, WorkerFailure
-from ..target import Target
+from ..target import HOST, Target, load_target
 from .job import CALLED_OFF, NEWS, Job
 
 _CHILD = "ansor_deploy.farm.job"
@@ -126,7 +127,7 @@ def _wanted() -> Callable[[], bool]:
 def _machine_for(target: Target, say: Callable[..., None]) -> Iterator[str]:
     """The name of a board that is this job's alone meanwhile; "" for this machine."""
     boards = registered_for(target, Report())
-    if not (boards or runs_here(target)):
+    if not (boards or _is_here(target)):
         raise DeviceError(f"this worker reaches no board of target {target.name} any more")
     if not boards:
         yield ""
@@ -153,7 +154,16 @@ def _leased(leases: Mapping[str, Semaphore]) -> str | None:
 
 
 def _machines(target: Target) -> int:
-    return len(registered_for(target, Report())) or int(runs_here(target))
+    return len(registered_for(target, Report())) or int(_is_here(target))
+
+
+def _is_here(target: Target) -> bool:
+    """Whether `tune` would measure on this machine. The "host" of others may be another one."""
+    own = (
+        target.name != HOST
+        or target.fingerprint == load_target(HOST, [shipped("targets")]).fingerprint
+    )
+    return own and runs_here(target)
 
 
 def _identity(board: str) -> str:

@@ -4,6 +4,7 @@ The cluster's workers need the same ansor-deploy and TVM as this machine. Dask p
 objects, so a scheduler that others can reach must be one that they are trusted with.
 """
 
+import logging
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -34,6 +35,7 @@ def connected(address: str) -> Iterator[Any]:
         from distributed import Client
     except ImportError as error:
         raise AnsorError("a farm needs Dask", "run: pip install 'ansor-deploy[farm]'") from error
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # what matters is raised
     try:
         client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:

@@ -43,6 +43,10 @@ class Farm:
         self.workers[name].kill()
         self.workers.pop(name).wait()
 
+    def kill_scheduler(self) -> None:
+        """End the scheduler at once."""
+        self._scheduler.kill()
+
     def log(self, name: str) -> str:
         """What a worker, or the scheduler, has said."""
         return (self.folder / f"{name}.log").read_text()

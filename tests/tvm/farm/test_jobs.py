@@ -1,5 +1,6 @@
 """Whole jobs on a farm: a real scheduler, workers that die, and a command that is interrupted."""
 
+import dataclasses
 import json
 import signal
 
@@ -10,6 +11,10 @@ from helpers.device_runs import Run, measured, workplace
 from helpers.farm import Farm
 from helpers.graphs import dense
 from helpers.processes import remaining
+
+from ansor_deploy.farm import worker
+from ansor_deploy.project import shipped
+from ansor_deploy.target import HOST, load_target
 
 TUNE = ("--registry", "r.db", "--effort", "quick", "--trials", "6", "--json")
 
@@ -80,6 +85,18 @@ def test_what_was_sent_before_an_interrupt_is_kept(farm, folder, tuning):
     assert job["state"] == "done"
 
 
+@pytest.mark.slow
+def test_a_farm_that_goes_away_is_named(farm, tuning):
+    farm.worker("one")
+    run = tuning("net.onnx")
+    run.until(r"net\.onnx +host +one +tune +[1-9]")
+    farm.kill_scheduler()
+    assert run.end() == 4, run.told
+    assert "went away" in run.told
+    assert "the same command resumes" in run.told
+    assert remaining(farm.mark("one"), [farm.workers["one"].pid]) == []
+
+
 def test_a_job_that_fails_says_why(farm, folder, tuning):
     farm.worker("one")
     run = tuning("net.onnx", "--retune", "nothing")
@@ -101,3 +118,10 @@ def test_what_nobody_can_serve_is_refused(farm, folder):
 def test_several_targets_need_a_farm(folder):
     words = ("tune", "net.onnx", "--target", "host", "--target", "board.toml")
     refused(program(folder, *words), 2, "several targets need a farm")
+
+
+def test_the_host_of_another_machine_is_not_this_one():
+    here = load_target(HOST, [shipped("targets")])
+    other = dataclasses.replace(here, cpu="another")
+    named = dataclasses.replace(other, name="avx2")
+    assert [worker._machines(target) for target in (here, other, named)] == [1, 0, 1]
