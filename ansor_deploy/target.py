@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from .errors import UsageError, did_you_mean
 from .system.digest import canonical_json, sha256
-from .system.host import detect_host
+from .system.host import RUN_64_BITS, detect_host, no_runtime
 from .system.toml_file import Count, Flag, Size, TomlFile, must_be, read_toml
 
 if TYPE_CHECKING:
@@ -222,6 +222,8 @@ def complaints(values: Mapping[str, Any]) -> list[str]:
 
 def _check(file: TomlFile) -> None:
     file.check(FIELDS)
+    if reason := no_runtime(file.data.get("triple", "")):
+        raise file.error(reason, "triple", hint=RUN_64_BITS)
     if "gpu" in file.data:
         file.check(GPU_FIELDS, "gpu")
     if file.data.get("detected") and "extends" in file.data:

@@ -20,9 +20,10 @@ from importlib import metadata
 from pathlib import Path, PurePosixPath
 
 from ..errors import DeviceError, DeviceLost
+from ..system.host import no_runtime
 from .connection import Connection
 from .facts import PYTHON, Facts, last_line
-from .wheels import ARCHES, fetch_wheels, present, wheels_folder
+from .wheels import fetch_wheels, present, wheels_folder
 
 UPLOAD_SECONDS = 1800.0
 _PACKAGES = ("apache-tvm", "apache-tvm-ffi", "ml_dtypes", "numpy", "typing_extensions")
@@ -116,7 +117,7 @@ def _upload(name: str, connection: Connection, board: Facts, bundle: Bundle) -> 
 def is_like_here(arch: str, python: str) -> bool:
     """Whether a board needs no wheels, because this machine's packages run on it."""
     same = python == f"{sys.version_info[0]}.{sys.version_info[1]}"
-    if not same or arch not in ARCHES or platform.machine() != arch:
+    if not same or no_runtime(arch) or platform.machine() != arch:
         return False
     # One that was built on this machine is linked against libraries that a board may lack.
     wheels = (metadata.distribution(package).read_text("WHEEL") for package in _PACKAGES)

@@ -8,6 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from ..errors import DeviceError
+from ..system.host import RUN_64_BITS
 from .answers import Place, Word
 from .connection import Connection, Ran
 from .door import Refused, admit, brief
@@ -110,7 +111,7 @@ def _check(name: str, facts: Facts) -> None:
         raise DeviceError(
             f"{name} ({facts.machine}) runs a {facts.bits}-bit system, for which TVM's "
             "runtime is not published",
-            "run a 64-bit system on the board, if its processor has 64 bits",
+            RUN_64_BITS,
         )
     if facts.implementation not in ("cpython", "cpythonm"):  # m: before 3.8, refused by version
         what = f"{name}: its python3 is {facts.implementation}, and not plain CPython"

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..system.host import architecture, detect_host
+from ..errors import UsageError
+from ..system.host import RUN_64_BITS, architecture, detect_host, no_runtime
 from .room import room_for
 
 if TYPE_CHECKING:
@@ -86,7 +87,9 @@ def runs_here(target: Target) -> bool:
 
 
 def check_buildable(target: Target) -> None:
-    """AnsorError, with the remedy, where what compiles code of the target is not installed."""
+    """AnsorError, with the remedy, where nothing compiles code of the target, or can load it."""
+    if reason := no_runtime(target.triple):
+        raise UsageError(reason, RUN_64_BITS)
     if target.gpu is not None:
         from ..codegen import nvrtc
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from ..errors import DeviceError
 from ..project import cache_folder
 from ..system.digest import file_sha256
+from ..system.host import RUN_64_BITS, no_runtime
 
-ARCHES = ("aarch64", "x86_64")
 _PINS = Path(__file__).with_name("wheels.sha256")
 _SECONDS = 1800.0
 _ANY_PYTHON = "3.11"  # of a package whose libraries alone are wanted
@@ -55,10 +55,8 @@ def pinned(arch: str, python: str) -> list[Wheel]:
     """The wheels of a board; DeviceError where there are none for its kind."""
     pairs = (line.split() for line in _PINS.read_text(encoding="utf-8").splitlines())
     every = [Wheel(file, digest) for digest, file in pairs]
-    if arch not in ARCHES:
-        what = f"TVM's runtime is not published for {arch}, but for {' and '.join(ARCHES)} only"
-        hint = "run a 64-bit system on the board, if its processor has 64 bits"
-        raise DeviceError(what, hint)
+    if reason := no_runtime(arch):
+        raise DeviceError(reason, RUN_64_BITS)
     wheels = [wheel for wheel in every if wheel.fits(arch, python)]
     pythons = sorted({w.file.split("-")[2] for w in every} - {"py3"}, key=lambda tag: int(tag[2:]))
     if f"cp{python.replace('.', '')}" not in pythons:

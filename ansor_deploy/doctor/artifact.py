@@ -46,7 +46,7 @@ def check_valid(artifact: Path, device: str) -> Iterator[Check]:
     facts = _device_facts(device) if device else msgspec.convert(probe.facts(), Facts)
     for check in (
         check_architecture(facts.machine, target),
-        check_word_size(str(facts.bits), target),
+        check_word_size(str(facts.bits)),
         check_features(facts.flags, target),
         check_glibc(artifact, *facts.libc),
         check_runtime(manifest["tvm"]),

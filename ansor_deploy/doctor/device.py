@@ -11,7 +11,7 @@ from ..devices.door import Refused, brief
 from ..devices.facts import OLDEST_GLIBC, Facts, facts_of, last_line, numbers, run_probe
 from ..devices.wheels import pinned
 from ..errors import DeviceError
-from ..system.host import architecture, kernel_flags, x86_level
+from ..system.host import RUN_64_BITS, architecture, kernel_flags, no_runtime, x86_level
 from ..target import Target
 from .host import GIB, Check, Level, judged
 
@@ -74,7 +74,7 @@ def judge(facts: Facts, target: Target, name: str, skew: float) -> list[Check]:
     """The checks of what `probe.py` found. skew: seconds between its clock and ours."""
     return [
         check_architecture(facts.machine, target),
-        check_word_size(str(facts.bits), target),
+        check_word_size(str(facts.bits)),
         check_glibc(*facts.libc),
         check_python(facts.python, facts.machine),
         check_cores(facts.cores, target),
@@ -95,7 +95,7 @@ def without_python(connection: Connection, target: Target, ran: Ran) -> Iterator
     said = connection.run(_SHELL).stdout.decode(errors="replace").split()
     machine, bits = [brief(word, 64) for word in (*said, "?", "?")[:2]]
     yield check_architecture(machine, target)
-    yield check_word_size(bits, target)
+    yield check_word_size(bits)
     broken = f"python3 does not work: {last_line(ran)}"
     found = "there is no python3" if ran.status == 127 else broken
     yield Check("python", "FAIL", found, "on the board: apt-get install python3")
@@ -104,15 +104,15 @@ def without_python(connection: Connection, target: Target, ran: Ran) -> Iterator
 def check_architecture(machine: str, target: Target) -> Check:
     """Check that its processor is of the target's kind."""
     wanted = architecture(target.triple)
-    remedy = f"add the device with a target for {machine}; {target.name} is for {wanted}"
+    other = f"add the device with a target for {machine}; {target.name} is for {wanted}"
+    remedy = RUN_64_BITS if no_runtime(machine) else other
     return judged("architecture", architecture(machine or "?") == wanted, machine, remedy)
 
 
-def check_word_size(bits: str, target: Target) -> Check:
-    """Check that programs are of 64 bits where the target's are: a kernel may run others, too."""
-    wanted = "64" if "64" in architecture(target.triple) else "32"
-    remedy = f"install a {wanted}-bit system: its kernel alone does not suffice"
-    return judged("word size", bits in (wanted, "?"), f"{bits} bits", remedy)
+def check_word_size(bits: str) -> Check:
+    """Check that programs are of 64 bits: a kernel of 64 bits runs others, too."""
+    remedy = "install a 64-bit system: its kernel alone does not suffice"
+    return judged("word size", bits in ("64", "?"), f"{bits} bits", remedy)
 
 
 def check_glibc(name: str, version: str) -> Check:
@@ -145,8 +145,8 @@ def check_cores(cores: int, target: Target) -> Check:
 
 def check_features(flags: list[str], target: Target) -> Check:
     """Check that it has the instructions that code for the target will use."""
-    if target.triple.startswith(("aarch64", "arm")):
-        least: tuple[str, ...] = ("asimd" if "64" in architecture(target.triple) else "neon",)
+    if architecture(target.triple) == "aarch64":
+        least: tuple[str, ...] = ("asimd",)
     else:
         level = x86_level(target.cpu)
         least = tuple(sorted(level)) if level else _LEAST_FLAGS.get(target.vector_bytes, ())

@@ -66,7 +66,7 @@ def likeness(facts: Facts, target: Target) -> Likeness | None:
     """
     checks = (
         check_architecture(facts.machine, target),
-        check_word_size(str(facts.bits), target),
+        check_word_size(str(facts.bits)),
         check_features(facts.flags, target),
     )
     known, fewer = core(facts), facts.cores < target.cores

@@ -38,6 +38,13 @@ _EXTRAS = {
 }
 _TRIPLES = {"x86_64": "x86_64-unknown-linux-gnu", "aarch64": "aarch64-linux-gnu"}
 
+# The architectures that TVM's runtime is published for, without which nothing loads a library.
+ARCHES = ("aarch64", "x86_64")
+RUN_64_BITS = (
+    "run a 64-bit system on the board, if its processor has 64 bits (a Raspberry Pi from 3 on: "
+    "target rpi3); one of 32 bits cannot be used"
+)
+
 _FMA_UNITS = 2
 _GUESSED_MHZ = 2000.0  # where neither cpufreq nor /proc/cpuinfo has it
 _GUESSED_GBS_PER_CORE, _GUESSED_GBS = 10.0, 100.0
@@ -79,6 +86,19 @@ def architecture(triple: str = "") -> str:
     return {"arm64": "aarch64", "amd64": "x86_64"}.get(name.lower(), name)
 
 
+def no_runtime(triple: str) -> str:
+    """Why nothing loads code for an LLVM triple, or an architecture; "" where something does."""
+    arch, _, system = triple.partition("-")
+    linux = "linux" in system or not system
+    # x32 and ilp32: pointers of 32 bits on a processor of 64.
+    if architecture(arch) in ARCHES and linux and "32" not in system:
+        return ""
+    return (
+        f"TVM's runtime, which loads a library, is not published for {triple}, "
+        f"but for {' and '.join(ARCHES)} with 64-bit Linux only"
+    )
+
+
 def lacks(triple: str, cpu: str, features: Iterable[str]) -> list[str]:
     """What this machine lacks to run such code: instructions, or the architecture; [] if nothing.
 
@@ -118,9 +138,8 @@ def _cpuinfo(path: Path) -> dict[str, str]:
 def _isa(machine: str, cpuinfo: dict[str, str]) -> dict[str, Any]:
     kind = architecture(machine)
     if kind not in _TRIPLES:
-        what = f"the instruction set of this machine ({machine}) cannot be detected"
-        hint = "Describe it in targets/NAME.toml and give its name with --target."
-        raise UsageError(what, hint)
+        what = f"this machine ({machine}) is no target: {no_runtime(machine)}"
+        raise UsageError(what, "Say with --target what to build for, such as rpi3.")
     flags = _flags(kind, cpuinfo)
     cpu, size, registers, features = "generic", 16, 32, ["+neon"]
     if kind == "x86_64":

@@ -11,6 +11,7 @@ from helpers.libraries import build
 from helpers.plain_board import PlainBoard
 from helpers.sshd import USER, make_key
 
+from ansor_deploy.devices import probe
 from ansor_deploy.devices.inventory import Inventory, parse_url
 from ansor_deploy.project import shipped
 from ansor_deploy.system.host import detect_host
@@ -219,6 +220,42 @@ def test_one_command_from_nothing_to_usable(plain, devices, home, tmp_path):
     again = devices(*words)
     assert again.returncode == 0, again.stderr
     assert "the runtime on pi (" not in again.stderr
+
+
+def answering(plain, **said):
+    """The board's Python says such facts of it."""
+    facts = json.dumps({**probe.facts(), **said})
+    python = plain.programs / "python3"
+    python.unlink()
+    python.write_text(f"#!/bin/sh\necho '{facts}'\n")
+    python.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ({"machine": "armv7l", "bits": 32}, "pi (armv7l) runs a 32-bit system"),
+        ({"machine": "aarch64", "bits": 32}, "pi (aarch64) runs a 32-bit system"),
+    ],
+)
+@pytest.mark.parametrize("target", [(), ("--target", "rpi3")])
+def test_a_32_bit_board_is_refused(plain, devices, tmp_path, said, reason, target):
+    answering(plain, **said)
+    words = ("--name", "pi", "--identity", plain.sshd.key, "--yes", *target)
+    refused(devices("add", plain.sshd.url, *words), 4, reason, "run a 64-bit system on the board")
+    assert answer(tmp_path, "devices", "list") == {"devices": []}
+
+
+def test_a_board_that_the_doctor_fails_gets_no_work(plain, devices, tmp_path):
+    (tmp_path / "many.toml").write_text('extends = "host"\ncores = 500\n')
+    words = ("--name", "pi", "--identity", plain.sshd.key, "--yes", "--target", "many.toml")
+    added = devices("add", plain.sshd.url, *words)
+    assert (added.returncode, "FAIL  cores: " in added.stdout) == (4, True), added.stderr
+    (row,) = answer(tmp_path, "devices", "list")["devices"]
+    assert "the doctor found cores: " in row["quarantine"]["reason"]
+    (tmp_path / "many.toml").write_text('extends = "host"\n')
+    assert devices("doctor", "pi").returncode == 0
+    assert answer(tmp_path, "devices", "list")["devices"][0]["quarantine"] is None
 
 
 def test_a_board_whose_target_is_sure(plain, devices, tmp_path):

@@ -22,13 +22,13 @@ class PlainBoard:
     """A board with this machine's Python and nothing else. What runs there bears its mark."""
 
     def __init__(self, folder: Path, **options: Any) -> None:
-        self.home, self.temp, programs = folder / "home", folder / "tmp", folder / "bin"
-        for each in (self.home, self.temp, programs):
+        self.home, self.temp, self.programs = folder / "home", folder / "tmp", folder / "bin"
+        for each in (self.home, self.temp, self.programs):
             each.mkdir(parents=True)
         python = Path(sys.base_prefix, "bin", f"python3.{sys.version_info[1]}").resolve()
-        (programs / "python3").symlink_to(python)
+        (self.programs / "python3").symlink_to(python)
         self.mark = str(folder)
-        path = f"PATH={programs}:/usr/bin:/bin"
+        path = f"PATH={self.programs}:/usr/bin:/bin"
         extra = f"SetEnv HOME={self.home} TMPDIR={self.temp} {path} {MARK}={self.mark}\n"
         self.sshd = Sshd(folder / "sshd", extra=extra, **options).start()
 

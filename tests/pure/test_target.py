@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ansor_deploy.devices.machine import check_buildable
 from ansor_deploy.errors import UsageError
 from ansor_deploy.project import shipped
 from ansor_deploy.target import FIELDS, GPU_FIELDS, GpuLimits, Target, list_targets, load_target
@@ -178,6 +179,28 @@ def test_a_bad_value_is_refused_with_its_line(tmp_path, line):
 def test_a_bad_value_of_the_gpu_is_refused_with_its_line(tmp_path, line, inline):
     table = f"gpu = {{ {line} }}\n" if inline else f"[gpu]\n# limits\n{line}\n"
     refused(tmp_path, f'extends = "v100"\n{table}', 2 if inline else 4)
+
+
+@pytest.mark.parametrize(
+    "triple",
+    [
+        *("armv7-linux-gnueabihf", "arm-linux-gnueabihf", "i686-linux-gnu", "riscv64-linux-gnu"),
+        *("aarch64-linux-gnu_ilp32", "x86_64-linux-gnux32", "arm64-apple-darwin"),
+    ],
+)
+def test_what_no_runtime_loads_is_no_target(tmp_path, triple):
+    error = refused(tmp_path, f'extends = "rpi3"\n\ntriple = "{triple}"\n', 3)
+    assert f"not published for {triple}" in error.message
+    assert "64-bit system" in error.hint
+    older = dataclasses.replace(load_target("rpi3", SHIPPED), triple=triple)
+    with pytest.raises(UsageError, match="not published"):
+        check_buildable(older)
+
+
+@pytest.mark.parametrize("triple", ["arm64-unknown-linux-gnu", "amd64-linux-gnu", "x86_64-linux"])
+def test_other_names_of_what_is_served(tmp_path, triple):
+    (tmp_path / "mine.toml").write_text(f'extends = "rpi3"\ntriple = "{triple}"\n')
+    assert load_target("mine", [tmp_path, *SHIPPED]).triple == triple
 
 
 def test_a_dotted_key_is_found(tmp_path):

@@ -17,6 +17,7 @@ from ansor_deploy.devices.bundle import make_bundle
 from ansor_deploy.devices.facts import look_at
 from ansor_deploy.devices.frames import CHUNK, MARK, FrameError, Unpacker, pack
 from ansor_deploy.errors import DeviceError
+from ansor_deploy.system.host import ARCHES
 
 ROOT = Path(ansor_deploy.__file__).parent
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
@@ -25,7 +26,7 @@ OTHER = next(pair for pair in (ELSEWHERE, ("x86_64", "3.10")) if not bundle.is_l
 
 
 @pytest.mark.parametrize("python", PYTHONS)
-@pytest.mark.parametrize("arch", wheels.ARCHES)
+@pytest.mark.parametrize("arch", ARCHES)
 def test_every_kind_of_board_has_its_wheels(arch, python):
     pinned = wheels.pinned(arch, python)
     names = [wheel.file.partition("-")[0] for wheel in pinned]

@@ -61,7 +61,7 @@ def test_another_instruction_set_says_what_to_do(tmp_path):
     write(tmp_path, {"proc/cpuinfo": "processor\t: 0"})
     with pytest.raises(UsageError, match="riscv64") as caught:
         detect_host(tmp_path, "riscv64", {0})
-    assert "targets/NAME.toml" in caught.value.hint
+    assert "--target" in caught.value.hint
 
 
 def test_hardware_threads_of_a_core_count_once(tmp_path):

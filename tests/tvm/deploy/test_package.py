@@ -154,6 +154,16 @@ def test_its_loader_refuses_in_words(shop, tmp_path):
     assert ran("net.so")[0] == 4
 
 
+def test_a_library_that_nothing_loads_is_not_packed(shop, tmp_path):
+    """As version 0.1.0 built them for 32-bit systems."""
+    manifest = json.loads((shop / "net.json").read_text())
+    manifest["target"]["triple"] = "armv7-linux-gnueabihf"
+    shutil.copyfile(shop / "net.so", tmp_path / "net.so")
+    (tmp_path / "net.json").write_text(json.dumps(manifest))
+    refused(program(tmp_path, "package", "net.so", "-o", "p.tar.gz"), 4, "not published for armv7")
+    assert not (tmp_path / "p.tar.gz").exists()
+
+
 def test_the_sums_are_those_of_all_files(shop, tmp_path):
     place = unpacked(shop / "c.tar.gz", tmp_path)
     subprocess.run([shutil.which("sha256sum"), "--check", "SHA256SUMS"], cwd=place, check=True)
