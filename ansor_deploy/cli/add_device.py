@@ -65,8 +65,9 @@ def add_command(
     """Make a board ready to be measured on.
 
     Shows its host key and asks, sees what machine it is, installs what runs candidates under
-    ~/.cache/ansor-deploy there, and has the doctor look at it: exits 4 on a FAIL. What was done
-    stays: the same command goes on from there.
+    ~/.cache/ansor-deploy there, and has the doctor look at it: on a FAIL it exits 4, and the board
+    gets no work until `devices doctor` passes it. What was done stays: the same command goes on
+    from there.
     """
     from ..devices.inventory import Inventory
 
@@ -97,11 +98,14 @@ def lasting(target: str) -> str:
 
 
 def concluded(device: Device, target: Target, inventory: Inventory) -> int:
-    """The doctor's last word as an exit code."""
-    from .doctor import failed
-
-    if failed(examine(device.name, target, way_to(device, inventory), as_json=False)):
-        note(f"{device.name} is added; then: ansor-deploy devices doctor {device.name}")
+    """The doctor's last word as an exit code. A board that fails gets no work until it passes."""
+    checks = examine(device.name, target, way_to(device, inventory), as_json=False)
+    if fails := [f"{check.name}: {check.found}" for check in checks if check.level == "FAIL"]:
+        inventory.quarantine(device.name, f"the doctor found {'; '.join(fails)}")
+        note(
+            f"{device.name} is added, and in quarantine until this finds nothing wrong: "
+            f"ansor-deploy devices doctor {device.name}"
+        )
         return DeviceError.exit_code
     note(f"{device.name} is ready: ansor-deploy build MODEL --target {device.target}")
     return 0
