@@ -341,16 +341,16 @@ def _tune(planned: Plan, work: Workspace) -> TuneResult:
     """Tune what the plan misses; nothing where the target's code runs nowhere."""
     from .tune.queue import Spent, pending, that_fit, tune_plan
 
-    spent = Spent()
-    if work.machine is not None and (rows := that_fit(pending(planned, work.request), work)):
+    spent, (fit, no_room) = Spent(), that_fit(pending(planned, work.request), work)
+    if fit:
         with work.measuring() as measurer:
-            spent = tune_plan(planned, rows, work, measurer)
+            spent = tune_plan(planned, fit, work, measurer)
     records = work.ledger.best(row.task.key for row in planned.rows)
     rows = [
         replace(row, latency=records[row.task.key].latency) if row.task.key in records else row
         for row in planned.rows
     ]
-    return TuneResult.of_plan(planned, replace(planned, rows=tuple(rows)), spent)
+    return TuneResult.of_plan(planned, replace(planned, rows=tuple(rows)), spent, no_room)
 
 
 def _unchanged(

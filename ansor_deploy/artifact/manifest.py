@@ -79,6 +79,10 @@ class _Target(Struct):
     memory_gbs: _Number
 
 
+class _Tuning(Struct):
+    no_room: list[_Digest] = []
+
+
 class _Manifest(_Interface):
     artifact: _Output
     header: _Output | None
@@ -92,7 +96,7 @@ class _Manifest(_Interface):
     target: _Target
     tasks: list[_Task]
     tool: _Name
-    tuning: dict[str, Any] | None
+    tuning: _Tuning | None
     tvm: _Name
     verify: dict[str, Any] | None
     memory: dict[str, _Count] | None = None

@@ -14,6 +14,8 @@ from ..tune.ledger import now
 from .up_to_date import is_verified
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..request import Outputs, Request
     from ..tune.plan import Plan
     from ..tune.queue import Spent
@@ -38,6 +40,7 @@ class TuneResult:
     """What a tuning run did. latency_ms: the models' estimated latency under their records.
 
     latencies_ms: of each model, in their order. rounds: the scheduler's decisions, in order.
+    no_room: keys of the tasks that no device had the memory to try.
     """
 
     tasks: int
@@ -49,9 +52,12 @@ class TuneResult:
     latency_ms: float
     latencies_ms: tuple[float, ...] = ()
     rounds: tuple[Round, ...] = ()
+    no_room: tuple[str, ...] = ()
 
     @classmethod
-    def of_plan(cls, plan: Plan, now: Plan, spent: Spent) -> TuneResult:
+    def of_plan(
+        cls, plan: Plan, now: Plan, spent: Spent, no_room: Sequence[str] = ()
+    ) -> TuneResult:
         """What was spent on a plan. now: the same plan with the latencies of today's records."""
         return cls(
             tasks=len(plan.rows),
@@ -63,6 +69,7 @@ class TuneResult:
             latency_ms=now.latency * 1e3,
             latencies_ms=tuple(latency * 1e3 for latency in now.latencies),
             rounds=spent.rounds,
+            no_room=tuple(no_room),
         )
 
     @classmethod

@@ -101,14 +101,15 @@ def records_digest(records: Iterable[Record]) -> str:
 def has_same_records(manifest: dict[str, Any], ledger: Ledger) -> bool:
     """Whether the registry's best records are those of a manifest, with nothing left to tune.
 
-    Or those that made a library slower than the untuned one, which was shipped.
+    Or those that made a library slower than the untuned one, which was shipped. What the device had
+    no memory to try is left until somebody asks for it again.
     """
     keys, budget = manifest_keys(manifest, ledger.request), ledger.request.budget
     best, unfinished = ledger.best(keys), ledger.unfinished(keys)
     if manifest.get("precision") == "strict":  # asked for, or found to be necessary
         best = {key: record for key, record in best.items() if not record.rewrites}
     unproven = ledger.claims(keys) if ledger.measures else {}
-    speed = manifest["speed"] or {}
+    speed, no_room = manifest["speed"] or {}, (manifest["tuning"] or {}).get("no_room", ())
     slower = manifest["shipped"] == "untuned" and speed.get("records") == records_digest(
         best.values()
     )
@@ -117,6 +118,7 @@ def has_same_records(manifest: dict[str, Any], ledger: Ledger) -> bool:
             return False
         if key in unproven and task["impact"] >= budget.min_impact:
             return False
-        if key in unfinished and task["impact"] >= budget.min_impact and budget.trials != 0:
+        left = key in unfinished and key.workload not in no_room
+        if left and task["impact"] >= budget.min_impact and budget.trials != 0:
             return False
     return True

@@ -36,21 +36,28 @@ def pending(plan: Plan, request: Request) -> list[PlanRow]:
     return [row for row in missing if _served_by_others(row, request)]
 
 
-def that_fit(rows: Sequence[PlanRow], work: Workspace) -> list[PlanRow]:
-    """The rows whose trials fit into the devices' memory; the others are named in warnings."""
-    if not rows or work.machine is None or (free := work.machine.least_memory()) is None:
-        return list(rows)
-    fit = []
+def that_fit(rows: Sequence[PlanRow], work: Workspace) -> tuple[list[PlanRow], list[str]]:
+    """The rows whose trials fit into the devices' memory, and the keys of the other workloads.
+
+    The latter are named in warnings. Neither has any where nothing runs the target's code.
+    """
+    if not rows or work.machine is None:
+        return [], []
+    if (free := work.machine.least_memory()) is None:
+        return list(rows), []
+    fit, no_room = [], []
     for row in rows:
         needed = memory_of_trials(row.task, work.request.target)
         if needed <= free:
             fit.append(row)
             continue
+        no_room.append(row.task.key.workload)
         work.report.warn(
             f"{row.task.name} is not tuned: its trials take {size_text(needed)} of memory, and "
-            f"{work.machine.name} has {size_text(free)} free"
+            f"{work.machine.name} has {size_text(free)} free; where it gets more, try again with "
+            f"--retune {row.task.name}"
         )
-    return fit
+    return fit, no_room
 
 
 def tune_plan(plan: Plan, rows: Sequence[PlanRow], work: Workspace, measurer: Measurer) -> Spent:

@@ -111,3 +111,9 @@ def test_a_task_that_does_not_fit_with_its_copies_keeps_its_default_schedule(sma
     assert built.returncode == 0, built.stderr
     assert "is not tuned: its trials take" in " ".join(built.stderr.split())
     assert small.manifest("default")["shipped"] == "untuned"
+    again = small.builds("--trials", 4, "-o", "default.so", "--registry", "empty.db")
+    assert "default.so is up to date" in again.stdout
+    small.has(900 * MB)
+    words = ("-o", "default.so", "--registry", "empty.db", "--retune", "all")
+    assert small.builds("--trials", 4, *words).returncode == 0
+    assert small.manifest("default")["tuning"]["trials"] == 4
