@@ -205,9 +205,10 @@ class Measurer:
         And what the reference kernel took after it. before: what it took; 0 if not known yet.
         """
         with self._turn(runner.site, batch):
-            before = before or self._health.pulse(runner)
+            pause = partial(_pause, batch.stopped)
+            before = before or self._health.pulse(runner, pause)
             outcomes = list(_each(runner, batch, chunk))
-            after = self._health.pulse(runner)
+            after = self._health.pulse(runner, pause)
             if (changed := drift(before, after)) > DRIFT:
                 self.repeated += 1
                 if self.repeated == 1:

@@ -14,7 +14,7 @@ from ansor_deploy import pipeline
 from ansor_deploy.devices.machine import Machine
 from ansor_deploy.devices.site import LocalSite
 from ansor_deploy.errors import DeviceLost
-from ansor_deploy.measure import sites
+from ansor_deploy.measure import health, sites
 from ansor_deploy.measure.health import Health
 from ansor_deploy.measure.measurer import CHUNK, Measurer
 from ansor_deploy.measure.site_runner import SiteRunner
@@ -183,6 +183,7 @@ def test_a_board_may_become_as_slow_as_its_user_accepts(boards, monkeypatch, pac
     left.pace, unfit = pace, []
     pulses = chain([1.0], repeat(3.5))
     monkeypatch.setattr(SiteRunner, "pulse", lambda *_: next(pulses))
+    monkeypatch.setattr(health, "PAUSES", (0.0,))
     with Measurer(TARGET, [left], unfit=lambda *args: unfit.append(args)) as measurer:
         if pace:
             assert measurer.measure(conv(), [default_trace(conv())])[0].error == ""
@@ -268,8 +269,9 @@ def test_builds_for_a_board_overlap_its_runs(boards):
 
 def test_a_board_that_became_far_slower_is_given_up(boards, monkeypatch):
     left, _ = boards
-    unfit, task, times = [], conv(), iter([1.0, 1.0, 1.0, 4.0])
+    unfit, task, times = [], conv(), chain([1.0, 1.0, 4.0, 1.0], repeat(4.0))
     monkeypatch.setattr(SiteRunner, "pulse", lambda *_: next(times))
+    monkeypatch.setattr(health, "PAUSES", (0.0, 0.0))
     with Measurer(TARGET, [left], unfit=lambda *args: unfit.append(args)) as measurer:
         assert measurer.measure(task, [default_trace(task)])
         with pytest.raises(DeviceLost, match="no device is left"):
