@@ -14,7 +14,7 @@ import click
 from ..errors import DeviceError, UsageError
 from ..project import Project
 from .device_steps import examine, install, note, trust, way_to
-from .helptext import with_examples
+from .helptext import Command, with_examples
 from .options import chosen_target, existing_file
 
 _NAMELESS = "device"
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     'devices add pi@192.0.2.7 --fingerprint "$(cat pi.fingerprint)"',
     "devices add ssh://[2001:db8::7]:2222 --target ./lab.toml",
 )
-@click.command("add")
+@click.command("add", cls=Command)
 @click.argument("address", metavar="[USER@]HOST|ssh://[USER@]HOST[:PORT]")
 @click.option("--name", default="", help="What to call it.  [default: from the host's name]")
 @click.option(

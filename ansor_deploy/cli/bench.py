@@ -6,7 +6,7 @@ from statistics import median, quantiles
 import click
 
 from ..report.text import latency
-from .helptext import with_examples
+from .helptext import Command, with_examples
 from .options import device_option, existing_file
 from .output import Answer, answering, report
 from .values import parse_duration
@@ -15,7 +15,7 @@ from .values import parse_duration
 @with_examples(
     "bench resnet18.so", "bench resnet18.so --time 30s --json", "bench resnet18.so --device pi"
 )
-@click.command("bench")
+@click.command("bench", cls=Command)
 @click.argument("artifact", type=existing_file)
 @click.option(
     "--time",

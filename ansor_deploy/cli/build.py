@@ -6,7 +6,7 @@ import click
 
 from ..request import Outputs, Request
 from ..system.environment import below_make
-from .helptext import with_examples
+from .helptext import Command, with_examples
 from .options import building_options, existing_file, limit_options, new_file, reuse_option
 from .output import Answer, answering, message_format_option, report
 
@@ -26,7 +26,7 @@ from .output import Answer, answering, message_format_option, report
     "build resnet18.onnx --target rpi3 --no-verify",
     "build resnet18.onnx --lock r.lock --depfile resnet18.d --header",
 )
-@click.command("build")
+@click.command("build", cls=Command)
 @click.argument("model", type=existing_file)
 @click.option(
     "-o",

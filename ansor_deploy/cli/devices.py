@@ -12,7 +12,7 @@ from ..report.text import latency
 from .add_device import add_command
 from .device_steps import accept, board, examine, install, trust
 from .doctor import failed
-from .helptext import with_examples
+from .helptext import Group, with_examples
 from .output import Answer, answering, in_columns, json_option, say
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @with_examples("devices add pi@192.0.2.7", "devices list", "devices doctor pi")
-@click.group("devices")
+@click.group("devices", cls=Group)
 def command() -> None:
     """Add, trust and check the boards to measure on.
 
@@ -97,10 +97,10 @@ def accept_command(name: str) -> None:
 @command.command("install")
 @click.argument("name")
 def install_command(name: str) -> None:
-    """Put what runs candidates on a board, under ~/.cache/ansor-deploy there.
+    """Put what runs candidates on a board.
 
-    Where its kind of machine or its Python is not this one's, packages for it are downloaded here
-    first, by pip. What is there already stays.
+    It lies under ~/.cache/ansor-deploy there. Where its kind of machine or its Python is not this
+    one's, packages for it are downloaded here first, by pip. What is there already stays.
     """
     install(name, *board(name))
 

@@ -11,7 +11,7 @@ import click
 
 from ..project import Project
 from ..system.printable import message
-from .helptext import with_examples
+from .helptext import Command, with_examples
 from .options import registry_path
 from .output import json_option, print_json, say
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @with_examples("doctor", "doctor --registry team.db --json")
-@click.command("doctor")
+@click.command("doctor", cls=Command)
 @registry_path
 @json_option
 def command(registry: Path, as_json: bool) -> int:

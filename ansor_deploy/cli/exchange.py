@@ -9,7 +9,7 @@ import click
 
 from ..errors import RegistryError, UsageError
 from ..project import Project
-from .helptext import with_examples
+from .helptext import Command, with_examples
 from .options import existing_file, new_file, registry_path
 from .output import Answer, answering, say
 
@@ -34,7 +34,7 @@ trust_option = click.option(
 
 
 @with_examples("registry export team.jsonl", "registry export team.jsonl.zst --sign id")
-@click.command("export")
+@click.command("export", cls=Command)
 @click.argument("file", type=new_file)
 @registry_path
 @sign_option
@@ -51,7 +51,7 @@ def export_command(file: Path, registry: Path, key: Path | None) -> Answer:
 
 
 @with_examples("registry import team.jsonl", "registry import team.jsonl --trust keys.pub")
-@click.command("import")
+@click.command("import", cls=Command)
 @click.argument("file", type=existing_file)
 @registry_path
 @trust_option
@@ -68,12 +68,15 @@ def import_command(file: Path, registry: Path, trust: Path | None) -> Answer:
 
 
 @with_examples("registry merge other.db", "registry merge old.db --json")
-@click.command("merge")
+@click.command("merge", cls=Command)
 @click.argument("other", type=existing_file)
 @registry_path
 @answering
 def merge_command(other: Path, registry: Path) -> Answer:
-    """Take in the registry file OTHER, checked like an import and left as it is."""
+    """Take in the registry file OTHER.
+
+    It is checked like an import, and left as it is.
+    """
     from ..registry.exchange import merge_file
 
     if _trusted(None) is not None:
@@ -85,13 +88,13 @@ def merge_command(other: Path, registry: Path) -> Answer:
 @with_examples(
     "registry push /mnt/team/records", "registry push s3://bucket/records --sign ~/.ssh/id"
 )
-@click.command("push")
+@click.command("push", cls=Command)
 @click.argument("url")
 @registry_path
 @sign_option
 @answering
 def push_command(url: str, registry: Path, key: Path | None) -> Answer:
-    """Add to the folder at URL the records that it does not have yet.
+    """Add the records that the folder at URL lacks.
 
     URL is a path, or what fsspec knows: file://, s3://, gs://, sftp:// and others, each with its
     own package. What is there is never changed.
@@ -104,7 +107,7 @@ def push_command(url: str, registry: Path, key: Path | None) -> Answer:
 @with_examples(
     "registry pull /mnt/team/records", "registry pull https://example.org/r --trust keys.pub"
 )
-@click.command("pull")
+@click.command("pull", cls=Command)
 @click.argument("url")
 @registry_path
 @trust_option

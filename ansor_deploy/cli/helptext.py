@@ -1,17 +1,62 @@
-"""What follows the options in a command's --help."""
+"""How a command's --help reads: what it does, examples, and its options in groups."""
 
 from collections.abc import Callable
 from typing import TypeVar
 
 import click
 
-Command = TypeVar("Command", bound=click.Command)
+_Made = TypeVar("_Made", bound=click.Command)
 
 
-def with_examples(*lines: str) -> Callable[[Command], Command]:
-    """Let a command's help end with these examples."""
+# Options by what they are about, in the order of help; the others come last.
+_GROUPS = {
+    "Model and target": "target input_shapes precision rules",
+    "Tuning": "effort trials seconds min_impact search seed retune farm",
+    "Devices": "devices device no_device",
+    "Records": "registry reuse lock frozen",
+    "Output": "output artifact verify header depfile touch max_size max_memory",
+}
+_FEW = 8  # options need no groups
 
-    def add(command: Command) -> Command:
+
+class _Help(click.Command):
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Examples come first: most people want one of them."""
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        self.format_epilog(ctx, formatter)
+        self.format_options(ctx, formatter)
+
+
+class Command(_Help):
+    """A command with its options in groups, where it has many."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write each group that the command has options of."""
+        params = [(one.name or "", one.get_help_record(ctx)) for one in self.get_params(ctx)]
+        left = {name: record for name, record in params if record}
+        groups = _GROUPS if len(left) > _FEW else {}
+        for title, names in groups.items():
+            if found := [left.pop(name) for name in names.split() if name in left]:
+                _write(formatter, title, found)
+        _write(formatter, "Other options" if groups else "Options", list(left.values()))
+
+
+class Group(_Help, click.Group):
+    """A group of such commands."""
+
+    command_class = Command
+
+
+def _write(formatter: click.HelpFormatter, title: str, records: list[tuple[str, str]]) -> None:
+    with formatter.section(title):
+        formatter.write_dl(records)
+
+
+def with_examples(*lines: str) -> Callable[[_Made], _Made]:
+    """Let a command's help have these examples."""
+
+    def add(command: _Made) -> _Made:
         command.epilog = examples(*lines)
         return command
 
@@ -19,7 +64,7 @@ def with_examples(*lines: str) -> Callable[[Command], Command]:
 
 
 def examples(*lines: str) -> str:
-    """The block that every command's help ends with."""
+    """The block of them in a command's help."""
     return verbatim("\n".join(["Examples:", *(f"  ansor-deploy {line}" for line in lines)]))
 
 

@@ -5,13 +5,13 @@ import os
 import click
 
 from ..integrations import hook_folder, runtime_folder
-from .helptext import with_examples
+from .helptext import Command, with_examples
 
 KINDS = ("make", "cmake", "bazel", "c", "runtime")
 
 
 @with_examples("hooks make", "hooks cmake", "hooks runtime")
-@click.command("hooks")
+@click.command("hooks", cls=Command)
 @click.argument("kind", type=click.Choice(KINDS))
 def command(kind: str) -> None:
     """Print the folder with the files for a build system, or for C.

@@ -6,13 +6,13 @@ from pathlib import Path
 import click
 
 from ..errors import UsageError
-from .helptext import with_examples
+from .helptext import Command, with_examples
 from .options import chosen_target, existing_file
 from .output import say
 
 
 @with_examples("init", "init models/resnet18.onnx --target rpi3", "init --yes")
-@click.command("init")
+@click.command("init", cls=Command)
 @click.argument("models", type=existing_file, nargs=-1)
 @click.option("--target", default="host", help="What to build for.  [default: host]")
 @click.option("--yes", is_flag=True, help="Do not ask.")

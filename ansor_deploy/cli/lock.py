@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from .helptext import with_examples
+from .helptext import Group, with_examples
 from .options import (
     chosen_target,
     existing_file,
@@ -25,7 +25,7 @@ output_option = click.option(
 @with_examples(
     "lock tasks net.onnx -o net.tasks", "lock select records.lock --tasks net.tasks -o net.lock"
 )
-@click.group("lock")
+@click.group("lock", cls=Group)
 def command() -> None:
     """Take from a lock what one model needs.
 

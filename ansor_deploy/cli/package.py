@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .helptext import with_examples
+from .helptext import Command, with_examples
 from .options import existing_file, new_file
 from .output import Answer, answering, report
 
@@ -21,7 +21,7 @@ _SPOKEN = {"c": "C programs", "python": "Python"}
     "package out/model.so -o model.tar.zst",
     "package out/model.so -o model.tar.gz --for python",
 )
-@click.command("package")
+@click.command("package", cls=Command)
 @click.argument("artifact", type=existing_file)
 @click.option(
     "-o",

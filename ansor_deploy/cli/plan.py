@@ -6,7 +6,7 @@ import click
 
 from ..report import text
 from ..request import Request
-from .helptext import with_examples
+from .helptext import Command, with_examples
 from .options import existing_file, plan_options, reuse_option
 from .output import Answer, answering, report
 
@@ -16,7 +16,7 @@ from .output import Answer, answering, report
     "plan resnet18.onnx bert.onnx --target host --effort quick",
     "plan resnet18.onnx --json",
 )
-@click.command("plan")
+@click.command("plan", cls=Command)
 @click.argument("models", type=existing_file, nargs=-1, required=True)
 @plan_options
 @reuse_option

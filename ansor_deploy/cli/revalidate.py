@@ -10,7 +10,7 @@ import click
 from ..report import Report
 from ..report.text import count, latency, shortened
 from ..request import Request
-from .helptext import with_examples
+from .helptext import Command, with_examples
 from .options import devices_options, existing_file, model_options, number_option
 from .output import Answer, answering, in_columns, report
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     "registry revalidate resnet18.onnx bert.onnx --top 8",
     "registry revalidate resnet18.onnx --device pi --json",
 )
-@click.command("revalidate")
+@click.command("revalidate", cls=Command)
 @click.argument("models", type=existing_file, nargs=-1, required=True)
 @number_option("--top", 3, "Try so many of a task's records of each version.")
 @model_options

@@ -6,9 +6,9 @@ from typing import Any
 import click
 
 from ..errors import UsageError
-from ..report.text import shape_text
+from ..registry.title import shape_text
 from .arrays import read_inputs, write_arrays
-from .helptext import with_examples
+from .helptext import Command, with_examples
 from .options import device_option, existing_file, new_file
 from .output import Answer, answering, report
 
@@ -19,7 +19,7 @@ from .output import Answer, answering, report
     "run bert.so --input inputs.npz --output-dir outputs",
     "run resnet18.so --input data=image.npy --device pi",
 )
-@click.command("run")
+@click.command("run", cls=Command)
 @click.argument("artifact", type=existing_file)
 @click.option(
     "--input",

@@ -1,18 +1,21 @@
 """`ansor-deploy targets`: the machines that code can be generated for."""
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
+from ..errors import AnsorError
 from ..project import Project
-from ..target import list_targets
-from .helptext import with_examples
+from ..target import list_targets, load_target
+from .helptext import Group, with_examples
 from .options import chosen_target
 from .output import Answer, answering, in_columns
 
 
 @with_examples("targets list", "targets show rpi3")
-@click.group("targets")
+@click.group("targets", cls=Group)
 def command() -> None:
     """List and show targets.
 
@@ -24,10 +27,13 @@ def command() -> None:
 @command.command("list")
 @answering
 def list_command() -> Answer:
-    """Print the name and the file of every target."""
-    rows = [(name, str(path)) for name, path in list_targets(Project.find().target_path()).items()]
-    found = [{"name": name, "path": path} for name, path in rows]
-    return Answer({"targets": found}, in_columns(rows))
+    """Print the name of every target, and what it is."""
+    search_path = Project.find().target_path()
+    found = [
+        {"name": name, "path": str(path), "description": _description(path, search_path)}
+        for name, path in list_targets(search_path).items()
+    ]
+    return Answer({"targets": found}, in_columns((i["name"], i["description"]) for i in found))
 
 
 @with_examples("targets show host", "targets show ./my-board.toml --json")
@@ -42,6 +48,14 @@ def show_command(name: str) -> Answer:
     target = chosen_target(name)
     values = {**target.to_json(), "fingerprint": target.fingerprint}
     return Answer(values, in_columns(flattened(values)))
+
+
+def _description(path: Path, search_path: Sequence[Path]) -> str:
+    """A target's own words; where it cannot be read, why."""
+    try:
+        return load_target(str(path), search_path).description
+    except AnsorError as error:
+        return f"{path}: {error.message}"
 
 
 def flattened(values: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ from ..errors import BudgetError, UsageError
 from ..objectives import OBJECTIVES, Goal, Objective, make_objective
 from ..report.text import jobs_lines, latency, tune_summary
 from ..request import Request
-from .helptext import with_examples
+from .helptext import Command, with_examples
 from .options import existing_file, tuning_options
 from .output import Answer, answering, message_format_option, report
 from .values import parse_goal
@@ -27,7 +27,7 @@ from .values import parse_goal
     "tune resnet18.onnx --lock records.lock",
     "tune a.onnx --target rpi3 --target host --farm tcp://farm:8786",
 )
-@click.command("tune")
+@click.command("tune", cls=Command)
 @click.argument("models", type=existing_file, nargs=-1, required=True)
 @tuning_options
 @click.option(

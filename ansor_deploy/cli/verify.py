@@ -7,7 +7,7 @@ import click
 
 from ..errors import AnsorError, DeviceError, UsageError, VerificationError
 from .doctor import check_lines, checks_json, failed
-from .helptext import with_examples
+from .helptext import Command, with_examples
 from .options import device_option, existing_file, new_file, number_option, rule_files, rules_option
 from .output import Answer, answering, message_format_option, report
 
@@ -19,7 +19,7 @@ from .output import Answer, answering, message_format_option, report
     "verify resnet18.so resnet18.onnx --seed 7 --json",
     "verify resnet18.so resnet18.onnx --rebuild --lock records.lock",
 )
-@click.command("verify")
+@click.command("verify", cls=Command)
 @click.argument("artifact", type=existing_file)
 @click.argument("model", type=existing_file, required=False)
 @click.option("--rebuild", is_flag=True, help="Build it anew from the lock and compare the bytes.")
