@@ -189,6 +189,7 @@ class _Assembly:
         return [
             {
                 "name": task.name,
+                "title": task.title,
                 "op": task.workload.op,
                 "key": task.key.workload,
                 "weight": task.weight,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from zipfile import ZipFile, is_zipfile
 
 from ..errors import UsageError
-from ..report.text import shape_text
+from ..registry.title import shape_text
 from ..system.atomic_file import write_whole
 from ..system.printable import printable
 from ..system.regular_file import open_regular

@@ -10,9 +10,10 @@ import click
 
 from ..errors import UsageError
 from ..project import shipped
-from ..report.text import TASK_HEADER, count, latency, shape_text, share, shortened, task_cells
+from ..registry.title import shape_text
+from ..report.text import TASK_HEADER, count, latency, share, shortened, task_cells
 from ..system.environment import version
-from .helptext import with_examples
+from .helptext import Command, with_examples
 from .options import known_target_option, new_file, number_option, opened, registry_path
 from .output import Answer, answering, in_columns
 
@@ -28,7 +29,7 @@ _KEY = 12  # digits of a key that tables show
 @with_examples(
     "registry show 3fa9c0", "registry show 3fa9c0 --target rpi3", "registry show 3fa9c0 --script"
 )
-@click.command("show")
+@click.command("show", cls=Command)
 @click.argument("key")
 @opened
 @known_target_option
@@ -48,16 +49,16 @@ def show_command(store: Registry, key: str, target: str, limit: int, script: boo
 
 
 @with_examples("registry best resnet18.onnx", "registry best resnet18 --target rpi3 --json")
-@click.command("best")
+@click.command("best", cls=Command)
 @click.argument("model")
 @opened
 @known_target_option
 @answering
 def best_command(store: Registry, model: str, target: str) -> Answer:
-    """Show what a build of MODEL could reuse: the best record of each task.
+    """Show what a build of MODEL could reuse.
 
-    MODEL is a file, or the name or the beginning of the digest of one that was planned before. A
-    latency with ~ is an estimate: the task has no record.
+    That is the best record of each task. MODEL is a file, or the name or the beginning of the
+    digest of one that was planned before. A latency with ~ is an estimate: the task has no record.
     """
     from ..registry.coverage import coverage
 
@@ -67,7 +68,7 @@ def best_command(store: Registry, model: str, target: str) -> Answer:
 
 
 @with_examples("registry datasette", "registry datasette --output team.yml --registry team.db")
-@click.command("datasette")
+@click.command("datasette", cls=Command)
 @registry_path
 @click.option(
     "--output",
@@ -112,8 +113,8 @@ def coverage_lines(found: dict[str, Any], part: dict[str, Any]) -> list[str]:
     """A model's tasks on one target, those that take longest first."""
     table: Cells = [(*TASK_HEADER, "record", "made")]
     for row in part["tasks"]:
-        name, record, seconds = row["name"] or row["op"], row["record"], row["latency_ms"] / 1e3
-        task = task_cells(name, row["op"], row["weight"], row["share"], seconds, record)
+        names, record, seconds = (row["workload"], row["title"]), row["record"], row["latency_ms"]
+        task = task_cells(*names, row["weight"], row["share"], seconds / 1e3, record)
         table.append((*task, (record or "none")[:_KEY], (row["created"] or "")[:10]))
     tasks = f"{part['covered']} of {count(len(part['tasks']), 'task')} have a record"
     time = f"{share(part['share'])} of the time; about {latency(part['latency_ms'] / 1e3)} a run"
@@ -167,8 +168,8 @@ def _wanted(found: dict[str, Any]) -> str:
 def _workload_lines(workload: dict[str, Any]) -> list[str]:
     shapes = " ".join(map(shape_text, workload["shapes"]))
     return [
-        f"{workload['op']} {workload['name']} {workload['key'][:_KEY]}".replace("  ", " "),
-        f"{shapes} ({', '.join(dict.fromkeys(workload['dtypes']))})",
+        f"{workload['title']} ({workload['key'][:_KEY]})",
+        f"{workload['name']} {shapes} ({', '.join(dict.fromkeys(workload['dtypes']))})",
         f"{workload['flops'] / 1e6:.4g} MFLOP, {workload['bytes'] / 1e6:.4g} MB",
     ]
 

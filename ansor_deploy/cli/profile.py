@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..report.text import count, latency, share, shortened
-from .helptext import with_examples
+from ..registry.title import shape_text
+from ..report.text import KEY, TITLE, count, cut, latency, share
+from .helptext import Command, with_examples
 from .options import existing_file, number_option
 from .output import Answer, answering
 from .values import parse_duration
@@ -17,12 +18,12 @@ from .values import parse_duration
 if TYPE_CHECKING:
     from ..runtime.profile import KernelTime, Profile
 
-HEADER = ("kernel", "result", "time", "share", "GFLOP/s", "record")
-ROW = "{:26}  {:16}  {:>8}  {:>6}  {:>7}  {}"
+HEADER = ("key", "kernel", "time", "share", "GFLOP/s", "record")
+ROW = f"{{:{KEY}}} {{:{TITLE}}} {{:>8}} {{:>6}} {{:>7}} {{}}"
 
 
 @with_examples("profile resnet18.so", "profile resnet18.so --threads 1 --json")
-@click.command("profile")
+@click.command("profile", cls=Command)
 @click.argument("artifact", type=existing_file)
 @number_option("--threads", 0, "Threads of a run; 0 for as many as the target has cores.")
 @click.option(
@@ -56,7 +57,7 @@ def table(profile: Profile) -> list[str]:
     """A profile as lines of text."""
     rest = max(0.0, profile.rest)  # less is noise
     cells = [HEADER, *(_cells(one, profile.seconds) for one in profile.kernels)]
-    cells.append(("the rest", "", latency(rest), share(rest / profile.seconds), "", ""))
+    cells.append(("", "the rest", latency(rest), share(rest / profile.seconds), "", ""))
     lines = [ROW.format(*row).rstrip() for row in cells]
     return [*lines, f"{count(len(profile.kernels), 'kernel')}, {latency(profile.seconds)} a run"]
 
@@ -65,6 +66,7 @@ def _cells(one: KernelTime, whole: float) -> tuple[str, ...]:
     task: Mapping[str, Any] = one.task or {}
     flops, record = task.get("flops"), task.get("record", "")
     speed = f"{flops / one.seconds / 1e9:.1f}" if flops and one.seconds else ""
-    result = "x".join(map(str, one.shapes[-1])) if one.shapes else ""
+    result = shape_text(one.shapes[-1]) if one.shapes else ""
+    title = str(task.get("title") or f"{one.name} {result}")
     figures = latency(one.seconds), share(one.seconds / whole), speed
-    return shortened(one.name, 26), shortened(result, 16), *figures, record[:12]
+    return task.get("key", "")[:KEY], cut(title, TITLE), *figures, record[:12]

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..registry.faults import DamagedError, damaged
-from ..report.text import duration, latency, shape_text, shortened
+from ..report.text import KEY, TITLE, cut, duration, latency, shortened
 from .exchange import EXCHANGE
-from .helptext import with_examples
+from .helptext import Group, with_examples
 from .lookups import LOOKUPS
 from .options import known_target_option, number_option, opened, registry_path
 from .output import Answer, answering, in_columns
@@ -30,7 +30,7 @@ _NAMED = 10  # rows that were not brought back
 
 
 @with_examples("registry query --op conv2d --target rpi3", "registry stats", "registry verify")
-@click.group("registry")
+@click.group("registry", cls=Group)
 def command() -> None:
     """Look into the registry of tuned schedules, and exchange them."""
 
@@ -92,7 +92,10 @@ def stats_command(store: Registry) -> Answer:
 )
 @answering
 def verify_command(registry: Path, repair: bool) -> Answer:
-    """Read every page and every row, and say what is damaged (exit 8)."""
+    """Look for damage (exit 8).
+
+    Reads every page and every row.
+    """
     from ..registry.restore import restore
     from ..registry.salvage import salvage
 
@@ -176,12 +179,12 @@ def restored_lines(again: Restored) -> list[str]:
 
 def record_lines(rows: list[dict[str, Any]]) -> list[str]:
     """Best records as a table of at most 80 columns; `--json` has the rest."""
-    table = [("op", "shapes", "latency", "trials", "target", "made")]
+    table = [("key", "task", "latency", "trials", "target", "made")]
     for row in rows:
-        shapes = shortened(" ".join(map(shape_text, row["shapes"])), 26)
+        names = row["workload"][:KEY], cut(row["title"], TITLE)
         speed, trials = latency(row["latency_ms"] / 1e3), str(row["trials"])
-        names = shortened(row["op"], 10), shortened(row["target"], 10)
-        table.append((names[0], shapes, speed, trials, names[1], row["created"][:10]))
+        target, made = shortened(row["target"], 10), row["created"][:10]
+        table.append((*names, speed, trials, target, made))
     return in_columns(table)
 
 

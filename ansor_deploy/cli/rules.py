@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..project import shipped
+from ..registry.title import shape_text
 from ..report.plain import QuietReport
-from ..report.text import shape_text, wrapped
+from ..report.text import wrapped
 from ..space.rule import Rule, rule_set, rules_digest
-from .helptext import with_examples
+from .helptext import Group, with_examples
 from .options import (
     chosen_target,
     existing_file,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @with_examples("rules list", "rules explain resnet18.onnx --task 3 --target rpi3")
-@click.group("rules")
+@click.group("rules", cls=Group)
 def command() -> None:
     """List derivation rules, and explain what they do to a model.
 
@@ -43,7 +44,7 @@ def command() -> None:
 @rule_set_options
 @answering
 def list_command(target: str | None, rules: tuple[Path, ...]) -> Answer:
-    """Print the rules for a target, in the order in which they are asked."""
+    """Print the rules for a target, in the order of asking."""
     kind, files = chosen_target(target).kind, rule_files(rules)
     rows = [described(rule, rules) for rule in rule_set(files, kind)]
     lines = [line for number, row in enumerate(rows, start=1) for line in rule_lines(number, row)]
@@ -70,7 +71,7 @@ def explain_command(
     rules: tuple[Path, ...],
     input_shapes: InputShapes,
 ) -> Answer:
-    """Print a model's sketches, and what each rule said about each block.
+    """Print a model's sketches, and what each rule said.
 
     For every unique task: the structures that the search samples from, and at each block, from
     the output backwards, which rules applied and why the others did not. Nothing is measured.

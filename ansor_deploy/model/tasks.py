@@ -32,6 +32,11 @@ class Task:
         return self.weights or (self.weight,)
 
     @property
+    def title(self) -> str:
+        """What it computes, in a line."""
+        return self.workload.title
+
+    @property
     def flops(self) -> float:
         """Floating point operations of one run."""
         return self.workload.flops

@@ -11,6 +11,7 @@ from .database import Database
 from .listing import OF_MODEL, OF_TARGET, best_of
 from .record import roofline
 from .schema import WORKLOADS
+from .title import titled
 
 _NAMED = 10  # models that a message names
 _MODELS = f"SELECT digest, name FROM models WHERE {OF_MODEL} ORDER BY name, digest"
@@ -94,4 +95,4 @@ def _task(row: dict[str, Any], target: Target) -> dict[str, Any]:
     if row["record"] is None:
         row["latency_ms"] = roofline(flops, moved, target) * 1e3
     where = {name: provenance.get(name) for name in ("search", "device")}
-    return {**WORKLOADS.parsed(row), **where}
+    return {**titled(WORKLOADS.parsed(row)), **where}

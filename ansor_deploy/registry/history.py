@@ -10,6 +10,7 @@ from .database import Database
 from .listing import OF_TARGET
 from .record import Record
 from .schema import MEASUREMENTS, RECORDS, WORKLOADS, unpacked
+from .title import titled
 
 _NAMED = 10  # tasks that an ambiguous key may mean, in the message
 _KEY = re.compile("[0-9a-f]{4,64}")
@@ -88,7 +89,7 @@ def history(registry: Database, key: str, target: str, limit: int) -> dict[str, 
         return [registry.decoded(read, row, name) for row in registry.rows(sql, values)]
 
     return {
-        "workload": found(_WORKLOAD, WORKLOADS.parsed, "key")[0],
+        "workload": titled(found(_WORKLOAD, WORKLOADS.parsed, "key")[0]),
         "record": meant["record"] or None,
         "models": registry.rows(_MODELS, values),
         "records": found(_RECORDS, _record),

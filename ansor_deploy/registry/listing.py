@@ -7,6 +7,7 @@ from ..system.digest import canonical_json
 from .database import Database
 from .record import Build
 from .schema import BUILDS, WORKLOADS
+from .title import titled
 
 # What tasks have cost: `here` are the trials of this registry, `trials` also those that searches
 # elsewhere have made, `models` how many ask for it.
@@ -162,7 +163,7 @@ class Listing(Database):
         found = _FOUND.format(where=" AND ".join(where), best=best_of("k.tvm"))
         values |= {**wanted, "since": since or "", "limit": limit}
         rows = self.rows(_LISTED.format(found=found), values)
-        return [self.decoded(WORKLOADS.parsed, row, "id") for row in rows]
+        return [self.decoded(lambda row: titled(WORKLOADS.parsed(row)), row, "id") for row in rows]
 
     def builds(self, limit: int = 100) -> list[Build]:
         """Finished builds, the newest first."""

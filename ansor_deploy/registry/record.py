@@ -7,6 +7,7 @@ from typing import Any
 
 from ..system.digest import canonical_json, sha256
 from ..target import Target
+from .title import title
 
 # The annotation by which a trace names what is done to its program first (`space/rewriting.py`).
 REWRITING = "ansor.rewriting"
@@ -50,6 +51,11 @@ class Workload:
     dtypes: tuple[str, ...]
     flops: float
     bytes: float
+
+    @property
+    def title(self) -> str:
+        """A line by which a person tells the task from others, as `registry.title` makes it."""
+        return title(self.op, self.name, self.shapes)
 
 
 def roofline(flops: float, moved: float, target: Target) -> float:

@@ -103,5 +103,5 @@ def panel(progress: Progress, since: float = 0.0) -> RenderableType:
     grid.add_row(bar, Text(text.trials(progress), "yellow" if progress.failed else ""))
     model = f"model about {text.latency(progress.round.end_to_end_ms / 1e3)} a run"
     state = Text.assemble((model, "bold"), f"; {text.clock(progress, since)}")
-    task = f"{text.shortened(progress.round.task, 40)}: {text.best(progress)}"
+    task = f"{progress.round.title}: {text.best(progress)}"
     return Group(grid, state, Text(task, "dim"))

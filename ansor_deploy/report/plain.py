@@ -76,7 +76,7 @@ class PlainReport(QuietReport):
     def progress(self, progress: Progress) -> None:
         """Print one line a batch."""
         state = f"{text.trials(progress)}, {text.clock(progress)}"
-        best = f"{progress.round.task}: {text.best(progress)}"
+        best = f"{progress.round.title}: {text.best(progress)}"
         model = text.latency(progress.round.end_to_end_ms / 1e3)
         self._say(f"{state}; {best}; model about {model}")
 

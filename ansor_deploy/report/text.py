@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,15 +17,18 @@ if TYPE_CHECKING:
     from ..build.result import TuneResult
     from ..build.verify import Verification
     from ..farm.table import Row
+    from ..model.tasks import Task
     from ..target import Target
     from ..tune.plan import Plan, PlanRow
     from ..tune.scheduler import Progress
 
 WIDTH = 80
-TASK_HEADER = ("task", "op", "runs", "share", "latency")
+KEY = 6  # digits of a task's key that tables show, enough to find it by
+TITLE = 36  # characters of its title
+TASK_HEADER = ("key", "task", "runs", "share", "latency")
 JOB_HEADER = ("model", "target", "worker", "state", "trials", "latency")
 HEADER = (*TASK_HEADER, "status", "trials")
-ROW = "{:24}  {:12}  {:>4}  {:>6}  {:>8}  {:6}  {:>6}"  # 78 wide: two are left for an indent
+ROW = f"{{:{KEY}}} {{:{TITLE}}} {{:>4}} {{:>6}} {{:>8}} {{:6}} {{:>6}}"  # 78 wide, and an indent
 
 
 def duration(seconds: float) -> str:
@@ -94,6 +97,12 @@ def shortened(text: str, width: int) -> str:
     return f"{text[:head]}..{text[len(text) - (width - 2 - head) :]}"
 
 
+def cut(text: str, width: int) -> str:
+    """At most `width` printable characters, the first ones."""
+    text = printable(text)
+    return text if len(text) <= width else f"{text[: width - 2]}.."
+
+
 def wrapped(text: str, first: str, rest: str) -> list[str]:
     """The text on lines of the width of a terminal, with an indent for the first and the rest."""
     wrap = partial(textwrap.wrap, width=WIDTH, break_long_words=False, break_on_hyphens=False)
@@ -101,18 +110,23 @@ def wrapped(text: str, first: str, rest: str) -> list[str]:
 
 
 def task_cells(
-    name: str, op: str, weight: int, part: float, seconds: float, record: object
+    key: str, title: str, weight: int, part: float, seconds: float, record: object
 ) -> tuple[str, ...]:
     """A task as text, below `TASK_HEADER`; "~" marks an estimate, where it has no record."""
     time = latency(seconds) if record else f"~{latency(seconds)}"
-    return (shortened(name, 24), shortened(op, 12), f"x{weight}", share(part), time)
+    return (key[:KEY], cut(title, TITLE), f"x{weight}", share(part), time)
 
 
 def plan_cells(row: PlanRow) -> tuple[str, ...]:
     """A plan's row as text."""
-    name, op, weight = row.task.name, row.task.workload.op, row.task.weight
-    task = task_cells(name, op, weight, row.impact, row.latency, row.record)
+    key, title, weight = row.task.key.workload, row.task.title, row.task.weight
+    task = task_cells(key, title, weight, row.impact, row.latency, row.record)
     return (*task, row.status, str(row.trials))
+
+
+def named(task: Task) -> str:
+    """A task by its title and its key."""
+    return f"{task.title} ({task.key.workload[:KEY]})"
 
 
 def plan_rows(plan: Plan) -> list[PlanRow]:
@@ -214,7 +228,7 @@ def tuned_again(plan: Plan) -> list[PlanRow]:
 def again_lines(plan: Plan) -> list[str]:
     """For each task that is tuned again, why its record does not suffice."""
     rows = tuned_again(plan)
-    return [f"{shortened(row.task.name, 24)} is tuned again: {row.reason}" for row in rows]
+    return [f"{named(row.task)} is tuned again: {row.reason}" for row in rows]
 
 
 def near_lines(plan: Plan) -> list[str]:
@@ -224,8 +238,8 @@ def near_lines(plan: Plan) -> list[str]:
         line
         for task, neighbour in near
         for line in (
-            f"{shortened(task.name, 24)} {shapes(task.workload.shapes)}",
-            f"  is near {shapes(neighbour.workload.shapes)}, at {neighbour.distance:.1f}",
+            named(task),
+            f"  is near {neighbour.workload.title}, at {neighbour.distance:.1f}",
             *([f"  of a machine with {_cores(neighbour.machine)}"] if neighbour.machine else []),
         )
     ]
@@ -236,16 +250,6 @@ def _cores(machine: Target) -> str:
     sizes = (machine.l1_bytes, machine.l2_bytes, machine.l3_bytes)
     caches = ", ".join(f"{size >> 10}" for size in sizes)
     return f"{machine.cores} cores and caches of {caches} KiB"
-
-
-def shape_text(sizes: Iterable[int]) -> str:
-    """A shape, such as "1x3x224x224"; "scalar" without dimensions."""
-    return "x".join(map(str, sizes)) or "scalar"
-
-
-def shapes(buffers: Iterable[Sequence[int]]) -> str:
-    """The shapes of several tensors, such as "1x14x14x32 3x3x32x64 64", shortened."""
-    return shortened(" ".join(map(shape_text, buffers)), 52)
 
 
 def verification_text(verification: Verification) -> str:

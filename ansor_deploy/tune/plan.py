@@ -219,6 +219,7 @@ def _shares(tasks: Sequence[Task], seconds: Mapping[TaskKey, float]) -> dict[Tas
 def _row_json(row: PlanRow) -> dict[str, Any]:
     return {
         "name": row.task.name,
+        "title": row.task.title,
         "key": row.task.key.workload,
         "op": row.task.workload.op,
         "weight": row.task.weight,

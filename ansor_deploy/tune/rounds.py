@@ -132,8 +132,8 @@ class Rounds:
         self.failed += sum(bool(outcome.error) for outcome in known)
         self.pace.observe(len(known), time.monotonic() - self.began, look=batch.why == FIRST_LOOK)
         times = state.best * 1e3, self._forecast() * 1e3
-        name, key = state.task.name, state.task.key.workload
-        self.rounds.append(Round(name, key, len(known), batch.why, *times))
+        names = state.task.name, state.task.title, state.task.key.workload
+        self.rounds.append(Round(*names, len(known), batch.why, *times))
         self.work.report.progress(self._progress())
 
     def _settle(self) -> None:

@@ -84,9 +84,13 @@ class TaskProgress:
 
 @dataclass(frozen=True)
 class Round:
-    """One decision and what came of it. key: the task's workload. Times in milliseconds."""
+    """One decision and what came of it.
+
+    title, key: of the task's workload. Times in milliseconds.
+    """
 
     task: str
+    title: str
     key: str
     trials: int
     why: str

@@ -100,7 +100,7 @@ def test_tune_tells_every_decision_and_whether_the_goal_was_met(goal, code, tmp_
 
     def tune(models, request, report):
         given.append(request.objective)
-        rounds = (Round("conv2d", "a1", 16, "first look", 1.5, 2.5),)
+        rounds = (Round("conv2d", "conv2d 3x3", "a1", 16, "first look", 1.5, 2.5),)
         return TuneResult(1, 0, 1, 0, 16, 1.0, 2.5, (2.5,), rounds)
 
     monkeypatch.chdir(tmp_path)
@@ -112,6 +112,7 @@ def test_tune_tells_every_decision_and_whether_the_goal_was_met(goal, code, tmp_
     (decision,) = json.loads(result.stdout)["rounds"]
     assert decision == {
         "task": "conv2d",
+        "title": "conv2d 3x3",
         "key": "a1",
         "trials": 16,
         "why": "first look",

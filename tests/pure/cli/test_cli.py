@@ -60,8 +60,19 @@ def test_every_help_has_examples(words):
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
-def test_short_help_is_not_cut():
-    assert "..." not in invoke("--help").stdout.partition("Commands:")[2].partition("Examples")[0]
+@pytest.mark.parametrize("words", [(), ("registry",), ("devices",), ("rules",), ("lock",)])
+def test_short_help_is_not_cut(words):
+    assert "..." not in invoke(*words, "--help").stdout.partition("Commands:")[2]
+
+
+def test_help_has_examples_first_and_options_in_groups():
+    said = invoke("build", "--help").stdout
+    heads = ["Examples:", "Model and target:", "Tuning:", "Devices:", "Records:", "Output:"]
+    places = [said.index(f"\n{head}\n".replace("\nE", "\n  E")) for head in heads]
+    assert places == sorted(places)
+    assert said.index("  --effort [") > said.index("Tuning:")
+    assert said.index("  -h, --help") > said.index("Other options:")
+    assert "Tuning:" not in invoke("registry", "gc", "--help").stdout
 
 
 def test_help_names_every_exit_code():
@@ -211,7 +222,8 @@ def test_bench_prints_percentiles(model, monkeypatch):
 
 
 def test_profile_prints_kernels_and_the_rest(model, monkeypatch):
-    task = {"key": "0" * 64, "op": "add", "record": "default", "flops": 2e6, "bytes": 4e6}
+    task = {"key": "0" * 64, "op": "add", "title": "add 8", "record": "default"}
+    task |= {"flops": 2e6, "bytes": 4e6}
     kernels = (
         KernelTime("kernel_a", "add", 2e-3, ((1, 8), (1, 8)), task),
         KernelTime("kernel_b", "compute", 1e-3, (), None),
@@ -220,7 +232,7 @@ def test_profile_prints_kernels_and_the_rest(model, monkeypatch):
         pipeline, "profile", lambda *_: [(Interface((), ()), Profile(4e-3, kernels))]
     )
     rows = [line.split() for line in invoke("profile", "net.onnx").stdout.splitlines()]
-    assert rows[1] == ["add", "1x8", "2.00", "ms", "50.0%", "1.0", "default"]
+    assert rows[1] == ["000000", "add", "8", "2.00", "ms", "50.0%", "1.0", "default"]
     assert rows[2] == ["compute", "1.00", "ms", "25.0%"]
     assert rows[3] == ["the", "rest", "1.00", "ms", "25.0%"]
     found = json.loads(invoke("profile", "net.onnx", "--json").stdout)
@@ -288,6 +300,7 @@ def test_targets():
     found = json.loads(invoke("targets", "list", "--json").stdout)["targets"]
     names = [row["name"] for row in found]
     assert {"host", "rpi3"} <= set(names)
+    assert "rpi3              Raspberry Pi 3 Model B" in invoke("targets", "list").stdout
     assert "cortex-a53" in invoke("targets", "show", "rpi3").stdout
     assert json.loads(invoke("targets", "show", "host", "--json").stdout)["cores"] >= 1
 
@@ -305,8 +318,8 @@ def test_registry_query_and_stats_as_tables(tmp_path):
     fill(path)
     where = ["--registry", str(path)]
     lines = invoke("registry", "query", *where).stdout.splitlines()
-    assert lines[0].split() == ["op", "shapes", "latency", "trials", "target", "made"]
-    assert lines[1].split() == ["matmul", "8x8", "8x16", "2.00", "ms", "0", "host", "2026-01-31"]
+    assert lines[0].split() == ["key", "task", "latency", "trials", "target", "made"]
+    assert lines[1].split() == ["aaaaaa", "dense", "8x16", "2.00", "ms", "0", "host", "2026-01-31"]
     assert invoke("registry", "query", *where, "--since", "2026-02-01").stdout == (
         "no records match\n"
     )

@@ -22,7 +22,8 @@ from ansor_deploy.tune.plan import Plan, PlanRow
 from ansor_deploy.tune.scheduler import Progress, Round
 
 KEY = TaskKey("a" * 64, "b" * 64)
-ROUND = Round("fused_conv2d_add_relu", "a" * 64, 16, "largest gradient", 0.81, 12.3)
+TITLE = "conv2d 3x3 64->64 @56x56 +add+relu"
+ROUND = Round("conv2d_add_relu", TITLE, "a" * 64, 16, "largest gradient", 0.81, 12.3)
 PROGRESS = Progress(ROUND, 128, 640, 3, 65.0, 240.0)
 FASTER = Comparison(1.0, 1.84, 1 / 1.84, (0.53, 0.56), 8)
 SLOWER = Comparison(2.0, 1.0, 2.0, (1.9, 2.1), 8)
@@ -43,6 +44,10 @@ class Task:
     weight: int
     key: TaskKey = KEY
     workload: Workload = WORKLOAD
+
+    @property
+    def title(self) -> str:
+        return self.name
 
 
 def row(name, status, impact, latency=1e-3):
@@ -169,8 +174,8 @@ def test_plain_plan(plain):
     lines = lines_of(plain)
     assert max(map(len, lines)) <= 80
     assert lines[0].split() == list(text.HEADER)
-    assert lines[1].split() == ["dense", "conv2d", "x4", "90.0%", "1.00", "ms", "hit", "0"]
-    assert "~1.00 ms  miss        64" in lines[2]
+    assert lines[1].split() == ["aaaaaa", "dense", "x4", "90.0%", "1.00", "ms", "hit", "0"]
+    assert "~1.00 ms miss       64" in lines[2]
     assert lines[16] == "  and 15 more"
     assert " ".join(line.strip() for line in lines[17:]) == (
         "30 tasks on host: 1 reused, 29 to tune, 0 skipped; "
@@ -185,9 +190,9 @@ def test_a_plan_says_why_a_task_is_tuned_again(plain):
     new = row("new", "miss", 0.1)
     plan = Plan(("net.onnx",), "host", (changed, more, changed, new, known), 64, 32.0)
     assert text.again_lines(plan) == [
-        "dense is tuned again: rules changed",
-        "dense is tuned again: rules changed",
-        "conv is tuned again: more effort",
+        "dense (aaaaaa) is tuned again: rules changed",
+        "dense (aaaaaa) is tuned again: rules changed",
+        "conv (aaaaaa) is tuned again: more effort",
     ]
     plain.plan(plan)
     said = " ".join(line.strip() for line in lines_of(plain))
@@ -199,7 +204,7 @@ def test_plain_progress(plain):
     lines = lines_of(plain)
     assert max(map(len, lines)) <= 80
     assert " ".join(line.strip() for line in lines) == (
-        "128/640 trials, 3 failed, 1m 05s gone, 4m 00s left; fused_conv2d_add_relu: "
+        f"128/640 trials, 3 failed, 1m 05s gone, 4m 00s left; {TITLE}: "
         "best 810 us (largest gradient); model about 12.3 ms"
     )
 
@@ -244,8 +249,8 @@ def test_live_plan_fits_80_columns():
     LiveReport(console).plan(plan_of(30))
     said = console.file.getvalue()
     assert max(map(len, said.splitlines())) <= 80
-    assert "conv2d  " in said
-    assert "~1.00 ms  miss" in said
+    assert "aaaaaa dense  " in said
+    assert "~1.00 ms miss" in said
     assert "and 15 more" in said
     assert "640 trials, about 5m 20s" in " ".join(said.split())
 
@@ -255,12 +260,12 @@ def test_live_panel():
     assert max(map(len, said.splitlines())) <= 80
     assert "128/640 trials, 3 failed" in said
     assert "1m 10s gone, 3m 55s left" in said
-    assert "fused_conv2d_add_relu: best 810 us (largest gradient)" in said
+    assert f"{TITLE}: best 810 us (largest gradient)" in said
     assert "model about 12.3 ms a run" in said
 
 
 def test_live_panel_without_a_total():
-    nothing_yet = Round("t", "", 16, "", math.inf, 1e3)
+    nothing_yet = Round("t", "t", "", 16, "", math.inf, 1e3)
     bounded_by_time = Progress(nothing_yet, 128, 0, 0, 5.0, math.inf)
     said = unstyled(panel(bounded_by_time))
     assert "128 trials" in said

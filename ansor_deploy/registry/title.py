@@ -1,0 +1,92 @@
+"""The title of a task: a line by which a person tells it from its neighbours.
+
+"conv2d 3x3 s2 64->128 @56x56 +add+relu" is an operator, its window, stride and channels, the image
+that it reads, and what is computed along with it. Titles are made of what the registry keeps of
+every task, so that nothing has to be imported to name one. Images are channels-last, as in all
+programs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Shape = Sequence[int]
+
+_CONVOLUTION = re.compile(r"(depthwise_)?conv[123]d(_transpose)?")
+_POOL = re.compile(r"(max|avg)_pool[123]d")
+
+
+def title(op: str, name: str, shapes: Sequence[Shape]) -> str:
+    """The title. op, name: of the workload; shapes: of its inputs, then of its output."""
+    if not shapes:
+        return name or op
+    image, result = shapes[0], shapes[-1]
+    if _CONVOLUTION.fullmatch(op) and (kernel := _kernel(shapes)):
+        figures = _convolution(op, image, kernel, result)
+    elif op in ("matmul", "dense") and len(shapes) > 2:
+        figures = f"{_without_ones(image)}->{result[-1]}"
+    elif _POOL.fullmatch(op):
+        figures = f"{result[-1]} @{_place(image)}->{_place(result)}"
+    else:
+        return f"{name or op} {_without_ones(result)}"
+    return " ".join(filter(None, (op, figures, _along(op, name))))
+
+
+def titled(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of the workloads with its title. Reading it asks for its op, name and shapes."""
+    return {**row, "title": title(row["op"], row["name"], row["shapes"])}
+
+
+def shape_text(sizes: Shape) -> str:
+    """A shape, such as "1x3x224x224"; "scalar" without dimensions."""
+    return "x".join(map(str, sizes)) or "scalar"
+
+
+def _kernel(shapes: Sequence[Shape]) -> Shape | None:
+    """A convolution's weights: the first input after its image that has as many dimensions."""
+    return next((one for one in shapes[1:-1] if len(one) == len(shapes[0]) > 2), None)
+
+
+def _convolution(op: str, image: Shape, kernel: Shape, result: Shape) -> str:
+    window = kernel[:-2]
+    if image[-1] not in kernel[-2:] and image[1] in kernel:  # a model's input, channels first
+        window = window if kernel[-2] == image[1] else kernel[1:-1]
+        image = (image[0], *image[2:], image[1])
+    alone = op.startswith("depthwise") and image[-1] == result[-1]
+    channels = str(image[-1]) if alone else f"{image[-1]}->{result[-1]}"
+    stride = 1 if "transpose" in op else _stride(image[1], window[0], result[1])
+    place = f"@{_place(image)}" + (f"->{_place(result)}" if "transpose" in op else "")
+    return " ".join([shape_text(window), *([f"s{stride}"] * (stride > 1)), channels, place])
+
+
+def _stride(size: int, window: int, steps: int) -> int:
+    """The least stride by which a window takes so many steps over an image.
+
+    It may be padded by less than the window on either side.
+    """
+    least, most = size - window, size + window - 2
+    fits = (s for s in range(1, size + 1) if s * steps > least and s * (steps - 1) <= most)
+    return next(fits, 1) if steps > 1 else 1
+
+
+def _place(image: Shape) -> str:
+    """The size of an image, after the number of images if they are several."""
+    return shape_text(image[1:-1] if image[0] == 1 else image[:-1])
+
+
+def _without_ones(shape: Shape) -> str:
+    """A shape without the ones that it begins with."""
+    first = next((at for at, size in enumerate(shape) if size != 1), len(shape))
+    return shape_text(shape[first:])
+
+
+def _along(op: str, name: str) -> str:
+    """What is computed with the operator, such as "+add+relu"."""
+    own = op.removeprefix("depthwise_").split("_")
+    words = name.split("_")
+    for word in own:
+        if word in words:
+            words.remove(word)
+    return "".join(f"+{word}" for word in words)
