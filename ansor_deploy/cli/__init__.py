@@ -21,8 +21,9 @@ from .helptext import examples, verbatim
 
 COMMANDS = (
     *("build", "plan", "tune", "run", "bench", "profile", "verify", "package"),
-    *("lock", "registry", "targets", "devices", "rules", "hooks", "init", "doctor"),
+    *("lock", "registry", "targets", "devices", "rules", "hooks", "init", "doctor", "completion"),
 )
+COMPLETING = "_ANSOR_DEPLOY_COMPLETE"  # by which a shell asks for words; click's name for it
 
 
 class CommandLine(click.Group):
@@ -45,7 +46,7 @@ class CommandLine(click.Group):
         standalone = settings.pop("standalone_mode", True)
         settings = {"prog_name": "ansor-deploy", **settings, "standalone_mode": False}
         run = partial(super().main, words, *rest, **settings)
-        return leave(run, words) if standalone else run()
+        return leave(run, words) if standalone and COMPLETING not in os.environ else run()
 
 
 def _spelled_out(words: Iterable[str]) -> Iterator[str]:

@@ -1,0 +1,28 @@
+"""`ansor-deploy completion`: the words that a shell completes."""
+
+import click
+from click.shell_completion import BashComplete, FishComplete, ZshComplete
+
+from . import COMPLETING
+from .helptext import Command, with_examples
+from .output import Answer, answering
+
+SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
+
+
+@with_examples(
+    "completion bash >> ~/.bash_completion",
+    "completion fish > ~/.config/fish/completions/ansor-deploy.fish",
+)
+@click.command("completion", cls=Command)
+@click.argument("shell", type=click.Choice(list(SHELLS)))
+@answering
+def command(shell: str) -> Answer:
+    """Print a script by which a shell completes words.
+
+    It completes commands, options, files and the names of targets. Write it to where the shell
+    looks for such scripts, or let the shell's own start-up file evaluate it.
+    """
+    root = click.get_current_context().find_root().command
+    script = SHELLS[shell](root, {}, "ansor-deploy", COMPLETING).source()
+    return Answer({"shell": shell, "script": script}, script.splitlines())
