@@ -33,7 +33,7 @@ from .build.lock import (
 )
 from .build.result import BuildResult, TuneResult, finished_build
 from .build.up_to_date import built_keys, current_manifest, has_same_records, is_verified
-from .devices.library import callable_somewhere, opened
+from .devices.library import callable_somewhere
 from .devices.machine import check_buildable, runs_here
 from .errors import AnsorError, UsageError
 from .registry.layers import indexes
@@ -46,12 +46,10 @@ from .tune.ledger import Ledger
 from .tune.workspace import Workspace, nowhere, open_workspace, with_devices, without_runs
 
 if TYPE_CHECKING:
-    from .build.verify import Library, Verification
+    from .build.verify import Verification
     from .model.prepare import Prepared
     from .model.tasks import Task
     from .report import Report
-    from .runtime.model import Interface
-    from .runtime.profile import Profile
     from .space.explain import Explanation
     from .space.rule import Rule
     from .target import Target
@@ -262,42 +260,6 @@ def verify(
         shapes = [{i.name: i.shape for i in one.inputs} for one in library.interfaces]
         oracles = [Oracle(bind_shapes(proto, each)) for each in shapes]
         return verify_model(library, oracles, seed)
-
-
-def bench(
-    artifact: Path, seconds: float, devices: Sequence[str] | None, report: Report
-) -> list[tuple[Interface, list[float]]]:
-    """Run times of an artifact on seeded inputs, in each of its shapes: seconds, one entry a run.
-
-    devices: the first that can be used runs it; () for this machine, None for its target's.
-    """
-    with opened(artifact, devices, report) as library:
-        share = seconds / len(library.interfaces)
-        return [(one, _run_times(library, one, share)) for one in library.interfaces]
-
-
-def profile(artifact: Path, threads: int, seconds: float) -> list[tuple[Interface, Profile]]:
-    """Times of an artifact's kernels in place, on this machine and seeded inputs, a shape each.
-
-    threads: that a run takes; 0 for as many as the artifact was built for.
-    """
-    from .build.draws import inputs_that_run
-    from .runtime.model import load
-    from .runtime.profile import profile
-
-    model = load(artifact, threads)
-    share = seconds / len(model.interfaces)
-    feeds = {one: inputs_that_run(model, one, seed=0) for one in model.interfaces}
-    return [(one, profile(model, inputs, share)) for one, inputs in feeds.items()]
-
-
-def _run_times(library: Library, interface: Interface, seconds: float) -> list[float]:
-    from .build.draws import inputs_that_run
-
-    inputs = inputs_that_run(library, interface, seed=0)
-    (warm,) = library.times(inputs, 1)
-    runs = max(3, int(seconds / max(warm, 1e-6)))
-    return library.times(inputs, min(runs, 100_000))
 
 
 def _plan(prepared: list[Prepared], ledger: Ledger) -> Plan:

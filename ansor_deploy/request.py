@@ -38,6 +38,8 @@ EFFORTS = {
     "thorough": Budget(per_task=512, min_impact=0.0),
 }
 
+ENGINES = ("onnxruntime", "openvino")  # that a library may be timed beside
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -85,6 +87,7 @@ class Request:
     remake: the command that writes the lock, for messages.
     precision: "default", or "strict" where no computation may be replaced by one of other products.
     verify: whether the library, or what stands in for it, is compared with ONNX Runtime.
+    beside: the engine that a library which runs here is timed beside, of `ENGINES`; "" for none.
     """
 
     target: Target
@@ -108,6 +111,7 @@ class Request:
     remake: str = "ansor-deploy tune MODEL --lock FILE"
     precision: str = "default"
     verify: bool = True
+    beside: str = ""
 
     @property
     def shapes_json(self) -> Any:

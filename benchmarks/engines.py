@@ -3,14 +3,12 @@
     python -m benchmarks.engines ENGINE MODEL LIBRARY
 
 loads one of them, calls it once and prints the most memory that this process had, in MB. Each runs
-as it is by default on so many threads, in float32: OpenVINO takes bfloat16 where a processor has
-instructions for it, unless it is forbidden.
+as it is by default on so many threads, in float32.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import subprocess
 import sys
@@ -18,6 +16,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
+
+from ansor_deploy.request import ENGINES
 
 Values = Mapping[str, np.ndarray]
 Run = Callable[[], list[np.ndarray]]
@@ -42,45 +42,18 @@ def ours(library: Path, values: Values, threads: int) -> Run:
     return lambda: list(model(**values).values())
 
 
-def onnxruntime(model: Path, values: Values, threads: int) -> Run:
-    """A call of ONNX Runtime."""
-    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-    import onnxruntime
+def theirs(engine: str, model: Path, values: Values, threads: int) -> Run:
+    """A call of another engine on a model, as `bench --beside` times it."""
+    from ansor_deploy.build.peers import open_peer
 
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    return lambda: session.run(None, dict(values))
-
-
-def openvino(model: Path, values: Values, threads: int) -> Run:
-    """A call of OpenVINO, tuned for latency; its outputs lie in its own memory."""
-    import openvino
-
-    settings = {
-        "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_PRECISION_HINT": "f32",
-        "INFERENCE_NUM_THREADS": threads,
-    }
-    compiled = openvino.Core().compile_model(model, "CPU", settings)
-    request = compiled.create_infer_request()
-    # A port has all names that the graph gave its tensor, among them the input's own.
-    feeds = {port: values[name] for port in compiled.inputs for name in port.names & set(values)}
-    return lambda: list(request.infer(feeds, share_outputs=True).values())
-
-
-PEERS: dict[str, Callable[[Path, Values, int], Run]] = {
-    "onnxruntime": onnxruntime,
-    "openvino": openvino,
-}
+    call = open_peer(engine, model, threads).call
+    return lambda: list(call(dict(values)))
 
 
 def peers(text: str) -> list[str]:
     """The names in a list with commas, as an option has it."""
     names = [name for name in text.split(",") if name]
-    if unknown := set(names) - set(PEERS):
+    if unknown := set(names) - set(ENGINES):
         raise argparse.ArgumentTypeError(f"no engine {', '.join(sorted(unknown))}")
     return names
 
@@ -94,7 +67,7 @@ def resident(engine: str, model: Path, library: Path) -> float:
 def main() -> None:
     """Call one engine once, and print what memory this process had at most."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("engine", choices=[OURS, *PEERS])
+    parser.add_argument("engine", choices=[OURS, *ENGINES])
     parser.add_argument("model", type=Path)
     parser.add_argument("library", type=Path)
     args = parser.parse_args()
@@ -102,7 +75,7 @@ def main() -> None:
     if args.engine == OURS:
         ours(args.library, values, 1)()
     else:
-        PEERS[args.engine](args.model, values, 1)()
+        theirs(args.engine, args.model, values, 1)()
     (line,) = re.findall(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())
     print(int(line) / 1e3)
 

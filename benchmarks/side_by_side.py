@@ -82,8 +82,8 @@ def load(model: Path, libraries: list[Path], beside: list[str], threads: int) ->
     """Calls of libraries and engines with the same seeded inputs, numbers compared."""
     values = engines.inputs(libraries[0])
     runs = {path.stem: engines.ours(path, values, threads) for path in libraries}
-    runs |= {name: engines.PEERS[name](model, values, threads) for name in beside}
-    truth = engines.onnxruntime(model, values, threads)()
+    runs |= {name: engines.theirs(name, model, values, threads) for name in beside}
+    truth = engines.theirs("onnxruntime", model, values, threads)()
     for name, run in runs.items():
         compare(f"{model.stem} by {name}", run(), truth)
     return runs

@@ -17,7 +17,7 @@ from ..codegen.linker import linker_name
 from ..codegen.model import Compiled, check_space, compile_model
 from ..devices.emulator import open_emulator
 from ..devices.machine import Machine, runs_here
-from ..errors import VerificationError
+from ..errors import AnsorError, VerificationError
 from ..model.prepare import Prepared
 from ..registry.lock import Lock
 from ..registry.record import Record, TaskKey
@@ -28,10 +28,12 @@ from ..system.digest import file_sha256
 from ..system.jobserver import threads
 from ..tune.plan import impacts, latencies
 from ..tune.workspace import Workspace
+from .beside import Beside, race
 from .compare import Comparison, compare_speed
 from .draws import inputs_that_run
 from .limits import check_limits
 from .lock import lock_digest
+from .peers import open_peer
 from .result import UNVERIFIED, TuneResult, verified
 from .stand_in import is_small, make_stand_in
 from .up_to_date import identity, records_digest
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
     from ..report import Report
 
 Records = dict[TaskKey, Record]
+
+RACE_SECONDS = 1.0  # beside another engine
 
 
 def assemble(
@@ -240,7 +244,7 @@ class _Assembly:
         self, path: Path, manifest: dict[str, Any], machine: Machine, oracles: Sequence[Oracle]
     ) -> dict[str, Any]:
         """What the manifest says of the runs. The untuned library replaces a slower one."""
-        library = machine.load(path, manifest)
+        library: Library = machine.load(path, manifest)
         where = f"device {machine.name}" if machine.sites else "native"
         figures = self.verify(library, oracles, where)
         untuned, comparison = self._compare(library, machine)
@@ -253,13 +257,15 @@ class _Assembly:
             known = {name: untuned.manifest[name] for name in ("memory", "tasks", "kernels")}
             shipped = {"shipped": "untuned", **known}
             untuned.path.replace(path)
-            latency = comparison.untuned_ms
+            library, latency = untuned, comparison.untuned_ms
+        beside = None if machine.sites else self._race(library)
         return {
             "ran_on": machine.name,
             **figures,
             "speed": {
                 "latency_ms": latency,
                 **asdict(comparison),
+                "beside": beside and asdict(beside),
                 "records": records_digest(self.records.values()),
             },
             **shipped,
@@ -323,6 +329,22 @@ class _Assembly:
         comparison = compare_speed(library, untuned, feeds)
         self.report.compared(comparison)
         return untuned, comparison
+
+    def _race(self, library: Library) -> Beside | None:
+        """The library beside another engine, in the first of its shapes, if that is asked for."""
+        engine, target = self.request.beside, self.request.target
+        if not engine:
+            return None
+        feeds = [inputs_that_run(library, library.interfaces[0], self.request.seed)]
+        try:
+            peer = open_peer(engine, self.model.protos[0].SerializeToString(), target.cores)
+        except AnsorError as error:
+            self.warn(f"not timed beside {engine}: {error.text}")
+            return None
+        self.report.stage("beside", peer.name)
+        found = race(library, peer, feeds, RACE_SECONDS)
+        self.report.raced(found)
+        return found
 
     def commit(self, library: Path, manifest: dict[str, Any]) -> dict[str, Any]:
         """Put all outputs in place: the depfile before the manifest, which no output lacks then."""

@@ -1,61 +1,120 @@
-"""`ansor-deploy bench`: how fast a library is."""
+"""`ansor-deploy bench`: how fast a library is, by itself and beside other engines."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from statistics import median, quantiles
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..report.text import latency
+from ..errors import UsageError
+from ..report.text import beside_text, latency
+from ..request import ENGINES
 from .helptext import Command, with_examples
-from .options import device_option, existing_file
+from .options import device_option, existing_file, number_option
 from .output import Answer, answering, report
 from .values import parse_duration
 
+if TYPE_CHECKING:
+    from ..build.beside import Beside
+    from ..runtime.model import Interface
+
+    Found = tuple["Figures", list[Beside]]
+
+Figures = dict[str, float]
+
 
 @with_examples(
-    "bench resnet18.so", "bench resnet18.so --time 30s --json", "bench resnet18.so --device pi"
+    "bench resnet18.so",
+    "bench resnet18.so --time 30s --json",
+    "bench resnet18.so --beside onnxruntime --threads 1",
+    "bench resnet18.so --device pi",
 )
 @click.command("bench", cls=Command)
 @click.argument("artifact", type=existing_file)
+@click.argument("model", type=existing_file, required=False)
 @click.option(
     "--time",
     "seconds",
     type=parse_duration,
     default="2s",
     metavar="10s",
-    help="How long to run it.  [default: 2s]",
+    help="How long to run it, and again beside each other engine.  [default: 2s]",
+)
+@number_option("--threads", 0, "Threads of a run; 0 for as many as the target has cores.")
+@click.option(
+    "--beside",
+    "engines",
+    type=click.Choice(ENGINES),
+    multiple=True,
+    help="Time it beside this engine, too. Repeatable.",
 )
 @device_option
 @answering
-def command(artifact: Path, seconds: float, devices: tuple[str, ...] | None) -> Answer:
+def command(
+    artifact: Path,
+    model: Path | None,
+    seconds: float,
+    threads: int,
+    engines: tuple[str, ...],
+    devices: tuple[str, ...] | None,
+) -> Answer:
     """Time a library on this machine or on a device.
 
-    Prints the median, the 10th and the 90th percentile of runs on seeded inputs, for each of the
-    shapes that it was built for.
+    Prints percentiles of runs on seeded inputs and how many there are in a second, for each of the
+    shapes that it was built for. Another engine takes turns with it on the model that it was built
+    from: MODEL, which need not be named where it lies in this folder or beside the library.
     """
-    from ..pipeline import bench
+    from ..timing import bench, beside
+
+    here = bool(engines or threads or model)
+    if devices and here:
+        raise UsageError("--beside and --threads are for this machine", "leave out --device")
+    with report() as events:
+        timed = bench(artifact, seconds, threads, () if here else devices, events)
+        raced = beside(artifact, model, engines, seconds, threads) if engines else []
+    each = {one: (statistics(times), [b for i, b in raced if i == one]) for one, times in timed}
+    if len(each) == 1:
+        (found,) = each.values()
+        return Answer(as_json(*found), lines(*found))
+    variants = [{"inputs": shapes(one), **as_json(*found)} for one, found in each.items()]
+    return Answer({"variants": variants}, list(named_lines(each)))
+
+
+def shapes(interface: Interface) -> dict[str, list[int]]:
+    """Of the inputs, by their names."""
+    return {info.name: list(info.shape) for info in interface.inputs}
+
+
+def as_json(figures: Figures, raced: list[Beside]) -> dict[str, Any]:
+    """The answer for one of a library's shapes."""
+    return {**figures, **({"beside": [asdict(one) for one in raced]} if raced else {})}
+
+
+def lines(figures: Figures, raced: list[Beside]) -> list[str]:
+    """The same as text."""
+    names = ("median", "p10", "p90", "p99")
+    times = ", ".join(f"{name} {latency(figures[f'{name}_ms'] / 1e3)}" for name in names)
+    rate = f"{figures['per_second']:.4g} a second"
+    first = f"{times}; {rate} ({figures['runs']} runs)"
+    return [first, *map(beside_text, raced)]
+
+
+def named_lines(each: Mapping[Interface, Found]) -> Iterator[str]:
+    """`lines` of each of a library's shapes, each after the inputs that it takes there."""
     from ..runtime.model import takes_text
 
-    with report() as events:
-        timed = bench(artifact, seconds, devices, events)
-    figures = [statistics(times) for _, times in timed]
-    lines = list(map(line, figures))
-    if len(timed) == 1:
-        return Answer(figures[0], lines)
-    shapes = [{i.name: list(i.shape) for i in interface.inputs} for interface, _ in timed]
-    named = [f"{takes_text(one)}: {text}" for (one, _), text in zip(timed, lines, strict=True)]
-    each = zip(shapes, figures, strict=True)
-    return Answer({"variants": [{"inputs": takes, **one} for takes, one in each]}, named)
+    for one, found in each.items():
+        yield from (f"{takes_text(one)}: {line}" for line in lines(*found))
 
 
-def line(figures: dict[str, float | int]) -> str:
-    """Figures of `statistics` as text."""
-    middle, low, high = (latency(figures[f"{key}_ms"] / 1e3) for key in ("median", "p10", "p90"))
-    return f"median {middle}, p10 {low}, p90 {high} ({figures['runs']} runs)"
-
-
-def statistics(times: list[float]) -> dict[str, float | int]:
-    """The figures of runs in seconds, as milliseconds."""
+def statistics(times: list[float]) -> Figures:
+    """The figures of runs in seconds, as milliseconds. per_second: runs."""
     ms = [seconds * 1e3 for seconds in times]
-    tenths = quantiles(ms, n=10, method="inclusive") if len(ms) > 1 else ms * 9
-    return {"median_ms": median(ms), "p10_ms": tenths[0], "p90_ms": tenths[8], "runs": len(ms)}
+    points = quantiles(ms, n=100, method="inclusive") if len(ms) > 1 else ms * 99
+    percentiles = {f"p{n}_ms": points[n - 1] for n in (10, 90, 99)}
+    rate = len(times) / sum(times)
+    return {"median_ms": median(ms), **percentiles, "per_second": rate, "runs": len(ms)}

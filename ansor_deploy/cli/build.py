@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from ..request import Outputs, Request
+from ..request import ENGINES, Outputs, Request
 from ..system.environment import below_make
 from .helptext import Command, with_examples
 from .options import building_options, existing_file, limit_options, new_file, reuse_option
@@ -51,6 +51,14 @@ from .output import Answer, answering, message_format_option, report
     help="Do not compare with ONNX Runtime; the manifest says so.",
 )
 @click.option(
+    "--beside",
+    type=click.Choice([*ENGINES, "none"]),
+    default=ENGINES[0],
+    callback=lambda ctx, option, name: "" if name == "none" or below_make() else name,
+    help="The engine that it is timed beside, if it runs on this machine.  [default: "
+    f"{ENGINES[0]}; below make none]",
+)
+@click.option(
     "--depfile",
     type=new_file,
     help="Write what the library depends on, for make and Ninja.",
@@ -74,8 +82,8 @@ def command(
     Only what is missing from the registry and matters is tuned, within the budget. Nothing is done
     where the library is up to date. Beside it lie its manifest and its provenance.
 
-    Where the target's code runs nowhere, what is verified is the same import, built for this
-    machine.
+    What runs on this machine is timed beside ONNX Runtime. Where the target's code runs nowhere,
+    what is verified is the same import, built for this machine.
     """
     from ..artifact.outputs import touch as make_new
     from ..pipeline import build

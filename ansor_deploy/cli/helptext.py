@@ -14,7 +14,7 @@ _GROUPS = {
     "Tuning": "effort trials seconds min_impact search seed retune farm",
     "Devices": "devices device no_device",
     "Records": "registry reuse lock frozen",
-    "Output": "output artifact verify header depfile touch max_size max_memory",
+    "Output": "output verify beside header depfile touch max_size max_memory",
 }
 _FEW = 8  # options need no groups
 

@@ -41,8 +41,8 @@ def command(artifact: Path, threads: int, seconds: float) -> Answer:
     Prints the kernels in the order of the network, each with its share of a run, its speed and the
     record of its task, or that it has the default schedule; and what a run takes beside them.
     """
-    from ..pipeline import profile
     from ..runtime.model import takes_text
+    from ..timing import profile
 
     found = profile(artifact, threads, seconds)
     lines = [text for one, times in found for text in (takes_text(one), *table(times))]

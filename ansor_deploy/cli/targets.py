@@ -33,7 +33,7 @@ def list_command() -> Answer:
         {"name": name, "path": str(path), "description": _description(path, search_path)}
         for name, path in list_targets(search_path).items()
     ]
-    return Answer({"targets": found}, in_columns((i["name"], i["description"]) for i in found))
+    return Answer({"targets": found}, in_columns([(i["name"], i["description"]) for i in found]))
 
 
 @with_examples("targets show host", "targets show ./my-board.toml --json")

@@ -20,18 +20,19 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened(
-    artifact: Path, devices: Sequence[str] | None, report: Report
+    artifact: Path, devices: Sequence[str] | None, report: Report, threads: int = 0
 ) -> Iterator[Model | RemoteModel]:
     """A library, ready to be called and timed on the first of the devices that can be used.
 
-    Without a device it is on this machine. None: the devices registered for its target.
+    Without a device it is on this machine, where a run takes so many threads, or, at 0, as many as
+    it was built for. None: the devices registered for its target.
     """
     if devices is None:
         devices = registered_for(built_for(read_manifest(artifact)), report)
     if not devices:
         from ..runtime.model import load
 
-        yield load(artifact)
+        yield load(artifact, threads)
         return
     from .board import open_devices
     from .model import load as load_there

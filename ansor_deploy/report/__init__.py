@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ..build.beside import Beside
     from ..build.compare import Comparison
     from ..build.verify import Verification
     from ..farm.table import Row
@@ -40,6 +41,9 @@ class Report:
 
     def compared(self, comparison: Comparison) -> None:
         """The library was timed beside the untuned build."""
+
+    def raced(self, beside: Beside) -> None:
+        """The library was timed beside another engine."""
 
     def memory(self, figures: Mapping[str, int]) -> None:
         """What the library takes is known: the manifest's figures, in bytes."""

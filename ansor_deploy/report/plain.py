@@ -15,6 +15,7 @@ from ..system.printable import printable
 from . import Report, text
 
 if TYPE_CHECKING:
+    from ..build.beside import Beside
     from ..build.compare import Comparison
     from ..build.verify import Verification
     from ..farm.table import Row
@@ -97,6 +98,10 @@ class PlainReport(QuietReport):
         """Print the gain."""
         style = "bold green" if comparison.faster else "yellow"
         self._say(text.comparison_text(comparison), style)
+
+    def raced(self, beside: Beside) -> None:
+        """Print which is faster."""
+        self._say(text.beside_text(beside), "bold green" if beside.ratio < 1 else "yellow")
 
     def memory(self, figures: Mapping[str, int]) -> None:
         """Print the figures."""

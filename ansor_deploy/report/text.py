@@ -13,6 +13,7 @@ from ..codegen.memory import size_text
 from ..system.printable import printable
 
 if TYPE_CHECKING:
+    from ..build.beside import Beside
     from ..build.compare import Comparison
     from ..build.result import TuneResult
     from ..build.verify import Verification
@@ -259,6 +260,18 @@ def verification_text(verification: Verification) -> str:
         f"{verdict} {verification.oracle}: largest error {verification.max_abs_err:.2g} absolute, "
         f"{verification.max_rel_err:.2g} relative (seed {verification.seed})"
     )
+
+
+def beside_text(beside: Beside) -> str:
+    """How fast a library is beside another engine, in one sentence."""
+    ratio, (low, high) = beside.ratio, beside.interval or (beside.ratio, beside.ratio)
+    if low <= 1 <= high:
+        gain = "as fast as"
+    else:
+        gain = f"{1 / ratio:.2f}x faster than" if ratio < 1 else f"{ratio:.2f}x slower than"
+    sure = f"{low:.2f} to {high:.2f} of its time, 99%" if beside.interval else "of few runs"
+    ours, theirs = latency(beside.ours_ms / 1e3), latency(beside.theirs_ms / 1e3)
+    return f"{gain} {beside.peer}: {ours} a run beside {theirs} ({sure})"
 
 
 def comparison_text(comparison: Comparison) -> str:

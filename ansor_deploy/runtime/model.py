@@ -57,8 +57,8 @@ class Model:
         self.manifest = manifest
         self.interfaces = interfaces(manifest)
         self.inputs, self.outputs = self.interfaces[0].inputs, self.interfaces[0].outputs
-        threads = threads or int(manifest["target"]["cores"])
-        self._functions = into_functions(path, len(self.interfaces), threads)
+        self.threads = threads or int(manifest["target"]["cores"])
+        self._functions = into_functions(path, len(self.interfaces), self.threads)
         self._running = threading.Lock()
 
     def __call__(self, **inputs: np.ndarray) -> dict[str, np.ndarray]:

@@ -46,5 +46,5 @@ def test_networks_take_a_larger_batch(tmp_path, monkeypatch):
     path = tmp_path / "model.onnx"
     onnx.save(networks.Subject("dcgan", 3, None).model(), path)
     latent = np.random.default_rng(0).standard_normal((3, 100, 1, 1), dtype="float32")
-    (image,) = engines.onnxruntime(path, {"latent": latent}, 1)()
+    (image,) = engines.theirs("onnxruntime", path, {"latent": latent}, 1)()
     assert image.shape == (3, 3, 64, 64)

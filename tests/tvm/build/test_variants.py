@@ -80,6 +80,16 @@ def test_verify_bench_and_run_know_the_shapes(shop):
     refused(program(shop, "run", "net.so", "--input", "x=x.npy"), 2, "do not fit", "float32[16, 3")
 
 
+def test_bench_beside_another_engine_takes_the_model_that_was_built(shop, tmp_path):
+    words = ("bench", "net.so", "--time", "0.1s", "--threads", "1", "--beside", "onnxruntime")
+    raced = answer(shop, *words)["variants"]
+    assert [one["beside"][0]["peer"][:13] for one in raced] == ["ONNX Runtime "] * len(SHAPES)
+    changed, net = tmp_path / "net.onnx", graphs.batches()
+    net.doc_string = "another"
+    onnx.save(net, changed)
+    refused(program(shop, *words, changed), 2, "was not built from", "as it is now")
+
+
 def test_a_profile_names_the_tasks_of_each_shape(shop, manifest):
     profiles = answer(shop, "profile", "net.so", "--time", "0.1s")["variants"]
     assert [tuple(one["inputs"]["x"]) for one in profiles] == list(SHAPES)

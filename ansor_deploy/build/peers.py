@@ -1,0 +1,97 @@
+"""Other engines on a library's model, which it is timed beside.
+
+Each runs as it does by default on so many threads, in float32: OpenVINO takes bfloat16 where a
+processor has instructions for it, unless it is forbidden.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ModelError, UsageError
+from ..system.machine_fault import heed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import numpy as np
+
+Call = Callable[[dict[str, "np.ndarray"]], Any]
+
+
+@dataclass(frozen=True)
+class Peer:
+    """An engine with a model. name: with its version. call: takes inputs, gives the outputs."""
+
+    name: str
+    call: Call
+
+    def times(self, inputs: dict[str, np.ndarray], runs: int) -> list[float]:
+        """Seconds of each of so many runs, one after the other."""
+        return [self._seconds(inputs) for _ in range(runs)]
+
+    def _seconds(self, inputs: dict[str, np.ndarray]) -> float:
+        began = time.perf_counter()
+        self.call(inputs)
+        return time.perf_counter() - began
+
+
+def open_peer(engine: str, model: Path | bytes, threads: int) -> Peer:
+    """The engine of that name, of `request.ENGINES`. model: a file, or what is in one.
+
+    UsageError where it is not installed, ModelError where it refuses the model.
+    """
+    try:
+        return _OPEN[engine](model, threads)
+    except ImportError as error:
+        hint = f"install it beside this tool: pip install 'ansor-deploy[{engine}]'"
+        raise UsageError(f"{engine} is not installed", hint) from error
+    except Exception as error:
+        heed(error)
+        raise ModelError(f"{engine} refuses the model: {' '.join(str(error).split())}") from error
+
+
+def _onnxruntime(model: Path | bytes, threads: int) -> Peer:
+    # It would keep an identifier of this machine in the home directory, and call its makers.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    name = f"ONNX Runtime {onnxruntime.__version__}"
+    return Peer(name, lambda inputs: session.run(None, inputs))
+
+
+def _openvino(model: Path | bytes, threads: int) -> Peer:
+    import openvino
+
+    settings = {
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_PRECISION_HINT": "f32",
+        "INFERENCE_NUM_THREADS": threads,
+    }
+    core = openvino.Core()
+    compiled = core.compile_model(core.read_model(model), "CPU", settings)
+    request = compiled.create_infer_request()
+
+    def call(inputs: dict[str, np.ndarray]) -> Any:
+        # A port has all names that the graph gave its tensor, among them the input's own.
+        feeds = {
+            port: inputs[name] for port in compiled.inputs for name in port.names & set(inputs)
+        }
+        return request.infer(feeds, share_outputs=True)
+
+    return Peer(f"OpenVINO {openvino.__version__.partition('-')[0]}", call)
+
+
+_OPEN: dict[str, Callable[[Path | bytes, int], Peer]] = {
+    "onnxruntime": _onnxruntime,
+    "openvino": _openvino,
+}

@@ -1,0 +1,87 @@
+"""A library beside another engine: what is said of them, and ONNX Runtime itself as one."""
+
+import numpy as np
+import onnx
+import pytest
+from helpers import graphs
+
+from ansor_deploy.build import beside, peers
+from ansor_deploy.build.beside import Beside, race
+from ansor_deploy.build.peers import Peer, open_peer
+from ansor_deploy.errors import ModelError, UsageError
+from ansor_deploy.report.text import beside_text
+
+
+class Library:
+    """Takes so long for a run."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def times(self, inputs, runs):
+        return [self.seconds] * runs
+
+
+@pytest.fixture(autouse=True)
+def awake(monkeypatch):
+    monkeypatch.setattr(beside, "ASLEEP_SECONDS", 0.0)
+
+
+def other(seconds):
+    made = Peer("Other 1.0", lambda inputs: None)
+    object.__setattr__(made, "times", Library(seconds).times)
+    return made
+
+
+def test_both_run_in_turns_until_the_time_is_spent():
+    found = race(Library(2e-3), other(4e-3), [{}], 0.01)
+    assert (found.peer, found.ratio, found.interval) == ("Other 1.0", 0.5, (0.5, 0.5))
+    assert (found.ours_ms, found.theirs_ms) == (2.0, 4.0)
+    assert found.turns >= 8
+
+
+def test_several_shapes_are_one_sum():
+    assert race(Library(1e-3), other(1e-3), [{}, {}], 0.0).ours_ms == 2.0
+
+
+def test_one_turn_is_made_at_least():
+    assert race(Library(1.0), other(2.0), [{}], 0.0) == Beside("Other 1.0", 1e3, 2e3, 0.5, None, 1)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "interval", "said"),
+    [
+        (0.5, (0.4, 0.6), "2.00x faster than X: 1.00 ms a run beside 2.00 ms (0.40 to 0.60 of its"),
+        (2.0, (1.8, 2.1), "2.00x slower than X"),
+        (0.9, (0.7, 1.1), "as fast as X"),
+        (0.5, None, "2.00x faster than X: 1.00 ms a run beside 2.00 ms (of few runs)"),
+    ],
+)
+def test_what_is_said(ratio, interval, said):
+    assert beside_text(Beside("X", 1.0, 2.0, ratio, interval, 8)).startswith(said)
+
+
+def test_onnx_runtime_is_a_peer(tmp_path):
+    onnx.save(graphs.batches(), tmp_path / "net.onnx")
+    feed = {"x": np.ones((2, 3, 8, 8), np.float32)}
+    for source in (tmp_path / "net.onnx", graphs.batches().SerializeToString()):
+        peer = open_peer("onnxruntime", source, 1)
+        assert peer.name.startswith("ONNX Runtime 1.")
+        (expected,) = graphs.run(graphs.batches(), feed)
+        np.testing.assert_allclose(peer.call(feed)[0], expected, rtol=1e-3, atol=1e-3)
+        assert len(peer.times(feed, 3)) == 3
+
+
+def test_a_model_that_an_engine_refuses():
+    with pytest.raises(ModelError, match="onnxruntime refuses the model"):
+        open_peer("onnxruntime", b"no model", 1)
+
+
+def test_an_engine_that_is_not_installed(monkeypatch):
+    def missing(model, threads):
+        raise ImportError
+
+    monkeypatch.setitem(peers._OPEN, "openvino", missing)
+    with pytest.raises(UsageError, match="openvino is not installed") as caught:
+        open_peer("openvino", b"", 1)
+    assert "ansor-deploy[openvino]" in caught.value.hint
