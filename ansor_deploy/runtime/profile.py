@@ -74,7 +74,7 @@ class Profile:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object. record: of a kernel's task; None for a kernel that is no task's."""
-        known = ("op", "key", "record", "flops", "bytes")
+        known = ("title", "op", "key", "record", "flops", "bytes")
         return {
             "latency_ms": self.seconds * 1e3,
             "rest_ms": self.rest * 1e3,

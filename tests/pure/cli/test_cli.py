@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import types
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -12,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from ansor_deploy import cli, pipeline, timing
+from ansor_deploy.artifact import files
 from ansor_deploy.build.verify import Verification
 from ansor_deploy.cli.options import make_budget
 from ansor_deploy.cli.values import parse_duration, parse_shape, parse_share, parse_size
@@ -221,21 +223,29 @@ def test_bench_prints_percentiles(model, monkeypatch):
     assert figures == pytest.approx(known)
 
 
-def test_profile_prints_kernels_and_the_rest(model, monkeypatch):
+def test_profile_prints_kernels_operators_and_the_rest(model, monkeypatch, tmp_path):
     task = {"key": "0" * 64, "op": "add", "title": "add 8", "record": "default"}
     task |= {"flops": 2e6, "bytes": 4e6}
     kernels = (
         KernelTime("kernel_a", "add", 2e-3, ((1, 8), (1, 8)), task),
         KernelTime("kernel_b", "compute", 1e-3, (), None),
     )
-    monkeypatch.setattr(timing, "profile", lambda *_: [(Interface((), ()), Profile(4e-3, kernels))])
+    target = replace(load_target("intel-cpu-avx2", Project().target_path()), memory_gbs=4.0)
+    timed = [(Interface((), ()), Profile(4e-3, kernels))]
+    monkeypatch.setattr(timing, "profile", lambda *_: timed)
+    monkeypatch.setattr(files, "read_manifest", lambda _: {"target": target.to_json()})
+    trace = tmp_path / "trace.json"
     rows = [line.split() for line in invoke("profile", "net.onnx").stdout.splitlines()]
-    assert rows[1] == ["000000", "add", "8", "2.00", "ms", "50.0%", "1.0", "default"]
+    assert rows[1] == ["000000", "add", "8", "2.00", "ms", "50.0%", "1.0", "2.0", "50%"]
     assert rows[2] == ["compute", "1.00", "ms", "25.0%"]
     assert rows[3] == ["the", "rest", "1.00", "ms", "25.0%"]
-    found = json.loads(invoke("profile", "net.onnx", "--json").stdout)
+    assert rows[7:] == [["add", "2.00", "ms", "50.0%", "1.0"], ["other", "1.00", "ms", "25.0%"]]
+    found = json.loads(invoke("profile", "net.onnx", "--json", "--trace", str(trace)).stdout)
     assert found["rest_ms"] == pytest.approx(1.0)
     assert [one["record"] for one in found["kernels"]] == ["default", None]
+    spans = [one for one in json.loads(trace.read_text())["traceEvents"] if one["ph"] == "X"]
+    times = [(one["name"], one["ts"], one["dur"]) for one in spans]
+    assert times == [("add 8", 0.0, 2000.0), ("compute", 2000.0, 1000.0)]
 
 
 @pytest.mark.parametrize(("ok", "code"), [(True, 0), (False, VerificationError.exit_code)])

@@ -1,0 +1,100 @@
+"""A library's profile for people: kernels, operators, and a timeline."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..registry.record import roofline
+from ..registry.title import shape_text
+from .text import KEY, TITLE, count, cut, latency, share
+
+if TYPE_CHECKING:
+    from ..runtime.profile import KernelTime, Profile
+    from ..target import Target
+
+HEADER = ("key", "kernel", "time", "share", "GFLOP/s", "GB/s", "limit")
+ROW = f"{{:{KEY}}} {{:{TITLE}}} {{:>8}} {{:>6}} {{:>7}} {{:>5}} {{:>5}}"
+_NO_TASK = "other"  # the operator of kernels that are no task's
+
+
+def title(one: KernelTime) -> str:
+    """What a kernel computes, in a line."""
+    result = shape_text(one.shapes[-1]) if one.shapes else ""
+    return str((one.task or {}).get("title") or f"{one.name} {result}".strip())
+
+
+def lines(profile: Profile, target: Target) -> list[str]:
+    """Kernels in the order of the network, then operators, those that take longest first.
+
+    Limit is the share of the time that the machine's peak, or its memory, would need at least;
+    what caches hold comes faster than that.
+    """
+    rest = max(0.0, profile.rest)  # less is noise
+    rows = [HEADER, *(_cells(one, profile.seconds, target) for one in profile.kernels)]
+    rows.append(("", "the rest", latency(rest), share(rest / profile.seconds), "", "", ""))
+    whole = profile.seconds
+    operators = [("", name, *_times(group, whole)) for name, group in by_operator(profile)]
+    return [
+        *_table(rows),
+        f"{count(len(profile.kernels), 'kernel')}, {latency(profile.seconds)} a run",
+        "",
+        *_table([("", "operator", *HEADER[2:5], "", ""), *operators]),
+    ]
+
+
+def by_operator(profile: Profile) -> list[tuple[str, list[KernelTime]]]:
+    """A profile's kernels by what they compute, those that take longest first."""
+    groups: dict[str, list[KernelTime]] = {}
+    for one in profile.kernels:
+        groups.setdefault((one.task or {}).get("op", _NO_TASK), []).append(one)
+    return sorted(groups.items(), key=lambda item: -sum(one.seconds for one in item[1]))
+
+
+def limit(one: KernelTime, target: Target) -> float | None:
+    """Seconds that the kernel's task takes at least on the target; None for no task's."""
+    task = one.task or {}
+    return roofline(task["flops"], task["bytes"], target) if "bytes" in task else None
+
+
+def write_trace(profiles: Sequence[tuple[str, Profile]], path: Path) -> None:
+    """A run of each as a timeline, in the format that Perfetto and Chrome's tracing read.
+
+    Kernels stand one after another, as they are timed; times are in microseconds.
+    """
+    events = [event for at, one in enumerate(profiles) for event in _events(at, *one)]
+    path.write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
+
+
+def _events(number: int, name: str, profile: Profile) -> Iterator[dict[str, Any]]:
+    yield {"name": "process_name", "ph": "M", "pid": number, "args": {"name": name}}
+    began = 0.0
+    for one in profile.kernels:
+        task: Mapping[str, Any] = one.task or {}
+        known = {name: task.get(name) for name in ("op", "key", "record", "flops", "bytes")}
+        span = {"ph": "X", "pid": number, "tid": 0, "ts": began * 1e6, "dur": one.seconds * 1e6}
+        yield {"name": title(one), "cat": known["op"] or _NO_TASK, "args": known, **span}
+        began += one.seconds
+
+
+def _cells(one: KernelTime, whole: float, target: Target) -> tuple[str, ...]:
+    task: Mapping[str, Any] = one.task or {}
+    least = limit(one, target)
+    rate = f"{task['bytes'] / one.seconds / 1e9:.1f}" if "bytes" in task else ""
+    reached = f"{least / one.seconds:.0%}" if least else ""
+    name = task.get("key", "")[:KEY], cut(title(one), TITLE)
+    return *name, *_times([one], whole), rate, reached
+
+
+def _times(group: Sequence[KernelTime], whole: float) -> tuple[str, str, str]:
+    """Time, share of the whole and GFLOP/s."""
+    seconds = sum(one.seconds for one in group)
+    flops = sum((one.task or {}).get("flops", 0.0) for one in group)
+    speed = f"{flops / seconds / 1e9:.1f}" if flops and seconds else ""
+    return latency(seconds), share(seconds / whole), speed
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    return [ROW.format(*row, *[""] * (len(HEADER) - len(row))).rstrip() for row in rows]
