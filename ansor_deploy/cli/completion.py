@@ -3,6 +3,8 @@
 import click
 from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
+from ..project import Project
+from ..target import list_targets
 from . import COMPLETING
 from .helptext import Command, with_examples
 from .output import Answer, answering
@@ -26,3 +28,8 @@ def command(shell: str) -> Answer:
     root = click.get_current_context().find_root().command
     script = SHELLS[shell](root, {}, "ansor-deploy", COMPLETING).source()
     return Answer({"shell": shell, "script": script}, script.splitlines())
+
+
+def target_names(context: click.Context, option: click.Parameter, begun: str) -> list[str]:
+    """The names of targets that begin so."""
+    return [name for name in list_targets(Project.find().target_path()) if name.startswith(begun)]

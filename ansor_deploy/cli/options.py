@@ -17,7 +17,8 @@ from ..project import Project, shipped
 from ..request import EFFORTS, Budget, Limits, Request, Shapes
 from ..system.environment import in_ci
 from ..system.printable import printable
-from ..target import Target, list_targets, load_target, target_files
+from ..target import Target, load_target, target_files
+from .completion import target_names
 from .values import InputShapes, parse_duration, parse_shape, parse_share, parse_size
 
 Command = Callable[..., Any]
@@ -98,14 +99,9 @@ def tuning_command(
     return shlex.join(["ansor-deploy", "tune", *named, *words])
 
 
-def _complete_target(context: click.Context, option: click.Parameter, begun: str) -> list[str]:
-    names = list_targets(Project.find().target_path())
-    return [name for name in names if name.startswith(begun)]
-
-
 target_option = click.option(
     "--target",
-    shell_complete=_complete_target,
+    shell_complete=target_names,
     help="A machine that `targets list` names.  [default: the project's, else host]",
 )
 targets_option = click.option(

@@ -36,7 +36,7 @@ class Library:
 def run(tmp_path, monkeypatch):
     """Runs the command in a directory with a library and some arrays."""
     monkeypatch.chdir(tmp_path)
-    fake = types.SimpleNamespace(load=lambda _: Library())
+    fake = types.SimpleNamespace(load=lambda *_: Library())
     monkeypatch.setitem(sys.modules, "ansor_deploy.runtime.model", fake)
     ones = np.ones((2, 3), "float32")
     np.save("ones.npy", ones)
