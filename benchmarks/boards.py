@@ -1,17 +1,20 @@
-"""How much faster two boards measure than one.
+"""How much faster several boards measure than one.
 
-    python benchmarks/boards.py [--trials 16] [--rounds 5] [--json FILE]
+    python benchmarks/boards.py [--boards 4] [--trials 64] [--rounds 3] [--json FILE]
 
-The boards are two of this machine's cores, each behind an SSH server of its own on loopback, so
-it needs OpenSSH's server, two cores, and the tests' folder beside it. One board and two are
-measured in turns; the ratio is that of the medians, and the range is of the ratio of each round.
+The boards are simulated: each is an account of this machine with a home of its own, behind an SSH
+server of its own on loopback, so it needs OpenSSH's server and the tests' folder beside it. One
+board and all of them are measured in turns; the ratio is that of the medians, and the range is of
+the ratio of each round.
 
-What is to be shown is what the tool makes of a second board, and real boards come with processors
-of their own, which two cores of one machine do not: what this machine builds is taken from them.
-So candidates take long to run, as on slow boards (an unscheduled product of two matrices, slower
-than the best that is known, as most candidates are: the same number of repeats each), and what
-builds yields to what runs (nice). Even so two boards cannot be twice one here: the share of the
-cores that building takes, which is printed, is missing.
+What is to be shown is what the tool makes of further boards: whether they work at the same time,
+while this machine builds for them. Real boards come with processors of their own, which the cores
+of one machine are not. So a candidate sleeps for most of its time, as on a slow board of which this
+machine knows only that no answer is there yet: a kernel that calls usleep, slower than the best
+that is known, as most candidates are. Nothing here says how fast a board computes. What the tool
+does at both ends is real, and is all done by this machine: building, the way through SSH, the
+agents, loading, checking, and the reference kernel between chunks. Of a real board's share of it
+these cores would be free.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from tvm import s_tir, te
+from tvm import s_tir, te, tirx
 
 from ansor_deploy.devices.board import BoardSite
 from ansor_deploy.devices.inventory import Inventory
@@ -44,10 +47,9 @@ from ansor_deploy.target import Target
 from benchmarks import searching
 
 _TESTS = Path(__file__).resolve().parents[1] / "tests"
-SIDE = 640
+PARTS, SLEEP = 4, 150_000  # of a kernel: so often so many microseconds
 NICE = 10  # of what builds
-FASTER = 2  # than a candidate the best that is known is: worth three repeats, and no more
-NAMES = ("left", "right")
+FASTER = 2  # than a candidate the best that is known is: it is repeated once, and no more
 
 
 @dataclass(frozen=True)
@@ -69,43 +71,47 @@ class Run:
 
 
 def ratio(runs: Sequence[Run]) -> float:
-    """The median rate of two boards over that of one."""
-    one, two = _rates(runs)
-    return statistics.median(two) / statistics.median(one)
+    """The median rate of all boards over that of one."""
+    one, all_ = _rates(runs)
+    return statistics.median(all_) / statistics.median(one)
 
 
 def span(runs: Sequence[Run]) -> tuple[float, float]:
     """The least and the largest ratio of a round."""
-    ratios = [two / one for one, two in zip(*_rates(runs), strict=True)]
+    ratios = [together / alone for alone, together in zip(*_rates(runs), strict=True)]
     return min(ratios), max(ratios)
 
 
 def _rates(runs: Sequence[Run]) -> tuple[list[float], list[float]]:
-    one, two = ([run.rate for run in runs if run.boards == count] for count in (1, 2))
-    return one, two
+    most = max(run.boards for run in runs)
+    one, all_ = ([run.rate for run in runs if run.boards == count] for count in (1, most))
+    return one, all_
 
 
 def main() -> None:
-    """One board, two boards, and again; print as they come."""
+    """One board, all boards, and again; print as they come."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--trials", type=int, default=16, help="a run (default: 16)")
-    parser.add_argument("--rounds", type=int, default=5, help="default: 5")
+    parser.add_argument("--boards", type=int, default=4, help="default: 4")
+    parser.add_argument("--trials", type=int, default=64, help="a run (default: 64)")
+    parser.add_argument("--rounds", type=int, default=3, help="default: 3")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     target = searching.host(1)
-    task = _matmul(target)
+    task = _sleeper(target)
     building = _build_seconds(task, target)
     print(f"{building:.2f} s of a processor to build a candidate", flush=True)
     runs: list[Run] = []
-    with _boards(target) as sites, ExitStack() as stack:
+    with _boards(target, args.boards) as sites, ExitStack() as stack:
         os.nice(NICE)
-        measurers = [stack.enter_context(Measurer(target, sites[:count])) for count in (1, 2)]
+        counts = (1, args.boards)
+        measurers = [stack.enter_context(Measurer(target, sites[:count])) for count in counts]
         known = [_warmed(measurer, task) for measurer in measurers]
         for _ in range(args.rounds):
             for measurer, seconds in zip(measurers, known, strict=True):
                 runs.append(_run(measurer, task, args.trials, seconds / FASTER))
                 print(runs[-1], flush=True)
-    print(f"two boards over one: {ratio(runs):.2f} ({span(runs)[0]:.2f} to {span(runs)[1]:.2f})")
+    low, high = span(runs)
+    print(f"{args.boards} boards over one: {ratio(runs):.2f} ({low:.2f} to {high:.2f})")
     if args.json:
         args.json.write_text(json.dumps(summary(runs, building), indent=2) + "\n")
 
@@ -157,16 +163,17 @@ def _build_seconds(task: Task, target: Target, count: int = 8) -> float:
         return (time.perf_counter() - began) / count
 
 
-def _matmul(target: Target) -> Task:
-    a, b = (te.placeholder((SIDE, SIDE), name=name) for name in "ab")
-    k = te.reduce_axis((0, SIDE), name="k")
-    c = te.compute((SIDE, SIDE), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="c")
-    return task_of(te.create_prim_func([a, b, c]), "matmul", target)
+def _sleeper(target: Target) -> Task:
+    """A task that takes as long as a slow board, and no processor."""
+    a = te.placeholder((PARTS,), name="a")
+    slept = lambda: tirx.call_extern("int32", "usleep", SLEEP).astype("float32")  # noqa: E731 - 0
+    b = te.compute((PARTS,), lambda i: a[i] + slept(), name="b")
+    return task_of(te.create_prim_func([a, b]), "sleep", target)
 
 
 @contextmanager
-def _boards(target: Target) -> Iterator[list[BoardSite]]:
-    """Two, each on a core; the user's devices are left alone."""
+def _boards(target: Target, count: int) -> Iterator[list[BoardSite]]:
+    """Boards that share this machine's cores; the user's devices are left alone."""
     sys.path.append(str(_TESTS))
     from helpers.plain_board import PlainBoard, add_board  # type: ignore[import-not-found]
 
@@ -175,15 +182,13 @@ def _boards(target: Target) -> Iterator[list[BoardSite]]:
         os.environ.update(HOME=str(folder), XDG_CONFIG_HOME=str(folder / "config"))
         os.environ.pop("SSH_AUTH_SOCK", None)
         sites, inventory = [], Inventory.find()
-        for name, core in zip(NAMES, sorted(os.sched_getaffinity(0)), strict=False):
-            board = PlainBoard(folder / name, prefix=("taskset", "-c", str(core)))
+        for name in (f"board-{number}" for number in range(1, count + 1)):
+            board = PlainBoard(folder / name)
             stack.callback(board.pull_plug)
             add_board(board.sshd, name, "host")
             connecting = partial(connect, inventory.get(name), inventory)
             sites.append(BoardSite(name, connecting, target.cores))
             stack.callback(sites[-1].close)
-        if len(sites) < len(NAMES):
-            sys.exit("needs two cores")
         yield sites
 
 

@@ -1,4 +1,4 @@
-"""The arithmetic of the benchmark of two boards, on numbers that are known."""
+"""The arithmetic of the benchmark of several boards, on numbers that are known."""
 
 import pytest
 
@@ -6,11 +6,11 @@ from benchmarks import boards
 
 RUNS = [
     boards.Run(1, 32, 64.0, 0),
-    boards.Run(2, 32, 40.0, 0),
+    boards.Run(4, 32, 40.0, 0),
     boards.Run(1, 32, 32.0, 1),
-    boards.Run(2, 32, 20.0, 0),
+    boards.Run(4, 32, 20.0, 0),
     boards.Run(1, 32, 320.0, 4),
-    boards.Run(2, 32, 10.0, 0),
+    boards.Run(4, 32, 10.0, 0),
 ]
 
 
