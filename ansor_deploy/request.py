@@ -75,7 +75,8 @@ class Request:
     inputs that are verified.
     rules: files of derivation rules that are asked before the shipped ones.
     objective: what tuning makes small, of all models together.
-    farm: address of a Dask scheduler whose workers build the candidates; "" for this machine.
+    farm: address of a Dask scheduler whose workers build the candidates, or tune on machines that
+    they reach; "" for this machine.
     devices: names of those that run the code; none for this machine. finds_devices: where none is
     named, those that are registered for the target run it.
     lock: file of the records that a build uses; written, or, if frozen, all that it may use.

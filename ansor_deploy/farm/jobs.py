@@ -163,14 +163,19 @@ class _Run:
                 self._end(number, failed(_nobody(target)))
 
     def _look(self) -> None:
-        """See which targets' machines are offered now."""
+        """See which targets' machines are offered now, and which workers are lost."""
         from .worker import offered, resource
 
-        offers = self._client.run(offered, on_error="ignore").values()
+        offers = dict(self._client.run(offered, on_error="ignore").values())
         self._looked = time.monotonic()
         for request, _ in self._jobs:
-            if any(offer.get(resource(request.target)) for offer in offers):
+            if any(offer.get(resource(request.target)) for offer in offers.values()):
                 self._served[request.target.name] = self._looked
+        for number in self._futures:
+            row = self.rows[number]
+            if row.worker and row.worker not in offers:
+                self._report.warn(f"{row.name}: {row.worker} is lost, another is waited for")
+                self.rows[number] = replace(row, state="waiting", worker="", device="")
 
 
 @contextmanager

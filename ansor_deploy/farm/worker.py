@@ -51,9 +51,9 @@ class Offers(WorkerPlugin):
         await worker.set_resources(**found)
 
 
-def offered(dask_worker: Any) -> dict[str, float]:
-    """The resources of the worker that this runs on."""
-    return dict(dask_worker.state.total_resources)
+def offered(dask_worker: Any) -> tuple[str, dict[str, float]]:
+    """The name of the worker that this runs on, and its resources."""
+    return str(dask_worker.name), dict(dask_worker.state.total_resources)
 
 
 def carry_out(job: Job, files: Mapping[str, bytes], inbox: str) -> dict[str, Any]:

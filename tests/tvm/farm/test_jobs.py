@@ -55,6 +55,7 @@ def test_what_a_lost_worker_had_is_done_again_by_another(farm, folder, tuning):
     run = tuning("net.onnx", "other.onnx", "--target", "board.toml", "--target", "host")
     run.until(r"net\.onnx +board +one +tune +[1-9]")
     farm.kill("one")
+    run.until("one is lost, another is waited for")
     assert remaining(farm.mark("one")) == []
     farm.worker("two", threads=2)
     assert run.end() == 0, run.told
