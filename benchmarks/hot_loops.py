@@ -24,6 +24,7 @@ from benchmarks import searching
 
 # Multiply-adds of vectors in a loop that is a tile, rather than the rest of a row.
 FEW = 8
+INSTRUCTION = re.compile(r"\s+[a-z]")
 LABEL = re.compile(r"(\.L\w+):")
 JUMP = re.compile(r"\s+(?:j\w+|b|b\.\w+|cbn?z|tbn?z)\s.*?(\.L\w+)$")
 MULTIPLY_ADD = re.compile(r"\s+(?:vfn?madd\w+|fml[as])\s")
@@ -35,6 +36,7 @@ class Loop:
     """An innermost loop. multiply_adds, stack: so many of its instructions do that, or go there."""
 
     label: str
+    instructions: int
     multiply_adds: int
     stack: int
 
@@ -43,14 +45,14 @@ def main() -> None:
     """Print the loops of each network, and how many there are."""
     args = _arguments()
     target = load_target(args.target, Project.find().target_path())
-    print(f"{'task':40}{'loop':12}{'multiply-adds':>14}{'stack':>7}")
+    print(f"{'task':40}{'loop':12}{'instructions':>14}{'multiply-adds':>14}{'stack':>7}")
     for name in args.networks:
         tasks = searching.network_tasks(name, target)
         found = [(task, loop) for task in tasks for loop in of_kernel(task.mod, target)]
         for task, loop in found:
             if loop.stack or args.all:
-                adds, stack = loop.multiply_adds, loop.stack
-                print(f"{task.name[:39]:40}{loop.label:12}{adds:14d}{stack:7d}")
+                counts = f"{loop.instructions:14d}{loop.multiply_adds:14d}{loop.stack:7d}"
+                print(f"{task.name[:39]:40}{loop.label:12}{counts}")
         spilling = sum(loop.stack > 0 for _, loop in found)
         print(f"{name}: {spilling} of {len(found)} loops go to the stack")
 
@@ -64,8 +66,8 @@ def of_kernel(mod: Any, target: Target) -> list[Loop]:
 
 
 def _loop(label: str, body: list[str]) -> Loop:
-    adds = sum(MULTIPLY_ADD.match(line) is not None for line in body)
-    return Loop(label, adds, sum(STACK.search(line) is not None for line in body))
+    matches = (INSTRUCTION.match, MULTIPLY_ADD.match, STACK.search)
+    return Loop(label, *(sum(match(line) is not None for line in body) for match in matches))
 
 
 def _arguments() -> argparse.Namespace:

@@ -94,13 +94,18 @@ def base_root() -> Path:
 
 def site_packages() -> Path:
     """What runs a library on the board, as pip would install it there; of TVM the runtime only."""
-    path = cache() / "site-packages-arm64"
+    return wheels("site-packages-arm64", *WHEELS, "typing_extensions")
+
+
+def wheels(name: str, *requirements: str) -> Path:
+    """A folder of that name with packages for arm64, less what they depend on; made once."""
+    path = cache() / name
     with _made_once(path) as fresh, tempfile.TemporaryDirectory() as folder:
         if fresh:
-            platforms = [f"--platform={name}" for name in PLATFORMS]
+            platforms = [f"--platform={one}" for one in PLATFORMS]
             kind = ["--only-binary=:all:", "--python-version=3.11", "--implementation=cp"]
             command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", *kind]
-            _run([*command, *platforms, "--dest", folder, *WHEELS, "typing_extensions"])
+            _run([*command, *platforms, "--dest", folder, *requirements])
             for wheel in Path(folder).glob("*.whl"):
                 with zipfile.ZipFile(wheel) as archive:
                     archive.extractall(fresh, filter(_wanted, archive.namelist()))
