@@ -18,13 +18,21 @@ like become arithmetic on vectors (`vector_math.py`). A softmax divides once a r
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from .._tvm import collect, llvm_target, structural_map, tirx, tvm, tvm_target
 from ..space.block_view import sums_products
-from ..space.marks import ADDED, PARTIAL_LANES, PARTITION, PREFETCH, PREFETCH_ROWS, TURNED
+from ..space.marks import (
+    ADDED,
+    PARTIAL_LANES,
+    PARTITION,
+    PREFETCH,
+    PREFETCH_ROWS,
+    ROW_VECTORS,
+    TURNED,
+)
 from ..target import Target
 from .added_prefetch import added_prefetch
 from .chunks import chunks
@@ -32,6 +40,7 @@ from .edge_values import edge_values, from_infinity
 from .partial_lanes import partial_lanes
 from .prefetch import prefetch
 from .row_quotients import row_quotients
+from .row_vectors import row_vectors
 from .small_loops import small_loops
 from .tasks import tasks
 from .turned_tiles import turned_tiles
@@ -41,7 +50,9 @@ from .vector_math import on_vectors
 PIPELINE = "ansor"
 # LLVM loads the constants of a loop before it, all that there are: those of an activation would
 # take the registers of the sums of a tile, which then go to memory and back at every few steps.
-_KEEPING_SUMS = {"cl-opt": ["-disable-machine-licm:bool=true"]}
+_KEEPING_SUMS = ["-disable-machine-licm:bool=true"]
+# And it loads the vectors of rows for eight steps together, where four are in hand.
+_ROW_BY_ROW = ["-misched-cluster:bool=false"]
 # A buffer that stays on the stack of a thread, of which a program has a few at most; the smallest
 # stacks that systems give a thread are 128 KiB.
 STACK_BYTES = 4096
@@ -62,12 +73,15 @@ def compiled(functions: dict[str, Any], target: Target) -> Any:
     return tvm.tirx.build(tvm.IRModule(functions), target=described, pipeline=PIPELINE)
 
 
-def _described(functions: Iterable[Any], target: Target) -> tvm.target.Target:
+def _described(functions: Collection[Any], target: Target) -> tvm.target.Target:
     """The target, with what LLVM is to leave out where functions keep sums of products."""
     stores = [store for func in functions for store in collect(func.body, tirx.BufferStore)]
     if target.gpu is not None or not any(map(sums_products, stores)):
         return tvm_target(target)
-    return tvm.target.Target({**llvm_target(target), **_KEEPING_SUMS})
+    loops = [loop for func in functions for loop in collect(func.body, tirx.For)]
+    by_lanes = any(ROW_VECTORS in (loop.annotations or {}) for loop in loops)
+    options = [*_KEEPING_SUMS, *(_ROW_BY_ROW if by_lanes else ())]
+    return tvm.target.Target({**llvm_target(target), "cl-opt": options})
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.KeepOnStack")
@@ -168,6 +182,7 @@ def _on_processors() -> list[Any]:
         t.VectorizeLoop(),
         t.StorageRewrite(),
         s.HoistIfThenElse(),
+        row_vectors,
         t.UnrollLoop(),
         s.RenormalizeSplitPattern(),
         t.StmtSimplify(),

@@ -72,6 +72,7 @@ _KEYS: dict[str, tuple[str, Check]] = {
     "ansor.prefetch": ("l", integer(1, INT32)),
     "ansor.prefetch_rows": ("l", integer(1, INT32)),
     "ansor.added": ("l", _flag),
+    "ansor.row_vectors": ("l", _flag),
     REWRITING: ("b", text(r"[a-z]{1,20} [A-Za-z_][A-Za-z0-9_]{0,100} [1-9]")),
     "meta_schedule.layout_rewrite_preproc": ("b", _flag),
     "meta_schedule.parallel": ("b", integer(0, 1 << 20)),

@@ -35,7 +35,7 @@ from .micro_kernel import cut_columns, write_out_tile
 from .packing import pack_operands
 from .register_tile import unrolled_innermost
 from .state import State
-from .tile_sizes import tiles_within
+from .tile_sizes import takes_lanes, tiles_within
 from .tiles import divisors
 
 # Of the second cache, what the scores of a block may take: once as they are, once as weights.
@@ -224,7 +224,7 @@ def _write_out(
             partitioned(sch, over)
         outer.append(over)
         inner.append(within)
-    reduced, written = unrolled_innermost(state, [depth])
+    reduced, written = unrolled_innermost(state, [depth], by_lane=takes_lanes(view, tile, target))
     sch.reorder(*reversed(outer), *reduced, *written, *inner)
     for loop in written:
         sch.unroll(loop)

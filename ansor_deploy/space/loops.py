@@ -8,7 +8,7 @@ from typing import Any
 from .._tvm import collect, tirx, tvm
 from ..target import Target
 from .block_view import BlockView, divisions
-from .marks import ADDED, PARTIAL_LANES, PARTITION, PREFETCH, PREFETCH_ROWS, TURNED
+from .marks import ADDED, PARTIAL_LANES, PARTITION, PREFETCH, PREFETCH_ROWS, ROW_VECTORS, TURNED
 from .state import State
 
 # Sides of a tile that is turned in registers (`codegen/turned_tiles.py`).
@@ -113,6 +113,11 @@ def prefetching_rows(sch: Any, loop: Any, elements: int) -> None:
 def fetching_added(sch: Any, loop: Any) -> None:
     """Let the innermost loop over tiles fetch what each tile's results are added to."""
     sch.annotate(loop, ADDED, True)
+
+
+def reading_vectors(sch: Any, loop: Any) -> None:
+    """Let the steps of a reduction read four elements of a row at a time, written out."""
+    sch.annotate(loop, ROW_VECTORS, True)
 
 
 def turned(sch: Any, column: Any, row: Any) -> tuple[Any, ...]:

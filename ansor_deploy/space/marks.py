@@ -9,6 +9,8 @@ PARTIAL_LANES = "ansor.partial_lanes"
 PREFETCH, PREFETCH_ROWS = "ansor.prefetch", "ansor.prefetch_rows"
 # Of the innermost loop over tiles: what a tile's results are added to is fetched before it.
 ADDED = "ansor.added"
+# Of steps of a reduction that are written out: what they multiply vectors by is read as vectors.
+ROW_VECTORS = "ansor.row_vectors"
 # Of two innermost loops over a square tile, the outer one: it is read along this, written along the
 # other, and turned in registers.
 TURNED = "ansor.turned"

@@ -27,6 +27,7 @@ from .loops import (
     parallel_map,
     prefetching,
     prefetching_rows,
+    reading_vectors,
     vectorized,
     written_out,
 )
@@ -34,7 +35,7 @@ from .micro_kernel import cut_columns, split_tiles, write_out_tile
 from .packing import pack_operands, panel_bytes, panel_room
 from .rows import fuse_rows
 from .state import State
-from .tile_sizes import FEW_TAPS, batch_axes, tiles
+from .tile_sizes import FEW_TAPS, ROW_LANES, batch_axes, takes_lanes, tiles
 from .tiles import divisors
 
 # Of the second cache, what panels may take: all rows pass by them, and want some as well.
@@ -66,13 +67,13 @@ def tile_reduction(
     if not offered:
         raise ValueError("no tile fits the registers")
     tile = state.choose("register", offered, ordered=True)
-    rows_outside = _rows_outside(view, target)
+    rows_outside, by_lane = _rows_outside(view, target), takes_lanes(view, tile, target)
     constant = view.is_contraction and pack_operands(state, view, tile[-1], target)
     panel = panel_bytes(view, tile[-1])
     outer, inner, reducing = split_tiles(sch, view, tile)
     room = panel_room(BlockView(sch, reduction), tile[-1], target)
     parts, depth = _in_parts(state, outer, reducing, room, target)
-    reduced = _unrolled_steps(state, depth, steps[rank:])
+    reduced = _unrolled_steps(state, depth, steps[rank:], by_lane=by_lane)
     if parts:
         *rows, task = outer
         sch.reorder(task, *parts, *rows, *reduced, *inner)
@@ -214,7 +215,9 @@ def _rows_outside(view: BlockView, target: Target) -> bool:
     return panels <= room and used - panels > max(room, ROWS_WORTH * panels)
 
 
-def _unrolled_steps(state: State, reduced: list[Any], steps: list[int]) -> list[Any]:
+def _unrolled_steps(
+    state: State, reduced: list[Any], steps: list[int], *, by_lane: bool
+) -> list[Any]:
     """The reducing loops, their phases and some of the innermost loop's steps written out last."""
     sch = state.sch
     loops, written = [], []
@@ -228,14 +231,19 @@ def _unrolled_steps(state: State, reduced: list[Any], steps: list[int]) -> list[
             loops.append(outer)
             written.append(inner)
     if not written:
-        loops, written = unrolled_innermost(state, loops)
+        loops, written = unrolled_innermost(state, loops, by_lane=by_lane)
     for loop in written:
         sch.unroll(loop)
     return [*loops, *written]
 
 
-def unrolled_innermost(state: State, loops: list[Any]) -> tuple[list[Any], list[Any]]:
-    """A few taps are written out at once, of a long reduction some steps: (loops, written)."""
+def unrolled_innermost(
+    state: State, loops: list[Any], *, by_lane: bool
+) -> tuple[list[Any], list[Any]]:
+    """A few taps are written out at once, of a long reduction some steps: (loops, written).
+
+    by_lane: whether multiply-adds take lanes of vectors along rows, where enough steps are.
+    """
     sch = state.sch
     total = math.prod(extent(sch, loop) for loop in loops)
     few = total <= FEW_TAPS
@@ -248,6 +256,8 @@ def unrolled_innermost(state: State, loops: list[Any]) -> tuple[list[Any], list[
     if step == 1:
         return loops, []
     outer, inner = sch.split(loops[-1], [None, step])
+    if by_lane and step % ROW_LANES == 0:
+        reading_vectors(sch, inner)
     return [*loops[:-1], outer], [inner]
 
 

@@ -16,7 +16,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from .._tvm import collect, tvm
+from .._tvm import collect, tirx, tvm
 from ..target import Target
 from .block_view import SPATIAL, BlockView, divisions, uses
 from .cores import FAIR, busy
@@ -27,13 +27,14 @@ from .loops import (
     lanes,
     parallel,
     partitioned,
+    reading_vectors,
     vectorized,
     written_out,
 )
 from .micro_kernel import cut_columns, split_tiles, write_out_tile
 from .packing import pack_operands, panel_bytes
 from .state import State
-from .tile_sizes import FEW_TAPS, tiles
+from .tile_sizes import FEW_TAPS, ROW_LANES, takes_lanes, tiles
 from .tiles import divisors
 from .window_tiles import window_tiles
 
@@ -87,6 +88,8 @@ def tile_strips(state: State, view: BlockView, target: Target) -> None:
     vectors = math.prod(tile) // math.gcd(tile[-1], lanes(target, view.bits))
     most = MOST_WRITTEN if strips.moves_with_columns else 0
     reduced = _taps_written_out(state, reducing, vectors, most)
+    if takes_lanes(view, tile, target):
+        reduced = _by_lanes(sch, reduced)
     strip, last = _nested(sch, outer, (strips.axis, rows), by_panels, [*reduced, *inner])
     sch.reverse_compute_at(epilogue.rv, last, preserve_unit_loops=True)
     _pad(sch, strips.padding, strip, target)
@@ -210,6 +213,17 @@ def _taps_written_out(state: State, reduced: list[Any], vectors: int, most: int)
     for loop in reduced[len(reduced) - count :]:
         state.sch.unroll(loop)
     return reduced
+
+
+def _by_lanes(sch: Any, reduced: list[Any]) -> list[Any]:
+    """The reducing loops, the innermost in steps that read rows as vectors."""
+    *outer, last = reduced
+    if sch.get(last).kind != tirx.ForKind.UNROLLED:
+        over, last = sch.split(last, [None, ROW_LANES])
+        sch.unroll(last)
+        outer.append(over)
+    reading_vectors(sch, last)
+    return [*outer, last]
 
 
 def _nested(

@@ -25,6 +25,11 @@ SPARE_REGISTERS = 1
 # And where no multiply-add reads memory, as on all but x86: an element of four rows at a time, and
 # the next step's vectors. With less LLVM sends a third of an A53's tiles to the stack at each step.
 LOADED_REGISTERS = 3
+# Elements of a row in a register, of which a multiply-add of ARM takes a lane (`row_vectors.py` of
+# codegen); and registers kept beside those vectors, the accumulators and a step's of the panel. A
+# tile without room for them, such as 8x12, reads elements, for the search to try: it has more of a
+# tile for more instructions.
+ROW_LANES, BESIDE_ROWS = 4, 2
 # What a vector of a panel costs, which may come from the second cache, beside an element of a row
 # from the first. It ranks tiles of 16 registers as measured: 4x24, 6x16, 5x16, 4x16, 8x8.
 PANEL_LOAD = 1.9
@@ -89,8 +94,9 @@ class _Model:
 
     extents, steps: of the result's axes. operands: for each, which of these axes its indices
     mention, groups apart. taps: that positions `steps` apart share. registers: at hand. ahead: of
-    how many steps registers hold the panel's vectors. uneven: what a tile that does not divide
-    counts for: where channels have their own taps, the rest is little code.
+    how many steps registers hold the panel's vectors. with_rows: registers for that of one step and
+    a vector of each row; 0 where a multiply-add takes no lane of it. uneven: what a tile that does
+    not divide counts for: where channels have their own taps, the rest is little code.
     """
 
     extents: list[int]
@@ -99,6 +105,7 @@ class _Model:
     taps: int
     registers: int
     ahead: int
+    with_rows: int
     lanes: int
     uneven: float
 
@@ -106,18 +113,23 @@ class _Model:
     def of(cls, view: BlockView, target: Target, steps: list[int]) -> _Model:
         """The model of a block."""
         registers, ahead, uneven = target.vector_registers, 1, UNEVEN
-        operands = indexing_axes(view)
+        operands, with_rows = indexing_axes(view), 0
         if math.prod(view.reduced) <= FEW_TAPS:
             if all(column for *_, column in operands):
                 registers, uneven = min(registers // 2, OWN_TAPS_REGISTERS), 1.0
             else:  # taps written out want registers for the inputs that they share
                 registers = registers // 2 + SPARE_REGISTERS
         elif architecture(target.triple) != "x86_64":
-            registers, ahead = registers - LOADED_REGISTERS, 2
+            if math.prod(steps) == 1 and _is_along_rows(view, operands, target):
+                with_rows = registers - BESIDE_ROWS
+            spared = SPARE_REGISTERS if with_rows else LOADED_REGISTERS
+            registers, ahead = registers - spared, 2
         extents, width = view.spatial, lanes(target, view.bits)
         rank = len(extents)
         taps = math.prod(steps[rank:])
-        return cls(extents, steps[:rank], operands, taps, registers, ahead, width, uneven)
+        return cls(
+            extents, steps[:rank], operands, taps, registers, ahead, with_rows, width, uneven
+        )
 
     def rows(self, columns: int) -> int:
         """The most rows of a tile of so many columns."""
@@ -131,28 +143,36 @@ class _Model:
     def score(self, tile: tuple[int, ...]) -> float:
         """Multiply-adds of whole vectors that the result takes, over all that is done for it."""
         cost, width = 0.0, self.width(tile[-1])
+        each = PANEL_LOAD / ROW_LANES if self.takes_lanes(tile) else 1.0
         for parts in product(*map(_parts, self.extents, tile)):
             *rows, columns = (size for _, size in parts)
             vectors = math.ceil(columns / width)
             adds = math.prod(rows) * vectors
-            cost += math.prod(count for count, _ in parts) * (adds + self._loads(rows, vectors))
+            cost += math.prod(count for count, _ in parts) * (
+                adds + self._loads(rows, vectors, each)
+            )
         enough = [*(MANY * size for size in tile[:-1]), math.inf]
         pairs = zip(self.extents, tile, enough, strict=True)
         even = all(whole % size == 0 or whole >= many for whole, size, many in pairs)
         return math.prod(self.extents) / self.lanes / cost * (1 if even else self.uneven)
 
-    def _loads(self, rows: list[int], vectors: int) -> float:
+    def takes_lanes(self, tile: tuple[int, ...]) -> bool:
+        """Whether registers hold a vector of each row along the reduction, four steps of it."""
+        rows, vectors = math.prod(tile[:-1]), tile[-1] // self.width(tile[-1])
+        return rows * (vectors + 1) + vectors <= self.with_rows
+
+    def _loads(self, rows: list[int], vectors: int, each: float) -> float:
         """Elements, or vectors of the contiguous axis, that a step reads.
 
         Positions `steps` apart share a tap, and there are `taps` of them; between them lies one
-        input.
+        input. each: cost of an element.
         """
         panel = PANEL_LOAD if not all(column for *_, column in self.operands) else 1.0
         loads = 0.0
         for *used, column in self.operands:
             axes = zip(rows, self.steps, used, strict=False)
             sizes = [size // step + (step > 1) for size, step, wanted in axes if wanted]
-            loads += math.prod(sizes) * (panel * vectors * self.taps if column else 1)
+            loads += math.prod(sizes) * (panel * vectors * self.taps if column else each)
         return loads
 
 
@@ -211,6 +231,21 @@ def indexing_axes(view: BlockView) -> list[list[bool]]:
         stepping = any(uses(i, spatial[-1]) and not _divided(i, spatial[-1]) for i in indices)
         found.append([*used[:-1], stepping])
     return found
+
+
+def takes_lanes(view: BlockView, tile: tuple[int, ...], target: Target) -> bool:
+    """Whether multiply-adds of a tile take lanes of vectors along its rows."""
+    return _Model.of(view, target, [1] * len(view.node.iter_vars)).takes_lanes(tile)
+
+
+def _is_along_rows(view: BlockView, operands: list[list[bool]], target: Target) -> bool:
+    """Whether a lane of a vector along each row is what a multiply-add takes for all lanes."""
+    axis = view.axes(REDUCE)[-1]
+    pairs = zip(view.operands, operands, strict=True)
+    rows = [indices[-1] for (_, indices), (*_, column) in pairs if not column and indices]
+    along = bool(rows) and all(uses(index, axis.var) for index in rows)
+    whole = int(axis.dom.extent) % ROW_LANES == 0 and view.bits == 32
+    return architecture(target.triple) == "aarch64" and along and whole
 
 
 def batch_axes(view: BlockView) -> list[int]:

@@ -144,6 +144,7 @@ HOSTILE = {
     "fetching of no rows": (plus("Annotate", ["l10", 0], ["ansor.prefetch_rows"], []), "Annotate"),
     "turning of what": (plus("Annotate", ["l10", "x"], ["ansor.turned"], []), "Annotate"),
     "fetching of what": (plus("Annotate", ["l10", "x"], ["ansor.added"], []), "Annotate"),
+    "vectors of what": (plus("Annotate", ["l10", 4], ["ansor.row_vectors"], []), "Annotate"),
     "padding value": (step(11, 2, 2, 7), "TransformLayout"),
     "promised bijection": (step(11, 2, 3, 1), "TransformLayout"),
     "foreign intrinsic": (plus("Tensorize", ["b1"], ["call_libc_system", True], []), "Tensorize"),
