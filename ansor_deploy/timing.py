@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .artifact.files import read_manifest
 from .devices.library import opened
+from .devices.machine import runs_here
 from .errors import UsageError
 from .system.digest import file_sha256
+from .target import built_for
 
 if TYPE_CHECKING:
     from .build.beside import Beside
+    from .build.changes import Changes
     from .build.verify import Library
     from .report import Report
-    from .runtime.model import Interface
+    from .runtime.model import Interface, Model
     from .runtime.profile import Profile
 
 
@@ -56,7 +61,7 @@ def beside(
         feeds = [inputs_that_run(library, one, seed=0)]
         for engine in engines:
             peer = open_peer(engine, shaped, library.threads)
-            found.append((one, race(library, peer, feeds, share)))
+            found.append((one, race(library, peer, peer.name, feeds, share)))
     return found
 
 
@@ -71,6 +76,45 @@ def _model_of(artifact: Path, known: dict[str, Any], given: Path | None) -> Path
         hint = f"build it anew: ansor-deploy build {found} -o {artifact}"
         raise UsageError(f"{artifact} was not built from {found} as it is now", hint)
     return found
+
+
+def compare(before: Path, after: Path, seconds: float, threads: int) -> Changes:
+    """What changed from one library to another, which run on this machine in turns, if they can.
+
+    seconds: of the turns, and again of the profiles. UsageError where they take other inputs.
+    """
+    from .build.beside import race
+    from .build.changes import changes
+    from .build.draws import inputs_that_run
+    from .runtime.model import load
+
+    manifests = read_manifest(before), read_manifest(after)
+    if manifests[0]["inputs"] != manifests[1]["inputs"]:
+        hint = "compare libraries of one model, or of its versions"
+        raise UsageError(f"{before} and {after} take other inputs", hint)
+    if not all(runs_here(built_for(one)) for one in manifests):
+        return changes(*manifests, None)
+    old, new = load(before, threads), load(after, threads)
+    feeds = [inputs_that_run(new, new.interfaces[0], seed=0)]
+    found = race(new, old, str(before), feeds, seconds)
+    times = [_task_times(one, feeds[0], seconds / 4) for one in (old, new, old, new)]
+    return changes(*manifests, found, (_least(times[::2]), _least(times[1::2])))
+
+
+def _task_times(model: Model, inputs: dict[str, Any], seconds: float) -> dict[str, float]:
+    """Milliseconds of all runs of each task in a run, by its key."""
+    from .runtime.profile import profile
+
+    times: dict[str, float] = defaultdict(float)
+    for one in profile(model, inputs, seconds).kernels:
+        if one.task:
+            times[one.task["key"]] += one.seconds * 1e3
+    return times
+
+
+def _least(times: Sequence[dict[str, float]]) -> dict[str, float]:
+    """The least of each: what disturbs a run makes it slower."""
+    return {key: min(one[key] for one in times) for key in times[0]}
 
 
 def profile(artifact: Path, threads: int, seconds: float) -> list[tuple[Interface, Profile]]:

@@ -342,7 +342,7 @@ class _Assembly:
             self.warn(f"not timed beside {engine}: {error.text}")
             return None
         self.report.stage("beside", peer.name)
-        found = race(library, peer, feeds, RACE_SECONDS)
+        found = race(library, peer, peer.name, feeds, RACE_SECONDS)
         self.report.raced(found)
         return found
 

@@ -1,4 +1,4 @@
-"""How fast is a library beside another engine? They run in turns, neither in the other's way."""
+"""How fast is a library beside another engine, or library? They run in turns, none in the way."""
 
 from __future__ import annotations
 
@@ -6,13 +6,9 @@ import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from .compare import interval_of_median
-
-if TYPE_CHECKING:
-    from .peers import Peer
-    from .verify import Library
 
 Feeds = Sequence[dict[str, Any]]
 
@@ -22,9 +18,16 @@ MOST_RUNS = 50  # in a block
 ASLEEP_SECONDS = 0.02
 
 
+class Timed(Protocol):
+    """A library, or a peer."""
+
+    def times(self, inputs: dict[str, Any], runs: int) -> list[float]:
+        """Seconds of each of so many runs, one after the other."""
+
+
 @dataclass(frozen=True)
 class Beside:
-    """A library beside a peer, of several shapes by one run in each.
+    """A library beside a peer, or another library, of several shapes by one run in each.
 
     ours_ms, theirs_ms: medians of a run. ratio: of the first to the second, the median over turns.
     interval: in which the ratio is with 99% confidence; None of fewer than eight turns.
@@ -38,10 +41,10 @@ class Beside:
     turns: int
 
 
-def race(library: Library, peer: Peer, feeds: Feeds, seconds: float) -> Beside:
+def race(library: Timed, peer: Timed, name: str, feeds: Feeds, seconds: float) -> Beside:
     """The library and the peer in turns, for about so many seconds, and once at least.
 
-    feeds: inputs of each shape.
+    name: of the peer. feeds: inputs of each shape.
     """
     runs = [_runs(one, feeds) for one in (library, peer)]
     ours: list[float] = []
@@ -54,16 +57,16 @@ def race(library: Library, peer: Peer, feeds: Feeds, seconds: float) -> Beside:
     ratios = [one / other for one, other in zip(ours, theirs, strict=True)]
     medians = statistics.median(ours) * 1e3, statistics.median(theirs) * 1e3
     spread = interval_of_median(ratios)
-    return Beside(peer.name, *medians, statistics.median(ratios), spread, len(ratios))
+    return Beside(name, *medians, statistics.median(ratios), spread, len(ratios))
 
 
-def _runs(model: Library | Peer, feeds: Feeds) -> int:
+def _runs(model: Timed, feeds: Feeds) -> int:
     """How many runs are a block."""
     once = sum(min(model.times(inputs, 2)) for inputs in feeds)
     return max(1, min(MOST_RUNS, round(BLOCK_SECONDS / once)))
 
 
-def _block(model: Library | Peer, feeds: Feeds, runs: int) -> float:
+def _block(model: Timed, feeds: Feeds, runs: int) -> float:
     """Seconds of a run in each shape: the sum of medians, once the engine's threads are awake."""
     time.sleep(ASLEEP_SECONDS)
     for inputs in feeds:

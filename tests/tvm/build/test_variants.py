@@ -90,6 +90,14 @@ def test_bench_beside_another_engine_takes_the_model_that_was_built(shop, tmp_pa
     refused(program(shop, *words, changed), 2, "was not built from", "as it is now")
 
 
+def test_libraries_of_a_model_are_compared(shop):
+    found = answer(shop, "compare", "one.so", "net.so", "--time", "0.2s")
+    assert found["beside"]["peer"] == "one.so"
+    assert {task["what"] for task in found["tasks"]} == {"same", "new"}
+    assert all(task["before_ms"] > 0 for task in found["tasks"] if task["what"] == "same")
+    assert found["bytes"]["library"][0] < found["bytes"]["library"][1]
+
+
 def test_a_profile_names_the_tasks_of_each_shape(shop, manifest):
     profiles = answer(shop, "profile", "net.so", "--time", "0.1s")["variants"]
     assert [tuple(one["inputs"]["x"]) for one in profiles] == list(SHAPES)

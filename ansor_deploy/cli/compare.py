@@ -1,0 +1,82 @@
+"""`ansor-deploy compare`: what a new build of a model changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..codegen.memory import size_text
+from ..report.text import KEY, TITLE, beside_text, cut, latency
+from .helptext import Command, with_examples
+from .options import existing_file, number_option
+from .output import Answer, answering, in_columns
+from .values import parse_duration, parse_share
+
+if TYPE_CHECKING:
+    from ..build.changes import Changes, TaskChange
+
+SHOWN = 20  # tasks
+HEADER = ("key", "task", "before", "after", "change", "schedule")
+
+
+@with_examples(
+    "compare old.so new.so",
+    "compare old.so new.so --fail-if-slower 3%",
+    "compare old.so new.so --threads 1 --time 10s --json",
+)
+@click.command("compare", cls=Command)
+@click.argument("before", type=existing_file)
+@click.argument("after", type=existing_file)
+@click.option(
+    "--time",
+    "seconds",
+    type=parse_duration,
+    default="2s",
+    metavar="10s",
+    help="How long they run in turns, and again for the times of tasks.  [default: 2s]",
+)
+@number_option("--threads", 0, "Threads of a run; 0 for as many as the target has cores.")
+@click.option(
+    "--fail-if-slower",
+    "share",
+    type=parse_share,
+    metavar="3%",
+    help="Exit 1 where AFTER is surely slower, and by more than this.",
+)
+@answering
+def command(before: Path, after: Path, seconds: float, threads: int, share: float | None) -> Answer:
+    """Show what changed from one library of a model to the next.
+
+    Both run in turns, if this machine can run them. Of the tasks those come first that are new or
+    gone, or have another schedule, and among these those that take longer or shorter by most.
+    """
+    from ..timing import compare
+
+    found = compare(before, after, seconds, threads)
+    failed = share is not None and found.slower(share)
+    return Answer({**found.to_json(), "failed": failed}, list(lines(found)), int(failed))
+
+
+def lines(found: Changes) -> Iterator[str]:
+    """The changes as text."""
+    shown = [task for task in found.tasks if task.what != "same" or task.delta_ms][:SHOWN]
+    if shown:
+        yield from in_columns([HEADER, *map(cells, shown)])
+    if more := len(found.tasks) - len(shown):
+        yield f"and {more} more"
+    for name, (old, new) in found.bytes.items():
+        if old != new:
+            yield f"{name}: {size_text(old)} before, {size_text(new)} now"
+    yield beside_text(found.beside) if found.beside else "not timed: they do not run here"
+
+
+def cells(task: TaskChange) -> tuple[str, ...]:
+    """A task as text, below `HEADER`."""
+    times = [task.before_ms, task.after_ms]
+    old, new = (latency(ms / 1e3) if ms is not None else "" for ms in times)
+    both = all(times)
+    change = f"{task.delta_ms / (task.before_ms or 1.0):+.0%}" if both else ""
+    return task.key[:KEY], cut(task.title, TITLE), old, new, change, task.what
