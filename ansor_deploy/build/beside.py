@@ -14,6 +14,7 @@ Feeds = Sequence[dict[str, Any]]
 
 BLOCK_SECONDS = 20e-3  # of runs of one engine in a turn
 MOST_RUNS = 50  # in a block
+MOST_TURNS = 500
 # An engine's threads spin for a while after a run, and would slow down whoever comes next.
 ASLEEP_SECONDS = 0.02
 
@@ -49,11 +50,12 @@ def race(library: Timed, peer: Timed, name: str, feeds: Feeds, seconds: float) -
     runs = [_runs(one, feeds) for one in (library, peer)]
     ours: list[float] = []
     theirs: list[float] = []
-    began = now = time.monotonic()
-    while not ours or (now - began) * (1 + 1 / len(ours)) < seconds:
+    began = time.monotonic()
+    while len(ours) < MOST_TURNS:
         ours.append(_block(library, feeds, runs[0]))
         theirs.append(_block(peer, feeds, runs[1]))
-        now = time.monotonic()
+        if (time.monotonic() - began) * (1 + 1 / len(ours)) > seconds:
+            break
     ratios = [one / other for one, other in zip(ours, theirs, strict=True)]
     medians = statistics.median(ours) * 1e3, statistics.median(theirs) * 1e3
     spread = interval_of_median(ratios)
