@@ -37,12 +37,11 @@ def _written_out(loop: Any) -> Any:
     written_out = all(one.kind == tirx.ForKind.UNROLLED for one in [loop, *inside])
     if steps % ROW_LANES or not written_out or _chooses(loop):
         return loop
-    written = [store.buffer.data for store in collect(loop.body, tirx.BufferStore)]
+    rows = _rows(loop)
 
     def at(step: int) -> Any:
-        put = lambda one: _lane(one, loop.loop_var, step, written)  # noqa: E731
-        body = structural_map(loop.body, (tirx.Broadcast, put))
         here = loop.min + step
+        body = structural_map(loop.body, (tirx.Broadcast, lambda one: _lane(one, rows, step)))
         return structural_map(body, (tirx.Var, lambda v: here if v.same_as(loop.loop_var) else v))
 
     return tirx.SeqStmt([at(step) for step in range(steps)])
@@ -56,20 +55,28 @@ def _chooses(loop: Any) -> bool:
     return any(uses(condition, loop.loop_var) for condition in found)
 
 
-def _lane(one: Any, var: Any, step: int, written: list[Any]) -> Any:
-    """An element of a row for all lanes, at a step, as the lane of a vector; or as it is."""
+def _rows(loop: Any) -> list[Any]:
+    """The loads of elements that follow one another from step to step, and are not written here."""
+    written = [store.buffer.data for store in collect(loop.body, tirx.BufferStore)]
+    loads = [one.value for one in collect(loop.body, tirx.Broadcast)]
+    loads = [one for one in loads if isinstance(one, tvm.ir.TensorLoad) and len(one.indices) == 1]
+    loads = [one for one in loads if str(one.ty.dtype) == "float32"]
+    loads = [one for one in loads if not any(one.source.data.same_as(data) for data in written)]
+    return [one for one in loads if _steps_by_one(one.indices[0], loop.loop_var)]
+
+
+def _steps_by_one(index: Any, var: Any) -> bool:
+    ahead = structural_map(index, (tirx.Var, lambda v: v + 1 if v.same_as(var) else v))
+    step = tvm.sym.Analyzer().simplify(ahead - index)
+    return isinstance(step, tirx.IntImm) and int(step.value) == 1
+
+
+def _lane(one: Any, rows: list[Any], step: int) -> Any:
+    """An element for all lanes, at a step, as the lane of a row's vector; or as it is."""
     load = one.value
-    if not isinstance(load, tvm.ir.TensorLoad) or str(load.ty.dtype) != "float32":
-        return one
-    if len(load.indices) != 1 or any(load.source.data.same_as(data) for data in written):
+    if not any(load.same_as(each) for each in rows):
         return one
     (index,) = load.indices
-    here = lambda number: structural_map(  # noqa: E731
-        index, (tirx.Var, lambda v: v + number if v.same_as(var) else v)
-    )
-    apart = tvm.sym.Analyzer().simplify(here(1) - index)
-    if not isinstance(apart, tirx.IntImm) or apart.value != 1:
-        return one
     lane = step % ROW_LANES
     row = tirx.Ramp(index - lane, tirx.const(1, index.ty.dtype), ROW_LANES)
     vector = tirx.BufferLoad(load.source, [row])
