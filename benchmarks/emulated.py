@@ -69,10 +69,8 @@ def retired(engine: str, model: Path, library: Path, folder: Path) -> tuple[Reti
     words += [str(root / "usr/bin/python3"), "-m", "benchmarks.marked"]
     paths = [_REPOSITORY, arm64.site_packages(), _onnxruntime()]
     settings = {"PYTHONPATH": ":".join(map(str, paths)), "PYTHONDONTWRITEBYTECODE": "1"}
-    subprocess.run(
-        [*words, engine, str(model), str(library), str(output)],
-        check=True, capture_output=True, text=True, env=os.environ | settings,
-    )  # fmt: skip
+    words += [engine, str(model), str(library), str(output)]
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL, env=os.environ | settings)
     before, after = (map(int, line.split()) for line in counts.read_text().splitlines())
     return Retired(*(b - a for a, b in zip(before, after, strict=True))), np.load(output)
 

@@ -24,7 +24,7 @@ def main() -> None:
     if engine == engines.OURS:
         run = engines.ours(Path(library), values, 1)
     else:
-        run = engines.PEERS[engine](Path(model), values, 1)
+        run = engines.theirs(engine, Path(model), values, 1)
     first, *_ = run()
     np.save(output, first)
     os.getsid(0)
