@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
@@ -13,6 +14,7 @@ from ..artifact.files import read_manifest
 from ..artifact.outputs import previous
 from ..errors import AnsorError
 from ..model.digest import digest
+from ..objectives import Goal
 from ..registry.record import Record, TaskKey
 from ..system.digest import canonical_json, file_sha256, sha256
 
@@ -109,16 +111,23 @@ def has_same_records(manifest: dict[str, Any], ledger: Ledger) -> bool:
     if manifest.get("precision") == "strict":  # asked for, or found to be necessary
         best = {key: record for key, record in best.items() if not record.rewrites}
     unproven = ledger.claims(keys) if ledger.measures else {}
-    speed, no_room = manifest["speed"] or {}, (manifest["tuning"] or {}).get("no_room", ())
+    speed, no_room = manifest["speed"] or {}, (manifest.get("tuning") or {}).get("no_room", ())
     slower = manifest["shipped"] == "untuned" and speed.get("records") == records_digest(
         best.values()
     )
+    tunes = budget.trials != 0 and not _meets_goal(speed, ledger.request)
     for key, task in zip(keys, manifest["tasks"], strict=True):
         if not slower and (best[key].id if key in best else "default") != task["record"]:
             return False
         if key in unproven and task["impact"] >= budget.min_impact:
             return False
         left = key in unfinished and key.workload not in no_room
-        if left and task["impact"] >= budget.min_impact and budget.trials != 0:
+        if left and task["impact"] >= budget.min_impact and tunes:
             return False
     return True
+
+
+def _meets_goal(speed: Mapping[str, Any], request: Request) -> bool:
+    """Whether a library is as fast as it is to become. speed: what its manifest says of that."""
+    goal = request.objective
+    return isinstance(goal, Goal) and speed.get("latency_ms", math.inf) <= goal.goals[0] * 1e3

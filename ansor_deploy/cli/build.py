@@ -1,14 +1,25 @@
 """`ansor-deploy build`: the one command from a model to a library."""
 
+from __future__ import annotations
+
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from ..errors import BudgetError
+from ..objectives import make_objective
+from ..report.text import latency
 from ..request import ENGINES, Outputs, Request
 from ..system.environment import below_make
 from .helptext import Command, with_examples
 from .options import building_options, existing_file, limit_options, new_file, reuse_option
 from .output import Answer, answering, message_format_option, report
+from .values import parse_latency
+
+if TYPE_CHECKING:
+    from ..build.result import BuildResult
 
 
 @with_examples(
@@ -19,6 +30,7 @@ from .output import Answer, answering, message_format_option, report
     "build resnet34.onnx --reuse near --trials 0",
     "build resnet18.onnx --target rpi3",
     "build resnet18.onnx --device pi --time 1h",
+    "build resnet18.onnx --goal 5ms --time 1h",
     "build resnet18.onnx --retune all --time 1h",
     "build resnet18.onnx --max-size 50MB --max-memory 64MB",
     "build resnet18.onnx --lock records.lock",
@@ -59,6 +71,12 @@ from .output import Answer, answering, message_format_option, report
     f"{ENGINES[0]}; below make none]",
 )
 @click.option(
+    "--goal",
+    type=parse_latency,
+    metavar="5ms",
+    help="Tune until a run takes no longer; exit 7 if it does, with the library written.",
+)
+@click.option(
     "--depfile",
     type=new_file,
     help="Write what the library depends on, for make and Ninja.",
@@ -75,6 +93,7 @@ def command(
     depfile: Path | None,
     header: bool,
     touch: bool,
+    goal: float | None,
     request: Request,
 ) -> Answer:
     """Tune, compile, verify and write a model's library.
@@ -90,11 +109,24 @@ def command(
 
     quiet = request.frozen or below_make()
     outputs = Outputs(output or Path(f"{model.stem}.so"), header, depfile)
+    if goal is not None:
+        request = replace(request, objective=make_objective("goal", [goal]))
     with report(quiet=quiet) as events:
         result = build(model, outputs, request, events)
         if not result.verified:
             events.warn(f"{result.artifact} is not verified: asked for by --no-verify")
+        if missed := goal is not None and missed_goal(result, goal):
+            events.warn(missed)
     if touch:
         make_new(result.artifact)
     lines = [f"{result.artifact} is up to date"] if result.up_to_date and not quiet else []
-    return Answer(result.to_json(), lines)
+    return Answer(result.to_json(), lines, BudgetError.exit_code if missed else 0)
+
+
+def missed_goal(result: BuildResult, goal: float) -> str:
+    """Why a library does not meet its goal; "" if it does. goal: seconds of a run, as measured."""
+    if not (speed := result.manifest["speed"]):
+        return f"whether {result.artifact} meets its goal is not known: it was not run"
+    if (taken := speed["latency_ms"] / 1e3) > goal:
+        return f"{result.artifact} takes {latency(taken)} a run, its goal is {latency(goal)}"
+    return ""

@@ -11,7 +11,7 @@ _Made = TypeVar("_Made", bound=click.Command)
 # Options by what they are about, in the order of help; the others come last.
 _GROUPS = {
     "Model and target": "target input_shapes precision rules",
-    "Tuning": "effort trials seconds min_impact search seed retune farm",
+    "Tuning": "effort trials seconds goal min_impact search seed retune farm",
     "Devices": "devices device no_device",
     "Records": "registry reuse lock frozen",
     "Output": "output verify beside header depfile touch max_size max_memory",

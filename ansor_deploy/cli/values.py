@@ -69,6 +69,14 @@ def parse_tensor_shape(text: str) -> tuple[int, ...]:
     return tuple(map(int, sizes))
 
 
+def parse_latency(text: str) -> float:
+    """Seconds of "5ms"."""
+    match = LATENCY.fullmatch(text.strip().lower())
+    if not match or not float(match[1]):
+        raise Fail(f"{text!r} is not a latency; write it like 5ms, 800us or 1.5s")
+    return float(match[1]) * UNITS[match[2]]
+
+
 def parse_goal(text: str) -> tuple[str, float]:
     """The model and the seconds of "resnet18.onnx=5ms"."""
     model, _, latency = text.rpartition("=")

@@ -6,6 +6,7 @@ import pytest
 from helpers.registry_samples import TARGET, TVM, key, record, workload
 
 from ansor_deploy.build.up_to_date import has_same_records, records_digest
+from ansor_deploy.objectives import make_objective
 from ansor_deploy.registry.record import SearchEnd
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.request import Request
@@ -47,6 +48,20 @@ def test_an_untuned_library_is_up_to_date_until_there_are_other_records(ledger):
     assert has_same_records(untuned, ledger)
     ledger.registry.add_batch([], [record(key(0), 5e-3)])
     assert not has_same_records(untuned, ledger)
+
+
+def test_what_meets_its_goal_is_up_to_date_though_more_could_be_tuned(tmp_path):
+    with Registry.open(tmp_path / "r.db") as registry:
+        registry.add_target(TARGET)
+        registry.add_workloads([workload(n) for n in range(2)])
+        registry.add_batch([], RECORDS)  # of searches that have not ended
+        known = manifest(*(one.id for one in RECORDS))
+        known["speed"]["latency_ms"] = 2.0
+        for seconds, same in ((3e-3, True), (1e-3, False)):
+            goal = make_objective("goal", [seconds])
+            ledger = Ledger(registry, Request(TARGET, registry.path, objective=goal), measures=True)
+            ledger.tvm = TVM
+            assert has_same_records(known, ledger) == same
 
 
 def test_a_claim_that_matters_makes_it_out_of_date(ledger):

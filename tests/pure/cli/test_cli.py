@@ -194,6 +194,29 @@ def test_build_passes_a_request(model, monkeypatch):
     assert request.retune == ("dense", "3fa9c0")
 
 
+@pytest.mark.parametrize(
+    ("speed", "code", "says"),
+    [
+        ({"latency_ms": 6.0}, 7, "net.so takes 6.00 ms a run, its goal is 5.00 ms"),
+        ({"latency_ms": 4.0}, 0, ""),
+        (None, 7, "whether net.so meets its goal is not known: it was not run"),
+    ],
+)
+def test_build_exits_7_where_the_goal_is_missed(model, monkeypatch, speed, code, says):
+    result = types.SimpleNamespace(
+        artifact="net.so", manifest={"speed": speed}, verified=True, up_to_date=False, to_json=dict
+    )
+    goals = []
+    monkeypatch.setattr(
+        pipeline, "build", lambda *given: goals.append(given[2].objective.goals) or result
+    )
+    found = invoke("build", "net.onnx", "--goal", "5ms")
+    assert found.exit_code == code, found.output
+    assert says in found.stderr
+    assert goals == [(5e-3,)]
+    assert "write it like 5ms" in invoke("build", "net.onnx", "--goal", "5").stderr
+
+
 def test_the_project_chooses_target_and_registry(model, monkeypatch):
     seen = []
     monkeypatch.setattr(pipeline, "plan", lambda *given: seen.append(given) or empty_plan())
