@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from .space.explain import Explanation
     from .space.rule import Rule
     from .target import Target
+    from .tune.pack import Packed
     from .tune.plan import Plan
     from .tune.revalidate import Retrial
 
@@ -187,6 +188,27 @@ def tune(models: list[Path], request: Request, report: Report) -> TuneResult:
             keys = [row.task.key for row in planned.rows]
             write_entries(keys, work.ledger.best(keys), work.ledger, report)
         return tuned
+
+
+def pack(
+    models: list[Path], folder: Path, request: Request, report: Report
+) -> tuple[TuneResult, Packed]:
+    """Take in what a pack's machine has measured, if it has, and write the next candidates."""
+    from .model.prepare import merge
+    from .tune.pack import check_folder, write_pack
+    from .tune.queue import Spent, pending
+    from .tune.unpack import take_in
+
+    check_folder(folder)
+    check_buildable(request.target)
+    request = replace(request, devices=(), finds_devices=False)
+    with open_workspace(request, indexes(request.layers, report.warn), report) as work:
+        prepared = known.read(models, work)
+        trials = take_in(folder, merge(prepared), work)
+        planned = _plan(prepared, work.ledger)
+        report.plan(planned)
+        made = write_pack(pending(planned, request), work, folder)
+        return TuneResult.of_plan(planned, planned, Spent(trials)), made
 
 
 def revalidate(models: list[Path], request: Request, most: int, report: Report) -> list[Retrial]:

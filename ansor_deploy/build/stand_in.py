@@ -8,16 +8,14 @@ code generation and its records are.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..codegen.model import compile_model
+from ..devices.machine import this_machine
 from ..model.prepare import Prepared
-from ..project import shipped
 from ..runtime.model import Model
 from ..space.rule import shipped_rules
-from ..target import Target, load_target
 
 # An emulated core does some 4e8 operations a second, and with edge values there are six runs.
 EMULATED_FLOPS = 3e8
@@ -48,8 +46,3 @@ def make_stand_in(
     built = compile_model(*model_and_tasks, {}, target, rules, progress=progress)
     built.export(path, target)
     return Model(path, {**manifest, "target": target.to_json()}, width)
-
-
-def this_machine() -> Target:
-    """The target of this machine, whatever a project calls so."""
-    return replace(load_target("host", [shipped("targets")]), name="host")

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import BudgetError, UsageError
 from ..objectives import OBJECTIVES, Goal, Objective, make_objective
-from ..report.text import jobs_lines, latency, tune_summary
+from ..report.text import count, jobs_lines, latency, tune_summary
 from ..request import Request
 from .helptext import Command, with_examples
 from .options import existing_file, tuning_options
 from .output import Answer, answering, message_format_option, report
 from .values import parse_goal
+
+if TYPE_CHECKING:
+    from ..tune.pack import Packed
 
 
 @with_examples(
@@ -26,6 +30,7 @@ from .values import parse_goal
     "tune resnet18.onnx --retune all --time 1h",
     "tune resnet18.onnx --lock records.lock",
     "tune a.onnx --target rpi3 --target host --farm tcp://farm:8786",
+    "tune resnet18.onnx --target h100 --pack out/",
 )
 @click.command("tune", cls=Command)
 @click.argument("models", type=existing_file, nargs=-1, required=True)
@@ -44,12 +49,21 @@ from .values import parse_goal
     metavar="MODEL=5ms",
     help="A latency that is good enough for a model. Repeatable.",
 )
+@click.option(
+    "--pack",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Measure nothing here: write candidates for the target's machine to this folder, after "
+    "what it has measured of those that are there was taken in.",
+)
 @answering
 @message_format_option
 def command(
     models: tuple[Path, ...],
     chosen: str | None,
     goals: tuple[tuple[str, float], ...],
+    folder: Path | None,
     requests: list[Request],
 ) -> Answer:
     """Fill the registry for models, without building.
@@ -66,9 +80,15 @@ def command(
     With --farm, each model on each target is a job of its own, on a board or machine of that target
     that a worker of the farm reaches; what all find ends in this registry. Where a job fails the
     others go on, and the first one's exit code is the command's.
+
+    For a machine that cannot be reached from here, as one with a GPU: tune with --pack, copy the
+    folder there, run `python3 measure.py` in it, copy it back, and repeat the same command, as
+    often as it writes new candidates.
     """
     objective = chosen_objective(chosen, goals, models)
     requests = [replace(request, objective=objective) for request in requests]
+    if folder is not None:
+        return packed(models, folder, requests)
     if requests[0].farm and requests[0].finds_devices:
         return on_farm(models, requests)
     if len(requests) > 1:
@@ -107,6 +127,33 @@ def on_farm(models: Sequence[Path], requests: Sequence[Request]) -> Answer:
     codes = [row.exit_code for row in rows if row.exit_code]
     codes += [BudgetError.exit_code] if missed else []
     return Answer({"jobs": [row.to_json() for row in rows]}, jobs_lines(rows), next(iter(codes), 0))
+
+
+def packed(models: Sequence[Path], folder: Path, requests: Sequence[Request]) -> Answer:
+    """Take in what a pack's machine has measured, and write the next candidates."""
+    from ..pipeline import pack
+
+    request, *others = requests
+    if request.devices or others:
+        hint = "a pack is for one machine, which is no device: make one for each target"
+        raise UsageError("--pack takes one --target and no --device", hint)
+    with report() as events:
+        result, made = pack(list(models), folder, request, events)
+    return Answer(
+        {**result.to_json(), "pack": made.to_json()}, [tune_summary(result), *pack_lines(made)]
+    )
+
+
+def pack_lines(made: Packed) -> list[str]:
+    """What is to be done with a pack."""
+    if not made.candidates:
+        return [f"{made.folder}: nothing is left to measure"]
+    what = f"{count(made.candidates, 'candidate')} of {count(made.tasks, 'task')}"
+    return [
+        f"{made.folder}: {what}; copy it to the target's machine, run there",
+        f"  python3 {made.folder.name}/measure.py",
+        "and copy it back; the same command takes the results in",
+    ]
 
 
 def chosen_objective(

@@ -12,21 +12,23 @@ task's, and the code for it, which no kernel is part of, would take a sixth of t
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from .._tvm import collect, relax, structural_equal, structural_hash, tirx, tvm
+from ..runtime.gpu_code import GpuKernel
 from ..space.canonical_text import parse
 from ..space.code_size import check_size
 from ..space.sketch import default_schedule
 from ..space.trace import replay
 from ..system.limits import limit_processor
 from ..target import Target
+from .gpu_kernel import gpu_kernel
 from .kernel import object_file
-from .linker import export, link_candidate
-from .lowering import code_generation, compiled
+from .linker import link_candidate
+from .lowering import code_generation
 from .signature import written
 
 _PACKS = "meta_schedule.layout_rewrite_preproc"
@@ -52,9 +54,15 @@ def build(payload: dict[str, Any]) -> dict[str, Any]:
         packing = [_kept_object(_Program(functions.pop(s["function"])), target) for s in steps[:-1]]
         link_candidate([*packing, _object(functions, target)], path, target)
     else:
-        with code_generation(target, **_UNCHECKED):
-            export(compiled(functions, target), {}, path, target)
+        path.write_bytes(_gpu_code(functions, target, target.gpu.arch))
     return {"path": payload["path"], "steps": steps}
+
+
+def _gpu_code(functions: dict[str, Any], target: Target, arch: str) -> bytes:
+    """For the target's own GPU alone: it is there to be timed."""
+    with code_generation(target):
+        made = {n: gpu_kernel(func, n, target, arch) for n, func in functions.items()}
+    return GpuKernel.library({n: replace(one, ptx=b"") for n, one in made.items()})
 
 
 def _object(functions: dict[str, Any], target: Target) -> bytes:

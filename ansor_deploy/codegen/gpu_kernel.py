@@ -1,71 +1,17 @@
-"""A scheduled program for a GPU to machine code, and to the launches that make up one call of it.
+"""A scheduled program for a GPU to machine code, and to the launches that make up one call."""
 
-softmax(x, y)
--->
-m, e = buffers of its own                       workspace
-kernel(m, x)        5 blocks of 128 threads     launches, in order
-kernel_1(e, m, x)  20 blocks of 256 threads
-...
-"""
-
-import base64
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from .._tvm import tirx, tvm, tvm_target
+from ..runtime.gpu_code import GpuKernel, Launch
 from ..runtime.tensors import tensor_bytes
 from ..target import Target
 from . import nvrtc
 from .gpu_lowering import device_code, split
 
 _AXES = ("x", "y", "z")
-
-
-@dataclass(frozen=True)
-class Launch:
-    """One launch. grid, block: blocks and threads along x, y, z.
-
-    arguments: positions among the parameters of the program; from their number on, of its buffers.
-    Without a grid nothing is launched: the one argument must hold a zero, or the run fails with an
-    IndexError that the name is the text of.
-    """
-
-    name: str
-    grid: tuple[int, ...]
-    block: tuple[int, ...]
-    arguments: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class GpuKernel:
-    """The code of a program. cubin: for the target's GPU. ptx: text, for newer ones.
-
-    workspace: bytes of each buffer that its launches share.
-    """
-
-    launches: tuple[Launch, ...]
-    workspace: tuple[int, ...]
-    cubin: bytes
-    ptx: bytes
-
-    def to_bytes(self) -> bytes:
-        """As it is kept, like an object file."""
-        code = {name: base64.b64encode(getattr(self, name)).decode() for name in ("cubin", "ptx")}
-        rest = {"launches": [asdict(one) for one in self.launches], "workspace": self.workspace}
-        return json.dumps({**rest, **code}).encode()
-
-    @classmethod
-    def from_bytes(cls, content: bytes) -> "GpuKernel":
-        """What `to_bytes` gave."""
-        data = json.loads(content)
-        launches = tuple(
-            Launch(one["name"], *(tuple(one[key]) for key in ("grid", "block", "arguments")))
-            for one in data["launches"]
-        )
-        code = (base64.b64decode(data[name]) for name in ("cubin", "ptx"))
-        return cls(launches, tuple(data["workspace"]), *code)
 
 
 @dataclass(frozen=True)

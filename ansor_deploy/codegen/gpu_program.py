@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 from .._tvm import collect, relax, tvm
 from ..errors import ModelError
+from ..runtime.gpu_code import GpuKernel, Launch
 from ..runtime.tensors import tensor_bytes
 from .arena import aligned
-from .gpu_kernel import GpuKernel, Launch
 from .storage import COPY, RESHAPE, Place, Stored, is_call
 
 # Of an address: it lies in the memory of a run, and not among the weights.

@@ -12,6 +12,7 @@ from ..errors import AnsorError, MachineError, ModelError, RegistryError
 from ..model.importer import Imported
 from ..model.tasks import Task
 from ..registry.record import Record, TaskKey
+from ..runtime.gpu_code import GpuKernel
 from ..space.code_size import TooMuchCodeError, check_size
 from ..space.fallback import schedules
 from ..space.rewriting import rewritings
@@ -20,7 +21,6 @@ from ..space.trace import replay
 from ..system.machine_fault import heed
 from ..target import GpuLimits, Target
 from .executable import Lowered, lower_model
-from .gpu_kernel import GpuKernel
 from .gpu_launcher import gpu_launcher
 from .gpu_program import most_workspace, packed
 from .kernels import Refusal, compile_kernels

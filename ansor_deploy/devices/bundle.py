@@ -32,8 +32,8 @@ _OWN = {
     "": "errors",
     "artifact": "files manifest",
     "devices": "agent frames served",
-    "measure": "check cold_weights guarded head_to_head runner",
-    "runtime": "cpu_pinning functions model native out_of_range tensors",
+    "measure": "check cold_weights guarded head_to_head offline on_cpu on_gpu runner",
+    "runtime": "cpu_pinning cuda functions gpu_code model native out_of_range tensors",
     "system": "child host limits lock_file machine_fault regular_file scratch worker",
 }
 _TOPS = ("ml_dtypes", "numpy", "numpy.libs", "tvm_ffi", "typing_extensions.py")
@@ -65,14 +65,23 @@ def make_bundle(name: str, arch: str, python: str, wheels: Path | None = None) -
 
     name: of the board. wheels: the folder that `fetch_wheels` filled; by default the user's.
     """
-    files = {f"ansor_deploy/{name}": content for name, content in own_modules(_OWN).items()}
-    if is_like_here(arch, python):
-        files |= _here()
-    else:
-        for wheel in present(arch, python, wheels or wheels_folder(), name):
-            files |= _of_wheel(wheel)
-    archive = _tar(files)
+    archive = _tar(board_files(name, arch, python, wheels))
     return Bundle(archive, hashlib.sha256(archive).hexdigest())
+
+
+def board_files(name: str, arch: str, python: str, wheels: Path | None = None) -> dict[str, bytes]:
+    """What the bundle holds, by path; as of `make_bundle`."""
+    files = own_files()
+    if is_like_here(arch, python):
+        return files | _here()
+    for wheel in present(arch, python, wheels or wheels_folder(), name):
+        files |= _of_wheel(wheel)
+    return files
+
+
+def own_files() -> dict[str, bytes]:
+    """Our own modules that run candidates, by path."""
+    return {f"ansor_deploy/{name}": content for name, content in own_modules(_OWN).items()}
 
 
 def install(

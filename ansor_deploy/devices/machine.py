@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
+from ..project import shipped
 from ..system.host import RUN_64_BITS, architecture, detect_host, no_runtime
+from ..target import load_target
 from .room import room_for
 
 if TYPE_CHECKING:
@@ -86,6 +88,11 @@ def runs_here(target: Target) -> bool:
     return same and target.vector_bytes <= here["vector_bytes"] and target.cores <= here["cores"]
 
 
+def this_machine() -> Target:
+    """The target of this machine, whatever a project calls so."""
+    return replace(load_target("host", [shipped("targets")]), name="host")
+
+
 def check_buildable(target: Target) -> None:
     """AnsorError, with the remedy, where nothing compiles code of the target, or can load it."""
     if reason := no_runtime(target.triple):
@@ -100,9 +107,7 @@ def cannot_run(target: Target) -> str:
     """A sentence that says why this machine does not run code of the target."""
     here = detect_host()
     if target.gpu is not None:
-        return (
-            f"target {target.name} is a GPU ({target.gpu.arch}), and none can be used as a device"
-        )
+        return f"target {target.name} is a GPU ({target.gpu.arch}), and no device with one is given"
     return (
         f"target {target.name} ({target.kind} {target.cpu}, {target.cores} cores) cannot run on "
         f"this machine ({here['cpu']}, {here['cores']} cores), and no device is given"

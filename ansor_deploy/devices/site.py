@@ -12,7 +12,7 @@ from .door import Refused
 from .room import Room
 
 # What a run worker imports, here and on a board: TVM's runtime, and no compiler.
-RUNS = "ansor_deploy.measure.runner"
+RUNS = "ansor_deploy.measure.on_cpu"
 
 
 class Site(Protocol):

@@ -14,7 +14,7 @@ import itertools
 import math
 import mmap
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -30,13 +30,36 @@ _EMPTY_CALLS = 20
 _turns = itertools.count()  # goes on from one candidate to the next, as the block is theirs all
 
 
+class Block:
+    """A processor's memory with values that weights may have, and tensors in it."""
+
+    def __init__(self, size: int, values: np.ndarray) -> None:
+        memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            memory.madvise(mmap.MADV_HUGEPAGE)
+        self._memory = np.frombuffer(memory, np.uint8)
+        for start in range(0, size, values.size):
+            piece = self._memory[start : start + values.size]
+            piece[:] = values[: piece.size]
+
+    def tensor(self, place: int, like: Any) -> Any:
+        """A tensor of another's shape and type at a place of the block."""
+        memory = self._memory[place : place + _bytes(like)]
+        return native.view(memory, like.shape, str(like.dtype))
+
+
 def with_copies(
-    arguments: Sequence[Any], weights: Sequence[int], room: int, bound: int, seed: int
+    arguments: Sequence[Any],
+    weights: Sequence[int],
+    room: int,
+    bound: int,
+    seed: int,
+    kind: Callable[[int, np.ndarray], Any] = Block,
 ) -> list[list[Any]]:
     """The arguments of several calls, each with weights of its own; none where few would fit.
 
     weights: their positions among the arguments. room: bytes that all copies may take. bound:
-    integers stay below it, as in `Signature`.
+    integers stay below it, as in `Signature`. kind: of the block, as the machine's memory is.
     """
     sizes = {at: _bytes(arguments[at]) for at in weights}
     if not sizes or not (largest := max(sizes.values())):
@@ -47,11 +70,11 @@ def with_copies(
     count = min(room // step, MOST_COPIES)
     if count < 2:
         return []
-    block, calls = _block(room, dtype, bound, seed), []
+    block, calls = _block(kind, room, dtype, bound, seed), []
     for start in range(0, count * step, step):
         call, place = list(arguments), start
         for at, size in sizes.items():
-            call[at] = native.view(block[place : place + size], arguments[at].shape, dtype)
+            call[at] = block.tensor(place, arguments[at])
             place += _aligned(size)
         calls.append(call)
     return calls
@@ -100,16 +123,10 @@ def _aligned(size: int) -> int:
 
 
 @lru_cache(maxsize=1)
-def _block(size: int, dtype: str, bound: int, seed: int) -> np.ndarray:
+def _block(
+    kind: Callable[[int, np.ndarray], Any], size: int, dtype: str, bound: int, seed: int
+) -> Any:
     """So many bytes of values that weights may have."""
-    memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if hasattr(mmap, "MADV_HUGEPAGE"):
-        memory.madvise(mmap.MADV_HUGEPAGE)
-    block = np.frombuffer(memory, np.uint8)
     spec = Signature(((_REPEATED,),), (dtype,), (), bound, reduction=_REPEATED)
     (values,) = seeded_arguments(spec, seed)
-    pattern = values.view(np.uint8)
-    for start in range(0, size, pattern.size):
-        piece = block[start : start + pattern.size]
-        piece[:] = pattern[: piece.size]
-    return block
+    return kind(size, values.view(np.uint8))

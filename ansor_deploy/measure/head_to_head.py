@@ -8,9 +8,8 @@ import json
 from functools import lru_cache
 from typing import Any
 
-from ..runtime import native
 from .check import Expected
-from .runner import Bound, bind, checked, recheck
+from .runner import Bound, bind, checked, machine_of, recheck
 
 TURNS = 9
 SLOT_SECONDS = 8e-3  # that one library runs in one turn
@@ -21,8 +20,8 @@ PULSE_SECONDS, WAKING_SECONDS = 2e-3, 6e-3
 def head_to_head(payload: dict[str, Any]) -> list[dict[str, Any]]:
     """Check and time several libraries: for each {"seconds", "error", "message", "errors"}.
 
-    payload: "candidates" ({"path", "steps"} each), "signature", "seed", "room" and "expected". The
-    k-th times of all were taken in the same turn.
+    payload: "candidates" ({"path", "steps"} each), "signature", "seed", "room" and "expected", and
+    "machine" as of `runner.run`. The k-th times of all were taken in the same turn.
     """
     found = [checked({**payload, **one}) for one in payload["candidates"]]
     times = iter(in_turns([bound for bound, _ in found if bound]))
@@ -50,7 +49,7 @@ def in_turns(bound: list[Bound]) -> list[list[float]]:
 def pulse(payload: dict[str, Any]) -> float:
     """Seconds of the reference kernel: the least of a few, each long enough to be timed.
 
-    payload: "path", "steps", "signature", "seed".
+    payload: "path", "steps", "signature", "seed", and "machine" as of `runner.run`.
     """
     bound = _kernel(json.dumps(payload))
     once = min(bound.times(1, 2))
@@ -62,9 +61,9 @@ def pulse(payload: dict[str, Any]) -> float:
 @lru_cache(maxsize=1)
 def _kernel(payload: str) -> Bound:
     spec = json.loads(payload)
-    bound = bind(native.load_module(spec["path"]), spec, positive=False)
+    bound = bind(machine_of(spec).load(spec["path"]), spec, positive=False)
     bound.clock()
-    a, b, c = (native.array(one) for one in bound.arguments)
+    a, b, c = (one.array for one in (*bound.reads, *bound.outputs))
     if not Expected(a @ b, len(b)).compare(c)[0]:
         raise ValueError("the product of two matrices is wrong")
     in_turns([bound])  # a fresh process is slow until its threads have found their cores

@@ -1,4 +1,7 @@
-"""The run worker loads a library, checks what it computes, and times it, without a compiler.
+"""The run worker loads a candidate, checks what it computes, and times it, without a compiler.
+
+How a processor runs it is in `on_cpu.py`, how a GPU does in `on_gpu.py`: a payload's "machine" says
+which. Only that one is imported.
 
 Inputs and the expected outputs stay here for the task at hand. They are files for the worker
 that comes after this one, should a candidate take it down.
@@ -9,7 +12,7 @@ and the memory around it. Calls are timed as a network makes them: weights are c
 (`cold_weights.py`), and inputs and outputs are where others were since the call before.
 """
 
-import os
+import importlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,17 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from ..runtime import cpu_pinning, native, tensors
+from ..runtime import tensors
 from ..runtime.tensors import Signature
 from ..system.child import describe
-from ..system.limits import limit_memory
 from ..system.machine_fault import about, heed
 from . import cold_weights
 from .check import Expected
-from .guarded import Guarded, poison_workspaces
-
-# Here, so that a worker has it before its first call. LocalSite and the agent set the variable.
-cpu_pinning.use_cores(int(os.environ.get("TVM_NUM_THREADS", "0")) or 1)
 
 MIN_REPEAT_MS = 5.0  # the best few are measured again, in turns
 REPEATS = (1, 2, 3, 4)  # until settled
@@ -45,14 +43,17 @@ _CLOSE = 1.3  # slower than that, no repeat makes it the best
 class Bound:
     """A loaded library: its `compute`, the tensors that it is called with, weights packed.
 
+    machine: the module that runs it.
+
     reads: what it may not change. expected: of each output, where that is known. cold: arguments
     of the calls that are timed, with other tensors each time; none where they are always the same.
     """
 
+    machine: Any
     library: Any
     arguments: list[Any]
-    reads: list[Guarded]
-    outputs: list[Guarded]
+    reads: list[Any]
+    outputs: list[Any]
     expected: Sequence[Expected] = ()
     cold: Sequence[Sequence[Any]] = ()
 
@@ -66,9 +67,10 @@ class Bound:
     def times(self, number: int, repeat: int) -> list[float]:
         """Seconds a run, averaged over `number` runs, `repeat` times."""
         self._poison()
-        if self.cold:
-            return cold_weights.times(self.library["compute"], self.cold, number, repeat)
-        return native.times(self.library, "compute", self.arguments, number, repeat)
+        found: list[float] = self.machine.times(
+            self.library, self.arguments, self.cold, number, repeat
+        )
+        return found
 
     def out_of_bounds(self) -> str:
         """The fault, where anything but the outputs was written to; else an empty text."""
@@ -80,7 +82,12 @@ class Bound:
     def _poison(self) -> None:
         for output in self.outputs:
             output.restore()
-        poison_workspaces()
+        self.machine.poison(self.library)
+
+
+def machine_of(payload: dict[str, Any]) -> Any:
+    """The module of the machine that runs a payload's libraries."""
+    return importlib.import_module(f"{__package__}.on_{payload.get('machine', 'cpu')}")
 
 
 def reference(payload: dict[str, Any]) -> dict[str, Any]:
@@ -89,7 +96,7 @@ def reference(payload: dict[str, Any]) -> dict[str, Any]:
     Where most of what it computes from signed inputs is NaN, the inputs are made positive.
     """
     for positive in (False, True):
-        bound = bind(native.load_module(payload["path"]), payload, positive)
+        bound = bind(machine_of(payload).load(payload["path"]), payload, positive)
         bound.clock()
         if fault := bound.out_of_bounds():
             raise ValueError(f"the program {fault}")
@@ -104,8 +111,8 @@ def reference(payload: dict[str, Any]) -> dict[str, Any]:
 def run(payload: dict[str, Any]) -> dict[str, Any]:
     """Check a candidate and time it: {"seconds", "error", "message", "errors"}.
 
-    payload: "path", "steps", "signature", "seed", "room" (bytes for copies of weights), "expected"
-    and "best" (seconds, or None).
+    payload: "machine" ("cpu" unless it is given), "path", "steps", "signature", "seed", "room"
+    (bytes for copies of weights), "expected" and "best" (seconds, or None).
     """
     bound, found = checked(payload)
     if bound is None:
@@ -126,7 +133,7 @@ def checked(payload: dict[str, Any]) -> tuple[Bound | None, dict[str, Any]]:
     """
     positive, expected = _expected(payload["expected"], Signature.from_json(payload["signature"]))
     try:
-        library = native.load_module(payload["path"])
+        library = machine_of(payload).load(payload["path"])
     except Exception as error:  # noqa: BLE001 - what the loader raises differs by what is wrong
         heed(error)
         return None, outcome("load", describe(error))
@@ -180,15 +187,15 @@ def bind(
     library: Any, payload: dict[str, Any], positive: bool, expected: Sequence[Expected] = ()
 ) -> Bound:
     """Allocate tensors and pack weights; packed weights are poisoned before, as outputs are."""
-    spec = Signature.from_json(payload["signature"])
-    inputs = _inputs(spec, payload["seed"], positive)
-    limit_memory(sum(tensor.size for tensor in inputs))
+    spec, machine = Signature.from_json(payload["signature"]), machine_of(payload)
+    inputs = _inputs(machine, spec, payload["seed"], positive)
+    machine.limit(sum(tensor.size for tensor in inputs))
     for tensor in inputs:  # the candidate before may have failed halfway
         tensor.restore()
-    made: list[Guarded] = []
+    made: list[Any] = []
     for step in payload["steps"]:
         made += [
-            Guarded(tensors.poisoned(b["shape"], tensors.numpy_dtype(b["dtype"])))
+            machine.Guarded(tensors.poisoned(b["shape"], tensors.numpy_dtype(b["dtype"])))
             for b in step["makes"]
         ]
         known = {"task": inputs, "made": made}
@@ -200,7 +207,7 @@ def bind(
     read = [tensor for at, tensor in enumerate(inputs) if at not in spec.outputs]
     outputs = [inputs[at] for at in spec.outputs]
     cold = _cold(arguments, spec, payload, positive) if payload.get("room") else []
-    return Bound(library, arguments, read + made, outputs, expected, cold)
+    return Bound(machine, library, arguments, read + made, outputs, expected, cold)
 
 
 def _cold(
@@ -209,23 +216,23 @@ def _cold(
     """Arguments of calls as a network makes them: cold weights, and memory that others used."""
     places = list(enumerate(payload["steps"][-1]["arguments"]))
     weights = [place for place, (kind, at) in places if kind == "made" or at in spec.weights]
-    words = (payload["room"], spec.bound, payload["seed"])
-    calls = cold_weights.with_copies(arguments, weights, *words) or [arguments]
-    others = _others(spec, payload["seed"], positive)
+    machine, words = machine_of(payload), (payload["room"], spec.bound, payload["seed"])
+    copies = cold_weights.with_copies(arguments, weights, *words, machine.Block)
+    calls, others = copies or [arguments], _others(machine, spec, payload["seed"], positive)
     rest = {place: others[at] for place, (_, at) in places if place not in weights}
     return cold_weights.alternating(calls, rest)
 
 
 @lru_cache(maxsize=1)
-def _others(spec: Signature, seed: int, positive: bool) -> dict[int, Any]:
+def _others(machine: Any, spec: Signature, seed: int, positive: bool) -> dict[int, Any]:
     """Second tensors of what is no weight, by position."""
-    inputs = enumerate(_inputs(spec, seed, positive))
-    return {at: native.tensor(one.array) for at, one in inputs if at not in spec.weights}
+    inputs = enumerate(_inputs(machine, spec, seed, positive))
+    return {at: machine.second(one.array) for at, one in inputs if at not in spec.weights}
 
 
 @lru_cache(maxsize=1)
-def _inputs(spec: Signature, seed: int, positive: bool) -> list[Guarded]:
-    return [Guarded(array) for array in tensors.seeded_arguments(spec, seed, positive)]
+def _inputs(machine: Any, spec: Signature, seed: int, positive: bool) -> list[Any]:
+    return [machine.Guarded(array) for array in tensors.seeded_arguments(spec, seed, positive)]
 
 
 @lru_cache(maxsize=1)

@@ -26,6 +26,7 @@ PLAIN_SECONDS = 60.0
 MOST_SECONDS = 600.0
 TRIES = 3  # of a run with impossible times
 _PATIENCE = 60.0
+_MOST_OUTPUTS = 1 << 34  # bytes
 _ASSUMED_SLOWER = 20.0  # than the roofline, a candidate of a task without any result
 _RUNNER = "ansor_deploy.measure.runner"
 _IN_TURNS = "ansor_deploy.measure.head_to_head"
@@ -57,6 +58,7 @@ class SiteRunner:
     def __init__(self, site: Site, target: Target, seed: int, oracle: Oracle) -> None:
         self.site = site
         self._target, self._seed, self._oracle = target, seed, oracle
+        self._machine = "cpu" if target.gpu is None else "gpu"
         self._references: dict[str, _Reference] = {}
         self._arbitrated: set[str] = set()
         self._kernel = ""  # where it lies on the site
@@ -69,6 +71,17 @@ class SiteRunner:
         if outcome.error == "wrong-output" and self._arbitrate(task):
             outcome = self._checked(task, built, trace, best)
         return outcome
+
+    def expected(self, task: Task) -> tuple[str, bytes]:
+        """The oracle of a task, "default" or "plain", and the outputs that it gives, as a file.
+
+        AnsorError where neither runs.
+        """
+        reference = self._reference_of(task)
+        if missing := reference.failure:
+            what = f"{task.name}: no reference to check against: {missing.message}"
+            raise AnsorError(what, "report the model, please")
+        return reference.oracle, self.site.get(reference.path, _MOST_OUTPUTS)
 
     def head_to_head(
         self, task: Task, built: Sequence[Built | Failure], traces: Sequence[str]
@@ -94,7 +107,7 @@ class SiteRunner:
         if not self._kernel:
             self._kernel = self.site.put(kernel.path)
         payload: dict[str, Any] = {"path": self._kernel, "steps": list(kernel.steps)}
-        payload |= {"signature": spec.to_json(), "seed": self._seed}
+        payload |= {"signature": spec.to_json(), "seed": self._seed, "machine": self._machine}
         seconds = self._twice(f"{_IN_TURNS}:pulse", payload, LEAST_SECONDS * 6)
         if wrong := impossible([seconds]):
             raise self._wrong_clock(wrong)
@@ -213,12 +226,18 @@ class SiteRunner:
 
     def _payload(self, task: Task, expected: str) -> dict[str, Any]:
         payload = {"signature": _signature(task), "seed": self._seed, "expected": expected}
-        return {**payload, "room": room_for_copies(task, self._target)}
+        room = room_for_copies(task, self._target)
+        return {**payload, "machine": self._machine, "room": room}
 
     def _deadline(self, task: Task, best: float) -> float:
         """Seconds until a run counts as hung: many times what is expected of it."""
-        expected = best if math.isfinite(best) else _ASSUMED_SLOWER * task.roofline(self._target)
+        expected = best if math.isfinite(best) else assumed_seconds(task, self._target)
         return min(max(LEAST_SECONDS, _PATIENCE * expected), MOST_SECONDS)
+
+
+def assumed_seconds(task: Task, target: Target) -> float:
+    """What a run of a candidate is taken to last at most, where none of its task is known."""
+    return _ASSUMED_SLOWER * task.roofline(target)
 
 
 @lru_cache(maxsize=32)

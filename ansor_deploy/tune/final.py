@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from ..measure.measurer import Batch, Measurer
+from ..measure.outcome import Outcome
 from ..model.tasks import Task
-from ..registry.record import Record
+from ..registry.record import Record, TaskKey
 from .ledger import Ledger
 
 CLOSE = 0.1  # share within which a single timing may be wrong about who is faster
@@ -45,8 +46,11 @@ def end_final(final: Final, measurer: Measurer, ledger: Ledger) -> Record | None
 
     A tie is the incumbent's. None where nothing that runs is known.
     """
-    key = final.task.key
-    outcomes = measurer.wait(final.batch)
+    return settle(final.task.key, measurer.wait(final.batch), ledger)
+
+
+def settle(key: TaskKey, outcomes: Sequence[Outcome], ledger: Ledger) -> Record | None:
+    """As `end_final`, of what ran in turns, the incumbent first."""
     won = outcomes[winner([outcome.seconds for outcome in outcomes])]
     known = ledger.registry.top(key, ledger.tvm, KNOWN)
     if won.error or not won.proof:

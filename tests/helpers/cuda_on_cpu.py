@@ -10,6 +10,7 @@ import ctypes
 import re
 import subprocess
 from collections.abc import Iterable
+from concurrent.futures import Future
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,12 @@ from typing import Any
 import pytest
 import tvm
 
-from ansor_deploy.codegen import model
-from ansor_deploy.codegen.gpu_kernel import GpuKernel, gpu_source
+from ansor_deploy.codegen import candidate, model, nvrtc
+from ansor_deploy.codegen.gpu_kernel import gpu_source
 from ansor_deploy.codegen.kernels import Kernel, Refusal
 from ansor_deploy.codegen.lowering import code_generation
+from ansor_deploy.runtime.gpu_code import GpuKernel
+from ansor_deploy.system.digest import sha256
 from ansor_deploy.target import Target
 
 FOLDER = Path(__file__).with_name("cuda_on_cpu")
@@ -29,12 +32,17 @@ _KERNEL = re.compile(
 )
 
 
+def compile_driver(folder: Path) -> Path:
+    """The driver, for a process that is started with it (LD_PRELOAD); ANSOR_GPU names its GPU."""
+    path = folder / "libcuda.so.1"
+    _compile([str(FOLDER / "driver.cc"), "-Wl,-soname,libcuda.so.1", "-ldl"], path)
+    return path
+
+
 @cache
 def driver(folder: Path) -> ctypes.CDLL:
     """The driver, which whatever asks for libcuda.so.1 in this process gets from now on."""
-    path = folder / "libcuda.so.1"
-    _compile([str(FOLDER / "driver.cc"), "-Wl,-soname,libcuda.so.1", "-ldl"], path)
-    return ctypes.CDLL(str(path), ctypes.RTLD_GLOBAL)
+    return ctypes.CDLL(str(compile_driver(folder)), ctypes.RTLD_GLOBAL)
 
 
 def be_a_gpu(lib: ctypes.CDLL, arch: str) -> None:
@@ -80,3 +88,32 @@ def compile_source(text: str, library: Path) -> None:
 def _compile(arguments: list[str], library: Path) -> None:
     command = ["g++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC", *arguments, "-o", str(library)]
     subprocess.run(command, check=True)
+
+
+def compiler(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Let NVIDIA's compiler make code for this stand-in, in this process."""
+
+    def compiled(source: str, arch: str) -> tuple[bytes, bytes]:
+        library = folder / f"{sha256(source)[:20]}.so"
+        compile_source(source, library)
+        return arch.encode() + str(library).encode() + b"\0", b""
+
+    monkeypatch.setattr(nvrtc, "compiled", compiled)
+    monkeypatch.setattr(nvrtc, "check", lambda: None)
+
+
+class InThisProcess:
+    """An executor that builds candidates here, where `compiler` has replaced NVIDIA's."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def submit(self, _: Any, payload: dict[str, Any], __: float) -> Future[dict[str, Any]]:
+        path = self._folder / "candidate"
+        future: Future[dict[str, Any]] = Future()
+        try:
+            made = candidate.build({**payload, "path": str(path)})
+            future.set_result({**made, "library": path.read_bytes()})
+        except (RuntimeError, ValueError) as error:
+            future.set_result({"error": "build", "message": str(error)})
+        return future

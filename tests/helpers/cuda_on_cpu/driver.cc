@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <ucontext.h>
 
 #include <vector>
@@ -31,6 +32,14 @@ struct Thread {
     dim3 index;
     State state;
 };
+// What was launched while a stream was recorded.
+struct Launched {
+    void *function;
+    dim3 grid, block;
+    std::vector<void *> given;
+};
+typedef std::vector<Launched> Graph;
+Graph *recorded; // of the stream that is recorded, if one is
 std::vector<Thread> threads;
 std::vector<char> values; // what threads exchange, 8 bytes each
 ucontext_t scheduler;
@@ -98,7 +107,28 @@ void ansor_exchange(const void *value, unsigned lane, void *other, unsigned size
     leave(READY);
 }
 
-int cuInit(unsigned) { return *ansor_gpu ? 0 : 100; }
+// Of a process of its own, the environment says which GPU it has.
+int cuInit(unsigned) {
+    const char *named = getenv("ANSOR_GPU");
+    if (named)
+        snprintf(ansor_gpu, sizeof ansor_gpu, "%s", named);
+    return *ansor_gpu ? 0 : 100;
+}
+int cuDeviceGetName(char *name, int size, int) {
+    snprintf(name, size, "A processor, thread by thread");
+    return 0;
+}
+int cuDriverGetVersion(int *version) { return *version = 12090, 0; }
+int cuDeviceGetAttribute(int *value, int which, int) {
+    int arch = atoi(ansor_gpu + strlen("sm_"));
+    *value = which == 16 ? 80 : which == 75 ? arch / 10 : arch % 10;
+    return 0;
+}
+int cuCtxSynchronize() { return 0; }
+int cuMemsetD8_v2(uint64_t to, unsigned char value, size_t size) {
+    memset((void *)to, value, size);
+    return 0;
+}
 int cuDeviceGet(int *device, int) { return *device = 0; }
 int cuDevicePrimaryCtxRetain(void **context, int) {
     *context = &scheduler;
@@ -148,8 +178,30 @@ int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t size) {
     return 0;
 }
 
+static int run(const Launched &launch) {
+    dim3 grid = launch.grid, block = launch.block;
+    unsigned count = block.x * block.y * block.z;
+    for (size_t at = 0; at < launch.given.size(); at++)
+        arguments[at] = launch.given[at];
+    called = launch.function;
+    ansor_launches++;
+    threads.resize(count);
+    values.resize(count * 8);
+    for (unsigned at = 0; at < count; at++) {
+        threads[at].stack.resize(STACK);
+        threads[at].index = {at % block.x, at / block.x % block.y, at / block.x / block.y};
+    }
+    for (unsigned z = 0; z < grid.z; z++)
+        for (unsigned y = 0; y < grid.y; y++)
+            for (unsigned x = 0; x < grid.x; x++) {
+                blockIdx = {x, y, z};
+                run_block();
+            }
+    return 0;
+}
+
 int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                   unsigned bz, unsigned shared, void *, void **given, void **) {
+                   unsigned bz, unsigned shared, void *stream, void **given, void **) {
     Dl_info where;
     char name[300];
     if (!dladdr(function, &where) || shared || bx * by * bz > 1024 || gy > 65535 || gz > 65535)
@@ -158,24 +210,47 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
     const int *count = (const int *)dlsym(dlopen(where.dli_fname, RTLD_NOW), name);
     if (!count || *count > MOST_ARGUMENTS)
         return 1;
+    Launched launch = {function, {gx, gy, gz}, {bx, by, bz}, {}};
     for (int at = 0; at < *count; at++)
-        arguments[at] = *(void **)given[at];
-    called = function;
-    ansor_launches++;
-    if (threads.size() < bx * by * bz)
-        threads.resize(bx * by * bz);
-    threads.resize(bx * by * bz);
-    values.resize(threads.size() * 8);
-    for (unsigned at = 0; at < threads.size(); at++) {
-        threads[at].stack.resize(STACK);
-        threads[at].index = {at % bx, at / bx % by, at / bx / by};
-    }
-    for (unsigned z = 0; z < gz; z++)
-        for (unsigned y = 0; y < gy; y++)
-            for (unsigned x = 0; x < gx; x++) {
-                blockIdx = {x, y, z};
-                run_block();
-            }
+        launch.given.push_back(*(void **)given[at]);
+    if (!recorded || !stream)
+        return recorded ? 906 : run(launch); // 906: not while a stream is recorded
+    recorded->push_back(launch);
+    return 0;
+}
+
+// What is launched on a stream may be recorded; then it is not run, but can be, as a whole.
+
+int cuStreamCreate(void **stream, unsigned) { return *stream = new int, 0; }
+int cuStreamDestroy_v2(void *stream) { return delete (int *)stream, 0; }
+int cuStreamBeginCapture_v2(void *, int) { return recorded = new Graph, 0; }
+int cuStreamEndCapture(void *, void **graph) {
+    *graph = recorded;
+    recorded = 0;
+    return 0;
+}
+int cuGraphInstantiateWithFlags(void **whole, void *graph, unsigned long long) {
+    *whole = new Graph(*(Graph *)graph);
+    return 0;
+}
+int cuGraphLaunch(void *whole, void *) {
+    for (const Launched &one : *(Graph *)whole)
+        run(one);
+    return 0;
+}
+int cuGraphExecDestroy(void *whole) { return delete (Graph *)whole, 0; }
+int cuGraphDestroy(void *graph) { return delete (Graph *)graph, 0; }
+
+// An event is when it was recorded, in nanoseconds: what was launched before has run.
+int cuEventCreate(void **event, unsigned) { return *event = new timespec, 0; }
+int cuEventDestroy_v2(void *event) { return delete (timespec *)event, 0; }
+int cuEventRecord(void *event, void *) {
+    return clock_gettime(CLOCK_MONOTONIC, (timespec *)event);
+}
+int cuEventSynchronize(void *) { return 0; }
+int cuEventElapsedTime(float *milliseconds, void *begun, void *ended) {
+    timespec a = *(timespec *)begun, b = *(timespec *)ended;
+    *milliseconds = (b.tv_sec - a.tv_sec) * 1e3 + (b.tv_nsec - a.tv_nsec) / 1e6;
     return 0;
 }
 }

@@ -20,13 +20,13 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy.build.tolerance import compare
 from ansor_deploy.codegen import gpu_launcher, nvrtc
-from ansor_deploy.codegen.gpu_kernel import GpuKernel
 from ansor_deploy.codegen.llvm_text import header
 from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.errors import AnsorError, ModelError
 from ansor_deploy.model.extract import extract
 from ansor_deploy.project import shipped
 from ansor_deploy.runtime.functions import into_functions
+from ansor_deploy.runtime.gpu_code import GpuKernel
 from ansor_deploy.target import load_target
 
 V100 = load_target("v100", [shipped("targets")])

@@ -1,0 +1,55 @@
+"""A candidate on a processor, as a library that TVM's runtime loads."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..runtime import cpu_pinning, native
+from ..system.limits import limit_memory
+from . import cold_weights
+from .cold_weights import Block
+from .guarded import Guarded, poison_workspaces
+
+__all__ = ["Block", "Guarded", "limit", "load", "poison", "second", "times"]
+
+# Here, so that a worker has it before its first call. LocalSite and the agent set the variable.
+cpu_pinning.use_cores(int(os.environ.get("TVM_NUM_THREADS", "0")) or 1)
+
+
+def load(path: str | Path) -> Any:
+    """The library of a candidate."""
+    return native.load_module(path)
+
+
+def limit(size: int) -> None:
+    """From now on, allow memory for tensors of so many bytes, and what may come beside."""
+    limit_memory(size)
+
+
+def second(array: np.ndarray) -> Any:
+    """A tensor with a copy of the values."""
+    return native.tensor(array)
+
+
+def poison(_library: Any) -> None:
+    """Fill what a call takes for its temporary buffers."""
+    poison_workspaces()
+
+
+def times(
+    library: Any,
+    arguments: Sequence[Any],
+    cold: Sequence[Sequence[Any]],
+    number: int,
+    repeat: int,
+) -> list[float]:
+    """Seconds a call of `compute`, averaged over `number` calls, `repeat` times.
+
+    cold: arguments of the calls, where they are not always the same.
+    """
+    if cold:
+        return cold_weights.times(library["compute"], cold, number, repeat)
+    return native.times(library, "compute", arguments, number, repeat)
