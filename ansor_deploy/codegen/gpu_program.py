@@ -27,6 +27,7 @@ from .storage import COPY, RESHAPE, Place, Stored, is_call
 # Of an address: it lies in the memory of a run, and not among the weights.
 IN_MEMORY = 1 << 63
 _VERSION = 1
+_HALVES = {"float16", "bfloat16"}
 # What a function asks of its arguments before it begins; nothing, where shapes are known.
 _CHECKS = re.compile(r"relax\.null_value|vm\.builtin\.(check_\w+|match_shape)")
 
@@ -81,6 +82,20 @@ def gpu_run(run: Stored, constants: Mapping[Place, relax.Var], symbols: Mapping[
             )
     sent, given = ([(places[v], _bytes(v)) for v in some] for some in (run.inputs, run.outputs))
     return Run(tuple(sent), tuple(given), tuple(steps), size)
+
+
+def check_types(mod: tvm.IRModule) -> None:
+    """ModelError where a model has numbers that kernels for GPUs are not written for."""
+    for function in mod.functions.values():
+        if not isinstance(function, relax.Function):
+            continue
+        values = [*function.params, *(one.var for one in collect(function.body, relax.VarBinding))]
+        kinds = {str(getattr(one.ty, "dtype", "")) for one in values}
+        if halves := sorted(kinds & _HALVES):
+            raise ModelError(
+                f"a GPU cannot run this model: it has types of 16 bits ({', '.join(halves)})",
+                "convert it to float32, or build it for a CPU, such as --target host",
+            )
 
 
 def on_host(value: relax.Expr) -> bool:

@@ -22,7 +22,7 @@ from ..system.machine_fault import heed
 from ..target import GpuLimits, Target
 from .executable import Lowered, lower_model
 from .gpu_launcher import gpu_launcher
-from .gpu_program import most_workspace, packed
+from .gpu_program import check_types, most_workspace, packed
 from .kernels import Refusal, compile_kernels
 from .linker import export
 from .memory import Memory, Part, total
@@ -91,6 +91,8 @@ def compile_model(
     warn: is called with a sentence about each rule that had to be left out, and each task that got
     another schedule. progress: with the numbers of kernels that are compiled and that there are.
     """
+    if target.gpu is not None:
+        check_types(model.mod)
     choices = _Choices(tasks, records, target, rules, warn)
     results: dict[str, bytes | Refusal] = {}
     while True:

@@ -235,6 +235,18 @@ def test_what_no_gpu_can_do_is_refused(driver):
         compile_model(made, extract(made.mod, V100), {}, V100)
 
 
+def test_half_precision_is_refused():
+    made = imported(halves(), V100)
+    with pytest.raises(ModelError, match=r"it has types of 16 bits \(float16\)"):
+        compile_model(made, extract(made.mod, V100), {}, V100)
+
+
+def halves():
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT16, [2, 8]) for name in "xy")
+    graph = helper.make_graph([node("Exp", "x", "y")], "halves", [x], [y], [])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
 def test_the_launcher_is_made_of_its_source():
     written = gpu_launcher.TEXT.read_text()
     assert written.partition("\n")[0] == header(gpu_launcher.SOURCE), "run docs/make_llvm.py"
