@@ -26,6 +26,16 @@ Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{16,64}\Z")]
 
 
 @dataclass(frozen=True)
+class GpuFacts:
+    """A GPU. arch: such as "sm_90". sms: multiprocessors. driver: the version of CUDA it has."""
+
+    name: Word
+    arch: Name
+    sms: Annotated[int, Meta(ge=0, le=2**16)]
+    driver: Version
+
+
+@dataclass(frozen=True)
 class Facts:
     """The facts of `probe.py`; what a board does not report is None or empty.
 
@@ -35,7 +45,7 @@ class Facts:
     temperatures: degrees Celsius by sensor. throttled: bits of the Raspberry Pi's firmware.
     memory, disk: bytes that are free. load: of the last minute. cache: our folder there.
     runtimes: digests of the bundles in it. model: the board's name, or its processor's. parts: the
-    kinds of core of a board for Arm, as implementer:part, each once.
+    kinds of core of a board for Arm, as implementer:part, each once. gpu: of NVIDIA's, the first.
     """
 
     time: Annotated[float, Meta(ge=0, le=1e12)]
@@ -56,6 +66,7 @@ class Facts:
     runtimes: Annotated[list[Digest], Meta(max_length=1000)]
     model: Word = ""
     parts: Annotated[tuple[Word, ...], Meta(max_length=100)] = ()
+    gpu: GpuFacts | None = None
 
     @property
     def short_python(self) -> str:

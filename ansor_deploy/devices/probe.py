@@ -107,6 +107,33 @@ def vcgencmd() -> str:
     return process.stdout.decode(errors="replace").partition("=")[2]
 
 
+def gpu() -> dict[str, object] | None:
+    """The first GPU of NVIDIA's driver; None where there is none, or no driver."""
+    try:
+        import ctypes
+
+        cuda = ctypes.CDLL("libcuda.so.1")
+    except (ImportError, OSError):
+        return None
+    device, version, name = ctypes.c_int(), ctypes.c_int(), ctypes.create_string_buffer(100)
+    if cuda.cuInit(0) or cuda.cuDeviceGet(ctypes.byref(device), 0):
+        return None
+    cuda.cuDeviceGetName(name, 100, device)
+    cuda.cuDriverGetVersion(ctypes.byref(version))
+
+    def attribute(which: int) -> int:
+        value = ctypes.c_int()
+        cuda.cuDeviceGetAttribute(ctypes.byref(value), which, device)
+        return value.value
+
+    return {
+        "name": name.value.decode(errors="replace"),
+        "arch": f"sm_{attribute(75)}{attribute(76)}",
+        "sms": attribute(16),
+        "driver": f"{version.value // 1000}.{version.value % 1000 // 10}",
+    }
+
+
 def memory_free() -> int | None:
     """Bytes that programs may still have."""
     for line in text(Path("/proc/meminfo")).splitlines():
@@ -137,6 +164,7 @@ def facts() -> dict[str, object]:
         "cache": str(CACHE),
         "model": model(),
         "parts": parts(),
+        "gpu": gpu(),
         "runtimes": sorted(path.name for path in CACHE.glob("*") if DIGEST.fullmatch(path.name)),
     }
 

@@ -8,11 +8,11 @@ from contextlib import closing
 from ..devices.channel import SshConnection
 from ..devices.connection import Connection, Ran
 from ..devices.door import Refused, brief
-from ..devices.facts import OLDEST_GLIBC, Facts, facts_of, last_line, numbers, run_probe
+from ..devices.facts import OLDEST_GLIBC, Facts, GpuFacts, facts_of, last_line, numbers, run_probe
 from ..devices.wheels import pinned
 from ..errors import DeviceError
 from ..system.host import RUN_64_BITS, architecture, kernel_flags, no_runtime, x86_level
-from ..target import Target
+from ..target import GpuLimits, Target
 from .host import GIB, Check, Level, judged
 
 MIB = 2**20
@@ -79,6 +79,7 @@ def judge(facts: Facts, target: Target, name: str, skew: float) -> list[Check]:
         check_python(facts.python, facts.machine),
         check_cores(facts.cores, target),
         check_features(facts.flags, target),
+        *([check_gpu(facts.gpu, target.gpu)] if target.gpu else []),
         check_governor(facts.governors),
         check_temperature(facts.temperatures),
         check_throttling(facts.throttled),
@@ -160,6 +161,17 @@ def check_features(flags: list[str], target: Target) -> Check:
 def vector_bytes(flags: list[str]) -> int:
     """The widest vectors of a processor of x86 with such instructions; 0 for any other."""
     return max((size for size, least in _LEAST_FLAGS.items() if {*least} <= {*flags}), default=0)
+
+
+def check_gpu(gpu: GpuFacts | None, wanted: GpuLimits) -> Check:
+    """Check that there is a GPU such as the target's, and a driver for it."""
+    if gpu is None:
+        remedy = "install NVIDIA's driver: libcuda.so.1 must find a GPU"
+        return Check("GPU", "FAIL", "none, or no driver for it", remedy)
+    found = f"{gpu.name}, {gpu.arch} with {gpu.sms} multiprocessors, driver for CUDA {gpu.driver}"
+    fits = (gpu.arch, gpu.sms) == (wanted.arch, wanted.sms)
+    remedy = f'use a target with arch = "{gpu.arch}" and sms = {gpu.sms}'
+    return judged("GPU", fits, found, remedy)
 
 
 def check_governor(governors: list[str]) -> Check:

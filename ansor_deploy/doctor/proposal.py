@@ -34,6 +34,7 @@ def summary(facts: Facts) -> str:
     """The board in one line."""
     cores = f"{facts.cores} cores" if facts.cores > 1 else "1 core"
     words = [facts.model, facts.machine, core(facts), cores]
+    words += [facts.gpu.name] if facts.gpu else []
     words += [f"{facts.memory >> 20} MiB free"] if facts.memory is not None else []
     words += [f"clock governor {' and '.join(facts.governors)}"] if facts.governors else []
     words += [f"{max(facts.temperatures.values()):.0f} C"] if facts.temperatures else []
