@@ -5,11 +5,23 @@ for i: for k: s[i] += a[i, k]
 blockIdx.x i: for k / T: threadIdx.x k % T: s[i] += a[i, k]
 
 T is a choice. What the threads hold is added up by TVM's lowering, in shared memory or by shuffles.
+So are products whose operands are hardly read again, as a row's with a matrix. Where neighbouring
+results read neighbours, a warp's threads are along the results, and others along the sums:
+
+blockIdx.x i / 32: threadIdx.x i % 32: for k / T: threadIdx.y k % T: s[i] += a[k] * b[k, i]
 """
 
 import math
 
-from ansor_deploy.space import ApplyAndSkipRest, Pass, bound, extent, fused
+from ansor_deploy.space import (
+    ApplyAndSkipRest,
+    Pass,
+    bound,
+    extent,
+    fused,
+    hardly_reuses,
+    reads_along_results,
+)
 
 NAME = "cross-thread-reduction"
 KINDS = ("cuda",)
@@ -25,16 +37,25 @@ def applies(state, block, target):
 
 
 def apply(state, block, target):
-    sch = state.sch
-    loops = sch.get_loops(state.block(block))
-    rank = len(state.view(block).spatial)
+    sch, view, warp = state.sch, state.view(block), target.gpu.warp_size
+    along = hardly_reuses(view, target.gpu) and view.spatial and reads_along_results(view)
+    loops = sch.get_loops(view.rv)
+    rank = len(view.spatial)
     terms = fused(sch, loops[rank:])
-    warp, most = target.gpu.warp_size, target.gpu.max_threads_per_block
-    sizes = [warp * 2**k for k in range(6) if warp * 2**k <= min(most, extent(sch, terms))]
-    size = state.choose("parallel", sizes, guess=min(2, len(sizes) - 1), ordered=True)
-    _, together = sch.split(terms, [None, size])
-    bound(sch, [together], "threadIdx.x")
-    rows = loops[:rank] or [sch.add_unit_loop(sch.get_loops(state.block(block))[0])]
+    rows = loops[:rank] or [sch.add_unit_loop(sch.get_loops(view.rv)[0])]
+    if along:
+        rows[-1:] = sch.split(rows[-1], [None, warp])
+        bound(sch, [rows.pop()], "threadIdx.x")
+    most = target.gpu.max_threads_per_block
+    least, most = (2, most // warp) if along else (warp, most)
+    _, together = sch.split(terms, [None, _threads(state, least, min(most, extent(sch, terms)))])
+    bound(sch, [together], "threadIdx.y" if along else "threadIdx.x")
     bound(sch, rows, "blockIdx.x")
     state.done.add(block)
     return [state]
+
+
+def _threads(state, least, most):
+    """How many threads share a sum."""
+    sizes = [least * 2**k for k in range(6) if least * 2**k <= most]
+    return state.choose("parallel", sizes, guess=min(2, len(sizes) - 1), ordered=True)

@@ -19,7 +19,7 @@ _NAMES = {
     "axes": "split_axis",
     "read_order": "follow_reads",
     "register_tile": "tile_reduction",
-    "thread_tile": "choose_spatial choose_terms vector_widths",
+    "thread_tile": "hardly_reuses reads_along_results tile_over_threads",
     "attention": "Attention tile_attention",
     "cores": "WORTH_A_CORE worth_cores",
     "shares": "share_counts shared_axis split_shares tile_count",

@@ -3,6 +3,9 @@
 A block of threads computes a tile of the result, each of its threads some results in registers, and
 fetches what a few terms of the sums need into memory that its threads share. What a size may be
 follows from the sizes before it, so that nearly every answer gives a program within the limits.
+
+Sizes need not divide the extents: of 197 rows a thread may compute 4, and 16 threads share a tile,
+of which the last is cut short. Then each result has a condition, which GPUs ask at little cost.
 """
 
 import math
@@ -11,8 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._tvm import tvm
-from ..target import GpuLimits
+from ..target import GpuLimits, Target
 from .block_view import REDUCE, SPATIAL, BlockView
+from .loops import bound, extent, fused, split_levels, unrolled
 from .state import State
 from .tiles import divisors
 
@@ -22,6 +26,10 @@ MOST_RESULTS = 64
 MAX_VTHREADS = 8
 # Results that lie side by side of one axis, and terms that are fetched at a time.
 _INNERMOST, _MOST_TERMS = 8, 64
+# How many times the results there are may be computed of an axis, where a size does not divide it.
+_MOST_PADDED = 4 / 3
+_FEW = 4  # times that an operand is read: then to fetch it together is of little use
+_CUT_SHORT = 0.5  # what a size that does not divide is worth of one that does: a guess, unmeasured
 # Of a guess: threads of a block, those along one axis, results along one axis, and terms.
 _THREADS, _SIDE, _RESULTS, _TERMS = 256, 16, 4, 8
 
@@ -46,6 +54,96 @@ class SpatialTile:
         return [self.blocks, self.vthreads, self.threads, self.results]
 
 
+def tile_over_threads(state: State, block: str, target: Target, *, shared: bool) -> State:
+    """A contraction by SSSRRS over the threads of a GPU, each with its own accumulators.
+
+    shared: whether threads fetch operands together. ValueError if that is more than they may have.
+    """
+    sch, view, limits = state.sch, state.view(block), limits_of(target)
+    reads = [position for position, _ in view.reads]
+    tiles = choose_spatial(state, view, limits)
+    terms = choose_terms(state, view, tiles, limits)
+    reduced = [[size // step, step] for size, step in zip(view.reduced, terms, strict=True)]
+    write = _accumulated_locally(sch, view)
+    levels = split_levels(sch, view.rv, "SSSRRS", [one.factors for one in tiles], reduced)
+    for level, axis in zip(levels, ("blockIdx.x", "vthread.x", "threadIdx.x"), strict=False):
+        bound(sch, level, axis)
+    sch.reverse_compute_at(write, sch.get_loops(view.rv)[2], preserve_unit_loops=True)
+    if shared:
+        count = math.prod(one.threads for one in tiles)
+        taken = sum(_fetch(state, view, at, levels[3], count, target) for at in reads)
+        if taken > limits.shared_bytes_per_block:
+            raise ValueError(f"{taken} bytes of shared memory are more than a block may have")
+    unrolled(state, sch.get_loops(view.rv)[0], [0, 16, 64, 512], guess=1, ordered=True)
+    init = sch.decompose_reduction(view.rv, levels[3][0])
+    state.finish(view.rv, init, write)
+    return state
+
+
+def limits_of(target: Target) -> GpuLimits:
+    """What a target's GPU allows; TypeError for a target without one."""
+    if target.gpu is None:
+        raise TypeError(f"{target.name} has no GPU")
+    return target.gpu
+
+
+def hardly_reuses(view: BlockView, limits: GpuLimits) -> bool:
+    """Whether a contraction reads its largest operand so few times that threads best share sums.
+
+    As a product with one row does. Of short sums there is nothing to share.
+    """
+    largest = math.prod(map(int, _largest(view)[0].shape))
+    results, terms = math.prod(view.spatial), math.prod(view.reduced)
+    return view.is_contraction and terms >= limits.warp_size and results * terms < _FEW * largest
+
+
+def reads_along_results(view: BlockView) -> bool:
+    """Whether neighbours of the last axis of the result read neighbours of the largest operand."""
+    *_, last = view.axes(SPATIAL)
+    return last.var.same_as(_largest(view)[1][-1])
+
+
+def _largest(view: BlockView) -> tuple[Any, Sequence[Any]]:
+    """The largest operand of a contraction, and where it is read."""
+    operands = [(view.node.reads[at].source, indices) for at, indices in view.reads]
+    return max(operands, key=lambda one: math.prod(map(int, one[0].shape)))
+
+
+def _accumulated_locally(sch: Any, view: BlockView) -> Any:
+    """Accumulate in registers; the stage that writes them out, the consumer if there is one."""
+    if (consumer := view.epilogue) is None:
+        return sch.cache_write(view.rv, 0, "local")
+    sch.set_scope(view.rv, 0, "local")
+    return consumer.rv
+
+
+def _fetch(
+    state: State,
+    view: BlockView,
+    position: int,
+    steps: Sequence[Any],
+    threads: int,
+    target: Target,
+) -> int:
+    """Fetch an operand for all threads of a block, neighbours by neighbours; its bytes.
+
+    steps: the loops around the fetching, within those over blocks and threads.
+    """
+    sch, dtype = state.sch, view.node.reads[position].source.dtype
+    copy = sch.cache_read(view.rv, position, "shared")
+    sch.compute_at(copy, steps[-1], preserve_unit_loops=True)
+    own = fused(sch, sch.get_loops(copy)[3 + len(steps) :])
+    size = extent(sch, own)
+    widths = vector_widths(size, threads, dtype.itemsize, target.vector_bytes)
+    width = state.choose("vector", widths, guess=len(widths) - 1, ordered=True)
+    _, lane, vector = sch.split(own, [None, threads, width])
+    bound(sch, [lane], "threadIdx.x")
+    if width > 1:
+        sch.vectorize(vector)
+    state.finish(copy)
+    return size * int(dtype.itemsize)
+
+
 def choose_spatial(state: State, view: BlockView, limits: GpuLimits) -> list[SpatialTile]:
     """The tile of each axis of the result, the last axis first to choose."""
     results = _guessed_results(view.spatial, limits)
@@ -66,19 +164,37 @@ def _tile(
     vthreads, threads, results = taken
     room = MOST_RESULTS // (vthreads * results)
     own = _pick(state, "registers", size, min(_INNERMOST, room), wanted)
-    room = min(MAX_VTHREADS // vthreads, room // own)
-    virtual = _pick(state, "vthreads", size // own, room, 1)
-    left = size // own // virtual
+    room, left = min(MAX_VTHREADS // vthreads, room // own), -(-size // own)
+    whole = [one for one in divisors(left) if one <= max(1, room)]
+    virtual = state.choose("vthreads", whole, ordered=True)
+    left //= virtual
     guess = min(_SIDE, _THREADS // threads)
     many = _pick(state, "threads", left, limits.max_threads_per_block // threads, guess)
-    return SpatialTile(left // many, virtual, many, own)
+    return SpatialTile(-(-left // many), virtual, many, own)
 
 
 def _pick(state: State, about: str, size: int, most: int, wanted: int) -> int:
-    """A divisor of a size, `most` or less; the guess is the largest that is no more than wanted."""
-    options = [one for one in divisors(size) if one <= max(1, most)]
-    guess = max(at for at, one in enumerate(options) if one <= max(1, wanted))
+    """A part of an extent, `most` or less; the guess is no more than wanted."""
+    options = part_sizes(size, most)
+    guess = options.index(_guess(size, min(most, wanted)))
     return state.choose(about, options, guess, ordered=True)
+
+
+def part_sizes(size: int, most: int) -> list[int]:
+    """Divisors of an extent, and powers of two that exceed it by little, up to `most`, or 1."""
+    most = max(1, min(size, most))
+    powers = (2**k for k in range(1, most.bit_length()))
+    near = [one for one in powers if -(-size // one) * one <= _MOST_PADDED * size]
+    return sorted({*near, *(one for one in divisors(size) if one <= most)})
+
+
+def _guess(size: int, wanted: int) -> int:
+    """The part that leaves the fewest of them, where those that are cut short count less."""
+    worth = {
+        one: size / -(-size // one) * (_CUT_SHORT if size % one else 1)
+        for one in part_sizes(size, wanted)
+    }
+    return max(worth, key=lambda one: worth[one])
 
 
 def _guessed_results(extents: Sequence[int], limits: GpuLimits) -> int:
@@ -86,10 +202,11 @@ def _guessed_results(extents: Sequence[int], limits: GpuLimits) -> int:
     for wanted in (_RESULTS, _RESULTS // 2):
         threads, blocks = _THREADS, 1
         for size in reversed(extents):
-            own = max(d for d in divisors(size) if d <= wanted)
-            many = max(d for d in divisors(size // own) if d <= min(threads, _SIDE))
+            own = _guess(size, wanted)
+            left = -(-size // own)
+            many = _guess(left, min(threads, _SIDE))
             threads //= many
-            blocks *= size // own // many
+            blocks *= -(-left // many)
         if blocks >= limits.sms:
             return wanted
     return 1

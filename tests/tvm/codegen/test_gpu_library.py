@@ -67,6 +67,12 @@ MODELS = {
         ["y"],
         {"w": randn(6, 1, 64, 8), "r": randn(7, 1, 64, 16)},
     ),
+    "a row with a matrix, summed by several threads": model(
+        [node("MatMul", "x w", "y")], {"x": (1, 64)}, ["y"], {"w": randn(1, 64, 50)}
+    ),
+    "tiles cut short": model(
+        [node("MatMul", "x w", "y")], {"x": (17, 24)}, ["y"], {"w": randn(1, 24, 37)}
+    ),
     "parts": model(
         [
             node("Split", "x", "p q", axis=1),

@@ -6,6 +6,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from helpers import built
+from helpers import programs as programs_of
 from helpers.programs import PROGRAMS
 from tvm.s_tir import meta_schedule as ms
 
@@ -19,6 +20,7 @@ from ansor_deploy.search.metaschedule import load_intrinsics
 from ansor_deploy.space.question import Guess, Random
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.space.sketch import derive
+from ansor_deploy.space.thread_tile import part_sizes
 from ansor_deploy.target import load_target
 
 V100 = load_target("v100", [shipped("targets")])
@@ -62,11 +64,55 @@ def cuda_source(mod):
 
 @pytest.mark.parametrize("name", TILED)
 def test_contractions_are_tiled_over_threads(name):
-    (sketch,) = sketches(name)
-    assert "thread-tile" in str(sketch)
-    text = sketch.program(Guess()).sch.mod.script()
-    for word in ('"blockIdx.x"', '"threadIdx.x"', 'scope="shared"', 'scope="local"'):
-        assert word in text
+    fetched, direct = sketches(name)
+    for sketch, rule in ((fetched, ":thread-tile"), (direct, ":direct-thread-tile")):
+        assert rule in str(sketch)
+        text = sketch.program(Guess()).sch.mod.script()
+        for word in ('"blockIdx.x"', '"threadIdx.x"', 'scope="local"'):
+            assert word in text
+        assert ('scope="shared"' in text) == (sketch is fetched)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_product_with_one_row_is_summed_by_several_threads(transposed):
+    mod = programs_of.matmul(1, 256, 100, transposed=transposed)
+    first, *others = derive(mod, V100, shipped_rules("cuda")).sketches
+    assert "cross-thread-reduction" in str(first)
+    assert len(others) == 2
+    made = first.program(Guess())
+    assert is_legal(made.sch)
+    assert ("threadIdx.y" in made.sch.mod.script()) == (not transposed)
+    want = built.kernel_outputs(mod)
+    for one, other in zip(built.kernel_outputs(built.in_turn(made.sch.mod)), want, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(197, 24), (17, 50), (49, 21)])
+def test_tiles_need_not_divide(rows, columns):
+    mod = programs_of.matmul(rows, 24, columns)
+    want = built.kernel_outputs(mod)
+    sketch, _ = derive(mod, V100, shipped_rules("cuda")).sketches
+    cut = 0
+    for chooser in (Guess(), *(Random(random.Random(seed)) for seed in range(3))):
+        made = sketch.program(chooser).sch
+        cut += "T.where" in made.mod.script()
+        assert is_legal(made)
+        for one, other in zip(built.kernel_outputs(built.in_turn(made.mod)), want, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
+    assert cut
+
+
+@pytest.mark.parametrize(
+    ("size", "most", "wanted"),
+    [
+        (7, 8, [1, 2, 4, 7]),
+        (197, 32, [1, 2, 4, 8, 16, 32]),
+        (24, 8, [1, 2, 3, 4, 6, 8]),
+        (5, 1, [1]),
+    ],
+)
+def test_parts_of_an_extent_divide_it_or_exceed_it_by_little(size, most, wanted):
+    assert part_sizes(size, most) == wanted
 
 
 @pytest.mark.parametrize("name", REDUCED)
@@ -83,12 +129,12 @@ def test_every_program_is_legal_on_the_device(name):
 
 @pytest.mark.parametrize("name", TILED)
 def test_four_random_programs_of_five_fit_the_device(name):
-    (sketch,) = sketches(name)
-    fit = 0
-    for seed in range(20):
-        with suppress(ValueError):
-            fit += is_legal(sketch.program(Random(random.Random(seed))).sch)
-    assert fit >= 16
+    for sketch in sketches(name):
+        fit = 0
+        for seed in range(10):
+            with suppress(ValueError):
+                fit += is_legal(sketch.program(Random(random.Random(seed))).sch)
+        assert fit >= 8
 
 
 @pytest.mark.parametrize("name", [*TILED, *REDUCED, *OTHERS])
