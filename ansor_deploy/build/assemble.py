@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property, partial
@@ -26,6 +26,7 @@ from ..runtime.model import Model
 from ..space.rule import rule_set
 from ..system.digest import file_sha256
 from ..system.jobserver import threads
+from ..tune.borrow import Loan, borrow, lenders, lenders_digest
 from ..tune.plan import impacts, latencies
 from ..tune.workspace import Workspace
 from .beside import Beside, race
@@ -60,10 +61,11 @@ def assemble(
     oracles: one of each of the model's shapes; none where nothing is to be verified. Without a
     machine the library is emulated, or its stand-in is run.
     """
-    records = work.ledger.best(task.key for task in model.tasks)
+    keys = [task.key for task in model.tasks]
+    records, found = work.ledger.best(keys), lenders(keys, work.ledger)
 
     def attempt(made: _Assembly) -> dict[str, Any]:
-        manifest = made.describe(tuned)
+        manifest = made.describe(tuned) | {"lenders": lenders_digest(found)}
         with made.staged() as (library, known):
             manifest |= known
             if work.machine is None:
@@ -72,7 +74,8 @@ def assemble(
                 manifest |= made.try_out(library, manifest, work.machine, oracles)
             return made.commit(library, manifest)
 
-    return _right(_Assembly(model, records, outputs, work.request, work.report), attempt)
+    made = _Assembly(model, records, outputs, work.request, work.report)
+    return _right(replace(made, loans=borrow(model.tasks, found, work)), attempt)
 
 
 def assemble_frozen(
@@ -129,6 +132,7 @@ class _Assembly:
     """A library in the making. records: of the tasks that do not get their default schedule.
 
     strict: whether no task may be rewritten. rewritten: those that are, in what was compiled.
+    loans: what neighbours lend to tasks without a record.
     """
 
     model: Prepared
@@ -138,6 +142,7 @@ class _Assembly:
     report: Report
     strict: bool = False
     rewritten: set[str] = field(default_factory=set)
+    loans: Mapping[TaskKey, Loan] = field(default_factory=dict)
 
     @property
     def precision(self) -> str:
@@ -147,7 +152,8 @@ class _Assembly:
     def strictly(self) -> _Assembly:
         """The same without anything that rewrites a task."""
         exact = {key: one for key, one in self.records.items() if not one.rewrites}
-        return replace(self, records=exact, strict=True, rewritten=set())
+        loans = {key: one for key, one in self.loans.items() if not one.schedule.rewrites}
+        return replace(self, records=exact, loans=loans, strict=True, rewritten=set())
 
     @cached_property
     def warn(self) -> Callable[[str], None]:
@@ -202,6 +208,7 @@ class _Assembly:
                 "record": self.records[task.key].id if task.key in self.records else "default",
                 "fallback": built.fallbacks.get(task.key.workload),
                 "rewriting": built.rewritings.get(task.key.workload),
+                "lender": self.loans[task.key].to_json() if task.key in self.loans else None,
                 **known.get(task.key, {"impact": None, "latency_ms": None}),
             }
             for task in self.model.tasks
@@ -229,7 +236,8 @@ class _Assembly:
         """
         target = self.request.target
         rules = rule_set(self.request.rules, target.kind, self.precision)
-        words = (records, target, rules, self.warn, partial(self.report.step, "kernels"))
+        chosen = {key: loan.schedule for key, loan in self.loans.items()} | {**records}
+        words = (chosen, target, rules, self.warn, partial(self.report.step, "kernels"))
         built = compile_model(self.model.imported, self.model.by_function, *words)
         self.rewritten.update(built.rewritings)
         memory = built.export(path, target)

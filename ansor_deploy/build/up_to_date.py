@@ -17,6 +17,7 @@ from ..model.digest import digest
 from ..objectives import Goal
 from ..registry.record import Record, TaskKey
 from ..system.digest import canonical_json, file_sha256, sha256
+from ..tune.borrow import lenders, lenders_digest
 
 if TYPE_CHECKING:
     from ..request import Outputs, Request
@@ -104,7 +105,8 @@ def has_same_records(manifest: dict[str, Any], ledger: Ledger) -> bool:
     """Whether the registry's best records are those of a manifest, with nothing left to tune.
 
     Or those that made a library slower than the untuned one, which was shipped. What the device had
-    no memory to try is left until somebody asks for it again.
+    no memory to try is left until somebody asks for it again. Where nothing runs, what neighbours
+    lend must be the same, too.
     """
     keys, budget = manifest_keys(manifest, ledger.request), ledger.request.budget
     best, unfinished = ledger.best(keys), ledger.unfinished(keys)
@@ -116,6 +118,8 @@ def has_same_records(manifest: dict[str, Any], ledger: Ledger) -> bool:
         best.values()
     )
     tunes = budget.trials != 0 and not _meets_goal(speed, ledger.request)
+    if not ledger.measures and manifest.get("lenders") != lenders_digest(lenders(keys, ledger)):
+        return False
     for key, task in zip(keys, manifest["tasks"], strict=True):
         if not slower and (best[key].id if key in best else "default") != task["record"]:
             return False

@@ -1,14 +1,19 @@
 """A model of another size, built from what its neighbours' tuning left behind."""
 
 import json
+import shutil
 
+import numpy as np
 import onnx
 import pytest
+from helpers import graphs
 from helpers.cli_inside import answer
 
 from ansor_deploy._tvm import VERSION
+from ansor_deploy.build.tolerance import compare
 from ansor_deploy.registry.record import TaskKey
 from ansor_deploy.registry.store import Registry
+from ansor_deploy.runtime.model import load
 from ansor_deploy.search.features import decode_choices
 from benchmarks.onnx_net import Net
 
@@ -75,6 +80,32 @@ def test_to_serve_near_ones_a_build_of_before_is_made_anew(shop):
     assert answer(shop, *words)["up_to_date"]
     assert not answer(shop, *words, "--reuse", "near")["up_to_date"]
     assert answer(shop, *words, "--reuse", "near")["up_to_date"]
+
+
+def test_what_runs_nowhere_gets_the_schedules_of_neighbours(shop, tmp_path):
+    """The same program of a machine with the same core, or of another size; numbers stay right."""
+    (shop / "many.toml").write_text('extends = "host"\ncores = 500\n')
+    shutil.copyfile(shop / "registry.db", shop / "many.db")
+    onnx.save(convolutions(28), shop / "28.onnx")
+    for size in (16, 28):
+        name = f"{size}-many.so"
+        words = ("build", f"{size}.onnx", "-o", name, *FEW, "--registry", "many.db")
+        words = (*words, "--target", "many.toml")
+        made = answer(shop, *words)
+        assert (made["trials"], made["ran_on"], made["shipped"]) == (0, None, "untuned")
+        manifest = json.loads((shop / made["manifest"]).read_text())
+        lent = [task for task in manifest["tasks"] if task["lender"]]
+        assert [task["op"] for task in lent].count("conv2d") == 3
+        same = [task["lender"]["key"] == task["key"] for task in lent if task["op"] == "conv2d"]
+        assert same == [size == 16] * 3
+        assert answer(shop, *words)["up_to_date"]
+        shutil.copyfile(shop / name, tmp_path / name)
+        target = manifest["target"] | {"cores": 1}
+        here = (tmp_path / name).with_suffix(".json")
+        here.write_text(json.dumps(manifest | {"target": target}))
+        x = np.random.default_rng(0).standard_normal((1, 8, size, size), np.float32)
+        (want,) = graphs.run(onnx.load(shop / f"{size}.onnx"), {"data": x})
+        assert compare(load(tmp_path / name)(data=x)["out"], want)[0]
 
 
 def test_the_first_look_at_a_task_is_what_its_relatives_tell(shop):
