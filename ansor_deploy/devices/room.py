@@ -54,7 +54,7 @@ def check_room(site: Site, library: Path, manifest: Mapping[str, Any]) -> None:
         raise DeviceError(
             f"{library}: its runs take {size_text(needed)} of memory, and {site.name} has "
             f"{size_text(room.memory or 0)} free; it was not sent",
-            NO_MEMORY,
+            _less_memory(manifest),
         )
     if size > room.disk:
         raise DeviceError(
@@ -62,6 +62,13 @@ def check_room(site: Site, library: Path, manifest: Mapping[str, Any]) -> None:
             f"{size_text(room.disk)} free; it was not sent",
             "make room there: old runtimes lie in ~/.cache/ansor-deploy",
         )
+
+
+def _less_memory(manifest: Mapping[str, Any]) -> str:
+    """What to do where a library takes too much: Winograd's weights are up to 4 times as large."""
+    if any(task.get("rewriting") for task in manifest.get("tasks", ())):
+        return f"build it with --precision strict, whose weights take less; or {NO_MEMORY}"
+    return NO_MEMORY
 
 
 def memory_of_runs(library: Path, manifest: Mapping[str, Any]) -> int:

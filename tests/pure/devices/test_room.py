@@ -62,3 +62,13 @@ def test_what_a_process_keeps_of_former_runs_is_no_obstacle(library):
     site = Site(60_000, kept=30_000)
     check_room(site, library, MANIFEST)
     assert site.kept == 0
+
+
+def test_where_winograds_weights_are_too_large_it_says_how_to_do_without(library):
+    task = {"name": "conv2d", "rewriting": "winograd b1 4"}
+    with pytest.raises(DeviceError) as plain:
+        check_room(Site(57_900), library, {**MANIFEST, "tasks": [{**task, "rewriting": None}]})
+    with pytest.raises(DeviceError) as rewritten:
+        check_room(Site(57_900), library, {**MANIFEST, "tasks": [task]})
+    assert "--precision strict" not in plain.value.hint
+    assert "--precision strict" in rewritten.value.hint
