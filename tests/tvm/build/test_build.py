@@ -38,6 +38,7 @@ BUILD_KEYS = {
     ),
     *(
         "tune_seconds",
+        "no_room",
         "latency_ms",
         *COMPARED,
         "verify",
