@@ -4,6 +4,8 @@ import fcntl
 import json
 import os
 import signal
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from helpers.cable import THERE
@@ -185,6 +187,37 @@ def test_ctrl_c_while_another_host_has_the_board(made, begun, ended):
         run.process.send_signal(signal.SIGINT)
         assert run.end(patience=30) == 130
     ended(begun("pi"), 0, board)
+
+
+def test_a_board_that_comes_back_with_another_key_is_not_used(made, begun, ended):
+    board = made()
+    run = begun("pi", program=HASTY)
+    board.shut_door()
+    board.sshd.new_host_key()
+    ended(run, 4)  # the board's agent was killed with its server: the next one cleans up
+    assert "THE HOST KEY HAS CHANGED" in run.told
+    assert "what was measured is kept" in run.told
+
+
+# A home of so many bytes, which the board alone sees.
+SMALL_HOME = 'mount -t tmpfs -o size=300m home "$0"; exec "$@"'
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount")
+def test_a_disk_that_is_full_for_a_while(made, begun, ended, tmp_path):
+    """What the board cannot keep is no fault of a candidate: it is lost until there is room."""
+    home = str(tmp_path / "pi" / "home")
+    private = ("unshare", "--mount", "--propagation", "private", "sh", "-ec", SMALL_HOME, home)
+    board = made(prefix=private)
+    run = begun("pi")
+    large = Path(f"/proc/{board.sshd.pid}/root{home}/large")
+    with suppress(OSError), large.open("wb") as file:
+        while True:
+            file.write(bytes(1 << 20))
+    run.until("looking for it again")
+    large.unlink()
+    ended(run, 0, board)
+    assert "No space left on device" in run.told
 
 
 def test_another_board_takes_over(made, begun, ended, folder):
