@@ -59,9 +59,6 @@ class Farm:
 
     def _start(self, name: str, words: list[str], **more: str) -> subprocess.Popen[bytes]:
         env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), MARK: self.mark(name), **more}
-        # A board that a lost worker had is free after a moment.
-        env["DASK_DISTRIBUTED__SCHEDULER__LOCKS__LEASE_TIMEOUT"] = "2s"
-        env["DASK_DISTRIBUTED__SCHEDULER__LOCKS__LEASE_VALIDATION_INTERVAL"] = "1s"
         with (self.folder / f"{name}.log").open("ab") as log:
             return subprocess.Popen(
                 [*_DASK, *words], cwd=self.folder, env=env, stdout=log, stderr=log
