@@ -236,6 +236,6 @@ def test_the_words_say_which_and_how_far(registry):
     made = planned(registry, conv(14, 32, 64), conv(14, 8, 8, family="odd"))
     assert "0 reused, 1 near, 1 to tune, 0 skipped; at most 128 trials" in plan_summary(made)
     first, second = near_lines(made)
-    assert first == "task 0 1x14x14x32 3x3x32x64"
-    assert second == "  is near 1x14x14x32 3x3x32x32, at 1.0"
+    assert first.startswith("conv2d_relu 3x3x32x64 (")
+    assert second == "  is near conv2d_relu 3x3x32x32, at 1.0"
     assert "near" not in plan_summary(planned(registry, conv(14, 8, 8, family="odd")))
