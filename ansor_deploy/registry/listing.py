@@ -136,6 +136,13 @@ _HAS_SHAPE = "a.workload IN (SELECT key FROM workloads WHERE instr(shapes, :{}))
 
 _BUILDS = "SELECT * FROM builds ORDER BY created DESC, id DESC LIMIT ?"
 
+_BUILDS_OF = """
+    SELECT b.*, t.name AS target_name
+    FROM builds AS b LEFT JOIN targets AS t ON t.fingerprint = b.target
+    WHERE b.name IN (:model, :model || '.onnx') OR substr(b.model, 1, length(:model)) = :model
+    ORDER BY b.created DESC, b.id DESC LIMIT :limit
+"""
+
 
 class Listing(Database):
     """Tables for people, as JSON objects."""
@@ -168,6 +175,14 @@ class Listing(Database):
     def builds(self, limit: int = 100) -> list[Build]:
         """Finished builds, the newest first."""
         return self.nouns(BUILDS, _BUILDS, (limit,))
+
+    def builds_of(self, model: str, limit: int) -> list[dict[str, Any]]:
+        """Finished builds of a model, the newest first, with its targets' names.
+
+        model: name, with or without .onnx, or beginning of the digest.
+        """
+        rows = self.rows(_BUILDS_OF, {"model": model, "limit": limit})
+        return [self.decoded(BUILDS.parsed, row, "id") for row in rows]
 
     def stats(self) -> dict[str, Any]:
         """What the registry holds, as one JSON object.
