@@ -19,6 +19,7 @@ from ..system.environment import in_ci
 from ..system.printable import printable
 from ..target import Target, load_target, target_files
 from .completion import target_names
+from .output import say
 from .values import InputShapes, parse_duration, parse_shape, parse_share, parse_size
 
 Command = Callable[..., Any]
@@ -213,6 +214,8 @@ def opened(command: Command, *, write: bool = False) -> Command:
     def with_store(registry: Path, **rest: Any) -> Any:
         from ..registry.store import Registry
 
+        if not (write or registry.exists()):
+            say(f"warning: there is no registry {registry}; a build or tune makes it", err=True)
         with Registry.open(registry, write=write) as store:
             return command(store=store, **rest)
 
@@ -316,9 +319,8 @@ def make_request(
 ) -> Request:
     """The request of these options, and of the project's settings where an option was not given.
 
-    frozen: None where the environment decides; a
-    frozen request has no registry, so that it needs no home directory either. others: what a
-    request takes as it is.
+    frozen: None where the environment decides; such a request has no registry, and needs no home
+    directory. others: what a request takes as it is.
     """
     from ..registry.layers import layers_of
 

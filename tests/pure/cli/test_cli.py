@@ -339,6 +339,7 @@ def test_targets():
 def test_an_empty_registry(tmp_path):
     where = ["--registry", str(tmp_path / "r.db")]
     assert invoke("registry", "query", *where).stdout == "no records match\n"
+    assert "there is no registry" in invoke("registry", "query", *where).stderr
     assert json.loads(invoke("registry", "query", *where, "--json").stdout) == {"records": []}
     assert json.loads(invoke("registry", "stats", *where, "--json").stdout)["records"] == 0
     assert not (tmp_path / "r.db").exists()
