@@ -319,7 +319,7 @@ def make_request(
 ) -> Request:
     """The request of these options, and of the project's settings where an option was not given.
 
-    frozen: None where the environment decides; such a request has no registry, and needs no home
+    frozen: None where the environment decides; a frozen request has no registry, and needs no home
     directory. others: what a request takes as it is.
     """
     from ..registry.layers import layers_of
