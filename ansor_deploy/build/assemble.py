@@ -17,7 +17,7 @@ from ..codegen.linker import linker_name
 from ..codegen.model import Compiled, check_space, compile_model
 from ..devices.emulator import open_emulator
 from ..devices.machine import Machine, runs_here
-from ..errors import AnsorError, VerificationError
+from ..errors import ModelError, UsageError, VerificationError
 from ..model.prepare import Prepared
 from ..registry.lock import Lock
 from ..registry.record import Record, TaskKey
@@ -346,11 +346,11 @@ class _Assembly:
         feeds = [inputs_that_run(library, library.interfaces[0], self.request.seed)]
         try:
             peer = open_peer(engine, self.model.protos[0].SerializeToString(), target.cores)
-        except AnsorError as error:
-            self.warn(f"not timed beside {engine}: {error.text}")
+            self.report.stage("beside", peer.name)
+            found = race(library, peer, peer.name, feeds, RACE_SECONDS)
+        except (ModelError, UsageError) as error:  # the library is none the worse for it
+            self.warn(f"not timed beside it: {error.text}")
             return None
-        self.report.stage("beside", peer.name)
-        found = race(library, peer, peer.name, feeds, RACE_SECONDS)
         self.report.raced(found)
         return found
 

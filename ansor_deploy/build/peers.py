@@ -31,8 +31,11 @@ class Peer:
     call: Call
 
     def times(self, inputs: dict[str, np.ndarray], runs: int) -> list[float]:
-        """Seconds of each of so many runs, one after the other."""
-        return [self._seconds(inputs) for _ in range(runs)]
+        """Seconds of each of so many runs, one after the other; ModelError if it refuses them."""
+        try:
+            return [self._seconds(inputs) for _ in range(runs)]
+        except Exception as error:
+            raise _refused(self.name, "cannot run", error) from error
 
     def _seconds(self, inputs: dict[str, np.ndarray]) -> float:
         began = time.perf_counter()
@@ -51,8 +54,13 @@ def open_peer(engine: str, model: Path | bytes, threads: int) -> Peer:
         hint = f"install it beside this tool: pip install 'ansor-deploy[{engine}]'"
         raise UsageError(f"{engine} is not installed", hint) from error
     except Exception as error:
-        heed(error)
-        raise ModelError(f"{engine} refuses the model: {' '.join(str(error).split())}") from error
+        raise _refused(engine, "refuses", error) from error
+
+
+def _refused(engine: str, what: str, error: Exception) -> ModelError:
+    """What an engine says of a model, in one line; what the machine is at fault for is raised."""
+    heed(error)
+    return ModelError(f"{engine} {what} the model: {' '.join(str(error).split())}")
 
 
 def _onnxruntime(model: Path | bytes, threads: int) -> Peer:

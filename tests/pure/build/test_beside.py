@@ -71,6 +71,12 @@ def test_a_model_that_an_engine_refuses():
         open_peer("onnxruntime", b"no model", 1)
 
 
+def test_inputs_that_an_engine_refuses():
+    peer = open_peer("onnxruntime", graphs.batches().SerializeToString(), 1)
+    with pytest.raises(ModelError, match=r"ONNX Runtime 1\..* cannot run the model: .*rank"):
+        peer.times({"x": np.ones(3, np.float32)}, 1)
+
+
 def test_an_engine_that_is_not_installed(monkeypatch):
     def missing(model, threads):
         raise ImportError

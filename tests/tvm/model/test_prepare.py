@@ -34,5 +34,5 @@ def test_a_plan_reports_on_stderr_and_answers_on_stdout(shop):
     # A stage that takes long has lines of its steps, too.
     stages = dict.fromkeys(line.split()[0] for line in lines)
     assert list(stages) == ["[read]", "[import]", "[tasks]"]
-    assert result.stdout.startswith("task ")
+    assert result.stdout.startswith("key ")
     assert "[" not in result.stdout
