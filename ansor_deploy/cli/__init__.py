@@ -20,9 +20,9 @@ from .errors import leave
 from .helptext import examples, verbatim
 
 COMMANDS = (
-    *("build", "plan", "tune", "run", "bench", "profile", "compare", "history", "verify"),
-    *("package", "lock", "registry", "targets", "devices", "rules", "hooks", "init", "doctor"),
-    "completion",
+    *("build", "plan", "tune", "run", "bench", "profile", "report", "compare", "history"),
+    *("verify", "package", "lock", "registry", "targets", "devices", "rules", "hooks", "init"),
+    *("doctor", "completion"),
 )
 COMPLETING = "_ANSOR_DEPLOY_COMPLETE"  # by which a shell asks for words; click's name for it
 

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from html import escape
 
 import numpy as np
 import onnx
@@ -88,6 +89,17 @@ def test_bench_beside_another_engine_takes_the_model_that_was_built(shop, tmp_pa
     net.doc_string = "another"
     onnx.save(net, changed)
     refused(program(shop, *words, changed), 2, "was not built from", "as it is now")
+
+
+def test_a_report_is_a_page_of_its_own(shop):
+    found = answer(shop, "report", "net.so", "--time", "0.1s")
+    text = (shop / found["report"]).read_text()
+    assert found["report"] == "net.report.html"
+    titles = [escape(one["title"]) for one in found["profile"]["kernels"] if one["title"]]
+    assert len(titles) > 1
+    assert all(title in text for title in titles)
+    answer(shop, "report", "net.so", "-o", "net.md", "--time", "0.1s")
+    assert (shop / "net.md").read_text().startswith("## net.onnx on host")
 
 
 def test_libraries_of_a_model_are_compared(shop):

@@ -1,0 +1,61 @@
+"""`ansor-deploy report`: what a build brought, as a page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from .helptext import Command, with_examples
+from .options import existing_file, new_file, registry_path
+from .output import Answer, answering
+from .values import parse_duration
+
+FORMATS = ("html", "md", "json")
+
+
+@with_examples(
+    "report resnet18.so",
+    "report resnet18.so -o resnet18.html --time 10s",
+    "report resnet18.so --format md -o resnet18.md",
+)
+@click.command("report", cls=Command)
+@click.argument("artifact", type=existing_file)
+@click.option("--output", "-o", type=new_file, help="Write it here.  [default: the library's name]")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    help="Of the file.  [default: by its name, else html]",
+)
+@click.option(
+    "--time",
+    "seconds",
+    type=parse_duration,
+    default="2s",
+    metavar="10s",
+    help="How long to run the library for its profile.  [default: 2s]",
+)
+@registry_path
+@answering
+def command(
+    artifact: Path, output: Path | None, form: str | None, seconds: float, registry: Path
+) -> Answer:
+    """Write a page on what a build brought.
+
+    It says, too, where the time goes. An HTML page is one file that loads nothing. The tuning
+    curves and what was reused are the registry's; the profile is taken now, if this machine can
+    run the library.
+    """
+    from ..summary.facts import facts
+    from ..summary.markdown import markdown
+    from ..summary.page import page
+
+    form = form or (output.suffix.lstrip(".") if output else "html")
+    form = form if form in FORMATS else "html"
+    found = facts(artifact, registry, seconds)
+    write = {"html": page, "md": markdown, "json": lambda it: json.dumps(it.to_json(), indent=2)}
+    path = output or artifact.with_suffix(f".report.{form}")
+    path.write_text(write[form](found), encoding="utf-8")
+    return Answer({"report": str(path), **found.to_json()}, [f"wrote {path}"])

@@ -1,0 +1,84 @@
+"""What there is to say about a finished library: from its manifest, the registry and a profile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..artifact.files import read_manifest
+from ..devices.machine import runs_here
+from ..registry.store import Registry
+from ..target import Target, built_for
+from .curve import Tuning, tuning
+
+if TYPE_CHECKING:
+    from ..runtime.profile import Profile
+
+_REUSED = """
+    SELECT DISTINCT o.name, k.workload FROM model_tasks AS k JOIN models AS o ON o.digest = k.model
+    WHERE k.target = :target AND k.model <> :model AND o.name <> :name
+    AND k.workload IN (SELECT value FROM json_each(:keys))
+    ORDER BY o.name
+"""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a report shows. manifest: the library's. profile: None where it does not run here.
+
+    reused: how many of its tasks with a record other models have, too, by their names.
+    """
+
+    artifact: Path
+    manifest: Mapping[str, Any]
+    target: Target
+    profile: Profile | None
+    tuning: Tuning | None
+    reused: Mapping[str, int]
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object."""
+        return {
+            "artifact": str(self.artifact),
+            "manifest": self.manifest,
+            "profile": self.profile and self.profile.to_json(),
+            "tuning": self.tuning and asdict(self.tuning),
+            "reused": self.reused,
+        }
+
+
+def facts(artifact: Path, registry: Path, seconds: float) -> Facts:
+    """What there is to say of a library. seconds: to run it for its profile."""
+    from ..timing import profile
+
+    manifest = read_manifest(artifact)
+    target = built_for(manifest)
+    profiled = profile(artifact, 0, seconds)[0][1] if runs_here(target) else None
+    with Registry.open(registry, write=False) as store:
+        known = tuning(store, manifest)
+        reused = _reused(store, manifest)
+    return Facts(artifact, manifest, target, profiled, known, reused)
+
+
+def _reused(registry: Registry, manifest: Mapping[str, Any]) -> dict[str, int]:
+    from ..system.digest import canonical_json
+
+    model = manifest["model"]
+    keys = [task["key"] for task in manifest["tasks"] if task["record"] != "default"]
+    values = {
+        "target": manifest["target"]["fingerprint"],
+        "model": model["digest"],
+        "name": model["name"],
+        "keys": canonical_json(keys),
+    }
+    found: dict[str, int] = {}
+    for row in registry.rows(_REUSED, values):
+        found[row["name"]] = found.get(row["name"], 0) + 1
+    return found
+
+
+def untuned(manifest: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Its tasks with the default schedule."""
+    return [task for task in manifest["tasks"] if task["record"] == "default"]
