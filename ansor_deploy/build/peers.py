@@ -6,7 +6,6 @@ processor has instructions for it, unless it is forbidden.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ModelError, UsageError
 from ..system.machine_fault import heed
+from .onnx_runtime import open_session, version
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,17 +64,8 @@ def _refused(engine: str, what: str, error: Exception) -> ModelError:
 
 
 def _onnxruntime(model: Path | bytes, threads: int) -> Peer:
-    # It would keep an identifier of this machine in the home directory, and call its makers.
-    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    name = f"ONNX Runtime {onnxruntime.__version__}"
-    return Peer(name, lambda inputs: session.run(None, inputs))
+    session = open_session(model, threads)
+    return Peer(f"ONNX Runtime {version()}", lambda inputs: session.run(None, inputs))
 
 
 def _openvino(model: Path | bytes, threads: int) -> Peer:

@@ -5,7 +5,6 @@ What counts as right is in `tolerance.py`, and what is tried beside ordinary num
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,6 +15,7 @@ from ..errors import ModelError
 from ..system.machine_fault import heed
 from .draws import seeded_inputs
 from .edges import check_edges, index_extents
+from .onnx_runtime import open_session, version
 from .tolerance import compare
 
 if TYPE_CHECKING:
@@ -68,21 +68,11 @@ class Oracle:
     """
 
     def __init__(self, proto: onnx.ModelProto, threads: int = 0) -> None:
-        # It would keep an identifier of this machine in the home directory, and call its makers.
-        os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-        import onnxruntime
-
-        self.name = f"onnxruntime {onnxruntime.__version__}"
+        self.name = f"onnxruntime {version()}"
         self.extents = index_extents(proto)
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4
-        options.intra_op_num_threads = threads
-        # Its idle threads would spin beside the code that is measured between two questions.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         try:
-            self._session = onnxruntime.InferenceSession(
-                proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
-            )
+            # Its idle threads would spin beside the code that is measured between two questions.
+            self._session = open_session(proto.SerializeToString(), threads, spins=False)
         except Exception as error:
             heed(error)
             raise _refused("refuses", error) from error
