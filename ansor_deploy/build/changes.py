@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ..registry.title import title_of
 from .beside import Beside
 
 Manifest = Mapping[str, Any]
@@ -78,7 +79,7 @@ def changes(
     tasks = [
         TaskChange(
             key,
-            _title(known[1].get(key) or known[0][key]),
+            title_of(known[1].get(key) or known[0][key]),
             *(one[key]["record"] if key in one else None for one in known),
             *(one.get(key) for one in times),
         )
@@ -86,10 +87,6 @@ def changes(
     ]
     tasks.sort(key=lambda task: (task.what == "same", -abs(task.delta_ms), task.title))
     return Changes(beside, _bytes(before, after), tuple(tasks))
-
-
-def _title(task: Mapping[str, Any]) -> str:
-    return str(task.get("title") or task["name"])
 
 
 def _bytes(before: Manifest, after: Manifest) -> dict[str, tuple[int, int]]:

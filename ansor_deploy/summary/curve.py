@@ -11,6 +11,7 @@ from typing import Any
 
 from ..registry.record import Measurement, TaskKey
 from ..registry.store import Registry
+from ..registry.title import title_of
 
 PAUSE = 300.0  # seconds without a measurement after which another run of tuning began
 
@@ -65,8 +66,7 @@ def _of_task(task: Mapping[str, Any], trials: Sequence[Measurement]) -> Curve:
         if one.latency < best:
             best = one.latency
             points.append((float(number), best * 1e3))
-    title = str(task.get("title") or task["name"])
-    return Curve(task["key"], title, _to_the_end(points, len(trials)))
+    return Curve(task["key"], title_of(task), _to_the_end(points, len(trials)))
 
 
 def _of_model(
