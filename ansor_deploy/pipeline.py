@@ -279,8 +279,7 @@ def verify(
     with callable_somewhere(artifact, devices, report) as library:
         proto = load(model).proto
         _check_same_interface(artifact, model, library, proto)
-        shapes = [{i.name: i.shape for i in one.inputs} for one in library.interfaces]
-        oracles = [Oracle(bind_shapes(proto, each)) for each in shapes]
+        oracles = [Oracle(bind_shapes(proto, one.input_shapes)) for one in library.interfaces]
         return verify_model(library, oracles, seed)
 
 

@@ -56,8 +56,7 @@ def beside(
     share = seconds / len(library.interfaces)
     found = []
     for one in library.interfaces:
-        shapes = {info.name: info.shape for info in one.inputs}
-        shaped = bind_shapes(proto, shapes).SerializeToString()
+        shaped = bind_shapes(proto, one.input_shapes).SerializeToString()
         feeds = [inputs_that_run(library, one, seed=0)]
         for engine in engines:
             peer = open_peer(engine, shaped, library.threads)

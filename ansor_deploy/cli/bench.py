@@ -14,9 +14,9 @@ from ..errors import UsageError
 from ..report.text import beside_text, latency
 from ..request import ENGINES
 from .helptext import Command, with_examples
-from .options import device_option, existing_file, number_option
+from .options import device_option, existing_file
 from .output import Answer, answering, report
-from .values import parse_duration
+from .run_options import seconds_option, threads_option
 
 if TYPE_CHECKING:
     from ..build.beside import Beside
@@ -36,15 +36,8 @@ Figures = dict[str, float]
 @click.command("bench", cls=Command)
 @click.argument("artifact", type=existing_file)
 @click.argument("model", type=existing_file, required=False)
-@click.option(
-    "--time",
-    "seconds",
-    type=parse_duration,
-    default="2s",
-    metavar="10s",
-    help="How long to run it, and again beside each other engine.  [default: 2s]",
-)
-@number_option("--threads", 0, "Threads of a run; 0 for as many as the target has cores.")
+@seconds_option("How long to run it, and again beside each other engine.")
+@threads_option
 @click.option(
     "--beside",
     "engines",
@@ -80,13 +73,8 @@ def command(
     if len(each) == 1:
         (found,) = each.values()
         return Answer(as_json(*found), lines(*found))
-    variants = [{"inputs": shapes(one), **as_json(*found)} for one, found in each.items()]
+    variants = [{"inputs": one.input_shapes, **as_json(*found)} for one, found in each.items()]
     return Answer({"variants": variants}, list(named_lines(each)))
-
-
-def shapes(interface: Interface) -> dict[str, list[int]]:
-    """Of the inputs, by their names."""
-    return {info.name: list(info.shape) for info in interface.inputs}
 
 
 def as_json(figures: Figures, raced: list[Beside]) -> dict[str, Any]:

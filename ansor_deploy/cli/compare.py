@@ -11,9 +11,10 @@ import click
 from ..codegen.memory import size_text
 from ..report.text import KEY, TITLE, beside_text, cut, latency
 from .helptext import Command, with_examples
-from .options import existing_file, number_option
+from .options import existing_file
 from .output import Answer, answering, in_columns
-from .values import parse_duration, parse_share
+from .run_options import seconds_option, threads_option
+from .values import parse_share
 
 if TYPE_CHECKING:
     from ..build.changes import Changes, TaskChange
@@ -30,15 +31,8 @@ HEADER = ("key", "task", "before", "after", "change", "schedule")
 @click.command("compare", cls=Command)
 @click.argument("before", type=existing_file)
 @click.argument("after", type=existing_file)
-@click.option(
-    "--time",
-    "seconds",
-    type=parse_duration,
-    default="2s",
-    metavar="10s",
-    help="How long they run in turns, and again for the times of tasks.  [default: 2s]",
-)
-@number_option("--threads", 0, "Threads of a run; 0 for as many as the target has cores.")
+@seconds_option("How long they run in turns, and again for the times of tasks.")
+@threads_option
 @click.option(
     "--fail-if-slower",
     "share",

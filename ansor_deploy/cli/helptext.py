@@ -10,8 +10,8 @@ _Made = TypeVar("_Made", bound=click.Command)
 
 # Options by what they are about, in the order of help; the others come last.
 _GROUPS = {
-    "Model and target": "target input_shapes precision rules",
-    "Tuning": "effort trials seconds goal min_impact search seed retune farm",
+    "Model and target": "target targets input_shapes precision rules",
+    "Tuning": "effort trials seconds goal goals chosen min_impact search seed retune farm folder",
     "Devices": "devices device no_device",
     "Records": "registry reuse lock frozen",
     "Output": "output verify beside header depfile touch max_size max_memory",

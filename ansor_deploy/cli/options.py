@@ -4,7 +4,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
-from functools import reduce, wraps
+from functools import partial, reduce, wraps
 from inspect import signature
 from itertools import chain
 from pathlib import Path
@@ -100,13 +100,11 @@ def tuning_command(
     return shlex.join(["ansor-deploy", "tune", *named, *words])
 
 
-target_option = click.option(
-    "--target",
-    shell_complete=target_names,
-    help="A machine that `targets list` names.  [default: the project's, else host]",
+_target = partial(click.option, "--target", shell_complete=target_names)
+target_option = _target(
+    help="A machine that `targets list` names.  [default: the project's, else host]"
 )
-targets_option = click.option(
-    "--target",
+targets_option = _target(
     "targets",
     multiple=True,
     help="A machine that `targets list` names; with --farm, several: repeat it.  "

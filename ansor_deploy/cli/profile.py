@@ -8,9 +8,9 @@ import click
 
 from ..target import built_for
 from .helptext import Command, with_examples
-from .options import existing_file, new_file, number_option
+from .options import existing_file, new_file
 from .output import Answer, answering
-from .values import parse_duration
+from .run_options import seconds_option, threads_option
 
 
 @with_examples(
@@ -20,15 +20,8 @@ from .values import parse_duration
 )
 @click.command("profile", cls=Command)
 @click.argument("artifact", type=existing_file)
-@number_option("--threads", 0, "Threads of a run; 0 for as many as the target has cores.")
-@click.option(
-    "--time",
-    "seconds",
-    type=parse_duration,
-    default="2s",
-    metavar="10s",
-    help="How long to run it.  [default: 2s]",
-)
+@threads_option
+@seconds_option("How long to run it.")
 @click.option(
     "--trace", type=new_file, help="Write a timeline here, for ui.perfetto.dev or chrome://tracing."
 )
@@ -52,6 +45,5 @@ def command(artifact: Path, threads: int, seconds: float, trace: Path | None) ->
     if len(found) == 1:
         return Answer(found[0][1].to_json(), lines(found[0][1], target))
     text = [line for one, times in found for line in (takes_text(one), *lines(times, target))]
-    shapes = [{i.name: list(i.shape) for i in one.inputs} for one, _ in found]
-    each = zip(shapes, found, strict=True)
-    return Answer({"variants": [{"inputs": i, **one.to_json()} for i, (_, one) in each]}, text)
+    variants = [{"inputs": one.input_shapes, **times.to_json()} for one, times in found]
+    return Answer({"variants": variants}, text)

@@ -10,7 +10,7 @@ import click
 from .helptext import Command, with_examples
 from .options import existing_file, new_file, registry_path
 from .output import Answer, answering
-from .values import parse_duration
+from .run_options import seconds_option
 
 FORMATS = ("html", "md", "json")
 
@@ -29,14 +29,7 @@ FORMATS = ("html", "md", "json")
     type=click.Choice(FORMATS),
     help="Of the file.  [default: by its name, else html]",
 )
-@click.option(
-    "--time",
-    "seconds",
-    type=parse_duration,
-    default="2s",
-    metavar="10s",
-    help="How long to run the library for its profile.  [default: 2s]",
-)
+@seconds_option("How long to run the library for its profile.")
 @registry_path
 @answering
 def command(

@@ -34,6 +34,11 @@ class Interface:
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
 
+    @property
+    def input_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The inputs' shapes by their names."""
+        return {info.name: info.shape for info in self.inputs}
+
     def to_json(self) -> dict[str, Any]:
         """As it stands in a manifest."""
         return {

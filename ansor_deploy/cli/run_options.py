@@ -1,0 +1,22 @@
+"""Options of the commands that run a library to see how fast it is."""
+
+import click
+
+from .options import Decorator, number_option
+from .values import parse_duration
+
+threads_option = number_option(
+    "--threads", 0, "Threads of a run; 0 for as many as the target has cores."
+)
+
+
+def seconds_option(what: str) -> Decorator:
+    """How long to run it, as `seconds`. what: the option's help."""
+    return click.option(
+        "--time",
+        "seconds",
+        type=parse_duration,
+        default="2s",
+        metavar="10s",
+        help=f"{what}  [default: 2s]",
+    )
