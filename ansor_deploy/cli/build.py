@@ -21,10 +21,13 @@ from .values import parse_latency
 if TYPE_CHECKING:
     from ..build.result import BuildResult
 
+PROFILE_SECONDS = 2.0  # that a library runs for its report
+
 
 @with_examples(
     "build resnet18.onnx",
     "build resnet18.onnx -o out/resnet18.so --time 10m",
+    "build resnet18.onnx --report resnet18.html",
     "build bert.onnx --input-shape ids=1,128 --effort thorough",
     "build resnet18.onnx --trials 0 --json",
     "build resnet34.onnx --reuse near --trials 0",
@@ -85,6 +88,12 @@ if TYPE_CHECKING:
 @click.option(
     "--touch", is_flag=True, help="Give all outputs but the header new times, for plain make."
 )
+@click.option(
+    "--report",
+    "page",
+    type=new_file,
+    help="Write a report of it, too: an .html, .md or .json file.",
+)
 @answering
 @message_format_option
 def command(
@@ -94,6 +103,7 @@ def command(
     header: bool,
     touch: bool,
     goal: float | None,
+    page: Path | None,
     request: Request,
 ) -> Answer:
     """Tune, compile, verify and write a model's library.
@@ -117,10 +127,19 @@ def command(
             events.warn(f"{result.artifact} is not verified: asked for by --no-verify")
         if missed := goal is not None and missed_goal(result, goal):
             events.warn(missed)
+        if page and not (result.up_to_date and page.exists()):
+            events.wrote([described(result, page, request)])
     if touch:
         make_new(result.artifact)
     lines = [f"{result.artifact} is up to date"] if result.up_to_date and not quiet else []
     return Answer(result.to_json(), lines, BudgetError.exit_code if missed else 0)
+
+
+def described(result: BuildResult, page: Path, request: Request) -> Path:
+    """Write a build's report; its file."""
+    from ..summary.write import write_report
+
+    return write_report(result.artifact, request.registry, PROFILE_SECONDS, page)[0]
 
 
 def missed_goal(result: BuildResult, goal: float) -> str:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from ..codegen.memory import size_text
-from ..report.text import KEY, TITLE, beside_text, cut, latency
+from ..report.text import KEY, TITLE, beside_text, change_cells, cut
 from .helptext import Command, with_examples
-from .options import existing_file
+from .options import existing_file, new_file
 from .output import Answer, answering, in_columns
 from .run_options import seconds_option, threads_option
 from .values import parse_share
@@ -25,7 +25,7 @@ HEADER = ("key", "task", "before", "after", "change", "schedule")
 
 @with_examples(
     "compare old.so new.so",
-    "compare old.so new.so --fail-if-slower 3%",
+    "compare old.so new.so --fail-if-slower 3% -o changes.html",
     "compare old.so new.so --threads 1 --time 10s --json",
 )
 @click.command("compare", cls=Command)
@@ -40,8 +40,16 @@ HEADER = ("key", "task", "before", "after", "change", "schedule")
     metavar="3%",
     help="Exit 1 where AFTER is surely slower, and by more than this.",
 )
+@click.option("--output", "-o", type=new_file, help="Write it as an HTML page, too.")
 @answering
-def command(before: Path, after: Path, seconds: float, threads: int, share: float | None) -> Answer:
+def command(
+    before: Path,
+    after: Path,
+    seconds: float,
+    threads: int,
+    share: float | None,
+    output: Path | None,
+) -> Answer:
     """Show what changed from one library of a model to the next.
 
     Both run in turns, if this machine can run them. Of the tasks those come first that are new or
@@ -50,6 +58,10 @@ def command(before: Path, after: Path, seconds: float, threads: int, share: floa
     from ..timing import compare
 
     found = compare(before, after, seconds, threads)
+    if output:
+        from ..summary.comparison import comparison_page
+
+        output.write_text(comparison_page(found, str(before), str(after)), encoding="utf-8")
     failed = share is not None and found.slower(share)
     return Answer({**found.to_json(), "failed": failed}, list(lines(found)), int(failed))
 
@@ -69,8 +81,4 @@ def lines(found: Changes) -> Iterator[str]:
 
 def cells(task: TaskChange) -> tuple[str, ...]:
     """A task as text, below `HEADER`."""
-    times = [task.before_ms, task.after_ms]
-    old, new = (latency(ms / 1e3) if ms is not None else "" for ms in times)
-    both = all(times)
-    change = f"{task.delta_ms / (task.before_ms or 1.0):+.0%}" if both else ""
-    return task.key[:KEY], cut(task.title, TITLE), old, new, change, task.what
+    return task.key[:KEY], cut(task.title, TITLE), *change_cells(task), task.what

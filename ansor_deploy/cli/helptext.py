@@ -14,7 +14,7 @@ _GROUPS = {
     "Tuning": "effort trials seconds goal goals chosen min_impact search seed retune farm folder",
     "Devices": "devices device no_device",
     "Records": "registry reuse lock frozen",
-    "Output": "output verify beside header depfile touch max_size max_memory",
+    "Output": "output page verify beside header depfile touch max_size max_memory",
 }
 _FEW = 8  # options need no groups
 

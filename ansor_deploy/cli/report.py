@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -41,14 +40,7 @@ def command(
     curves and what was reused are the registry's; the profile is taken now, if this machine can
     run the library.
     """
-    from ..summary.facts import facts
-    from ..summary.markdown import markdown
-    from ..summary.page import page
+    from ..summary.write import write_report
 
-    form = form or (output.suffix.lstrip(".") if output else "html")
-    form = form if form in FORMATS else "html"
-    found = facts(artifact, registry, seconds)
-    write = {"html": page, "md": markdown, "json": lambda it: json.dumps(it.to_json(), indent=2)}
-    path = output or artifact.with_suffix(f".report.{form}")
-    path.write_text(write[form](found), encoding="utf-8")
+    path, found = write_report(artifact, registry, seconds, output, form or "")
     return Answer({"report": str(path), **found.to_json()}, [f"wrote {path}"])

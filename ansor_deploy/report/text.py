@@ -14,6 +14,7 @@ from ..system.printable import printable
 
 if TYPE_CHECKING:
     from ..build.beside import Beside
+    from ..build.changes import TaskChange
     from ..build.compare import Comparison
     from ..build.result import TuneResult
     from ..build.verify import Verification
@@ -272,6 +273,14 @@ def beside_text(beside: Beside) -> str:
     sure = f"{low:.2f} to {high:.2f} of its time, 99%" if beside.interval else "of few runs"
     ours, theirs = latency(beside.ours_ms / 1e3), latency(beside.theirs_ms / 1e3)
     return f"{gain} {beside.peer}: {ours} a run beside {theirs} ({sure})"
+
+
+def change_cells(task: TaskChange) -> tuple[str, str, str]:
+    """A task's times in one library and in the next, and the change; "" where it was not timed."""
+    times = (task.before_ms, task.after_ms)
+    old, new = (latency(ms / 1e3) if ms is not None else "" for ms in times)
+    change = f"{task.delta_ms / (task.before_ms or 1.0):+.0%}" if all(times) else ""
+    return old, new, change
 
 
 def comparison_text(comparison: Comparison) -> str:

@@ -75,15 +75,15 @@ def roofline(marks: Sequence[Mark], peak: float, bandwidth: float) -> str:
     return _figure(said, x, y, _line(roof, x, y, "roof"), *(_dot(one, x, y) for one in marks))
 
 
-def steps(points: Sequence[Point], title: str, *, small: bool = False) -> str:
-    """A latency that falls with the trials. points: (trials, milliseconds)."""
+def steps(points: Sequence[Point], title: str, *, small: bool = False, unit: str = "trials") -> str:
+    """A latency that falls with the trials. points: (trials, or another unit, milliseconds)."""
     end, worst = points[-1][0], max(value for _, value in points)
     size = (WIDTH // 2, HEIGHT // 2) if small else (WIDTH, HEIGHT)
-    x, y = _across("trials", 0.0, end, size[0]), _up("ms", 0.0, worst * 1.05, size[1])
+    x, y = _across(unit, 0.0, end or 1.0, size[0]), _up("ms", 0.0, worst * 1.05, size[1])
     stairs = [points[0]]
     for before, after in pairwise(points):
         stairs += [(after[0], before[1]), after]
-    said = f"{title}: {points[0][1]:.3g} ms at first, {points[-1][1]:.3g} ms after {end:.0f} trials"
+    said = f"{title}: {points[0][1]:.3g} ms at first, {points[-1][1]:.3g} ms after {end:.0f} {unit}"
     return _figure(said, x, y, _line(stairs, x, y, "curve"), size=size)
 
 

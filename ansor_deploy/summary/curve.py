@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 from ..registry.record import Measurement, TaskKey
@@ -34,13 +34,19 @@ class Curve:
 class Tuning:
     """A model's tuning.
 
-    model: its estimated latency over all tasks' trials. seconds: of tuning, without the pauses
-    between its runs. tasks: those that were tuned, the ones with most of the time first.
+    model: its estimated latency over all tasks' trials. seconds: of tuning when each of these had
+    been made, without the pauses between its runs. tasks: those that were tuned, the ones with most
+    of the time first.
     """
 
     model: Curve
-    seconds: float
+    seconds: tuple[float, ...]
     tasks: tuple[Curve, ...]
+
+    @property
+    def over_time(self) -> Points:
+        """The model's curve: (seconds, milliseconds)."""
+        return [(self.seconds[int(trial) - 1], ms) for trial, ms in self.model.points]
 
 
 def tuning(registry: Registry, manifest: Mapping[str, Any]) -> Tuning | None:
@@ -96,10 +102,9 @@ def _to_the_end(points: list[tuple[float, float]], last: int) -> tuple[tuple[flo
     return (*points, (float(last), points[-1][1])) if points else ()
 
 
-def _seconds(trials: Iterable[Measurement]) -> float:
-    times = [_when(one) for one in trials]
-    steps = (after - before for before, after in pairwise(times))
-    return sum(step for step in steps if step < PAUSE)
+def _seconds(trials: Iterable[Measurement]) -> tuple[float, ...]:
+    steps = (after - before for before, after in pairwise(map(_when, trials)))
+    return tuple(accumulate((step if step < PAUSE else 0.0 for step in steps), initial=0.0))
 
 
 def _when(one: Measurement) -> float:

@@ -28,7 +28,8 @@ _REUSED = """
 class Facts:
     """What a report shows. manifest: the library's. profile: None where it does not run here.
 
-    reused: how many of its tasks with a record other models have, too, by their names.
+    reused: how many of its tasks with a record other models have, too, by their names. saved: what
+    the registry says of the model on this target, as `Listing.stats` has it; None if nothing.
     """
 
     artifact: Path
@@ -37,6 +38,7 @@ class Facts:
     profile: Profile | None
     tuning: Tuning | None
     reused: Mapping[str, int]
+    saved: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object."""
@@ -46,6 +48,7 @@ class Facts:
             "profile": self.profile and self.profile.to_json(),
             "tuning": self.tuning and asdict(self.tuning),
             "reused": self.reused,
+            "saved": self.saved,
         }
 
 
@@ -58,8 +61,14 @@ def facts(artifact: Path, registry: Path, seconds: float) -> Facts:
     profiled = profile(artifact, 0, seconds)[0][1] if runs_here(target) else None
     with Registry.open(registry, write=False) as store:
         known = tuning(store, manifest)
-        reused = _reused(store, manifest)
-    return Facts(artifact, manifest, target, profiled, known, reused)
+        reused, saved = _reused(store, manifest), _saved(store, manifest)
+    return Facts(artifact, manifest, target, profiled, known, reused, saved)
+
+
+def _saved(registry: Registry, manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    here = manifest["model"]["digest"], manifest["target"]["fingerprint"]
+    models = registry.stats()["per_model"]
+    return next((row for row in models if (row["digest"], row["fingerprint"]) == here), None)
 
 
 def _reused(registry: Registry, manifest: Mapping[str, Any]) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from html import escape
 
 from ..codegen.memory import size_text
@@ -12,6 +12,7 @@ from .facts import Facts
 from .style import STYLE
 
 SECTIONS: dict[str, tuple[str, Callable[[Facts], Iterator[str]]]] = {
+    "verdict": ("Was it worth it?", sections.verdict),
     "time": ("Where the time goes", sections.where_time_goes),
     "roofline": ("Roofline", sections.roofline_plot),
     "tuning": ("Tuning", sections.tuning_curves),
@@ -21,47 +22,55 @@ SECTIONS: dict[str, tuple[str, Callable[[Facts], Iterator[str]]]] = {
     "provenance": ("Provenance", sections.provenance),
 }
 
+Figure = tuple[str, str, str]  # a name, a value and a remark
+
 
 def page(facts: Facts) -> str:
     """The whole file."""
-    name = escape(f"{facts.manifest['model']['name']} on {facts.target.name}")
-    head = (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{name}</title><style>{STYLE}</style></head><body>"
-    )
-    links = "".join(f'<li><a href="#{key}">{text}</a></li>' for key, (text, _) in SECTIONS.items())
-    return "\n".join(
-        [
-            head,
-            f"<header><h1>{name}</h1>",
-            f'<p class="soft">{escape(str(facts.artifact))}</p></header><main>',
-            *_verdict(facts),
-            f'<nav aria-label="Sections"><ul>{links}</ul></nav>',
-            *_body(facts),
-            "</main></body></html>\n",
-        ]
-    )
+    name = f"{facts.manifest['model']['name']} on {facts.target.name}"
+    return document(name, str(facts.artifact), _body(facts))
 
 
-def _body(facts: Facts) -> Iterator[str]:
-    for key, (text, write) in SECTIONS.items():
-        yield f'<section aria-labelledby="{key}"><h2 id="{key}">{text}</h2>'
-        yield from write(facts)
-        yield "</section>"
+def document(name: str, below: str, body: Iterable[str]) -> str:
+    """An HTML file. name: its heading. below: a line below that. body: lines of HTML."""
+    title = escape(name)
+    lines = [
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{title}</title><style>{STYLE}</style></head><body>",
+        f'<header><h1>{title}</h1><p class="soft">{escape(below)}</p></header><main>',
+        *body,
+        "</main></body></html>\n",
+    ]
+    return "\n".join(lines)
 
 
-def _verdict(facts: Facts) -> Iterator[str]:
-    """What a reader wants to know first."""
+def headline(figures: Iterable[Figure]) -> Iterator[str]:
+    """What a reader wants to know first, in large type."""
     yield '<dl class="figures">'
-    for name, value, more in figures(facts):
+    for name, value, more in figures:
         small = f"<small>{escape(more)}</small>" if more else ""
         yield f"<div><dt>{escape(name)}</dt><dd>{escape(value)}{small}</dd></div>"
     yield "</dl>"
 
 
-def figures(facts: Facts) -> Iterator[tuple[str, str, str]]:
-    """Name, value and remark of each figure that a report begins with."""
+def section(key: str, heading: str, lines: Iterable[str]) -> Iterator[str]:
+    """A part of a page, with a heading that links lead to."""
+    yield f'<section aria-labelledby="{key}"><h2 id="{key}">{escape(heading)}</h2>'
+    yield from lines
+    yield "</section>"
+
+
+def _body(facts: Facts) -> Iterator[str]:
+    yield from headline(figures(facts))
+    links = "".join(f'<li><a href="#{key}">{text}</a></li>' for key, (text, _) in SECTIONS.items())
+    yield f'<nav aria-label="Sections"><ul>{links}</ul></nav>'
+    for key, (text, write) in SECTIONS.items():
+        yield from section(key, text, write(facts))
+
+
+def figures(facts: Facts) -> Iterator[Figure]:
+    """What a report begins with."""
     manifest = facts.manifest
     speed, verify = manifest["speed"] or {}, manifest["verify"]
     if speed:

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
 from html import escape
 from typing import Any
 
+from ..build.beside import Beside
+from ..build.compare import Comparison
 from ..codegen.memory import size_text
 from ..registry.title import shape_text
 from ..report.profile import by_operator, limit, title
-from ..report.text import KEY, count, duration, latency, share
+from ..report.text import (
+    KEY,
+    beside_text,
+    comparison_text,
+    count,
+    duration,
+    latency,
+    share,
+)
 from ..runtime.profile import KernelTime
 from .charts import Mark, roofline, steps
 from .facts import Facts, untuned
@@ -17,6 +28,20 @@ from .facts import Facts, untuned
 Row = Sequence[str]
 MOST_KERNELS = 40  # that the table of kernels shows, those that take longest
 MOST_CURVES = 12
+
+
+def verdict(facts: Facts) -> Iterator[str]:
+    """What tuning gained, how fast the library is beside another engine, and what is shipped."""
+    speed = facts.manifest["speed"] or {}
+    known = {one.name for one in fields(Comparison)}
+    if known <= set(speed):  # the first version noted less
+        said = comparison_text(Comparison(**{name: speed[name] for name in known}))
+        yield f"<p>{escape(said[0].upper() + said[1:])}.</p>"
+    if beside := speed.get("beside"):
+        said = beside_text(Beside(**beside))
+        yield f"<p>{escape(said[0].upper() + said[1:])}.</p>"
+    if not speed:
+        yield "<p>Nothing was timed: the manifest has no times.</p>"
 
 
 def where_time_goes(facts: Facts) -> Iterator[str]:
@@ -52,7 +77,11 @@ def roofline_plot(facts: Facts) -> Iterator[str]:
         yield "<p>There is nothing to plot without a profile.</p>"
         return
     target = facts.target
-    yield "<p>A point is a kernel, as large as its share of a run; its name is shown on it.</p>"
+    yield (
+        "<p>A point is a kernel, as large as its share of a run; the names are in the table above, "
+        'and shown on it. <span class="dot tuned"></span> tuned, <span class="dot default"></span> '
+        "default schedule.</p>"
+    )
     yield roofline(marks, target.peak_gflops, target.memory_gbs)
 
 
@@ -66,10 +95,12 @@ def tuning_curves(facts: Facts) -> Iterator[str]:
     first, last = tuning.model.points[0][1], tuning.model.points[-1][1]
     yield (
         f"<p>The estimated latency of the model fell from {latency(first / 1e3)} to "
-        f"{latency(last / 1e3)} in {trials} and {duration(tuning.seconds)}.</p>"
+        f"{latency(last / 1e3)} in {trials} and {duration(tuning.seconds[-1])}.</p>"
     )
+    yield '<div class="pair">'
     yield steps(tuning.model.points, tuning.model.title)
-    yield '<div class="multiples">'
+    yield steps(tuning.over_time, tuning.model.title, unit="seconds")
+    yield '</div><div class="multiples">'
     for one in tuning.tasks[:MOST_CURVES]:
         drawn = steps(one.points, one.title, small=True)
         yield f"<figure>{drawn}<figcaption>{escape(one.title)}</figcaption></figure>"
@@ -86,6 +117,12 @@ def what_was_reused(facts: Facts) -> Iterator[str]:
         f"{tuning.get('hits', 0)} of them and tuned {tuning.get('misses', 0)}, with "
         f"{count(tuning.get('trials', 0), 'trial')} in {spent}.</p>"
     )
+    if (saved := facts.saved) and saved["shared"]:
+        trials = count(round(saved["trials_saved"]), "trial")
+        yield (
+            f"<p>The registry has {count(saved['shared'], 'task')} of it that other models have, "
+            f"too; that saved {trials}, about {duration(saved['seconds_saved'] or 0.0)}.</p>"
+        )
     rows = [(escape(name), str(number)) for name, number in facts.reused.items()]
     if rows:
         yield from table("Shared with other models", ("model", "#tasks"), rows)

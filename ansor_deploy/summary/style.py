@@ -34,14 +34,18 @@ th { color: var(--soft); font-weight: 600; } .number { text-align: right; white-
 code { font: .85em ui-monospace, monospace; }
 .bar { display: inline-block; height: .8rem; min-width: 1px; background: var(--tuned);
   vertical-align: middle; }
-.bar.default { background: var(--default); } td.bars { width: 22%; min-width: 7rem; }
+.bar.default, .dot.default { background: var(--default); }
+.dot { display: inline-block; width: .7rem; height: .7rem; border-radius: 50%;
+  background: var(--tuned); } td.bars { width: 22%; min-width: 7rem; }
 svg { width: 100%; height: auto; max-width: 44rem; font: 12px system-ui, sans-serif; }
 svg text { fill: var(--soft); } .grid { stroke: var(--rule); fill: none; }
 .roof { stroke: var(--ink); stroke-width: 2; fill: none; }
 .curve { stroke: var(--tuned); stroke-width: 2; fill: none; }
 circle.tuned { fill: var(--tuned); } circle.default { fill: var(--default); }
-.multiples { display: grid; grid-template-columns: repeat(auto-fill, minmax(16rem, 1fr));
-  gap: 1rem; } .multiples figure { margin: 0; } figcaption { font-size: .82rem; }
+.pair, .multiples { display: grid; gap: 1rem; }
+.pair { grid-template-columns: repeat(auto-fit, minmax(min(22rem, 100%), 1fr)); }
+.multiples { grid-template-columns: repeat(auto-fill, minmax(16rem, 1fr)); }
+.multiples figure { margin: 0; } figcaption { font-size: .82rem; }
 dl.plain { display: grid; grid-template-columns: minmax(8rem, max-content) 1fr; gap: .2rem 1rem; }
 dl.plain dt { color: var(--soft); } dl.plain dd { margin: 0; overflow-wrap: anywhere; }
 @media print { body { max-width: none; font-size: 11px; } nav { display: none; }

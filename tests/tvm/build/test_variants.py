@@ -102,8 +102,19 @@ def test_a_report_is_a_page_of_its_own(shop):
     assert (shop / "net.md").read_text().startswith("## net.onnx on host")
 
 
+def test_a_build_writes_its_report_where_there_is_none(shop):
+    words = (*BUILD, *WORDS[:2], "-o", "one.so", "--report", "one.html")
+    assert answer(shop, *words)["up_to_date"]
+    page = shop / "one.html"
+    assert "<h1>net.onnx on host</h1>" in page.read_text()
+    page.write_text("as it was")
+    assert answer(shop, *words)["up_to_date"]
+    assert page.read_text() == "as it was"
+
+
 def test_libraries_of_a_model_are_compared(shop):
-    found = answer(shop, "compare", "one.so", "net.so", "--time", "0.2s")
+    found = answer(shop, "compare", "one.so", "net.so", "--time", "0.2s", "-o", "net.html")
+    assert "one.so → net.so" in (shop / "net.html").read_text()
     assert found["beside"]["peer"] == "one.so"
     assert {task["what"] for task in found["tasks"]} == {"same", "new"}
     assert all(task["before_ms"] > 0 for task in found["tasks"] if task["what"] == "same")

@@ -1,0 +1,32 @@
+"""A report in one of its formats."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from .facts import Facts, facts
+from .markdown import markdown
+from .page import page
+
+FORMATS = {
+    "html": page,
+    "md": markdown,
+    "json": lambda found: json.dumps(found.to_json(), indent=2),
+}
+
+
+def write_report(
+    artifact: Path, registry: Path, seconds: float, output: Path | None = None, form: str = ""
+) -> tuple[Path, Facts]:
+    """Write what there is to say of a library; the file, and what is in it.
+
+    seconds: to run it for its profile. output: None for a file beside it. form: of `FORMATS`; ""
+    for what the file's name ends in, or else HTML.
+    """
+    named = output.suffix.lstrip(".") if output else ""
+    form = form or (named if named in FORMATS else "html")
+    found = facts(artifact, registry, seconds)
+    path = output or artifact.with_suffix(f".report.{form}")
+    path.write_text(FORMATS[form](found), encoding="utf-8")
+    return path, found
