@@ -9,7 +9,7 @@ question, needs no TVM.
 from importlib import import_module
 from typing import Any
 
-_NAMES = {
+RULE_NAMES = {
     "rule": "Pass Apply ApplyAndSkipRest",
     "block_view": "BlockView SPATIAL REDUCE blocks divisions uses",
     "loops": "SIDE bound extent finish_levels fused inline_producers lane_partials lanes "
@@ -26,7 +26,7 @@ _NAMES = {
     "winograd": "Convolution",
     "strip_tile": "Strips strips_pay tile_strips",
 }
-_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
+_HOME = {name: module for module, names in RULE_NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:

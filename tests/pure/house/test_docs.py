@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from ansor_deploy import errors
+
 ROOT = Path(__file__).resolve().parents[3]
 NOT_OURS = {".git", ".tox", ".venv", "dist", "out", "__pycache__"}
 MAX_LINES, MAX_FUNCTION_LINES, MAX_BYTES = 400, 60, 1_000_000
@@ -30,8 +32,9 @@ def _name(path):
     return str(path.relative_to(ROOT))
 
 
-def test_every_command_is_documented():
-    script = [sys.executable, ROOT / "docs" / "make_cli.py", "--check"]
+@pytest.mark.parametrize("maker", ["make_cli.py", "make_reference.py"])
+def test_pages_say_what_the_code_says(maker):
+    script = [sys.executable, ROOT / "docs" / maker, "--check"]
     result = subprocess.run(script, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
 
@@ -86,3 +89,9 @@ def test_help_loads_no_compiler():
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stderr
+
+
+def test_every_exit_code_is_in_the_table():
+    table = (ROOT / "docs" / "exit_codes.md").read_text(encoding="utf-8")
+    known = {one.exit_code for one in vars(errors).values() if hasattr(one, "exit_code")}
+    assert {code for code in known if f"\n| {code} | " not in table} == set()

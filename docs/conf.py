@@ -1,0 +1,23 @@
+"""How the site is made of docs/: `sphinx-build -W -n -b html docs out/site`, or `tox -e docs`.
+
+Sphinx, and not MkDocs with its Material theme, whose maintenance is uncertain: Sphinx checks every
+link and anchor, and reads the same Markdown that a forge shows.
+"""
+
+from pygments.lexers.special import TextLexer
+from sphinx.application import Sphinx
+
+project = "ansor-deploy"
+html_title = project
+extensions = ["myst_parser"]
+myst_heading_anchors = 4  # a heading is linked to as on a forge: page.md#its-words
+html_theme = "furo"  # light and dark, narrow and wide; loads nothing from elsewhere
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sphinx = False
+
+
+def setup(app: Sphinx) -> None:
+    """A language that Pygments does not know stays as it is."""
+    app.add_lexer("ninja", TextLexer)

@@ -1,0 +1,125 @@
+"""Write the reference pages that are made from the shipped files, or with --check name the stale.
+
+`shipped_targets.md` is what the files of targets/ say, `rules_api.md` what a rule may import: the
+signatures and docstrings of `ansor_deploy.space`, read as text, so that no TVM is needed.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+from ansor_deploy.project import shipped
+from ansor_deploy.space import RULE_NAMES
+from ansor_deploy.target import GpuLimits, Target, load_target
+
+HERE = Path(__file__).parent
+SPACE = HERE.parent / "ansor_deploy" / "space"
+TARGETS = """\
+# Shipped targets
+
+What the files of `targets/` say, with all that they extend. [targets.md](targets.md) says what each
+field means, and how to write a target of your own. `host` is not here: it is this machine, and
+`ansor-deploy targets show host` says what was found. Made by `python docs/make_reference.py`.
+"""
+RULES = """\
+# What a rule imports
+
+`from ansor_deploy.space import ...`, and nothing else of the tool. [rules.md](rules.md) says how to
+write a rule. Made by `python docs/make_reference.py` from the docstrings.
+"""
+_Definition = ast.FunctionDef | ast.ClassDef
+
+
+def targets_page() -> str:
+    """Every shipped target with its fields."""
+    folder = shipped("targets")
+    named = [path.stem for path in sorted(folder.glob("*.toml")) if path.stem != "host"]
+    return "\n".join([TARGETS, *(_target(load_target(name, [folder])) for name in named)])
+
+
+def _target(target: Target) -> str:
+    said = {one.name: getattr(target, one.name) for one in fields(Target)}
+    gpu = said.pop("gpu")
+    if gpu:
+        said |= {f"gpu.{one.name}": getattr(gpu, one.name) for one in fields(GpuLimits)}
+    name, description = said.pop("name"), said.pop("description")
+    rows = [f"| `{field}` | {_value(value)} |" for field, value in said.items()]
+    rows.append(f"| fingerprint | `{target.fingerprint[:8]}` |")
+    return "\n".join([f"## {name}\n\n{description}\n\n| field | value |\n|---|---|", *rows, ""])
+
+
+def _value(value: object) -> str:
+    return " ".join(f"`{one}`" for one in value) if isinstance(value, tuple) else f"`{value}`"
+
+
+def rules_page() -> str:
+    """The state that a rule is given, and every name that it may import."""
+    parts = [RULES]
+    for module, names in {"state": "State", **RULE_NAMES}.items():
+        tree = ast.parse((SPACE / f"{module}.py").read_text(encoding="utf-8"))
+        found = {name: node for node in tree.body for name in _defined(node)}
+        parts += [_entry(name, found[name]) for name in names.split()]
+    return "\n".join(parts)
+
+
+def _defined(node: ast.stmt) -> list[str]:
+    """The names that a statement of a module defines."""
+    if isinstance(node, _Definition):
+        return [node.name]
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    return [one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)]
+
+
+def _entry(name: str, node: ast.stmt) -> str:
+    """A heading, the signature and the docstring."""
+    if not isinstance(node, _Definition):
+        return f"## {name}\n\n```text\n{ast.unparse(node)}\n```\n"
+    said = [f"## {name}", _block(node)]
+    if isinstance(node, ast.ClassDef):
+        said += [f"### {name}.{one.name}\n\n{_block(one)}" for one in _methods(node)]
+    return "\n\n".join(said) + "\n"
+
+
+def _methods(node: ast.ClassDef) -> Iterator[ast.FunctionDef]:
+    for one in node.body:
+        if isinstance(one, ast.FunctionDef) and not one.name.startswith("_"):
+            yield one
+
+
+def _block(node: _Definition) -> str:
+    """Signature and docstring as they stand: drawings of loops keep their shape."""
+    text = ast.get_docstring(node)
+    return "\n".join(["```text", _signature(node), *(["", text] if text else []), "```"])
+
+
+def _signature(node: _Definition) -> str:
+    if isinstance(node, ast.ClassDef):
+        return f"class {node.name}"
+    returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    return f"{node.name}({ast.unparse(node.args)}){returns}"
+
+
+PAGES = {"shipped_targets.md": targets_page, "rules_api.md": rules_page}
+
+
+def run(arguments: list[str]) -> str:
+    """Write the pages, or check them; what is wrong, if anything is."""
+    pages = {HERE / name: made() for name, made in PAGES.items()}
+    if "--check" not in arguments:
+        for path, text in pages.items():
+            path.write_text(text, encoding="utf-8")
+        return ""
+    stale = [path.name for path, text in pages.items() if not _holds(path, text)]
+    return f"run python docs/make_reference.py: stale are {', '.join(stale)}" if stale else ""
+
+
+def _holds(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_text(encoding="utf-8") == text
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.argv[1:]) or 0)
