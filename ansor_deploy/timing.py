@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ from .system.digest import file_sha256
 from .target import built_for
 
 if TYPE_CHECKING:
+    import onnx
+
     from .build.beside import Beside
     from .build.changes import Changes
     from .build.verify import Library
@@ -23,49 +26,65 @@ if TYPE_CHECKING:
     from .runtime.profile import Profile
 
 
-def bench(
-    artifact: Path, seconds: float, threads: int, devices: Sequence[str] | None, report: Report
-) -> list[tuple[Interface, list[float]]]:
-    """Run times of an artifact on seeded inputs, in each of its shapes: seconds, one entry a run.
+@dataclass(frozen=True)
+class Timing:
+    """A library in one of its shapes. seconds: of each run. beside: it and each other engine."""
 
-    threads: that a run takes; 0 for as many as the artifact was built for.
-    devices: the first that can be used runs it; () for this machine, None for its target's.
+    interface: Interface
+    seconds: list[float]
+    beside: list[Beside]
+
+
+def bench(
+    artifact: Path,
+    seconds: float,
+    threads: int,
+    devices: Sequence[str] | None,
+    report: Report,
+    engines: Sequence[str] = (),
+    model: Path | None = None,
+) -> list[Timing]:
+    """Run times of an artifact on seeded inputs, in each of its shapes.
+
+    seconds: for all of them, and again beside each engine. threads: that a run takes; 0 for as many
+    as the artifact was built for. devices: the first that can be used runs it; () for this machine,
+    None for its target's. engines: that it is timed beside, on this machine. model: the file that
+    it was built from; None where that lies in this folder or beside the artifact.
     """
     with opened(artifact, devices, report, threads) as library:
         share = seconds / len(library.interfaces)
-        return [(one, _run_times(library, one, share)) for one in library.interfaces]
+        width = threads or built_for(library.manifest).cores
+        proto = _model_of(artifact, library.manifest["model"], model) if engines else None
+
+        def beside(one: Interface) -> list[Beside]:
+            return [_race(library, one, engine, proto, width, share) for engine in engines]
+
+        return [
+            Timing(one, _run_times(library, one, share), beside(one)) for one in library.interfaces
+        ]
 
 
-def beside(
-    artifact: Path, model: Path | None, engines: Sequence[str], seconds: float, threads: int
-) -> list[tuple[Interface, Beside]]:
-    """An artifact on this machine beside other engines, in each of its shapes.
-
-    model: it was built from; None where that lies in this folder or beside the artifact. seconds:
-    for each engine. threads: as of `bench`, of both. UsageError where the model is another one.
-    """
+def _race(
+    library: Library, one: Interface, engine: str, proto: Any, threads: int, seconds: float
+) -> Beside:
     from .build.beside import race
     from .build.draws import inputs_that_run
     from .build.peers import open_peer
     from .model.bind import bind_shapes
-    from .model.onnx_file import load as read
-    from .runtime.model import load
 
-    library = load(artifact, threads)
-    proto = read(_model_of(artifact, library.manifest["model"], model)).proto
-    share = seconds / len(library.interfaces)
-    found = []
-    for one in library.interfaces:
-        shaped = bind_shapes(proto, one.input_shapes).SerializeToString()
-        feeds = [inputs_that_run(library, one, seed=0)]
-        for engine in engines:
-            peer = open_peer(engine, shaped, library.threads)
-            found.append((one, race(library, peer, peer.name, feeds, share)))
-    return found
+    shaped = bind_shapes(proto, one.input_shapes).SerializeToString()
+    peer = open_peer(engine, shaped, threads)
+    return race(library, peer, peer.name, inputs_that_run(library, one, seed=0), seconds)
 
 
-def _model_of(artifact: Path, known: dict[str, Any], given: Path | None) -> Path:
-    """The file that a library was built from. known: what its manifest says of it."""
+def _model_of(artifact: Path, known: dict[str, Any], given: Path | None) -> onnx.ModelProto:
+    """The model that a library was built from. known: what its manifest says of it.
+
+    given: its file; None where that lies in this folder or beside the artifact. UsageError where
+    it is not there, or is another one.
+    """
+    from .model.onnx_file import load
+
     places = [given] if given else [Path(known["name"]), artifact.with_name(known["name"])]
     found = next((path for path in places if path.is_file()), None)
     if found is None:
@@ -74,7 +93,7 @@ def _model_of(artifact: Path, known: dict[str, Any], given: Path | None) -> Path
     if file_sha256(found) != known["sha256"]:
         hint = f"build it anew: ansor-deploy build {found} -o {artifact}"
         raise UsageError(f"{artifact} was not built from {found} as it is now", hint)
-    return found
+    return load(found).proto
 
 
 def compare(before: Path, after: Path, seconds: float, threads: int) -> Changes:
@@ -94,9 +113,9 @@ def compare(before: Path, after: Path, seconds: float, threads: int) -> Changes:
     if not all(runs_here(built_for(one)) for one in manifests):
         return changes(*manifests, None)
     old, new = load(before, threads), load(after, threads)
-    feeds = [inputs_that_run(new, new.interfaces[0], seed=0)]
-    found = race(new, old, str(before), feeds, seconds)
-    times = [_task_times(one, feeds[0], seconds / 4) for one in (old, new, old, new)]
+    inputs = inputs_that_run(new, new.interfaces[0], seed=0)
+    found = race(new, old, str(before), inputs, seconds)
+    times = [_task_times(one, inputs, seconds / 4) for one in (old, new, old, new)]
     return changes(*manifests, found, (_least(times[::2]), _least(times[1::2])))
 
 

@@ -2,35 +2,31 @@
 
     python -m benchmarks.side_by_side model.onnx model.so --threads 1 --beside onnxruntime,openvino
 
-Prints one line of JSON. How several thread pools share one process: all spin for a while after a
-run, which is what makes them fast and what would slow the others down. Spinning is left on, since
-it is each one's default. Instead they take turns in blocks of runs; before each block all pools are
-given time to fall asleep, and the first runs of a block, which wake them, are not counted.
+Prints one line of JSON. How they take turns is said in ansor_deploy/build/beside.py.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
-import math
 import os
 import statistics
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ansor_deploy.build.beside import in_turns
 from benchmarks import engines
 from benchmarks.engines import Run
 
 TURNS = 8
 BLOCK_SECONDS = 0.5
-PAUSE_SECONDS = 0.2  # all pools sleep well before
-UNCOUNTED = 3  # runs at the start of a block; of a slow network fewer, but one
-WARM_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -101,29 +97,15 @@ def compare(name: str, found: list[np.ndarray], truth: list[np.ndarray]) -> None
 
 def race(runs: Mapping[str, Run], threads: int) -> Race:
     """All in turns of blocks; each turn begins with another one."""
-    names = list(runs)
-    turns: dict[str, list[float]] = {name: [] for name in names}
-    for number in range(TURNS):
-        start = number % len(names)
-        for name in names[start:] + names[:start]:
-            turns[name].append(statistics.median(_block(runs[name])))
-    return Race(threads, {name: tuple(times) for name, times in turns.items()})
+    clocked = [partial(_seconds, run) for run in runs.values()]
+    turns = itertools.islice(in_turns(clocked, BLOCK_SECONDS), TURNS)
+    return Race(threads, dict(zip(runs, zip(*turns, strict=True), strict=True)))
 
 
-def _block(run: Run) -> list[float]:
-    time.sleep(PAUSE_SECONDS)
-    _timed(run, WARM_SECONDS, most=UNCOUNTED)
-    return _timed(run, BLOCK_SECONDS)
-
-
-def _timed(run: Run, seconds: float, most: float = math.inf) -> list[float]:
-    """Seconds of each run, until so many have passed or runs been made; at least one."""
-    times: list[float] = []
-    while not times or (sum(times) < seconds and len(times) < most):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return times
+def _seconds(run: Run) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 Records = dict[TaskKey, Record]
 
-RACE_SECONDS = 1.0  # beside another engine
+RACE_SECONDS = 5.0  # beside another engine
 
 
 def assemble(
@@ -349,11 +349,11 @@ class _Assembly:
         empty = any(0 in one.shape for one in (*first.inputs, *first.outputs))
         if not engine or not self.request.verify or empty:
             return None
-        feeds = [inputs_that_run(library, first, self.request.seed)]
+        inputs = inputs_that_run(library, first, self.request.seed)
         try:
             peer = open_peer(engine, self.model.protos[0].SerializeToString(), target.cores)
             self.report.stage("beside", peer.name)
-            found = race(library, peer, peer.name, feeds, RACE_SECONDS)
+            found = race(library, peer, peer.name, inputs, RACE_SECONDS)
         except (ModelError, UsageError) as error:  # the library is none the worse for it
             self.warn(f"not timed beside it: {error.text}")
             return None

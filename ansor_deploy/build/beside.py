@@ -1,22 +1,32 @@
-"""How fast is a library beside another engine, or library? They run in turns, none in the way."""
+"""How fast is a library beside another engine, or library? They run in turns, none in the way.
+
+Several thread pools share one process: all spin for a while after a run, which is what makes them
+fast and what would slow the others down. Spinning is left on, since it is each one's default.
+Instead they take turns in blocks of runs; before each block all pools are given time to fall
+asleep, and the first runs of a block, which wake them, are not counted.
+"""
 
 from __future__ import annotations
 
+import itertools
+import math
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from .compare import interval_of_median
 
-Feeds = Sequence[dict[str, Any]]
-
-BLOCK_SECONDS = 20e-3  # of runs of one engine in a turn
-MOST_RUNS = 50  # in a block
+PAUSE_SECONDS = 0.1  # ONNX Runtime's threads spin for 0.03 s on the machine of our figures
+UNCOUNTED = 3  # runs at the start of a block; of a slow network fewer, but one
+WARM_SECONDS = 0.05
+TURNS = 12  # that a race should have, with blocks not shorter or longer than these
+SHORTEST_SECONDS, BLOCK_SECONDS = 20e-3, 0.5
 MOST_TURNS = 500
-# An engine's threads spin for a while after a run, and would slow down whoever comes next.
-ASLEEP_SECONDS = 0.02
+
+Run = Callable[[], float]  # of an engine once: the seconds that it took
 
 
 class Timed(Protocol):
@@ -28,7 +38,7 @@ class Timed(Protocol):
 
 @dataclass(frozen=True)
 class Beside:
-    """A library beside a peer, or another library, of several shapes by one run in each.
+    """A library beside a peer, or another library.
 
     ours_ms, theirs_ms: medians of a run. ratio: of the first to the second, the median over turns.
     interval: in which the ratio is with 99% confidence; None of fewer than eight turns.
@@ -42,35 +52,52 @@ class Beside:
     turns: int
 
 
-def race(library: Timed, peer: Timed, name: str, feeds: Feeds, seconds: float) -> Beside:
+def race(library: Timed, peer: Timed, name: str, inputs: dict[str, Any], seconds: float) -> Beside:
     """The library and the peer in turns, for about so many seconds, and once at least.
 
-    name: of the peer. feeds: inputs of each shape.
+    name: of the peer.
     """
-    runs = [_runs(one, feeds) for one in (library, peer)]
-    ours: list[float] = []
-    theirs: list[float] = []
-    began = time.monotonic()
-    while len(ours) < MOST_TURNS:
-        ours.append(_block(library, feeds, runs[0]))
-        theirs.append(_block(peer, feeds, runs[1]))
-        if (time.monotonic() - began) * (1 + 1 / len(ours)) > seconds:
+    runs = [partial(_once, one, inputs) for one in (library, peer)]
+    share = seconds / (TURNS * len(runs)) - PAUSE_SECONDS
+    block = min(max(share, SHORTEST_SECONDS), BLOCK_SECONDS)
+    began, found = time.monotonic(), []
+    for turn in itertools.islice(in_turns(runs, block), MOST_TURNS):
+        found.append(turn)
+        if (time.monotonic() - began) * (1 + 1 / len(found)) > seconds:
             break
-    ratios = [one / other for one, other in zip(ours, theirs, strict=True)]
+    ours, theirs = zip(*found, strict=True)
+    ratios = [one / other for one, other in found]
     medians = statistics.median(ours) * 1e3, statistics.median(theirs) * 1e3
     spread = interval_of_median(ratios)
     return Beside(name, *medians, statistics.median(ratios), spread, len(ratios))
 
 
-def _runs(model: Timed, feeds: Feeds) -> int:
-    """How many runs are a block."""
-    once = sum(min(model.times(inputs, 2)) for inputs in feeds)
-    return max(1, min(MOST_RUNS, round(BLOCK_SECONDS / once)))
+def in_turns(runs: Sequence[Run], seconds: float = BLOCK_SECONDS) -> Iterator[list[float]]:
+    """Turn after turn, without end: of each runner the median of a block of so many seconds.
+
+    Each turn begins with another one.
+    """
+    for number in itertools.count():
+        order = sorted(range(len(runs)), key=lambda at: (at - number) % len(runs))
+        found = {at: statistics.median(_block(runs[at], seconds)) for at in order}
+        yield [found[at] for at in range(len(runs))]
 
 
-def _block(model: Timed, feeds: Feeds, runs: int) -> float:
-    """Seconds of a run in each shape: the sum of medians, once the engine's threads are awake."""
-    time.sleep(ASLEEP_SECONDS)
-    for inputs in feeds:
-        model.times(inputs, 1)
-    return sum(statistics.median(model.times(inputs, runs)) for inputs in feeds)
+def _once(model: Timed, inputs: dict[str, Any]) -> float:
+    return model.times(inputs, 1)[0]
+
+
+def _block(run: Run, seconds: float) -> list[float]:
+    time.sleep(PAUSE_SECONDS)
+    _timed(run, WARM_SECONDS, most=UNCOUNTED)
+    return _timed(run, seconds)
+
+
+def _timed(run: Run, seconds: float, most: float = math.inf) -> list[float]:
+    """Seconds of each run, until so many have passed or runs been made; at least one."""
+    times: list[float] = []
+    total = 0.0
+    while not times or (total < seconds and len(times) < most):
+        times.append(run())
+        total += times[-1]
+    return times

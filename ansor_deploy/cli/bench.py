@@ -36,7 +36,7 @@ Figures = dict[str, float]
 @click.command("bench", cls=Command)
 @click.argument("artifact", type=existing_file)
 @click.argument("model", type=existing_file, required=False)
-@seconds_option("How long to run it, and again beside each other engine.")
+@seconds_option("How long to run it, and again beside each other engine.", "5s")
 @threads_option
 @click.option(
     "--beside",
@@ -61,15 +61,15 @@ def command(
     shapes that it was built for. Another engine takes turns with it on the model that it was built
     from: MODEL, which need not be named where it lies in this folder or beside the library.
     """
-    from ..timing import bench, beside
+    from ..timing import bench
 
     here = bool(engines or threads or model)
     if devices and here:
         raise UsageError("--beside and --threads are for this machine", "leave out --device")
     with report() as events:
-        timed = bench(artifact, seconds, threads, () if here else devices, events)
-        raced = beside(artifact, model, engines, seconds, threads) if engines else []
-    each = {one: (statistics(times), [b for i, b in raced if i == one]) for one, times in timed}
+        where = () if here else devices
+        timed = bench(artifact, seconds, threads, where, events, engines, model)
+    each = {one.interface: (statistics(one.seconds), one.beside) for one in timed}
     if len(each) == 1:
         (found,) = each.values()
         return Answer(as_json(*found), lines(*found))

@@ -10,13 +10,13 @@ threads_option = number_option(
 )
 
 
-def seconds_option(what: str) -> Decorator:
+def seconds_option(what: str, default: str = "2s") -> Decorator:
     """How long to run it, as `seconds`. what: the option's help."""
     return click.option(
         "--time",
         "seconds",
         type=parse_duration,
-        default="2s",
+        default=default,
         metavar="10s",
-        help=f"{what}  [default: 2s]",
+        help=f"{what}  [default: {default}]",
     )

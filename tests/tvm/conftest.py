@@ -1,9 +1,13 @@
-"""Kernels in the process of a test take one core: beside another process, their threads spin."""
+"""Kernels in the process of a test take one core: beside another process, their threads spin.
+
+And what a build brought beside another engine is seen in a tenth of a second.
+"""
 
 import os
 
 import pytest
 
+from ansor_deploy.build import assemble, beside
 from ansor_deploy.runtime import native
 
 _SHARED = -3  # TVM's mode "kSpecifyThreadShareAllCore": no thread is pinned
@@ -13,3 +17,11 @@ _SHARED = -3  # TVM's mode "kSpecifyThreadShareAllCore": no thread is pinned
 def _one_thread():
     processors = [str(cpu) for cpu in sorted(os.sched_getaffinity(0))]
     native.ffi().get_global_func("runtime.config_threadpool")(_SHARED, 1, processors)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _short_races():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(assemble, "RACE_SECONDS", 0.1)
+        patch.setattr(beside, "PAUSE_SECONDS", 0.0)
+        yield

@@ -1,12 +1,15 @@
 """A library beside another engine: what is said of them, and ONNX Runtime itself as one."""
 
+from functools import partial
+from itertools import islice
+
 import numpy as np
 import onnx
 import pytest
 from helpers import graphs
 
 from ansor_deploy.build import beside, peers
-from ansor_deploy.build.beside import Beside, race
+from ansor_deploy.build.beside import Beside, in_turns, race
 from ansor_deploy.build.peers import open_peer
 from ansor_deploy.errors import ModelError, UsageError
 from ansor_deploy.report.text import beside_text
@@ -24,22 +27,35 @@ class Library:
 
 @pytest.fixture(autouse=True)
 def awake(monkeypatch):
-    monkeypatch.setattr(beside, "ASLEEP_SECONDS", 0.0)
+    monkeypatch.setattr(beside, "PAUSE_SECONDS", 0.0)
 
 
 def test_both_run_in_turns_until_the_time_is_spent():
-    found = race(Library(2e-3), Library(4e-3), "Other 1.0", [{}], 0.3)
+    found = race(Library(2e-3), Library(4e-3), "Other 1.0", {}, 0.3)
     assert (found.peer, found.ratio, found.interval) == ("Other 1.0", 0.5, (0.5, 0.5))
     assert (found.ours_ms, found.theirs_ms) == (2.0, 4.0)
     assert 8 <= found.turns <= beside.MOST_TURNS
 
 
-def test_several_shapes_are_one_sum():
-    assert race(Library(1e-3), Library(1e-3), "X", [{}, {}], 0.0).ours_ms == 2.0
+def test_each_turn_begins_with_another_one():
+    began = []
+
+    def run(name):
+        began.append(name)
+        return 1.0
+
+    turns = list(islice(in_turns([partial(run, "a"), partial(run, "b")]), 2))
+    assert turns == [[1.0, 1.0]] * 2
+    assert began == ["a", "a", "b", "b", "b", "b", "a", "a"]  # the first of a block wakes it
+
+
+def test_what_wakes_an_engine_is_not_counted():
+    seconds = iter([9.0, 1.0, 9.0, 1.0])
+    assert list(islice(in_turns([partial(next, seconds)]), 2)) == [[1.0], [1.0]]
 
 
 def test_one_turn_is_made_at_least():
-    assert race(Library(1.0), Library(2.0), "X", [{}], 0.0) == Beside("X", 1e3, 2e3, 0.5, None, 1)
+    assert race(Library(1.0), Library(2.0), "X", {}, 0.0) == Beside("X", 1e3, 2e3, 0.5, None, 1)
 
 
 @pytest.mark.parametrize(

@@ -237,7 +237,7 @@ def test_plan_prints_to_stdout(model, monkeypatch):
 
 
 def test_bench_prints_percentiles(model, monkeypatch):
-    timed = [(Interface((), ()), [n / 1e3 for n in range(11)])]
+    timed = [timing.Timing(Interface((), ()), [n / 1e3 for n in range(11)], [])]
     monkeypatch.setattr(timing, "bench", lambda *_: timed)
     said = "median 5.00 ms, p10 1.00 ms, p90 9.00 ms, p99 9.90 ms; 200 a second (11 runs)"
     assert said in invoke("bench", "net.onnx").stdout

@@ -7,6 +7,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from ansor_deploy.build import beside
 from benchmarks import networks, side_by_side
 
 
@@ -22,10 +23,10 @@ def short(monkeypatch):
     """Short races, in this process."""
     monkeypatch.setattr(side_by_side, "TURNS", 2)
     monkeypatch.setattr(side_by_side, "BLOCK_SECONDS", 0.01)
-    monkeypatch.setattr(side_by_side, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(beside, "PAUSE_SECONDS", 0.0)
 
-    def race(model, libraries, beside, threads):
-        runs = side_by_side.load(model, libraries, beside, threads)
+    def race(model, libraries, peers, threads):
+        runs = side_by_side.load(model, libraries, peers, threads)
         return side_by_side.race(runs, threads).to_json()
 
     monkeypatch.setattr(networks, "_race", race)
