@@ -46,6 +46,7 @@ class CommandLine(click.Group):
         words = list(_spelled_out(sys.argv[1:] if args is None else args))
         standalone = settings.pop("standalone_mode", True)
         settings = {"prog_name": "ansor-deploy", **settings, "standalone_mode": False}
+        settings["obj"] = words  # as they were given, for a command that names the next one
         run = partial(super().main, words, *rest, **settings)
         return leave(run, words) if standalone and COMPLETING not in os.environ else run()
 

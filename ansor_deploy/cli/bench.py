@@ -15,7 +15,7 @@ from ..report.text import beside_text, latency
 from ..request import ENGINES
 from .helptext import Command, with_examples
 from .options import device_option, existing_file
-from .output import Answer, answering, report
+from .output import Answer, answering, quiet_option, report
 from .run_options import seconds_option, threads_option
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ Figures = dict[str, float]
     help="Time it beside this engine, too. Repeatable.",
 )
 @device_option
+@quiet_option
 @answering
 def command(
     artifact: Path,

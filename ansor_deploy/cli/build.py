@@ -15,7 +15,14 @@ from ..request import ENGINES, Outputs, Request
 from ..system.environment import below_make
 from .helptext import Command, with_examples
 from .options import building_options, existing_file, limit_options, new_file, reuse_option
-from .output import Answer, answering, message_format_option, report
+from .output import (
+    Answer,
+    answering,
+    message_format_option,
+    quiet_option,
+    report,
+    verbose_option,
+)
 from .values import parse_latency
 
 if TYPE_CHECKING:
@@ -94,6 +101,8 @@ PROFILE_SECONDS = 2.0  # that a library runs for its report
     type=new_file,
     help="Write a report of it, too: an .html, .md or .json file.",
 )
+@quiet_option
+@verbose_option("Tell how long each step takes, and all of the plan.")
 @answering
 @message_format_option
 def command(

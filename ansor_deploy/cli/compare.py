@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..codegen.memory import size_text
-from ..report.text import KEY, TITLE, beside_text, change_cells, cut
+from ..report.text import KEY, beside_text, change_cells, fitted
 from .helptext import Command, with_examples
 from .options import existing_file, new_file
 from .output import Answer, answering, in_columns
@@ -70,7 +70,7 @@ def lines(found: Changes) -> Iterator[str]:
     """The changes as text."""
     shown = [task for task in found.tasks if task.what != "same" or task.delta_ms][:SHOWN]
     if shown:
-        yield from in_columns([HEADER, *map(cells, shown)])
+        yield from in_columns(fitted([HEADER, *map(cells, shown)], 1))
     if more := len(found.tasks) - len(shown):
         yield f"and {more} more"
     for name, (old, new) in found.bytes.items():
@@ -81,4 +81,4 @@ def lines(found: Changes) -> Iterator[str]:
 
 def cells(task: TaskChange) -> tuple[str, ...]:
     """A task as text, below `HEADER`."""
-    return task.key[:KEY], cut(task.title, TITLE), *change_cells(task), task.what
+    return task.key[:KEY], task.title, *change_cells(task), task.what

@@ -11,7 +11,7 @@ import click
 from ..errors import UsageError
 from ..project import shipped
 from ..registry.title import shape_text
-from ..report.text import TASK_HEADER, count, latency, share, shortened, task_cells
+from ..report.text import TASK_HEADER, count, fitted, latency, share, shortened, task_cells
 from ..system.environment import version
 from .helptext import Command, with_examples
 from .options import known_target_option, new_file, number_option, opened, registry_path
@@ -118,7 +118,8 @@ def coverage_lines(found: dict[str, Any], part: dict[str, Any]) -> list[str]:
         table.append((*task, (record or "none")[:_KEY], (row["created"] or "")[:10]))
     tasks = f"{part['covered']} of {count(len(part['tasks']), 'task')} have a record"
     time = f"{share(part['share'])} of the time; about {latency(part['latency_ms'] / 1e3)} a run"
-    return [*in_columns(table), f"{found['model']} on {part['target']}: {tasks}, with {time}"]
+    sums = f"{found['model']} on {part['target']}: {tasks}, with {time}"
+    return [*in_columns(fitted(table, 1)), sums]
 
 
 def metadata_for(registry: Path, output: Path | None) -> Path:

@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from ..errors import UsageError
 from ..report import Report
 from ..report.choose import report_on_stderr
 from ..system.printable import printable
@@ -29,6 +30,14 @@ message_format_option = click.option(
     default="human",
     help="Warnings and errors as text, or as lines of JSON on stderr.  [default: human]",
 )
+quiet_option = click.option(
+    "-q", "--quiet", is_flag=True, help="Say nothing on stderr but warnings and errors."
+)
+
+
+def verbose_option(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The option -v; what: its help."""
+    return click.option("-v", "--verbose", is_flag=True, help=what)
 
 
 @dataclass(frozen=True)
@@ -46,12 +55,21 @@ class Answer:
 def answering(command: Callable[..., Answer]) -> Callable[..., int]:
     """Give a command the option --json, and print its answer; the exit code.
 
-    What anything else writes to stdout while the command runs goes to stderr.
+    It takes the options of what `report` shows, too, which are not passed on to the command. What
+    anything else writes to stdout while the command runs goes to stderr.
     """
 
     @json_option
     @wraps(command)
-    def call(as_json: bool, message_format: str = "human", **words: Any) -> int:
+    def call(
+        as_json: bool,
+        message_format: str = "human",
+        quiet: bool = False,
+        verbose: bool = False,
+        **words: Any,
+    ) -> int:
+        if quiet and verbose:
+            raise UsageError("--quiet and --verbose contradict each other", "give one of them")
         with stdout_kept_clean():
             answer = command(**words)
         if as_json:
@@ -65,10 +83,22 @@ def answering(command: Callable[..., Answer]) -> Callable[..., int]:
 
 
 def report(*, quiet: bool = False) -> AbstractContextManager[Report]:
-    """Show on stderr what is done, in the way that the command's words ask for."""
+    """Show on stderr what is done, in the way that the command's words ask for.
+
+    quiet: without a terminal, only what goes wrong.
+    """
     words = click.get_current_context().params
-    message_format = words.get("message_format", "human")
-    return report_on_stderr(words["as_json"], message_format=message_format, quiet=quiet)
+    return report_on_stderr(
+        words["as_json"],
+        message_format=words.get("message_format", "human"),
+        quiet=words.get("quiet", False) or (quiet and not sys.stderr.isatty()),
+        verbose=is_verbose(),
+    )
+
+
+def is_verbose() -> bool:
+    """Whether the command's words ask for details."""
+    return bool(click.get_current_context().params.get("verbose"))
 
 
 def asks_for_json(words: Sequence[str]) -> bool:

@@ -9,7 +9,7 @@ import click
 
 from .helptext import Command, with_examples
 from .options import existing_file, new_file
-from .output import Answer, answering, report
+from .output import Answer, answering, quiet_option, report
 
 if TYPE_CHECKING:
     from ..deploy.package import Package
@@ -36,6 +36,7 @@ _SPOKEN = {"c": "C programs", "python": "Python"}
     default="c",
     help="What runs the library: a program in C, or Python with NumPy.  [default: c]",
 )
+@quiet_option
 @answering
 def command(artifact: Path, output: Path | None, kind: str) -> Answer:
     """Pack a library for machines without this tool.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..registry.faults import DamagedError, damaged
-from ..report.text import KEY, TITLE, cut, duration, latency, shortened
+from ..report.text import KEY, duration, fitted, latency, shortened
 from .exchange import EXCHANGE
 from .helptext import Group, with_examples
 from .lookups import LOOKUPS
@@ -178,14 +178,14 @@ def restored_lines(again: Restored) -> list[str]:
 
 
 def record_lines(rows: list[dict[str, Any]]) -> list[str]:
-    """Best records as a table of at most 80 columns; `--json` has the rest."""
+    """Best records as a table that fits a terminal; `--json` has the rest."""
     table = [("key", "task", "latency", "trials", "target", "made")]
     for row in rows:
-        names = row["workload"][:KEY], cut(row["title"], TITLE)
+        names = row["workload"][:KEY], row["title"]
         speed, trials = latency(row["latency_ms"] / 1e3), str(row["trials"])
         target, made = shortened(row["target"], 10), row["created"][:10]
         table.append((*names, speed, trials, target, made))
-    return in_columns(table)
+    return in_columns(fitted(table, 1))
 
 
 def stats_lines(stats: dict[str, Any]) -> list[str]:

@@ -12,7 +12,7 @@ from ..report.text import count, latency, shortened
 from ..request import Request
 from .helptext import Command, with_examples
 from .options import devices_options, existing_file, model_options, number_option
-from .output import Answer, answering, in_columns, report
+from .output import Answer, answering, in_columns, quiet_option, report
 
 if TYPE_CHECKING:
     from ..tune.revalidate import Retrial
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 @model_options
 @number_option("--seed", 0, "Seed of the inputs that are compared.")
 @devices_options
+@quiet_option
 @answering
 def revalidate_command(models: tuple[Path, ...], top: int, request: Request) -> Answer:
     """Try the models' records of other versions of TVM.

@@ -10,7 +10,7 @@ from ..registry.title import shape_text
 from .arrays import read_inputs, write_arrays
 from .helptext import Command, with_examples
 from .options import device_option, existing_file, new_file
-from .output import Answer, answering, report
+from .output import Answer, answering, quiet_option, report
 
 
 @with_examples(
@@ -35,6 +35,7 @@ from .output import Answer, answering, report
     help="Write each output to a .npy file here.",
 )
 @device_option
+@quiet_option
 @answering
 def command(
     artifact: Path,

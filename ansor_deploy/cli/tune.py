@@ -15,7 +15,14 @@ from ..report.text import count, jobs_lines, latency, tune_summary
 from ..request import Request
 from .helptext import Command, with_examples
 from .options import existing_file, tuning_options
-from .output import Answer, answering, message_format_option, report
+from .output import (
+    Answer,
+    answering,
+    message_format_option,
+    quiet_option,
+    report,
+    verbose_option,
+)
 from .values import parse_goal
 
 if TYPE_CHECKING:
@@ -57,6 +64,8 @@ if TYPE_CHECKING:
     help="Measure nothing here: write candidates for the target's machine to this folder, after "
     "what it has measured of those that are there was taken in.",
 )
+@quiet_option
+@verbose_option("Tell how long each step takes, and all of the plan.")
 @answering
 @message_format_option
 def command(

@@ -9,7 +9,7 @@ from ..errors import AnsorError, DeviceError, UsageError, VerificationError
 from .doctor import check_lines, checks_json, failed
 from .helptext import Command, with_examples
 from .options import device_option, existing_file, new_file, number_option, rule_files, rules_option
-from .output import Answer, answering, message_format_option, report
+from .output import Answer, answering, message_format_option, quiet_option, report
 
 
 @with_examples(
@@ -31,6 +31,7 @@ from .output import Answer, answering, message_format_option, report
 @rules_option
 @number_option("--seed", 0, "Seed of the inputs that are compared.")
 @device_option
+@quiet_option
 @answering
 @message_format_option
 def command(

@@ -12,24 +12,32 @@ from .plain import JsonReport, PlainReport, QuietReport
 
 @contextmanager
 def report_on_stderr(
-    plain: bool = False, *, message_format: str = "human", quiet: bool = False
+    plain: bool = False,
+    *,
+    message_format: str = "human",
+    quiet: bool = False,
+    verbose: bool = False,
 ) -> Iterator[Report]:
     """A live report where stderr is a capable terminal, else lines; the terminal is put back.
 
-    message_format: "json" for lines of JSON. quiet: without a terminal, only what goes wrong.
+    message_format: "json" for lines of JSON. quiet: only what goes wrong. verbose: details, too.
     """
     if message_format == "json":
         yield JsonReport()
-    elif quiet and not sys.stderr.isatty():
+    elif quiet:
         yield QuietReport()
-    elif plain or not redraws():
-        yield PlainReport()
     else:
-        from .live import LiveReport  # imports rich
-
-        report = LiveReport()
+        report = _told(plain or not redraws(), verbose=verbose)
         with in_any_case(report.close):
             yield report
+
+
+def _told(plain: bool, *, verbose: bool) -> PlainReport:
+    if plain:
+        return PlainReport(verbose=verbose)
+    from .live import LiveReport  # imports rich
+
+    return LiveReport(verbose=verbose)
 
 
 def redraws() -> bool:

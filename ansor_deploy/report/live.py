@@ -25,20 +25,26 @@ if TYPE_CHECKING:
 class LiveReport(PlainReport):
     """Draws with rich on stderr; `close` gives the terminal back."""
 
-    def __init__(self, console: Console | None = None) -> None:
+    def __init__(self, console: Console | None = None, *, verbose: bool = False) -> None:
+        super().__init__(verbose=verbose)
         self._console = console or Console(stderr=True, highlight=False)
         self._live: Live | None = None
         self._panel: Callable[[], RenderableType] = Text  # what is drawn over, as it is now
 
     def close(self) -> None:
         """Give the terminal back, whatever happened; the panel stays as it last stood."""
+        self._stop()
+        super().close()
+
+    def _stop(self) -> None:
         if self._live is not None:
             self._live.stop()
             self._live = None
 
     def stage(self, name: str, detail: str = "") -> None:
         """Print a bold name below the panel of the stage before."""
-        self.close()
+        self._stop()
+        self._begin(name)
         self._console.print(Text.assemble((name, "bold cyan"), "  ", (printable(detail), "dim")))
 
     def progress(self, progress: Progress) -> None:
@@ -56,7 +62,7 @@ class LiveReport(PlainReport):
 
     def wrote(self, paths: list[Path]) -> None:
         """Print the paths below the last panel."""
-        self.close()
+        self._stop()
         super().wrote(paths)
 
     def _draw(self, panel: Callable[[], RenderableType]) -> None:

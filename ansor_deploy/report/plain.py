@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, TextIO
 from ..system.printable import message as shown
 from ..system.printable import printable
 from . import Report, text
+from .plan import ROWS
+from .plan import lines as plan_lines
 
 if TYPE_CHECKING:
     from ..build.beside import Beside
@@ -21,9 +23,6 @@ if TYPE_CHECKING:
     from ..farm.table import Row
     from ..tune.plan import Plan
     from ..tune.scheduler import Progress
-
-ROWS = 15  # of a plan
-STATUS_STYLES = {"hit": "green", "near": "cyan", "miss": "", "skip": "dim"}
 
 
 class QuietReport(Report):
@@ -45,18 +44,33 @@ class QuietReport(Report):
 class PlainReport(QuietReport):
     """Each event becomes whole lines of at most 80 columns, at once.
 
-    pause: seconds between two lines about the steps of a stage.
+    pause: seconds between two lines about the steps of a stage. verbose: tell how long each stage
+    took, and all of a plan.
     """
 
-    def __init__(self, stream: TextIO | None = None, pause: float = 2.0) -> None:
+    def __init__(
+        self, stream: TextIO | None = None, pause: float = 2.0, *, verbose: bool = False
+    ) -> None:
         super().__init__(stream)
-        self._pause, self._stage, self._spoke = pause, "", 0.0
+        self._pause, self._verbose = pause, verbose
+        self._stage, self._began, self._spoke = "", 0.0, 0.0
         self._jobs: list[str] = []  # a farm's, as they were last shown
 
     def stage(self, name: str, detail: str = "") -> None:
         """Print the stage's name in brackets."""
-        self._stage, self._spoke = name, time.monotonic()
+        self._begin(name)
         self._say(f"[{name}] {detail}".rstrip())
+
+    def close(self) -> None:
+        """Nothing more happens."""
+        self._begin("")
+
+    def _begin(self, name: str) -> None:
+        """A stage ends where the next one begins."""
+        now = time.monotonic()
+        if self._verbose and self._stage:
+            self._say(f"  {self._stage} took {text.duration(now - self._began)}", "dim")
+        self._stage, self._began, self._spoke = name, now, now
 
     def step(self, what: str, done: int, total: int) -> None:
         """Print how far the stage is, if it has not been said for a while."""
@@ -65,14 +79,9 @@ class PlainReport(QuietReport):
             self._say(f"[{self._stage}] {text.steps(what, done, total)}")
 
     def plan(self, plan: Plan) -> None:
-        """Print the tasks that matter most, and the sum."""
-        rows = text.plan_rows(plan)[:ROWS]
-        styles = ["bold", *(STATUS_STYLES[row.status] for row in rows), "dim"]
-        for line, style in zip(text.plan_lines(plan, ROWS), styles, strict=False):
-            self._say(f"  {line}", style, unbroken=True)
-        self._say(text.plan_summary(plan))
-        for line in text.stale_lines(plan):
-            self._say(line, unbroken=True)
+        """Print what becomes of the tasks, those that matter most, and the price."""
+        for line, style in plan_lines(plan, None if self._verbose else ROWS):
+            self._say(line, style, unbroken=True)
 
     def progress(self, progress: Progress) -> None:
         """Print one line a batch."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 from ..codegen.memory import size_text
@@ -20,17 +20,14 @@ if TYPE_CHECKING:
     from ..build.verify import Verification
     from ..farm.table import Row
     from ..model.tasks import Task
-    from ..target import Target
-    from ..tune.plan import Plan, PlanRow
     from ..tune.scheduler import Progress
 
 WIDTH = 80
 KEY = 6  # digits of a task's key that tables show, enough to find it by
 TITLE = 36  # characters of its title
+_LEAST = 24  # characters of a column that is cut
 TASK_HEADER = ("key", "task", "runs", "share", "latency")
 JOB_HEADER = ("model", "target", "worker", "state", "trials", "latency")
-HEADER = (*TASK_HEADER, "status", "trials")
-ROW = f"{{:{KEY}}} {{:{TITLE}}} {{:>4}} {{:>6}} {{:>8}} {{:6}} {{:>6}}"  # 78 wide, and an indent
 
 
 def duration(seconds: float) -> str:
@@ -70,16 +67,6 @@ def memory_text(figures: Mapping[str, int]) -> str:
     return f"library {library} (weights {weights}), workspace {workspace}, in a run up to {peak}"
 
 
-def plan_memory(plan: Plan) -> list[str]:
-    """What each model takes, as far as it is known without its kernels."""
-    figures = (memory.figures() for memory in plan.memory)
-    return [
-        f"{model}: weights {size_text(one['weights'])}, tensors {size_text(one['workspace'])}, "
-        f"in a run at least {size_text(one['peak'])}"
-        for model, one in zip(plan.models, figures, strict=False)
-    ]
-
-
 def share(fraction: float) -> str:
     """A part of a whole, such as "12.3%". fraction: 0 to 1."""
     return f"{fraction * 100:.1f}%"
@@ -105,6 +92,14 @@ def cut(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: width - 2]}.."
 
 
+def fitted(rows: Sequence[tuple[str, ...]], at: int) -> list[tuple[str, ...]]:
+    """The rows of a table, its column `at` cut so that a line of it fits the terminal."""
+    widths = [max(map(len, map(printable, column))) for column in zip(*rows, strict=True)]
+    others = sum(widths) - widths[at] + 2 * (len(widths) - 1)
+    room = max(_LEAST, get_terminal_size((WIDTH, 24)).columns - others)
+    return [(*row[:at], cut(row[at], room), *row[at + 1 :]) for row in rows]
+
+
 def wrapped(text: str, first: str, rest: str) -> list[str]:
     """The text on lines of the width of a terminal, with an indent for the first and the rest."""
     wrap = partial(textwrap.wrap, width=WIDTH, break_long_words=False, break_on_hyphens=False)
@@ -116,53 +111,12 @@ def task_cells(
 ) -> tuple[str, ...]:
     """A task as text, below `TASK_HEADER`; "~" marks an estimate, where it has no record."""
     time = latency(seconds) if record else f"~{latency(seconds)}"
-    return (key[:KEY], cut(title, TITLE), f"x{weight}", share(part), time)
-
-
-def plan_cells(row: PlanRow) -> tuple[str, ...]:
-    """A plan's row as text."""
-    key, title, weight = row.task.key.workload, row.task.title, row.task.weight
-    task = task_cells(key, title, weight, row.impact, row.latency, row.record)
-    return (*task, row.status, str(row.trials))
+    return (key[:KEY], title, f"x{weight}", share(part), time)
 
 
 def named(task: Task) -> str:
     """A task by its title and its key."""
     return f"{task.title} ({task.key.workload[:KEY]})"
-
-
-def plan_rows(plan: Plan) -> list[PlanRow]:
-    """The rows of a plan, those that matter most first."""
-    return sorted(plan.rows, key=lambda row: (-row.impact, row.task.name))
-
-
-def plan_summary(plan: Plan) -> str:
-    """The plan in one sentence; of tasks that were tuned before, why they are tuned again."""
-    again = Counter(row.reason for row in tuned_again(plan))
-    why = ", ".join(f"{number}: {reason}" for reason, number in again.most_common())
-    parts = [f"{plan.count('hit')} reused"]
-    parts += [f"{near} near"] if (near := plan.count("near")) else []
-    parts += [f"{plan.count('miss')} to tune" + (f" ({why})" if why else "")]
-    parts += [f"{plan.count('skip')} skipped"]
-    on = f"{plan.target}{f' ({shown})' if (shown := ', '.join(plan.devices)) else ''}"
-    tasks = f"{count(len(plan.rows), 'task')} on {on}: {', '.join(parts)}"
-    effort = f"at most {count(plan.trials, 'trial')}, about {duration(plan.seconds)}"
-    if not plan.trials:
-        effort = "nothing to measure"
-    measured = any(row.record for row in plan.rows)
-    now = "now about" if measured else "the roofline is"
-    return f"{tasks}; {effort}; {now} {latency(plan.forecast())} a run"
-
-
-def stale_lines(plan: Plan) -> list[str]:
-    """How many tasks might be served by records of another TVM, and the command that tries."""
-    if not plan.stale:
-        return []
-    have = "task to tune has" if plan.stale == 1 else "tasks to tune have"
-    return [
-        f"{plan.stale} {have} records of another TVM; to try them before tuning:",
-        f"  ansor-deploy registry revalidate {' '.join(plan.models)}",
-    ]
 
 
 def steps(what: str, done: int, total: int) -> str:
@@ -212,46 +166,6 @@ def jobs_lines(rows: Sequence[Row]) -> list[str]:
     table = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
     faults = [(f"{row.name}: {row.error}", row.hint) for row in rows if row.error]
     return table + [line for what, hint in faults for line in (what, f"  hint: {hint}")]
-
-
-def plan_lines(plan: Plan, limit: int | None = None) -> list[str]:
-    """The plan as a table of at most 80 columns."""
-    rows = plan_rows(plan)
-    shown = [HEADER, *map(plan_cells, rows[:limit])] if rows else []
-    more = len(rows) - len(rows[:limit])
-    return [ROW.format(*row).rstrip() for row in shown] + ([f"and {more} more"] if more else [])
-
-
-def tuned_again(plan: Plan) -> list[PlanRow]:
-    """The rows that will be tuned though they have a record, those that matter most first."""
-    return [row for row in plan_rows(plan) if row.status == "miss" and row.record]
-
-
-def again_lines(plan: Plan) -> list[str]:
-    """For each task that is tuned again, why its record does not suffice."""
-    rows = tuned_again(plan)
-    return [f"{named(row.task)} is tuned again: {row.reason}" for row in rows]
-
-
-def near_lines(plan: Plan) -> list[str]:
-    """For each task that is near, its nearest neighbour and how many doublings lie between."""
-    near = [(row.task, row.neighbours[0]) for row in plan_rows(plan) if row.neighbours]
-    return [
-        line
-        for task, neighbour in near
-        for line in (
-            named(task),
-            f"  is near {neighbour.workload.title}, at {neighbour.distance:.1f}",
-            *([f"  of a machine with {_cores(neighbour.machine)}"] if neighbour.machine else []),
-        )
-    ]
-
-
-def _cores(machine: Target) -> str:
-    """What a machine has that another of its instructions may not have."""
-    sizes = (machine.l1_bytes, machine.l2_bytes, machine.l3_bytes)
-    caches = ", ".join(f"{size >> 10}" for size in sizes)
-    return f"{machine.cores} cores and caches of {caches} KiB"
 
 
 def verification_text(verification: Verification) -> str:

@@ -232,7 +232,7 @@ def empty_plan():
 
 def test_plan_prints_to_stdout(model, monkeypatch):
     monkeypatch.setattr(pipeline, "plan", lambda *_: empty_plan())
-    assert "0 tasks on rpi3" in invoke("plan", "net.onnx").stdout
+    assert "0 tasks of net on rpi3" in invoke("plan", "net.onnx").stdout
     assert json.loads(invoke("plan", "net.onnx", "--json").stdout)["hits"] == 0
 
 

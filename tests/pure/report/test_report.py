@@ -3,7 +3,7 @@
 import io
 import math
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,15 +13,12 @@ from ansor_deploy.build.compare import Comparison
 from ansor_deploy.build.result import TuneResult
 from ansor_deploy.build.verify import Verification
 from ansor_deploy.farm.table import Row
-from ansor_deploy.registry.record import Provenance, Record, TaskKey, Workload
 from ansor_deploy.report import text
 from ansor_deploy.report.choose import redraws, report_on_stderr
 from ansor_deploy.report.live import LiveReport, panel
 from ansor_deploy.report.plain import PlainReport, QuietReport
-from ansor_deploy.tune.plan import Plan, PlanRow
 from ansor_deploy.tune.scheduler import Progress, Round
 
-KEY = TaskKey("a" * 64, "b" * 64)
 TITLE = "conv2d 3x3 64->64 @56x56 +add+relu"
 ROUND = Round("conv2d_add_relu", TITLE, "a" * 64, 16, "largest gradient", 0.81, 12.3)
 PROGRESS = Progress(ROUND, 128, 640, 3, 65.0, 240.0)
@@ -31,38 +28,6 @@ UNTUNED = "untuned"
 EQUAL = Comparison(1.1, 1.0, 1.1, (0.9, 1.2), 64)
 RIGHT = Verification(True, 1e-6, 2e-5, "ONNX Runtime", 0)
 WRONG = Verification(False, 0.5, 2.0, "ONNX Runtime", 0)
-
-
-WORKLOAD = Workload("a" * 64, "", "conv2d", "conv2d", "", (), (), 1.0, 1.0)
-
-
-@dataclass(frozen=True)
-class Task:
-    """The part of a task that a report reads."""
-
-    name: str
-    weight: int
-    key: TaskKey = KEY
-    workload: Workload = WORKLOAD
-
-    @property
-    def title(self) -> str:
-        return self.name
-
-
-def row(name, status, impact, latency=1e-3):
-    record = None
-    if status == "hit":
-        made = Provenance("0.1", "0.27", "metaschedule", "host", 0, "2026-01-31T00:00:00Z")
-        record = Record(KEY, "[]", (latency,), {}, made)
-    trials = 64 if status == "miss" else 0
-    return PlanRow(Task(name, 4), status, latency, impact, trials, record, roofline=latency)
-
-
-def plan_of(count):
-    name = "fused_conv2d_with_a_name_far_too_long_for_a_column_{}"
-    rows = [row(name.format(n), "miss", 0.5 / (n + 1)) for n in range(count - 1)]
-    return Plan(("net.onnx",), "host", (*rows, row("dense", "hit", 0.9)), 640, 320.0)
 
 
 @pytest.fixture
@@ -169,36 +134,6 @@ def test_plain_stage(plain):
     assert lines_of(plain) == ["[import] net.onnx", "[compile]"]
 
 
-def test_plain_plan(plain):
-    plain.plan(plan_of(30))
-    lines = lines_of(plain)
-    assert max(map(len, lines)) <= 80
-    assert lines[0].split() == list(text.HEADER)
-    assert lines[1].split() == ["aaaaaa", "dense", "x4", "90.0%", "1.00", "ms", "hit", "0"]
-    assert "~1.00 ms miss       64" in lines[2]
-    assert lines[16] == "  and 15 more"
-    assert " ".join(line.strip() for line in lines[17:]) == (
-        "30 tasks on host: 1 reused, 29 to tune, 0 skipped; "
-        "at most 640 trials, about 5m 20s; now about 120 ms a run"
-    )
-
-
-def test_a_plan_says_why_a_task_is_tuned_again(plain):
-    known = row("dense", "hit", 0.5)
-    changed = replace(known, status="miss", reason="rules changed")
-    more = replace(known, task=Task("conv", 1), status="miss", impact=0.4, reason="more effort")
-    new = row("new", "miss", 0.1)
-    plan = Plan(("net.onnx",), "host", (changed, more, changed, new, known), 64, 32.0)
-    assert text.again_lines(plan) == [
-        "dense (aaaaaa) is tuned again: rules changed",
-        "dense (aaaaaa) is tuned again: rules changed",
-        "conv (aaaaaa) is tuned again: more effort",
-    ]
-    plain.plan(plan)
-    said = " ".join(line.strip() for line in lines_of(plain))
-    assert "1 reused, 4 to tune (2: rules changed, 1: more effort), 0 skipped" in said
-
-
 def test_plain_progress(plain):
     plain.progress(PROGRESS)
     lines = lines_of(plain)
@@ -235,24 +170,12 @@ def test_quiet_report_only_warns():
     report = QuietReport(io.StringIO())
     report.stage("import")
     report.step("passes", 1, 2)
-    report.plan(plan_of(3))
     report.progress(PROGRESS)
     report.warn("old record")
     assert lines_of(report) == ["warning: old record"]
 
 
 # A terminal
-
-
-def test_live_plan_fits_80_columns():
-    console = Console(file=io.StringIO(), width=80)
-    LiveReport(console).plan(plan_of(30))
-    said = console.file.getvalue()
-    assert max(map(len, said.splitlines())) <= 80
-    assert "aaaaaa dense  " in said
-    assert "~1.00 ms miss" in said
-    assert "and 15 more" in said
-    assert "640 trials, about 5m 20s" in " ".join(said.split())
 
 
 def test_live_panel():
@@ -393,3 +316,41 @@ def test_the_answer_says_why_a_job_failed():
     *table, what, hint = text.jobs_lines(JOBS)
     assert len(table) == 3
     assert (what, hint) == ("net.onnx for host: no board", "  hint: add one")
+
+
+# Details
+
+
+def test_verbose_lines_say_how_long_each_stage_took(plain):
+    told = PlainReport(io.StringIO(), verbose=True)
+    for report in (told, plain):
+        report.stage("import", "net.onnx")
+        report.stage("compile")
+        report.close()
+    assert [line.split()[0] for line in lines_of(told)] == [
+        "[import]",
+        "import",
+        "[compile]",
+        "compile",
+    ]
+    assert lines_of(told)[1].startswith("  import took 0.")
+    assert lines_of(plain) == ["[import] net.onnx", "[compile]"]
+
+
+def test_a_verbose_terminal_says_how_long_each_stage_took():
+    live = LiveReport(Console(file=io.StringIO(), width=80), verbose=True)
+    live.stage("import", "40 nodes")
+    live.step("passes", 12, 57)
+    live.wrote([Path("net.so")])
+    live.close()
+    said = live._console.file.getvalue()
+    assert said.count("import took 0.") == 1
+    assert said.index("net.so") < said.index("import took")
+
+
+@pytest.mark.parametrize("tty", [True, False])
+def test_quiet_is_quiet_on_any_terminal(terminal, tty):
+    if tty:
+        terminal()
+    with report_on_stderr(quiet=True) as report:
+        assert type(report) is QuietReport

@@ -8,7 +8,7 @@ from helpers.registry_samples import TARGET, TVM, record
 
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.registry.record import SearchEnd, TaskKey, Workload
-from ansor_deploy.report.text import near_lines, plan_summary
+from ansor_deploy.report.plan import details, outcomes
 from ansor_deploy.request import Budget, Request
 from ansor_deploy.search.neighbours import (
     FARTHEST,
@@ -184,7 +184,7 @@ def test_a_plan_says_on_which_machine_a_neighbour_was_tuned(registry):
     known(registry, conv(14, 32, 64), LIKE)
     made = planned(registry, conv(14, 32, 64))
     assert (made.count("near"), made.trials) == (1, Budget().per_task)
-    assert near_lines(made)[2] == "  of a machine with 2 cores and caches of 32, 1024, 0 KiB"
+    assert details(made)[2] == "  of a machine with 2 cores and caches of 32, 1024, 0 KiB"
     (row,) = made.to_json()["tasks"]
     assert [one["target"] for one in row["neighbours"]] == [LIKE.fingerprint]
 
@@ -234,8 +234,10 @@ def test_what_was_served_once_is_served_and_still_to_be_tuned_by_others(registry
 def test_the_words_say_which_and_how_far(registry):
     known(registry, conv(14, 32, 32))
     made = planned(registry, conv(14, 32, 64), conv(14, 8, 8, family="odd"))
-    assert "0 reused, 1 near, 1 to tune, 0 skipped; at most 128 trials" in plan_summary(made)
-    first, second = near_lines(made)
+    assert [line.split()[:2] for line, _ in outcomes(made)] == [["near", "1"], ["new", "1"]]
+    assert made.trials == 128
+    first, second = details(made)
     assert first.startswith("conv2d_relu 3x3x32x64 (")
     assert second == "  is near conv2d_relu 3x3x32x32, at 1.0"
-    assert "near" not in plan_summary(planned(registry, conv(14, 8, 8, family="odd")))
+    (alone,) = outcomes(planned(registry, conv(14, 8, 8, family="odd")))
+    assert alone[0].startswith("new")

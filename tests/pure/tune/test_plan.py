@@ -8,7 +8,7 @@ from helpers.registry_samples import TARGET, TVM, key, measurement, record, work
 from ansor_deploy.errors import UsageError
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.registry.record import SearchEnd
-from ansor_deploy.report.text import stale_lines
+from ansor_deploy.report.plan import stale_lines
 from ansor_deploy.request import EFFORTS, Budget, Request
 from ansor_deploy.space.rule import rules_digest
 from ansor_deploy.tune.ledger import Ledger

@@ -1,0 +1,159 @@
+"""A plan for people: what becomes of a model's tasks, those that matter most, and the price."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from ..codegen.memory import size_text
+from .text import TASK_HEADER, count, duration, fitted, latency, named, share, task_cells
+
+if TYPE_CHECKING:
+    from ..target import Target
+    from ..tune.plan import Plan, PlanRow
+
+    Line = tuple[str, str]  # and its style, where there are colours
+
+ROWS = 10  # of the tasks, so that a plan fits a screen
+MODELS = 3  # as many have a line of their own
+HEADER = (*TASK_HEADER, "outcome", "trials")
+# What becomes of a task, in the order in which a plan sums them up, and what it looks like.
+STYLES = {"known": "green", "near": "cyan", "again": "yellow", "new": "", "default": "dim"}
+
+
+def lines(plan: Plan, most: int | None = ROWS) -> list[Line]:
+    """The plan as lines that fit a terminal. most: tasks that are shown; None for all."""
+    rows = by_share(plan)
+    on = f"{plan.target}{f' ({shown})' if (shown := ', '.join(plan.devices)) else ''}"
+    title = f"{count(len(rows), 'task')} of {', '.join(plan.models)} on {on}"
+    parts = [[(title, "bold")], outcomes(plan), tasks(rows, most), list(sums(plan, most))]
+    return [line for part in parts if part for line in (*part, ("", ""))][:-1]
+
+
+def by_share(plan: Plan) -> list[PlanRow]:
+    """The rows of a plan, those that matter most first."""
+    return sorted(plan.rows, key=lambda row: (-row.impact, row.task.name))
+
+
+def outcome(row: PlanRow) -> str:
+    """What becomes of a task, in a word of `STYLES`."""
+    if row.status == "miss":
+        return "again" if row.record else "new"
+    return {"hit": "known", "skip": "default"}.get(row.status, row.status)
+
+
+def outcomes(plan: Plan) -> list[Line]:
+    """For each outcome how many tasks have it, their share of the time, and what it means."""
+    found = {name: [row for row in plan.rows if outcome(row) == name] for name in STYLES}
+    return [(_sum(name, rows), STYLES[name]) for name, rows in found.items() if rows]
+
+
+def _sum(name: str, rows: Sequence[PlanRow]) -> str:
+    figures = f"{count(len(rows), 'task'):>9}  {share(_part(rows)):>6}"
+    return f"{name:7}  {figures}  {_meaning(name, rows)}"
+
+
+def _part(rows: Sequence[PlanRow]) -> float:
+    return sum(row.impact for row in rows)
+
+
+def _meaning(name: str, rows: Sequence[PlanRow]) -> str:
+    if name == "again":
+        why = Counter(row.reason for row in rows).most_common()
+        return "tuned further: " + ", ".join(
+            reason if number == len(rows) else f"{number} {reason}" for reason, number in why
+        )
+    if name == "near" and not any(row.trials for row in rows):
+        return "take the schedule of a task that differs in its sizes alone"
+    return {
+        "known": "reused: nothing is left to search",
+        "near": "tuned, starting from tasks that differ in their sizes alone",
+        "new": "tuned from nothing",
+        "default": "too small a share to tune: the default schedule",
+    }[name]
+
+
+def tasks(rows: Sequence[PlanRow], most: int | None) -> list[Line]:
+    """The table of tasks; those that are not shown are one line."""
+    if not rows:
+        return []
+    cells = fitted([HEADER, *map(_cells, rows[:most])], 1)
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    table = [
+        "  ".join(
+            cell.ljust(width) if at in (0, 1, 5) else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in cells
+    ]
+    styles = ["bold", *(STYLES[outcome(row)] for row in rows)]
+    shown = list(zip(table, styles, strict=False))
+    rest = rows[len(cells) - 1 :]
+    more = f"and {len(rest)} more with {share(_part(rest))} of the time: plan --verbose lists them"
+    return [*shown, (more, "dim")] if rest else shown
+
+
+def _cells(row: PlanRow) -> tuple[str, ...]:
+    key, title, weight = row.task.key.workload, row.task.title, row.task.weight
+    task = task_cells(key, title, weight, row.impact, row.latency, row.record)
+    return (*task, outcome(row), str(row.trials))
+
+
+def sums(plan: Plan, most: int | None) -> Iterator[Line]:
+    """What the plan costs, and what of the models is known beforehand."""
+    cost = f"at most {count(plan.trials, 'trial')}, about {duration(plan.seconds)}"
+    yield f"cost     {cost if plan.trials else 'nothing to measure'}", "bold"
+    measured = any(row.record for row in plan.rows)
+    known = "about {}" if measured else "at least {} (the roofline)"
+    yield f"a run    {known.format(latency(plan.forecast()))}", ""
+    for line in memory(plan) if most is None or len(plan.models) <= MODELS else []:
+        yield f"memory   {line}", ""
+    for line in stale_lines(plan):
+        yield line, ""
+
+
+def memory(plan: Plan) -> list[str]:
+    """What each model takes, as far as it is known without its kernels."""
+    figures = (memory.figures() for memory in plan.memory)
+    several = len(plan.models) > 1
+    return [
+        (f"{model}: " if several else "")
+        + f"weights {size_text(one['weights'])}, tensors {size_text(one['workspace'])}, "
+        f"in a run at least {size_text(one['peak'])}"
+        for model, one in zip(plan.models, figures, strict=False)
+    ]
+
+
+def stale_lines(plan: Plan) -> list[str]:
+    """How many tasks might be served by records of another TVM, and the command that tries."""
+    if not plan.stale:
+        return []
+    have = "task to tune has" if plan.stale == 1 else "tasks to tune have"
+    return [
+        f"{plan.stale} {have} records of another TVM; to try them before tuning:",
+        f"  ansor-deploy registry revalidate {' '.join(plan.models)}",
+    ]
+
+
+def details(plan: Plan) -> list[str]:
+    """What is to be said of single tasks: what they are near to, and why they are tuned again."""
+    return [line for row in by_share(plan) for line in _detail(row)]
+
+
+def _detail(row: PlanRow) -> Iterator[str]:
+    again = outcome(row) == "again"
+    if not (again or row.neighbours):
+        return
+    yield named(row.task) + (f" is tuned again: {row.reason}" if again else "")
+    for neighbour in row.neighbours[:1]:
+        yield f"  is near {neighbour.workload.title}, at {neighbour.distance:.1f}"
+        if neighbour.machine:
+            yield f"  of a machine with {_cores(neighbour.machine)}"
+
+
+def _cores(machine: Target) -> str:
+    """What a machine has that another of its instructions may not have."""
+    sizes = (machine.l1_bytes, machine.l2_bytes, machine.l3_bytes)
+    caches = ", ".join(f"{size >> 10}" for size in sizes)
+    return f"{machine.cores} cores and caches of {caches} KiB"
