@@ -190,6 +190,19 @@ def tune(models: list[Path], request: Request, report: Report) -> TuneResult:
         return tuned
 
 
+def write_known(models: list[Path], request: Request, report: Report) -> list[Prepared]:
+    """Write the request's lock of what is known of these models, but not over one that is there.
+
+    Nothing is measured: a task that nobody has tuned gets the default schedule.
+    """
+    with open_workspace(request, indexes(request.layers, report.warn), report) as work:
+        prepared = known.read(models, work)
+        if request.lock is not None and not request.lock.exists():
+            keys = [task.key for model in prepared for task in model.tasks]
+            write_entries(keys, work.ledger.best(keys), work.ledger, report)
+        return prepared
+
+
 def pack(
     models: list[Path], folder: Path, request: Request, report: Report
 ) -> tuple[TuneResult, Packed]:

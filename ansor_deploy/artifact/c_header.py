@@ -31,8 +31,7 @@ def header(manifest: dict[str, Any]) -> str:
 
     UsageError if an input or an output is of a type with elements that are no whole bytes.
     """
-    name = identifier(Path(manifest["artifact"]["file"]).stem)
-    name = f"model_{name}" if not name or name[0].isdigit() else name
+    name = prefix(Path(manifest["artifact"]["file"]).stem)
     parts = [
         _variant(name if at == 0 else f"{name}_{at}", at, one)
         for at, one in enumerate(manifest.get("variants") or [manifest])
@@ -49,8 +48,8 @@ def header(manifest: dict[str, Any]) -> str:
 
 def _variant(name: str, number: int, declared: dict[str, Any]) -> Words:
     """The parts of a header that one variant of a library has. name: what its names begin with."""
-    inputs = _tensors(name, "in", declared["inputs"])
-    outputs = _tensors(name, "out", declared["outputs"])
+    inputs = tensors(name, "in", declared["inputs"])
+    outputs = tensors(name, "out", declared["outputs"])
     return {
         "name": name,
         "number": number,
@@ -65,12 +64,18 @@ def _variant(name: str, number: int, declared: dict[str, Any]) -> Words:
     }
 
 
+def prefix(stem: str) -> str:
+    """What the names of a library's header begin with. stem: the library's name without .so."""
+    name = identifier(stem)
+    return f"model_{name}" if not name or name[0].isdigit() else name
+
+
 def identifier(text: str) -> str:
     """A text as the middle of a C identifier: what none can have becomes a `_`, at no end."""
     return re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_")
 
 
-def _tensors(model: str, kind: str, declared: Sequence[dict[str, Any]]) -> list[Words]:
+def tensors(model: str, kind: str, declared: Sequence[dict[str, Any]]) -> list[Words]:
     """The tensors, with identifiers that differ as capitals, too, as in their constants.
 
     An identifier begins with `kind`, "in" or "out", so that no keyword and no digit spoils it.

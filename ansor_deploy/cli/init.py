@@ -1,49 +1,148 @@
-"""`ansor-deploy init`: make a folder a project."""
+"""`ansor-deploy init`: let a folder's builds make libraries of models."""
+
+from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import UsageError
+from ..project import Project
+from ..report.choose import report_on_stderr
 from .helptext import Command, with_examples
-from .options import chosen_target, existing_file
-from .output import say
+from .options import existing_file, input_shape_option, make_request, registry_option, target_option
+from .output import in_columns, say
+from .values import InputShapes
+
+if TYPE_CHECKING:
+    from ..integrations.build_systems import BuildSystem, Model
+    from ..integrations.scaffold import Part
+    from ..request import Request
+
+SYSTEMS = ("make", "cmake", "ninja", "bazel")
 
 
-@with_examples("init", "init models/resnet18.onnx --target rpi3", "init --yes")
+@with_examples(
+    "init",
+    "init models/resnet18.onnx --build cmake",
+    "init resnet18.onnx --target rpi3 --yes",
+)
 @click.command("init", cls=Command)
 @click.argument("models", type=existing_file, nargs=-1)
-@click.option("--target", default="host", help="What to build for.  [default: host]")
+@click.option(
+    "--build",
+    "named",
+    type=click.Choice(SYSTEMS),
+    help="The build system.  [default: the folder's, else make]",
+)
+@target_option
+@registry_option
+@input_shape_option
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def command(models: tuple[Path, ...], target: str, yes: bool) -> None:
+def command(
+    models: tuple[Path, ...],
+    named: str | None,
+    target: str | None,
+    registry: Path | None,
+    input_shapes: InputShapes,
+    yes: bool,
+) -> None:
     """Let this folder's builds make libraries of models.
 
-    Writes an ansor-deploy.toml, a models.mk for the Makefile to include, and a line of .gitignore,
-    after it has shown them. What is there already is left as it is.
+    Writes a file for the build system to include, a lock with the schedules that are known, and,
+    in a folder without a build, that and a small C program that runs the first model. MODELS are by
+    default the ONNX files of this folder. What is there already is left as it is: lines that are
+    to be added to it are printed.
     """
-    from ..integrations.scaffold import MAKEFILE, additions
+    from ..integrations.build_systems import LOCK, system_of
+    from ..integrations.scaffold import check_names
 
-    chosen_target(target)
-    lacking = list(additions(Path(), target, models))
-    if not lacking:
-        say("nothing to do: all is there")
-        return
-    for one in lacking:
-        body = [f"  {line}" for line in one.text.splitlines()]
-        for line in (f"{one.verb} {one.path}:", *body, ""):
-            say(line)
-    if not yes:
-        _ask()
-    for one in lacking:
-        one.make()
-    if any(one.path.name == MAKEFILE for one in lacking):
-        say(f"next: `include {MAKEFILE}` in the Makefile, then make tune")
+    request = make_request(
+        target=target, registry=registry, input_shapes=input_shapes, lock=Path(LOCK)
+    )
+    wanted = _wanted(models, target, input_shapes)
+    check_names(wanted)
+    system = system_of(Path(), named)
+    _start(wanted, system, request, yes=yes)
 
 
-def _ask() -> None:
+def _wanted(models: Sequence[Path], target: str | None, input_shapes: InputShapes) -> list[Model]:
+    """The models that are named, else those of this folder. UsageError if there is none."""
+    from ..integrations.build_systems import Model
+
+    paths = list(models) or sorted(Path().glob("*.onnx"))
+    if not paths:
+        raise UsageError(
+            "there is no ONNX file in this folder", "ansor-deploy init path/to/model.onnx"
+        )
+    if len({name for name, _ in input_shapes}) < len(input_shapes):
+        hint = "give one, and add the others to what is written"
+        raise UsageError("--input-shape: init takes one shape of an input", hint)
+    name = target or Project.find().target or "host"
+    shapes = tuple(f"{name}={','.join(map(str, shape))}" for name, shape in input_shapes)
+    return [Model(path, name, shapes) for path in paths]
+
+
+def _start(models: list[Model], system: BuildSystem, request: Request, *, yes: bool) -> None:
+    """Write what a folder lacks, and say what else is to be done."""
+    from ..devices.machine import runs_here
+    from ..integrations.scaffold import parts
+
+    is_new = not system.shows_in(Path())
+    program = "later" if is_new and runs_here(request.target) else ""
+    lacking = [part for part in parts(Path(), system, models, program) if not part.is_there]
+    rows = [(f"{part.path}", part.what) for part in lacking]
+    if request.lock is not None and not request.lock.exists():
+        rows.append((f"{request.lock}", "the schedules that are known by now"))
+    if rows:
+        _ask(rows, yes=yes)
+        models, program = _read(models, request, program)
+    written = list(parts(Path(), system, models, program))
+    for part in written:
+        if not part.is_there:
+            part.make()
+    if not rows:
+        say("nothing to write: all is there")
+    for line in _left(written):
+        say(line)
+    if is_new:
+        say(f"next: {system.run if program else system.build}")
+    say(f"later, for faster schedules: {system.tune.format(model=models[0])}")
+
+
+def _ask(rows: list[tuple[str, str]], *, yes: bool) -> None:
     """UsageError where nobody can answer; exits 1 on a no."""
+    say("to be written:")
+    for line in in_columns(rows):
+        say(f"  {line}")
+    if yes:
+        return
     if not sys.stdin.isatty():
         raise UsageError("nothing is written: there is nobody to ask", "ansor-deploy init --yes")
-    if not click.confirm("write this?", default=True):
+    if not click.confirm("write these?", default=True):
         click.get_current_context().exit(1)
+
+
+def _read(models: list[Model], request: Request, program: str) -> tuple[list[Model], str]:
+    """The models with the files of their weights, and the program's text; writes the lock."""
+    from ..integrations import starter
+    from ..pipeline import write_known
+
+    with report_on_stderr() as events:
+        prepared = write_known([model.path for model in models], request, events)
+    interface = prepared[0].imported.interfaces[0].to_json()
+    text = starter.program(models[0].name, interface) if program else ""
+    pairs = zip(models, prepared, strict=True)
+    return [replace(model, external=one.external) for model, one in pairs], text
+
+
+def _left(written: Iterable[Part]) -> Iterator[str]:
+    """What the user is to add to files that are there."""
+    for part in written:
+        if part.lacking:
+            yield f"add to {part.path}:"
+            yield from (f"  {line}" for line in part.lacking.splitlines())

@@ -1,77 +1,132 @@
-"""The small files that turn a folder into a project; none of them replaces another."""
+"""The small files by which a folder's builds make libraries of models; none replaces another."""
+
+from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import UsageError
 from ..project import MARKER, Project
 from ..system.atomic_file import write_whole
+from . import hook_folder
+from .build_systems import BuildSystem, Model
 
 # Of a path that stands in a call which make expands, evaluates, and gives to a shell.
 _PLAIN = re.compile(r"[\w./][\w./ +@=-]*")
-MAKEFILE = "models.mk"
-_IGNORED = "/build/models/"
+_SHAPE = re.compile(r"[\w./][\w./+@=-]*=[\d,]+")
 _SETTINGS = """\
 # Settings of ansor-deploy for this folder and those below it. Targets of your own go into
 # targets/NAME.toml, rules into rules/NAME.py.
 target = "{target}"
 """
+_BAZEL_HOOKS = Path("third_party", "ansor_deploy")
 
 
 @dataclass(frozen=True)
-class Addition:
-    """Text for the end of a file, which need not be there yet. path: below the project's folder."""
+class Part:
+    """A file of a project. what: it is for.
+
+    text: of a new one. link: instead of a text, where the path points to. needs: what one that is
+    there is to have, by the part of it that shows that it has.
+    """
 
     path: Path
-    text: str
+    what: str
+    text: str = ""
+    needs: Mapping[str, str] = field(default_factory=dict)
+    link: Path | None = None
 
     @property
-    def verb(self) -> str:
-        """How the change is announced: write a file, or add to it."""
-        return "add to" if self.path.exists() else "write"
+    def is_there(self) -> bool:
+        """Whether the path is taken; what lies there stays as it is."""
+        return self.path.exists() or self.path.is_symlink()
+
+    @property
+    def lacking(self) -> str:
+        """What is to be added by hand to the file that is there; "" if nothing is."""
+        if not self.needs or not self.path.is_file():
+            return ""
+        text = self.path.read_text(encoding="utf-8", errors="replace")
+        return "\n".join(dict.fromkeys(one for sign, one in self.needs.items() if sign not in text))
 
     def make(self) -> None:
-        """Write it; what is in the file stays."""
-        before = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
-        if before and not before.endswith("\n"):
-            before += "\n"
-        write_whole(self.path, (before + self.text).encode())
+        """Write it."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if self.link is not None:
+            self.path.symlink_to(self.link)
+        else:
+            write_whole(self.path, self.text.encode())
 
 
-def additions(folder: Path, target: str, models: Sequence[Path]) -> Iterator[Addition]:
-    """What a folder lacks. target: to build for. models: to build, by their paths below it.
+def check_names(models: Sequence[Model]) -> None:
+    """UsageError where a build system would read another name, or two models have the same."""
+    of_name: dict[str, Path] = {}
+    for model in models:
+        names = [(name, _PLAIN) for name in (str(model.path), model.target)]
+        for name, pattern in [*names, *((shape, _SHAPE) for shape in model.shapes)]:
+            if not pattern.fullmatch(name):
+                hint = "Rename it: letters, digits, spaces and . / _ + @ - = are read as they are."
+                raise UsageError(f"a build system cannot be given the name {name!r}", hint)
+        if (other := of_name.setdefault(model.name, model.path)) != model.path:
+            hint = "rename one of them"
+            raise UsageError(f"{other} and {model.path} would be one library, {model.name}", hint)
 
-    UsageError where make would read another name than that of a model or target.
+
+def parts(
+    folder: Path, system: BuildSystem, models: Sequence[Model], program: str
+) -> Iterator[Part]:
+    """What a folder needs for its builds to make libraries of models.
+
+    program: the source of one that runs the first of them; "" for none.
     """
-    for name in (*map(str, models), target):
-        if not _PLAIN.fullmatch(name):
-            hint = "Rename it: letters, digits, spaces and . / _ + @ - = are read as they are."
-            raise UsageError(f"make cannot be given the name {name!r}", hint)
     if Project.find(folder).root is None:
-        yield Addition(folder / MARKER, _SETTINGS.format(target=target))
-    if not (folder / MAKEFILE).exists():
-        yield Addition(folder / MAKEFILE, _makefile(target, models))
-    ignore = folder / ".gitignore"
-    lines = ignore.read_text(encoding="utf-8").splitlines() if ignore.exists() else []
-    if _IGNORED not in lines:
-        yield Addition(ignore, f"# made by ansor-deploy\n{_IGNORED}\n")
+        settings = _SETTINGS.format(target=models[0].target)
+        yield Part(folder / MARKER, "the settings of this folder", settings)
+    names = {
+        "NAME": models[0].name,
+        "LIBRARIES": " ".join(f"$({model.name}_LIBRARY)" for model in models),
+        "MODELS": "\n\n".join(map(system.declare, models)),
+    }
+    calls = {system.sign.format(name=model.name): system.declare(model) for model in models}
+    main = system.main(folder)
+    text = _filled(system.template(system.mains[0]), names)
+    if system.models:
+        own = _filled(system.template(system.models), names)
+        yield Part(folder / system.models, "the models, for a build to include", own, calls)
+        calls = {system.models: system.include}
+    whole = text + (_filled(system.template(f"{main.name}.program"), names) if program else "")
+    yield Part(main, "what a build begins with", whole, calls)
+    if program:
+        yield Part(folder / "app.c", f"a program that runs {models[0].path} once", program)
+    if system.name == "bazel":
+        yield from _workspace(folder, system)
+    yield _ignored(folder, system, is_new=not main.exists())
 
 
-def _makefile(target: str, models: Sequence[Path]) -> str:
-    named = models or [Path("model.onnx")]
-    comment = "" if models else "# "
-    calls = "".join(f"{comment}{_call(model, target)}\n" for model in named)
-    return f"""\
-# In the Makefile: include {MAKEFILE}
-# `make tune` measures and writes the lock, which belongs into version control.
-include $(shell ansor-deploy hooks make)/ansor_deploy.mk
-
-{calls}"""
+def _ignored(folder: Path, system: BuildSystem, *, is_new: bool) -> Part:
+    """What version control leaves out. is_new: the build is ours."""
+    lines = system.ignored if is_new else tuple(filter(None, [system.outputs]))
+    needs = {line.removesuffix("models/"): line for line in lines}
+    text = "".join(f"{line}\n" for line in ("# made by ansor-deploy", *lines))
+    return Part(folder / ".gitignore", "what builds leave here", text, needs)
 
 
-def _call(model: Path, target: str) -> str:
-    name = re.sub(r"\W", "_", model.stem, flags=re.ASCII)
-    path, machine = (text.replace(" ", "\\ ") for text in (str(model), target))
-    return f"$(eval $(call ansor_deploy_model,{name},{path},{machine},records.lock))"
+def _workspace(folder: Path, system: BuildSystem) -> Iterator[Part]:
+    """What Bazel needs to find the rules, in the files of the workspace that are there or new."""
+    files = ("MODULE.bazel", "WORKSPACE")
+    there = [name for name in files if (folder / name).exists()]
+    for name in there or files:
+        hook = system.template(f"{name}.hook")
+        text = _filled(system.template(name), {"HOOK": hook.rstrip()})
+        yield Part(folder / name, "where Bazel finds the rules", text, {'"ansor_deploy"': hook})
+    ignored = f"{_BAZEL_HOOKS}\n"
+    path = folder / ".bazelignore"
+    yield Part(path, "the rules are no part of the sources", ignored, {ignored: ignored})
+    yield Part(folder / _BAZEL_HOOKS, "the rules", link=hook_folder("bazel"))
+
+
+def _filled(template: str, names: Mapping[str, str]) -> str:
+    """A template with each @NAME@ of `names` in place."""
+    return re.sub(r"@([A-Z]+)@", lambda found: names[found[1]], template)

@@ -3,7 +3,7 @@
 #   include $(shell ansor-deploy hooks make)/ansor_deploy.mk
 #   $(eval $(call ansor_deploy_model,NAME,MODEL,TARGET,LOCK,OPTIONS))
 #
-# A call a model; OPTIONS go to `build`, as --rules FILE does. It defines
+# A call a model; OPTIONS go to `build` and `tune` alike, as --rules FILE does. It defines
 #
 #   $(NAME_LIBRARY), $(NAME_HEADER)   the library and its C header, built from the lock's records
 #   tune-NAME, tune                   measure, and write the lock: of this model, of every model
@@ -16,7 +16,8 @@
 #   $(ANSOR_DEPLOY_LDLIBS)            to link: TVM's runtime
 #
 # Tuning runs on the devices that were added for TARGET, or on those that ANSOR_DEPLOY_DEVICES names.
-# A space in a path of the call is written as `\ `. These may be set before the file is included:
+# A space in a path of the call is written as `\ `, a comma as $(ansor_deploy_comma). These may be set
+# before the file is included:
 
 ANSOR_DEPLOY ?= ansor-deploy
 ANSOR_DEPLOY_OUT ?= build/models
@@ -37,6 +38,10 @@ ANSOR_DEPLOY_CPPFLAGS = -I$(ANSOR_DEPLOY_OUT) -I$(ansor_deploy_c)
 ANSOR_DEPLOY_OBJECT = $(ANSOR_DEPLOY_OUT)/ansor_deploy.o
 ANSOR_DEPLOY_LDLIBS = $(foreach package,tvm tvm_ffi,-L$(ANSOR_DEPLOY_SITE)/$(package)/lib $\
     -Wl,-rpath,$(ANSOR_DEPLOY_SITE)/$(package)/lib) -ltvm_runtime -ltvm_ffi
+
+# Commas divide the words of a call: those of options are put in by its last expansion.
+ansor_deploy_comma := ,
+ansor_deploy_words = $(subst $(ansor_deploy_comma),$$(ansor_deploy_comma),$(1))
 
 # A line with + takes part in make's job server, but is run under -n, -q and -t, too: not by this.
 ansor_deploy_flags = $(filter-out --%,$(firstword -$(MAKEFLAGS)))
@@ -67,7 +72,7 @@ $(ansor_deploy_outputs) &: $(2) $(ansor_deploy_due) | $(ANSOR_DEPLOY_OUT)
 	@touch $(ANSOR_DEPLOY_OUT)/$(1).unfinished
 	+$$(call ansor_deploy_run,$(ANSOR_DEPLOY) build $(2) -o $(ANSOR_DEPLOY_OUT)/$(1).so $\
 	    --target $(3) --lock $(4) --frozen --header --touch $\
-	    --depfile $(ANSOR_DEPLOY_OUT)/$(1).d $(5))
+	    --depfile $(ANSOR_DEPLOY_OUT)/$(1).d $(call ansor_deploy_words,$(5)))
 	@rm $(ANSOR_DEPLOY_OUT)/$(1).unfinished
 
 $(ANSOR_DEPLOY_OUT)/$(1).h: $(ANSOR_DEPLOY_OUT)/$(1).so ; +
@@ -75,7 +80,8 @@ $(ANSOR_DEPLOY_OUT)/$(1).h: $(ANSOR_DEPLOY_OUT)/$(1).so ; +
 .PHONY: tune-$(1)
 tune-$(1):
 	+$$(call ansor_deploy_run,$(ANSOR_DEPLOY) tune $(2) --target $(3) --lock $(4) $\
-	    $(ANSOR_DEPLOY_TUNE_FLAGS) $(addprefix --device ,$(ANSOR_DEPLOY_DEVICES)))
+	    $(call ansor_deploy_words,$(5)) $(ANSOR_DEPLOY_TUNE_FLAGS) $\
+	    $(addprefix --device ,$(ANSOR_DEPLOY_DEVICES)))
 
 -include $(ANSOR_DEPLOY_OUT)/$(1).d
 .DEFAULT_GOAL := $(.DEFAULT_GOAL)

@@ -1,69 +1,114 @@
-"""A folder becomes a project by files that are shown first and replace nothing."""
+"""What `init` writes, for which build system, and what it refuses; it replaces nothing."""
 
 import os
 import pty
-import shutil
+import re
 import subprocess
-import sys
+from pathlib import Path
 
+import onnx
 import pytest
 from helpers.cli_inside import program
 from helpers.cli_process import PROGRAM, everything, refused
+from helpers.graphs import model, node
 
-WRITTEN = [".gitignore", "ansor-deploy.toml", "models.mk"]
+from ansor_deploy.integrations.build_systems import SYSTEMS, Model
+from ansor_deploy.integrations.scaffold import parts
+
+WRITTEN = {".gitignore", "Makefile", "ansor-deploy.toml", "app.c", "models.mk", "records.lock"}
 
 
 @pytest.fixture
 def folder(tmp_path):
     (tmp_path / "models").mkdir()
-    (tmp_path / "models" / "res net.onnx").touch()
-    (tmp_path / ".gitignore").write_text("*.o")
-    (tmp_path / "Makefile").write_text("all:\n")
+    onnx.save(model([node("Relu", "x", "y")], {"x": (2, 3)}, ["y"]), tmp_path / NAME)
     return tmp_path
 
 
+NAME = "models/res net.onnx"
+
+
 def init(folder, *words):
-    return program(folder, "init", "models/res net.onnx", *words)
+    return program(folder, "init", NAME, "--registry", folder.parent / "r.db", *words)
 
 
 def test_all_is_shown_and_written(folder):
-    result = init(folder, "--yes", "--target", "rpi3")
-    assert (result.returncode, result.stderr) == (0, "")
-    assert [n for n in WRITTEN if f" {n}:\n" in result.stdout] == WRITTEN
-    assert "include models.mk" in result.stdout
-    assert (folder / ".gitignore").read_text() == "*.o\n# made by ansor-deploy\n/build/models/\n"
-    assert (folder / "Makefile").read_text() == "all:\n"
-    call = "ansor_deploy_model,res_net,models/res\\ net.onnx,rpi3,records.lock"
+    result = init(folder, "--yes")
+    assert result.returncode == 0, result.stderr
+    assert {n for n in WRITTEN if f"\n  {n} " in result.stdout} == WRITTEN
+    assert set(everything(folder)) == {"models", NAME} | WRITTEN
+    assert "next: make && ./app\nlater, for faster schedules: make tune\n" in result.stdout
+    call = "ansor_deploy_model,res_net,models/res\\ net.onnx,host,records.lock"
     assert call in (folder / "models.mk").read_text()
-    assert '"rpi3"' in (folder / "ansor-deploy.toml").read_text()
     assert program(folder, "targets", "list").returncode == 0  # reads the project's file
 
 
 def test_again_does_nothing(folder):
     init(folder, "--yes")
     before = everything(folder)
-    result = init(folder, "--yes", "--target", "rpi3")
-    assert (result.returncode, result.stdout) == (0, "nothing to do: all is there\n")
+    result = init(folder)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith("nothing to write: all is there\n")
     assert everything(folder) == before
 
 
-@pytest.mark.parametrize("name", ["ansor-deploy.toml", "models.mk"])
+def test_another_machine_gets_its_library_and_no_program(folder):
+    result = init(folder, "--yes", "--target", "rpi3")
+    assert result.returncode == 0, result.stderr
+    assert set(everything(folder)) == {"models", NAME} | WRITTEN - {"app.c"}
+    assert "next: make\n" in result.stdout
+    assert "app" not in (folder / "Makefile").read_text().replace("rm -rf build app app.o", "")
+    assert '"rpi3"' in (folder / "ansor-deploy.toml").read_text()
+
+
+@pytest.mark.parametrize("name", ["ansor-deploy.toml", "models.mk", "app.c", ".gitignore"])
 def test_what_is_there_stays(folder, name):
     (folder / name).write_text("# mine\n")
     assert init(folder, "--yes").returncode == 0
     assert (folder / name).read_text() == "# mine\n"
 
 
-def test_below_a_project_is_a_project(folder):
+def test_lines_for_files_that_are_there_are_printed(folder):
+    (folder / "makefile").write_text("all:\n")
+    (folder / ".gitignore").write_text("*.o\n")
+    said = init(folder, "--yes").stdout
+    told = "add to makefile:\n  include models.mk\nadd to .gitignore:\n  /build/models/\nlater"
+    assert told in said
+
+
+def test_a_new_build_asks_for_its_lines_in_gitignore(folder):
+    (folder / ".gitignore").write_text("/build/\n")
+    said = init(folder, "--yes").stdout
+    assert "add to .gitignore:\n  /app\n  /app.o\nnext: make" in said
+
+
+def test_a_second_model_is_a_line_to_add(folder):
     init(folder, "--yes")
+    onnx.save(onnx.load(folder / NAME), folder / "other.onnx")
+    said = program(folder, "init", "other.onnx").stdout
+    assert "add to models.mk:\n  $(eval $(call ansor_deploy_model,other,other.onnx," in said
+
+
+def test_a_lock_that_is_there_stays(folder):
+    init(folder, "--yes")
+    lock = (folder / "records.lock").read_bytes()
+    (folder / "models.mk").unlink()
+    init(folder, "--yes")
+    assert (folder / "records.lock").read_bytes() == lock
+
+
+def test_below_a_project_is_a_project(folder):
+    (folder / "ansor-deploy.toml").write_text('target = "rpi3"\n')
     (folder / "part").mkdir()
+    onnx.save(onnx.load(folder / NAME), folder / "part" / "net.onnx")
     assert program(folder / "part", "init", "--yes").returncode == 0
-    assert sorted(everything(folder / "part")) == [".gitignore", "models.mk"]
+    assert "ansor-deploy.toml" not in everything(folder / "part")
+    assert "net.onnx,rpi3," in (folder / "part" / "models.mk").read_text()
 
 
 def test_nobody_to_ask(folder):
     before = everything(folder)
-    result = program(folder, "init", stdin=subprocess.DEVNULL)
+    result = program(folder, "init", NAME, stdin=subprocess.DEVNULL)
     refused(result, 2, "nobody to ask", "--yes")
     assert everything(folder) == before
 
@@ -71,7 +116,7 @@ def test_nobody_to_ask(folder):
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 1)])
 def test_whoever_is_asked_decides(folder, answer, code):
     ours, theirs = pty.openpty()
-    words = [*PROGRAM, "init"]
+    words = [*PROGRAM, "init", NAME]
     with subprocess.Popen(words, cwd=folder, stdin=theirs, stdout=subprocess.PIPE) as child:
         os.write(ours, f"{answer}\n".encode())
         child.stdout.read()
@@ -81,9 +126,42 @@ def test_whoever_is_asked_decides(folder, answer, code):
     assert (folder / "models.mk").exists() == (answer == "y")
 
 
+def test_a_model_that_cannot_be_read_writes_nothing(folder):
+    (folder / NAME).write_bytes(b"no model")
+    before = everything(folder)
+    refused(init(folder, "--yes"), 3, "not an ONNX file")
+    assert everything(folder) == before
+
+
 def test_an_unknown_target_is_refused(folder):
     refused(init(folder, "--yes", "--target", "pdp11"), 2, "pdp11")
     assert not (folder / "models.mk").exists()
+
+
+def test_a_folder_without_a_model_is_refused(folder):
+    refused(program(folder, "init", "--yes"), 2, "there is no ONNX file", "path/to/model.onnx")
+
+
+def test_a_folder_of_several_build_systems_is_refused(folder):
+    for name in ("Makefile", "CMakeLists.txt"):
+        (folder / name).touch()
+    refused(init(folder, "--yes"), 2, "Makefile and CMakeLists.txt", "--build make or --build")
+    assert "add to CMakeLists.txt" in init(folder, "--yes", "--build", "cmake").stdout
+
+
+def test_two_models_of_one_name_are_refused(folder):
+    result = program(folder, "init", "--yes", NAME, _copy(folder, "res_net.onnx"))
+    refused(result, 2, "would be one library, res_net")
+
+
+def test_two_shapes_of_an_input_are_refused(folder):
+    shapes = ("--input-shape", "x=1,3", "--input-shape", "x=2,3")
+    refused(init(folder, "--yes", *shapes), 2, "one shape of an input")
+
+
+def _copy(folder, name):
+    (folder / name).write_bytes((folder / NAME).read_bytes())
+    return name
 
 
 @pytest.mark.parametrize(
@@ -92,21 +170,20 @@ def test_an_unknown_target_is_refused(folder):
 )
 def test_a_name_that_make_reads_otherwise_is_refused(folder, name):
     (folder / name).touch()
-    refused(program(folder, "init", "--yes", "--", name), 2, "make cannot be given", "Rename it")
+    refused(program(folder, "init", "--yes", "--", name), 2, "cannot be given", "Rename it")
     assert not (folder / "models.mk").exists()
 
 
-def test_make_reads_it(folder):
-    if not (make := shutil.which("make")):
-        pytest.skip("there is no make here")
-    init(folder, "--yes")
-    (folder / "Makefile").write_text("include models.mk\nall: $(res_net_LIBRARY)\n")
-    tool = folder / "ansor-deploy"
-    tool.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ansor_deploy "$@"\n')
-    tool.chmod(0o755)
-    env = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
-    result = subprocess.run(
-        [make, "-n", "all"], cwd=folder, env=env, capture_output=True, text=True, check=False
-    )
-    assert result.returncode == 0, result.stderr
-    assert "build models/res\\ net.onnx" in result.stdout
+@pytest.mark.parametrize("system", SYSTEMS.values(), ids=SYSTEMS)
+def test_every_template_is_filled(tmp_path, system):
+    models = [Model(Path("a.onnx"), "rpi3", ("x=1,2",)), Model(Path("app.onnx"), "b.toml")]
+    for part in parts(tmp_path, system, models, "the program"):
+        assert not re.search(r"@[A-Z]+@", part.text)
+
+
+def test_bazel_is_told_of_weights_and_shapes(tmp_path):
+    one = Model(Path("a.onnx"), "rpi3", ("x=1,2",), (Path("a.weights"),))
+    text = {part.path.name: part.text for part in parts(tmp_path, SYSTEMS["bazel"], [one], "")}
+    assert 'data = ["a.weights"]' in text["BUILD"]
+    assert 'input_shapes = {"x": "1,2"}' in text["BUILD"]
+    assert 'target = "rpi3"' in text["BUILD"]
