@@ -339,6 +339,7 @@ def _tune(planned: Plan, work: Workspace) -> TuneResult:
 
     spent, (fit, no_room) = Spent(), that_fit(pending(planned, work.request), work)
     if fit:
+        work.report.stage("tune", f"{len(fit)} of {len(planned.rows)} tasks")
         with work.measuring() as measurer:
             spent = tune_plan(planned, fit, work, measurer)
     records = work.ledger.best(row.task.key for row in planned.rows)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Line = tuple[str, str]  # and its style, where there are colours
 
-ROWS = 10  # of the tasks, so that a plan fits a screen
+ROWS = 8  # of the tasks, so that a plan fits a screen
 MODELS = 3  # as many have a line of their own
 HEADER = (*TASK_HEADER, "outcome", "trials")
 # What becomes of a task, in the order in which a plan sums them up, and what it looks like.

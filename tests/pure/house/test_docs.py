@@ -2,6 +2,7 @@
 
 import ast
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -37,6 +38,18 @@ def test_pages_say_what_the_code_says(maker):
     script = [sys.executable, ROOT / "docs" / maker, "--check"]
     result = subprocess.run(script, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.skipif(not shutil.which("mandoc"), reason="needs mandoc: apt-get install mandoc")
+def test_manual_pages_are_sound():
+    pages = sorted((ROOT / "docs" / "man").glob("*.1"))
+    command = ["mandoc", "-Tlint", "-Wwarning", *map(str, pages)]
+    said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    # They bear no date: nothing but the version tells one from the other.
+    assert [line for line in said.splitlines() if "missing date" not in line] == []
+    build = (ROOT / "docs" / "man" / "ansor-deploy-build.1").read_text("utf-8")
+    assert all(head in build for head in ('.SH "SYNOPSIS"', '.SH "EXAMPLES"', '.SH "TUNING"'))
+    assert r"\fB\-q, \-\-quiet\fR" in build
 
 
 @pytest.mark.parametrize("path", MARKDOWN, ids=_name)

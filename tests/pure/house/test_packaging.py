@@ -4,6 +4,7 @@ import ast
 import os
 import re
 import sys
+import sysconfig
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -70,6 +71,9 @@ def test_the_wheel_is_what_is_tested():
         for path in (ROOT / folder).rglob("*"):
             if path.suffix in (".py", ".toml", ".yml", ".jsonl"):
                 assert (shipped / path.relative_to(ROOT / folder)).is_file(), path.name
+    pages = Path(sysconfig.get_path("data"), "share", "man", "man1")
+    for path in (ROOT / "docs" / "man").iterdir():
+        assert (pages / path.name).is_file(), path.name
     hooks = ROOT / "ansor_deploy" / "integrations"
     for path in hooks.rglob("*"):
         if path.is_file() and "__pycache__" not in path.parts:
