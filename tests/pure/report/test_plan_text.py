@@ -9,7 +9,7 @@ from rich.console import Console
 from ansor_deploy.registry.record import Provenance, Record, TaskKey, Workload
 from ansor_deploy.report.live import LiveReport
 from ansor_deploy.report.plain import PlainReport
-from ansor_deploy.report.plan import HEADER, STYLES, details, lines
+from ansor_deploy.report.plan import HEADER, ROWS, STYLES, details, lines
 from ansor_deploy.tune.plan import Plan, PlanRow
 
 KEY = TaskKey("a" * 64, "b" * 64)
@@ -50,7 +50,7 @@ def many(count):
     return plan_of(*rows, row("dense", "hit", 0.9))
 
 
-def said(plan, most=10):
+def said(plan, most=ROWS):
     return [line for line, _ in lines(plan, most)]
 
 
@@ -69,7 +69,7 @@ def test_a_plan_of_many_tasks_fits_a_screen():
     first = ["aaaaaa", "dense", "x4", "90.0%", "1.00", "ms", "known", "0"]
     assert shown[head + 1].split() == first
     assert "..  " in shown[head + 2]
-    assert shown[head + 11].startswith("and 290 more with ")
+    assert shown[head + 1 + ROWS].startswith(f"and {300 - ROWS} more with ")
 
 
 def test_all_of_a_plan_is_shown_where_it_is_asked_for():
@@ -127,7 +127,7 @@ def test_details_say_why_a_task_is_tuned_again():
 def test_a_build_shows_its_plan(verbose):
     plain = PlainReport(io.StringIO(), verbose=verbose)
     plain.plan(many(30))
-    assert plain._stream.getvalue().splitlines() == said(many(30), None if verbose else 10)
+    assert plain._stream.getvalue().splitlines() == said(many(30), None if verbose else ROWS)
 
 
 def test_a_plan_on_a_terminal_is_not_broken():
