@@ -10,11 +10,12 @@ from .schema import BUILDS, WORKLOADS
 from .title import titled
 
 # What tasks have cost: `here` are the trials of this registry, `trials` also those that searches
-# elsewhere have made, `models` how many ask for it.
+# elsewhere have made, `models` how many ask for it. The end of a search that went on counts all its
+# trials again.
 _SPENT = """
     WITH spent AS (
         SELECT *, max(here, (
-            SELECT coalesce(sum(s.trials), 0) FROM searches AS s
+            SELECT coalesce(max(s.trials), 0) FROM searches AS s
             WHERE s.workload = k.workload AND s.target = k.target
         )) AS trials
         FROM (

@@ -245,6 +245,13 @@ def test_what_was_measured_elsewhere_is_saved(path):
     assert [row["trials_saved"] for row in stats["per_model"]] == [1.5, 51.5]
 
 
+def test_a_search_that_went_on_is_counted_once(path):
+    with Registry.open(path) as store:  # an end says how many trials there were by then
+        ends = [SearchEnd(key(0), TVM, "ansor", trials, "limit", 64, NOON) for trials in (2, 3)]
+        store.add_searches(ends)
+    assert ask(path, "stats")["trials_saved"] == 3
+
+
 def test_a_lookup_loads_no_compiler(path):
     script = (
         "import sys\nfrom ansor_deploy.cli import main\n"
