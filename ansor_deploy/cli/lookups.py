@@ -1,20 +1,18 @@
-"""`ansor-deploy registry show, best, datasette`: one task, one model, or all in a browser."""
+"""`ansor-deploy registry show, best`: one task, or one model."""
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import UsageError
-from ..project import shipped
 from ..registry.title import shape_text
 from ..report.text import TASK_HEADER, count, fitted, latency, share, shortened, task_cells
 from ..system.environment import version
 from .helptext import Command, with_examples
-from .options import known_target_option, new_file, number_option, opened, registry_path
+from .options import known_target_option, number_option, opened
 from .output import Answer, answering, in_columns
 
 if TYPE_CHECKING:
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
 
 Cells = list[tuple[str, ...]]  # of a table, the names of its columns first
 
-_NAME = "registry"  # of the database in the shipped metadata: Datasette goes by the file's name
 _KEY = 12  # digits of a key that tables show
 
 
@@ -67,27 +64,7 @@ def best_command(store: Registry, model: str, target: str) -> Answer:
     return Answer(found, [line for part in parts for line in part][1:])
 
 
-@with_examples("registry datasette", "registry datasette --output team.yml --registry team.db")
-@click.command("datasette", cls=Command)
-@registry_path
-@click.option(
-    "--output",
-    "-o",
-    type=new_file,
-    help="Write the metadata here, for this registry's file name.",
-)
-@answering
-def datasette_command(registry: Path, output: Path | None) -> Answer:
-    """Print the command that shows the registry in a browser.
-
-    Datasette is a program of its own (pip install datasette). The metadata says what tables and
-    columns mean, and has queries to begin with.
-    """
-    command = ["datasette", str(registry), "--metadata", str(metadata_for(registry, output))]
-    return Answer({"command": command, "metadata": command[-1]}, [shlex.join(command)])
-
-
-LOOKUPS = (show_command, best_command, datasette_command)
+LOOKUPS = (show_command, best_command)
 
 
 def history_lines(found: dict[str, Any]) -> list[str]:
@@ -120,25 +97,6 @@ def coverage_lines(found: dict[str, Any], part: dict[str, Any]) -> list[str]:
     time = f"{share(part['share'])} of the time; about {latency(part['latency_ms'] / 1e3)} a run"
     sums = f"{found['model']} on {part['target']}: {tasks}, with {time}"
     return [*in_columns(fitted(table, 1)), sums]
-
-
-def metadata_for(registry: Path, output: Path | None) -> Path:
-    """The shipped metadata; or, written to `output`, what a registry of another name needs.
-
-    UsageError if another file is needed and none is named.
-    """
-    source = shipped("registry") / "datasette.yml"
-    if output is None:
-        if registry.stem != _NAME:
-            raise UsageError(
-                f"the shipped metadata is for a file called {_NAME}.db, not {registry.name}",
-                f"Write your own: --output {registry.stem}.yml",
-            )
-        return source
-    text = source.read_text(encoding="utf-8")
-    line = f"\n  {_NAME}:\n"
-    output.write_text(text.replace(line, f'\n  "{registry.stem}":\n'), encoding="utf-8")
-    return output
 
 
 def _script(store: Registry, found: dict[str, Any]) -> Answer:

@@ -12,6 +12,7 @@ import click
 
 from ..registry.faults import DamagedError, damaged
 from ..report.text import KEY, duration, fitted, latency, shortened
+from .browse import browse_command
 from .exchange import EXCHANGE
 from .helptext import Group, with_examples
 from .lookups import LOOKUPS
@@ -35,7 +36,7 @@ def command() -> None:
     """Look into the registry of tuned schedules, and exchange them."""
 
 
-for each in (*LOOKUPS, revalidate_command, *EXCHANGE):
+for each in (*LOOKUPS, browse_command, revalidate_command, *EXCHANGE):
     command.add_command(each)
 
 

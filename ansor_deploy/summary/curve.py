@@ -66,13 +66,18 @@ def tuning(registry: Registry, manifest: Mapping[str, Any]) -> Tuning | None:
     return Tuning(whole, _seconds(trials), curves)
 
 
-def _of_task(task: Mapping[str, Any], trials: Sequence[Measurement]) -> Curve:
+def falling(latencies: Sequence[float]) -> tuple[tuple[float, float], ...]:
+    """The points of a curve, of each trial's seconds: infinity where it failed."""
     best, points = math.inf, []
-    for number, one in enumerate(trials, start=1):
-        if one.latency < best:
-            best = one.latency
+    for number, seconds in enumerate(latencies, start=1):
+        if seconds < best:
+            best = seconds
             points.append((float(number), best * 1e3))
-    return Curve(task["key"], title_of(task), _to_the_end(points, len(trials)))
+    return _to_the_end(points, len(latencies))
+
+
+def _of_task(task: Mapping[str, Any], trials: Sequence[Measurement]) -> Curve:
+    return Curve(task["key"], title_of(task), falling([one.latency for one in trials]))
 
 
 def _of_model(

@@ -1,0 +1,1 @@
+"""The registry in a browser: Datasette, with pages of our own."""
