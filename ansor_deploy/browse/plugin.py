@@ -57,6 +57,17 @@ def _path(datasette: Any) -> Path:
     return Path(datasette.databases[NAME].path)
 
 
+# Tags of Datasette's pages by how they begin, and what they lack for those who do not see what
+# stands around them. In names and values `<` is escaped.
+_LABELS = (
+    ("select", 'name="_filter_column', 'aria-label="Column to filter by"'),
+    ("select", 'name="_filter_op', 'aria-label="How to compare it"'),
+    ("input", 'type="text" name="_filter_value', 'aria-label="Value to compare it with"'),
+    ("textarea", 'id="sql-editor"', 'aria-label="SQL"'),
+    ("div", 'class="table-wrapper"', 'aria-label="Rows" role="region" tabindex="0"'),
+)
+
+
 @hookimpl
 def register_routes() -> list[tuple[str, Any]]:
     """Our pages."""
@@ -96,7 +107,15 @@ def _title(op: str, name: str, shapes: str) -> str:
 @hookimpl
 def prepare_jinja2_environment(env: Any) -> None:
     """Figures as the commands print them."""
-    env.filters.update(pages.FILTERS)
+    env.filters.update(pages.FILTERS, labelled=_labelled)
+
+
+def _labelled(made: Markup) -> Markup:
+    """A page of Datasette's with its controls named."""
+    for tag, rest, more in _LABELS:
+        plain, full = Markup(f"<{tag} {rest}"), Markup(f"<{tag} {more} {rest}")  # noqa: S704 - ours
+        made = made.replace(plain, full)
+    return made
 
 
 @hookimpl

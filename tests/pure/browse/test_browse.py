@@ -12,13 +12,12 @@ from html.parser import HTMLParser
 from urllib.parse import urljoin, urlsplit
 
 import pytest
+from helpers.browsing import MODELS, TAG, browsing
 from helpers.cli_process import PROGRAM, everything, program, refused
 from helpers.registry_samples import TARGET, key
 
 from ansor_deploy.browse.guard import shortened
 from ansor_deploy.registry.store import Registry
-
-from .conftest import MODELS, TAG, browsing
 
 HASH = re.compile(r"\b[0-9a-f]{64}\b")
 TASK = f"/tasks/{key(0).workload[:12]}"
