@@ -34,12 +34,13 @@ def command(artifact: Path, threads: int, seconds: float, trace: Path | None) ->
     by operator. What a run takes beside its kernels is the rest.
     """
     from ..artifact.files import read_manifest
+    from ..devices.machine import rated
     from ..report.profile import lines, write_trace
     from ..runtime.model import takes_text
     from ..timing import profile
 
-    target = built_for(read_manifest(artifact))
     found = profile(artifact, threads, seconds)
+    target = rated(built_for(read_manifest(artifact)))
     if trace:
         write_trace([(takes_text(one), times) for one, times in found], trace)
     if len(found) == 1:

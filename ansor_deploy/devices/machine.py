@@ -93,6 +93,14 @@ def this_machine() -> Target:
     return replace(load_target("host", [shipped("targets")]), name="host")
 
 
+def rated(target: Target) -> Target:
+    """A target with this machine's peak and bandwidth where it, of a frozen build, has none."""
+    if target.peak_gflops is not None:
+        return target
+    here = this_machine()
+    return replace(target, peak_gflops=here.peak_gflops, memory_gbs=here.memory_gbs)
+
+
 def check_buildable(target: Target) -> None:
     """AnsorError, with the remedy, where nothing compiles code of the target, or can load it."""
     if reason := no_runtime(target.triple):

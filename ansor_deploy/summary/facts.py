@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..artifact.files import read_manifest
-from ..devices.machine import runs_here
+from ..devices.machine import rated, runs_here
 from ..registry.store import Registry
 from ..target import Target, built_for
 from .curve import Tuning, tuning
@@ -58,7 +58,9 @@ def facts(artifact: Path, registry: Path, seconds: float) -> Facts:
 
     manifest = read_manifest(artifact)
     target = built_for(manifest)
-    profiled = profile(artifact, 0, seconds)[0][1] if runs_here(target) else None
+    profiled = None
+    if runs_here(target):
+        target, profiled = rated(target), profile(artifact, 0, seconds)[0][1]
     with Registry.open(registry, write=False) as store:
         known = tuning(store, manifest)
         reused, saved = _reused(store, manifest), _saved(store, manifest)

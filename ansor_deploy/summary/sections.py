@@ -245,4 +245,6 @@ def _bar(part: float, kind: str) -> str:
 def _machine(facts: Facts) -> str:
     target = facts.target
     peak, memory = target.peak_gflops, target.memory_gbs
+    if peak is None:  # of a frozen build, which this machine does not run
+        return f"{target.cores}, not known"
     return f"{target.cores}, {peak:.0f} GFLOP/s, {memory:.0f} GB/s"

@@ -187,3 +187,23 @@ def test_the_lock_of_a_host_with_other_instructions_is_not_used(shop, tmp_path):
     write_lock(tmp_path / "arm.lock", other, TVM, [], ["0" * 64])
     words = ("--lock", tmp_path / "arm.lock", "--frozen", "-o", "g.so")
     refused(program(shop, "build", "model.onnx", *words), 5, "another host; triple: aarch64")
+
+
+def test_a_frozen_library_is_profiled_beside_the_limits_of_this_machine(shop):
+    frozen(shop, "p.so")
+    assert json.loads((shop / "p.json").read_text())["target"]["peak_gflops"] is None
+    profiled = program(shop, "profile", "p.so", "--time", "0.1s")
+    assert profiled.returncode == 0, profiled.stderr
+    reported = program(shop, "report", "p.so", "-o", "p.html", "--registry", "r.db")
+    assert reported.returncode == 0, reported.stderr
+    assert f"{HOST.cores}, {HOST.peak_gflops:.0f} GFLOP/s" in (shop / "p.html").read_text()
+
+
+def test_a_frozen_library_of_another_machine_is_reported(shop, tmp_path):
+    manifest = json.loads((shop / "p.json").read_text())
+    manifest["target"] |= {"triple": "aarch64-linux-gnu", "name": "board"}
+    (tmp_path / "o.so").write_bytes((shop / "p.so").read_bytes())
+    (tmp_path / "o.json").write_text(json.dumps(manifest))
+    reported = program(tmp_path, "report", "o.so", "-o", "o.html", "--registry", "r.db")
+    assert reported.returncode == 0, reported.stderr
+    assert f"{HOST.cores}, not known" in (tmp_path / "o.html").read_text()
