@@ -99,9 +99,10 @@ def _model_of(artifact: Path, known: dict[str, Any], given: Path | None) -> onnx
 def compare(before: Path, after: Path, seconds: float, threads: int) -> Changes:
     """What changed from one library to another, which run on this machine in turns, if they can.
 
-    seconds: of the turns, and again of the profiles. UsageError where they take other inputs.
+    seconds: of the turns, but of no fewer than tell which is faster, and again of the profiles.
+    UsageError where they take other inputs.
     """
-    from .build.beside import race
+    from .build.beside import TURNS_TO_TELL, race
     from .build.changes import changes
     from .build.draws import inputs_that_run
     from .runtime.model import load
@@ -114,7 +115,7 @@ def compare(before: Path, after: Path, seconds: float, threads: int) -> Changes:
         return changes(*manifests, None)
     old, new = load(before, threads), load(after, threads)
     inputs = inputs_that_run(new, new.interfaces[0], seed=0)
-    found = race(new, old, str(before), inputs, seconds)
+    found = race(new, old, str(before), inputs, seconds, TURNS_TO_TELL)
     times = [_task_times(one, inputs, seconds / 4) for one in (old, new, old, new)]
     return changes(*manifests, found, (_least(times[::2]), _least(times[1::2])))
 

@@ -25,6 +25,7 @@ WARM_SECONDS = 0.05
 TURNS = 12  # that a race should have, with blocks not shorter or longer than these
 SHORTEST_SECONDS, BLOCK_SECONDS = 20e-3, 0.5
 MOST_TURNS = 500
+TURNS_TO_TELL = 8  # the fewest that make an interval
 
 Run = Callable[[], float]  # of an engine once: the seconds that it took
 
@@ -52,10 +53,17 @@ class Beside:
     turns: int
 
 
-def race(library: Timed, peer: Timed, name: str, inputs: dict[str, Any], seconds: float) -> Beside:
-    """The library and the peer in turns, for about so many seconds, and once at least.
+def race(
+    library: Timed,
+    peer: Timed,
+    name: str,
+    inputs: dict[str, Any],
+    seconds: float,
+    least: int = 1,
+) -> Beside:
+    """The library and the peer in turns, for about so many seconds.
 
-    name: of the peer.
+    name: of the peer. least: turns that are taken in any case.
     """
     runs = [partial(_once, one, inputs) for one in (library, peer)]
     share = seconds / (TURNS * len(runs)) - PAUSE_SECONDS
@@ -63,7 +71,8 @@ def race(library: Timed, peer: Timed, name: str, inputs: dict[str, Any], seconds
     began, found = time.monotonic(), []
     for turn in itertools.islice(in_turns(runs, block), MOST_TURNS):
         found.append(turn)
-        if (time.monotonic() - began) * (1 + 1 / len(found)) > seconds:
+        is_over = (time.monotonic() - began) * (1 + 1 / len(found)) > seconds
+        if is_over and len(found) >= least:
             break
     ours, theirs = zip(*found, strict=True)
     ratios = [one / other for one, other in found]

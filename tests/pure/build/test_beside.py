@@ -9,7 +9,7 @@ import pytest
 from helpers import graphs
 
 from ansor_deploy.build import beside, peers
-from ansor_deploy.build.beside import Beside, in_turns, race
+from ansor_deploy.build.beside import TURNS_TO_TELL, Beside, in_turns, race
 from ansor_deploy.build.peers import open_peer
 from ansor_deploy.errors import ModelError, UsageError
 from ansor_deploy.report.text import beside_text
@@ -56,6 +56,12 @@ def test_what_wakes_an_engine_is_not_counted():
 
 def test_one_turn_is_made_at_least():
     assert race(Library(1.0), Library(2.0), "X", {}, 0.0) == Beside("X", 1e3, 2e3, 0.5, None, 1)
+
+
+def test_a_comparison_takes_as_many_turns_as_tell():
+    found = race(Library(1.0), Library(2.0), "X", {}, 0.0, TURNS_TO_TELL)
+    assert (found.turns, found.interval) == (TURNS_TO_TELL, (0.5, 0.5))
+    assert race(Library(1.0), Library(2.0), "X", {}, 0.0, TURNS_TO_TELL - 1).interval is None
 
 
 @pytest.mark.parametrize(
