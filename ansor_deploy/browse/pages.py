@@ -35,13 +35,14 @@ _TRIED_MOST = """
     JOIN workloads AS w ON w.key = m.workload
     JOIN targets AS t ON t.fingerprint = m.target
     WHERE m.trials > 1 AND ? IN ('', t.name, t.fingerprint)
-    ORDER BY t.name, m.trials DESC, w.key LIMIT ?
+    ORDER BY m.trials DESC, w.key LIMIT ?
 """
 _TRIALS_BY_OPERATOR = """
     SELECT target, op, count(*) AS trials, sum(error <> '') AS failures
     FROM measurements JOIN workloads ON key = workload GROUP BY target, op
 """
 _TARGETS = "SELECT fingerprint, name, json FROM targets ORDER BY name, fingerprint"
+_MODELS = "SELECT DISTINCT model FROM model_tasks ORDER BY model"
 _OPERATORS = "SELECT DISTINCT op FROM workloads ORDER BY op"
 
 
@@ -73,20 +74,21 @@ def operators(store: Registry, asked: Mapping[str, str]) -> dict[str, Any]:
 
 def best(store: Registry, asked: Mapping[str, str]) -> dict[str, Any]:
     """The best record of each task, by target."""
-    wanted = {name: asked[name] for name in ("target", "op") if asked.get(name)}
-    targets = {row["fingerprint"]: row for row in store.rows(_TARGETS)}
-    rows = store.query(**wanted, limit=_RECORDS)  # type: ignore[arg-type]
+    op, target = (asked.get(name) or None for name in ("op", "target"))
+    rows = store.query(op=op, target=target, limit=_RECORDS)
     sizes = {row["key"]: row for row in store.rows("SELECT key, flops, bytes FROM workloads")}
+    machines = {row["fingerprint"]: row for row in store.rows(_TARGETS)}
     shown: dict[str, Rows] = {}
     for row in rows:
-        target = Target.from_json(json.loads(targets[row["fingerprint"]]["json"]))
-        shown.setdefault(row["fingerprint"], []).append(_rated(row, sizes[row["workload"]], target))
+        machine = Target.from_json(json.loads(machines[row["fingerprint"]]["json"]))
+        rated = _rated(row, sizes[row["workload"]], machine)
+        shown.setdefault(row["fingerprint"], []).append(rated)
     return {
         "asked": asked,
         "most": _RECORDS if len(rows) == _RECORDS else None,
         "operators": [row["op"] for row in store.rows(_OPERATORS)],
-        "names": [row["name"] for row in targets.values()],
-        "targets": [{**targets[one], "records": some} for one, some in shown.items()],
+        "names": _names(store),
+        "targets": [{**machines[one], "records": some} for one, some in shown.items()],
     }
 
 
@@ -94,7 +96,8 @@ def curves(store: Registry, asked: Mapping[str, str]) -> dict[str, Any]:
     """How the tasks with the most trials became faster."""
     rows = store.rows(_TRIED_MOST, (asked.get("target", ""), _CURVES))
     drawn = [{**row, **_drawn(store, row["fingerprint"], _named(row), small=True)} for row in rows]
-    return {"curves": [row for row in drawn if row["chart"]], "most": _CURVES}
+    shown = [row for row in drawn if row["chart"]]
+    return {"asked": asked, "names": _names(store), "curves": shown, "most": _CURVES}
 
 
 def model(store: Registry, asked: Mapping[str, str]) -> dict[str, Any]:
@@ -109,16 +112,18 @@ def model(store: Registry, asked: Mapping[str, str]) -> dict[str, Any]:
 def task(store: Registry, asked: Mapping[str, str]) -> dict[str, Any]:
     """All that is known of a task."""
     found = history(store, asked["key"], "", _HISTORY)
-    workload, targets = found["workload"], {row["fingerprint"]: row for row in store.rows(_TARGETS)}
-    drawn = {row["name"]: _drawn(store, one, workload) for one, row in targets.items()}
-    charts = {name: one["chart"] for name, one in drawn.items() if one["chart"]}
+    drawn = [
+        {**row, **_drawn(store, row["fingerprint"], found["workload"])}
+        for row in store.rows(_TARGETS)
+    ]
+    charts = [one for one in drawn if one["chart"]]
     return {**found, "charts": charts, "measurements": found["measurements"][::-1]}
 
 
 def _on_targets(store: Registry) -> Iterator[dict[str, Any]]:
     """Each model on each target that it was planned for."""
-    for digest in dict.fromkeys(row["digest"] for row in store.stats()["per_model"]):
-        yield from coverage(store, digest, "")["targets"]
+    for row in store.rows(_MODELS):
+        yield from coverage(store, row["model"], "")["targets"]
 
 
 def _add_operators(found: dict[str, dict[str, Any]], tasks: Rows) -> dict[str, dict[str, Any]]:
@@ -172,6 +177,11 @@ def _chart(points: Points, name: str, *, small: bool = False) -> str:
 def _latency(row: Mapping[str, Any]) -> float:
     seconds = json.loads(row["seconds"])
     return median(seconds) if seconds and not row["error"] else float("inf")
+
+
+def _names(store: Database) -> list[str]:
+    """The targets' names, each once."""
+    return list(dict.fromkeys(row["name"] for row in store.rows(_TARGETS)))
 
 
 def _named(row: Mapping[str, Any]) -> dict[str, Any]:

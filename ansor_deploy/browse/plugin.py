@@ -26,6 +26,7 @@ from . import pages
 from .guard import guarded
 
 NAME = "registry"  # of the database in addresses, and in the metadata
+PATIENCE = 5  # seconds for a query of somebody's own
 _HASH = re.compile("[0-9a-f]{64}")
 # Columns that name a task, or a record of one, and those that name a model.
 _PLACES = {
@@ -154,6 +155,8 @@ def _problem(path: Path, exception: Exception) -> tuple[str, str, int]:
     except AnsorError as error:
         return error.message, error.hint, 404 if isinstance(error, UsageError) else 500
     except DatasetteError as error:
+        if error.message_is_html:  # its one message of many lines
+            return f"the query took longer than {PATIENCE} s", "Ask for less of it.", error.status
         return str(error.message), "", error.status
     except Base400 as error:
         return str((error.args or ("there is no such page",))[0]), "", error.status

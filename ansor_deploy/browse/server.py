@@ -9,6 +9,7 @@ import sqlite3
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import uvicorn
@@ -24,7 +25,12 @@ from . import plugin
 
 HOST = "127.0.0.1"
 _TEMPLATES = Path(__file__).with_name("templates")
-_SETTINGS = {"allow_download": False, "default_cache_ttl": 0, "truncate_cells_html": 200}
+_SETTINGS = {
+    "allow_download": False,
+    "default_cache_ttl": 0,
+    "sql_time_limit_ms": 1000 * plugin.PATIENCE,
+    "truncate_cells_html": 200,
+}
 _TO_END = 1  # seconds for answers that are under way when the server is to end
 _DESKTOP = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")  # without any, a browser takes the terminal
 
@@ -58,7 +64,7 @@ def serve(registry: Path, port: int, started: Callable[[str], None], *, opens: b
         )
         started(url)
         if opens and any(map(os.environ.get, _DESKTOP)):
-            webbrowser.open(url)
+            Thread(target=webbrowser.open, args=(url,), daemon=True).start()  # may wait for its end
         uvicorn.Server(config).run(sockets=[door])
 
 

@@ -1,5 +1,6 @@
 """A registry to browse, with rows of every kind and names that would be tags; the real server."""
 
+import os
 import signal
 import subprocess
 from contextlib import contextmanager
@@ -47,11 +48,16 @@ def _add_all(registry):
 
 
 @contextmanager
-def browsing(path, *words):
-    """The command on a registry, and the address that it says; interrupted at the end."""
-    command = [*PROGRAM, "registry", "browse", "--registry", path, "--port", "0", "--no-open"]
+def browsing(path, opens=None):
+    """The command on a registry, and the address that it says; interrupted at the end.
+
+    opens: a browser's program.
+    """
+    command = [*PROGRAM, "registry", "browse", "--registry", path, "--port", "0"]
+    environment = {**os.environ, "BROWSER": str(opens or "")}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen([*command, *words], **pipes) as server:
+    command += [] if opens else ["--no-open"]
+    with subprocess.Popen(command, env=environment, **pipes) as server:
         try:
             url = server.stdout.readline().strip()
             yield url, server

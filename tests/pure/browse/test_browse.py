@@ -1,6 +1,7 @@
 """The registry in a browser: the real command, asked over HTTP."""
 
 import json
+import os
 import re
 import signal
 import socket
@@ -9,11 +10,12 @@ import sys
 import urllib.error
 import urllib.request
 from html.parser import HTMLParser
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import quote, urljoin, urlsplit
 
 import pytest
+from helpers import cli_inside
 from helpers.browsing import MODELS, TAG, browsing
-from helpers.cli_process import PROGRAM, everything, program, refused
+from helpers.cli_process import everything, refused
 from helpers.registry_samples import TARGET, key
 
 from ansor_deploy.browse.guard import shortened
@@ -151,6 +153,7 @@ def test_questions_are_answered(address):
     chosen = page(address, "/best?op=conv2d&target=board")
     assert ("option", {"selected": None}) in chosen.tags
     assert "No record matches" in get(address, "/best?op=softmax")[2]
+    assert "Nothing was tuned" in get(address, "/curves?target=other")[2]
 
 
 def test_tables_answer_as_json_with_whole_keys(address):
@@ -171,6 +174,13 @@ def test_a_wrong_query_is_said(address):
     status, _, text = get(address, "/registry?sql=select+x+from+y")
     assert status == 400
     assert "no such table: y" in text
+
+
+def test_a_query_without_end_is_ended(address):
+    endless = "with recursive t(n) as (select 1 union all select n+1 from t) select count(*) from t"
+    status, _, text = get(address, f"/registry?_timelimit=50&sql={quote(endless)}")
+    assert status == 400
+    assert "the query took longer than" in text
 
 
 @pytest.mark.parametrize("sql", ["delete from models", "attach 'x.db' as x", "vacuum"])
@@ -232,18 +242,18 @@ def path_of(path, content):
 
 
 def test_what_is_no_registry_is_refused(tmp_path):
-    missing = program(tmp_path, "registry", "browse", "--registry", "nosuch.db")
-    refused(missing, 2, "there is no registry", "--registry FILE")
     (tmp_path / "bad.db").write_bytes(b"no database " * 1000)
-    damaged = program(tmp_path, "registry", "browse", "--registry", "bad.db", "--port", "0")
-    refused(damaged, 8, "is damaged, or not a registry")
+    browse = ("registry", "browse", "--registry")
+    missing = cli_inside.program(tmp_path, *browse, "nosuch.db")
+    refused(missing, 2, "there is no registry", "--registry FILE")
+    refused(cli_inside.program(tmp_path, *browse, "bad.db"), 8, "is damaged, or not a registry")
 
 
-def test_a_port_that_is_in_use(filled):
+def test_a_port_that_is_in_use(filled, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        words = ("registry", "browse", "--registry", filled, "--port", port, "--no-open")
-        refused(program(filled.parent, *words), 1, f"port {port} of 127.0.0.1 is in use", "--port")
+        words = ("registry", "browse", "--registry", filled, "--port", port)
+        refused(cli_inside.program(tmp_path, *words), 1, f"port {port} of 127.0.0.1 is in use")
 
 
 def test_without_datasette(filled):
@@ -254,6 +264,16 @@ def test_without_datasette(filled):
     command = [sys.executable, "-c", code]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     refused(result, 1, "not installed", "pip install 'ansor-deploy[browse]'")
+
+
+def test_the_address_is_opened(filled, tmp_path):
+    opened = tmp_path / "opened"
+    os.mkfifo(opened)
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}\n')
+    browser.chmod(0o755)
+    with browsing(filled, opens=browser) as (address, _):
+        assert opened.read_text() == f"{address}\n"
 
 
 def test_a_termination_is_no_ctrl_c(filled):
@@ -269,8 +289,6 @@ def test_what_somebody_writes_keeps_its_hashes():
     assert shortened(text) == b'<a href="/%b">0f0f0f</a><textarea>%b</textarea>' % (digest, digest)
 
 
-def test_help_says_how():
-    result = subprocess.run(
-        [*PROGRAM, "registry", "browse", "--help"], capture_output=True, text=True, check=True
-    )
+def test_help_says_how(tmp_path):
+    result = cli_inside.program(tmp_path, "registry", "browse", "--help")
     assert "ansor-deploy registry browse --registry team.db --port 0 --no-open" in result.stdout
