@@ -1,0 +1,314 @@
+"""What the commands on models and libraries print with `--json`."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from .manifest import (
+    Beside,
+    Bytes,
+    Count,
+    Digest,
+    Errors,
+    Interval,
+    Manifest,
+    Memory,
+    Ms,
+    Ratio,
+    RecordId,
+    Seconds,
+    Shape,
+    Share,
+    Tuned,
+    Verified,
+)
+
+
+class Build(Tuned):
+    """`build --json`. up_to_date: there was nothing to do."""
+
+    artifact: str
+    manifest: str
+    outputs: list[str]
+    up_to_date: bool
+    shipped: Literal["tuned", "untuned"]
+    tuned_ms: Ms | None
+    untuned_ms: Ms | None
+    ratio: Ratio | None
+    interval: Interval | None
+    pairs: Count | None
+    verify: Errors | None
+    verification: Verified
+    ran_on: str | None
+    memory: Memory
+
+
+class Round(Struct):
+    """One decision of the tuning's scheduler, and what came of it."""
+
+    task: str
+    title: str
+    key: Digest
+    trials: Count
+    why: str
+    best_ms: Ms | None
+    end_to_end_ms: Ms | None
+
+
+class Tune(Tuned):
+    """`tune --json`."""
+
+    rounds: list[Round]
+
+
+class Neighbour(Struct):
+    """A task that was tuned and differs in its sizes alone. distance: in doublings."""
+
+    key: Digest
+    name: str
+    shapes: list[Shape]
+    distance: float
+    target: Digest
+
+
+class PlannedTask(Struct):
+    """A task of a plan. trials: at most, of it. reason: why its search is not over."""
+
+    name: str
+    title: str
+    key: Digest
+    op: str
+    weight: Count
+    status: Literal["hit", "near", "miss", "skip"]
+    reason: str
+    latency_ms: Ms
+    impact: Share
+    trials: Count
+    record: Digest | None
+    neighbours: list[Neighbour]
+
+
+class Plan(Struct):
+    """`plan --json`. memory: of each model. seconds: that its trials take, about."""
+
+    models: list[str]
+    target: str
+    devices: list[str]
+    tasks: list[PlannedTask]
+    hits: Count
+    near: Count
+    misses: Count
+    skipped: Count
+    stale: Count
+    trials: Count | None
+    seconds: Seconds | None
+    latency_ms: Ms
+    memory: list[Memory]
+
+
+class Bench(Struct):
+    """`bench --json` of a library for one shape. per_second: runs."""
+
+    median_ms: Ms
+    p10_ms: Ms
+    p90_ms: Ms
+    p99_ms: Ms
+    per_second: float
+    runs: Count
+    beside: list[Beside] = []
+
+
+class BenchVariant(Bench, kw_only=True):
+    """The same for one of several shapes. inputs: their shapes, by name."""
+
+    inputs: dict[str, Shape]
+
+
+class BenchVariants(Struct):
+    """`bench --json` of a library for several shapes."""
+
+    variants: list[BenchVariant]
+
+
+class KernelTime(Struct):
+    """A kernel in its place in a run; the task's fields are null for a kernel that is no task's."""
+
+    symbol: str
+    name: str
+    shapes: list[Shape]
+    ms: Ms
+    share: Share
+    title: str | None
+    op: str | None
+    key: Digest | None
+    record: RecordId | None
+    flops: float | None
+    bytes: float | None
+
+
+class Profile(Struct):
+    """`profile --json` of a library for one shape. rest_ms: outside the kernels."""
+
+    latency_ms: Ms
+    rest_ms: float
+    kernels: list[KernelTime]
+
+
+class ProfileVariant(Profile):
+    """The same for one of several shapes."""
+
+    inputs: dict[str, Shape]
+
+
+class ProfileVariants(Struct):
+    """`profile --json` of a library for several shapes."""
+
+    variants: list[ProfileVariant]
+
+
+class TaskChange(Struct):
+    """A task of two libraries. before, after: its records, null where a library lacks it."""
+
+    key: Digest
+    title: str
+    before: RecordId | None
+    after: RecordId | None
+    before_ms: Ms | None
+    after_ms: Ms | None
+    what: Literal["new", "gone", "same", "tuned", "untuned", "other schedule"]
+
+
+class Compare(Struct):
+    """`compare --json`. bytes: before and after. failed: of --fail-if-slower."""
+
+    beside: Beside | None
+    bytes: dict[str, tuple[int, int]]
+    tasks: list[TaskChange]
+    failed: bool
+
+
+class Check(Struct):
+    """One thing that was looked at. remedy: empty where all is well."""
+
+    name: str
+    level: Literal["ok", "warn", "FAIL"]
+    found: str
+    remedy: str
+
+
+class Checks(Struct):
+    """`verify --json` of a library alone, and `doctor --json`."""
+
+    ok: bool
+    checks: list[Check]
+
+
+class Rebuilt(Struct):
+    """`verify --rebuild --json`. same: whether a file has the same bytes, by its name."""
+
+    ok: bool
+    same: dict[str, bool]
+
+
+class Curve(Struct):
+    """A best latency over the trials. points: trials and milliseconds."""
+
+    key: str
+    title: str
+    points: list[tuple[float, float]]
+
+
+class Tuning(Struct):
+    """A model's tuning curve, and those of its tasks. seconds: when each trial had been made."""
+
+    model: Curve
+    seconds: list[float]
+    tasks: list[Curve]
+
+
+class Saved(Struct):
+    """What the registry says of the model on its target."""
+
+    model: str
+    digest: Digest
+    target: str
+    fingerprint: Digest
+    layers: Count
+    tasks: Count
+    shared: Count
+    covered: Count
+    trials: Count
+    trials_saved: float | None
+    seconds_saved: float | None
+
+
+class Report(Struct):
+    """`report --json`. reused: tasks that other models have, too, by their names."""
+
+    report: str
+    artifact: str
+    manifest: Manifest
+    profile: Profile | None
+    tuning: Tuning | None
+    reused: dict[str, Count]
+    saved: Saved | None
+
+
+class Written(Struct):
+    """A file of a package."""
+
+    file: str
+    bytes: Bytes
+
+
+class Package(Written, rename={"for_": "for"}):
+    """`package --json`. glibc: the oldest that it runs with."""
+
+    sha256: Digest
+    for_: Literal["c", "python"]
+    arch: str
+    glibc: str
+    files: list[Written]
+
+
+class OutputSummary(Struct):
+    """An output of a run: its numbers in short."""
+
+    name: str
+    shape: Shape
+    dtype: str
+    min: float | None
+    max: float | None
+    mean: float | None
+
+
+class Run(Struct):
+    """`run --json`. files: that were written."""
+
+    outputs: list[OutputSummary]
+    files: list[str]
+
+
+class Named(Struct):
+    """A target by its name."""
+
+    name: str
+    path: str
+    description: str
+
+
+class Targets(Struct):
+    """`targets list --json`."""
+
+    targets: list[Named]
+
+
+class Message(Struct):
+    """A line on stderr with `--message-format json`. code: the exit code, of an error."""
+
+    level: Literal["warning", "error"]
+    message: str
+    hint: str
+    file: str | None
+    line: int | None
+    code: int | None

@@ -1,0 +1,60 @@
+"""Write schemas/, a JSON Schema for each answer of `--json`, and json.md, which lists them.
+
+With --check, say which of these files are stale. The types are those of `ansor_deploy.schemas`.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from ansor_deploy.schemas import DESCRIBED, schema
+
+HERE = Path(__file__).parent
+PAGE = """\
+# JSON
+
+With `--json` a command prints one object on stdout; messages and progress are on stderr. What is in
+it is said by a [JSON Schema](https://json-schema.org/draft/2020-12) (draft 2020-12), as is the
+[manifest](manifest.md). They are made from the types of `ansor_deploy.schemas` by
+`python docs/make_schemas.py`, and the tests hold what commands really print against them.
+
+Fields may be added: a reader should pass over those that it does not know. A number that JSON has
+not, such as an unknown latency, is null. A command that is refused prints no object: its
+[exit code](exit_codes.md) and its message say why.
+
+| what | schema |
+|---|---|
+"""
+
+
+def files() -> dict[Path, str]:
+    """What each file says."""
+    rows = [
+        f"| {title} | [{name}.json](schemas/{name}.json) |"
+        for name, (title, _) in DESCRIBED.items()
+    ]
+    made = {
+        HERE / "schemas" / f"{name}.json": json.dumps(schema(name), indent=1) + "\n"
+        for name in DESCRIBED
+    }
+    return {HERE / "json.md": PAGE + "\n".join(rows) + "\n", **made}
+
+
+def main() -> int:
+    """Write them, or, with --check, print those that are not what they should be; the exit code."""
+    made, check = files(), "--check" in sys.argv[1:]
+    known = set((HERE / "schemas").glob("*.json")) - made.keys()
+    stale = [path for path, text in made.items() if not path.exists() or path.read_text() != text]
+    for path in [*stale, *known]:
+        if check:
+            sys.stderr.write(f"{path}: stale; run: python docs/make_schemas.py\n")
+        elif path in made:
+            path.write_text(made[path])
+        else:
+            path.unlink()
+    return bool(check and [*stale, *known])
+
+
+if __name__ == "__main__":
+    (HERE / "schemas").mkdir(exist_ok=True)
+    sys.exit(main())
