@@ -12,9 +12,12 @@ PLACES = (
     "/best",
     "/curves",
     f"/tasks/{key(0).workload[:12]}",
-    f"/models/{MODELS[0][:12]}",
+    f"/models/{MODELS[1][:12]}",
     "/registry",
-    "/registry/best_records",
+    "/registry/best_records?tvm=0.27.0",
+    "/registry/best?op=conv",
+    "/registry/builds/1",
+    "/registry?sql=select+1",
 )
 
 
@@ -41,6 +44,17 @@ def test_a_task_is_two_steps_from_the_first_page(address, seen):
     ahead = [address + link for link in links if link.startswith("/") and "/registry/" not in link]
     found = chain.from_iterable(linked(seen.page, place) for place in dict.fromkeys(ahead))
     assert any(link.startswith("/tasks/") for link in found)
+
+
+def test_a_task_is_reached_by_keyboard(address, seen):
+    seen.page.goto(f"{address}/best")
+    seen.page.keyboard.press("Tab")
+    assert seen.page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    seen.page.keyboard.press("Enter")
+    for _ in range(5):  # target, operator, button, the table, its first key
+        seen.page.keyboard.press("Tab")
+    seen.page.keyboard.press("Enter")
+    seen.page.wait_for_url("**/tasks/*")
 
 
 def linked(page, place):
