@@ -4,6 +4,9 @@ Sphinx, and not MkDocs with its Material theme, whose maintenance is uncertain: 
 link and anchor, and reads the same Markdown that a forge shows.
 """
 
+from posixpath import dirname, join, normpath
+
+from docutils import nodes
 from pygments.lexers.special import TextLexer
 from sphinx.application import Sphinx
 
@@ -15,9 +18,21 @@ html_theme = "furo"  # light and dark, narrow and wide; loads nothing from elsew
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_copy_source = False
+html_show_copyright = False
 html_show_sphinx = False
+
+
+def use_titles(app: Sphinx, doctree: nodes.document, page: str) -> None:
+    """A link that shows a page's file name, as Markdown does on a forge, shows its title here."""
+    for text in doctree.findall(nodes.Text):
+        said = str(text)
+        linked = normpath(join(dirname(page), said.removesuffix(".md")))
+        if said.endswith(".md") and isinstance(text.parent.parent, nodes.reference):
+            title = app.env.titles.get(linked)
+            text.parent.replace(text, nodes.Text(title.astext() if title else said))
 
 
 def setup(app: Sphinx) -> None:
     """A language that Pygments does not know stays as it is."""
     app.add_lexer("ninja", TextLexer)
+    app.connect("doctree-resolved", use_titles)

@@ -91,9 +91,11 @@ def _methods(node: ast.ClassDef) -> Iterator[ast.FunctionDef]:
 
 
 def _block(node: _Definition) -> str:
-    """Signature and docstring as they stand: drawings of loops keep their shape."""
-    text = ast.get_docstring(node)
-    return "\n".join(["```text", _signature(node), *(["", text] if text else []), "```"])
+    """Signature and docstring; one that draws loops keeps its shape."""
+    text = ast.get_docstring(node) or ""
+    if "\n-->" in text or "\n " in text:
+        return f"```text\n{_signature(node)}\n\n{text}\n```"
+    return f"```text\n{_signature(node)}\n```\n\n{text}".rstrip()
 
 
 def _signature(node: _Definition) -> str:
