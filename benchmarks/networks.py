@@ -1,4 +1,4 @@
-"""Whole networks beside ONNX Runtime and OpenVINO: where the figures of docs/benchmarks.md come from.
+"""Whole networks beside ONNX Runtime and OpenVINO: the first figures of docs/benchmarks.md.
 
     python -m benchmarks.networks [FOLDER] [--only NAME,...] [--efforts untuned,quick] \
         [--beside onnxruntime,openvino] [--threads 1,2] [--batch 16] [--json FILE]
