@@ -14,7 +14,14 @@ from ..errors import UsageError
 from ..project import Project
 from ..report.choose import report_on_stderr
 from .helptext import Command, with_examples
-from .options import existing_file, input_shape_option, make_request, registry_option, target_option
+from .options import (
+    existing_file,
+    input_shape_option,
+    make_request,
+    registry_option,
+    target_option,
+    tuning_command,
+)
 from .output import in_columns, say
 from .values import InputShapes
 
@@ -61,10 +68,15 @@ def command(
     from ..integrations.build_systems import LOCK, system_of
     from ..integrations.scaffold import check_names
 
-    request = make_request(
-        target=target, registry=registry, input_shapes=input_shapes, lock=Path(LOCK)
-    )
     wanted = _wanted(models, target, input_shapes)
+    lock, paths = Path(LOCK), [model.path for model in wanted]
+    request = make_request(
+        target=target,
+        registry=registry,
+        input_shapes=input_shapes,
+        lock=lock,
+        remake=tuning_command(models=paths, target=target, input_shapes=input_shapes, lock=lock),
+    )
     check_names(wanted)
     system = system_of(Path(), named)
     _start(wanted, system, request, yes=yes)
@@ -111,7 +123,7 @@ def _start(models: list[Model], system: BuildSystem, request: Request, *, yes: b
         say(line)
     if is_new:
         say(f"next: {system.run if program else system.build}")
-    say(f"later, for faster schedules: {system.tune.format(model=models[0])}")
+    say(f"later, for faster schedules: {system.tune.format(model=models[0]) or request.remake}")
 
 
 def _ask(rows: list[tuple[str, str]], *, yes: bool) -> None:

@@ -50,7 +50,7 @@ class BuildSystem:
     which the main file includes by the line `include`; "" where they stand in the main file.
     ignored: what a build of ours leaves in the folder. outputs: where the models' outputs lie in a
     build that is there; "" where that build decides. build, run, tune: the commands that build,
-    that build and run the program, and that tune `model`.
+    that build and run the program, and that tune `model`; "" where the tool's own does.
     """
 
     name: str
@@ -160,7 +160,7 @@ SYSTEMS = {
             outputs="/build/models/",
             build="ninja",
             run="ninja && ./app",
-            tune=f"ansor-deploy tune {{model.path}} --target {{model.target}} --lock {LOCK}",
+            tune="",
         ),
         BuildSystem(
             name="bazel",

@@ -89,6 +89,11 @@ def test_a_second_model_is_a_line_to_add(folder):
     assert "add to models.mk:\n  $(eval $(call ansor_deploy_model,other,other.onnx," in said
 
 
+def test_ninja_is_tuned_for_by_the_tool_itself(folder):
+    said = init(folder, "--yes", "--build", "ninja").stdout
+    assert "schedules: ansor-deploy tune 'models/res net.onnx' --lock records.lock\n" in said
+
+
 def test_a_lock_that_is_there_stays(folder):
     init(folder, "--yes")
     lock = (folder / "records.lock").read_bytes()
