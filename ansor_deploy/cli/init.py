@@ -79,6 +79,9 @@ def command(
     )
     check_names(wanted)
     system = system_of(Path(), named)
+    if system.name == "bazel" and len(dict(input_shapes)) < len(input_shapes):
+        hint = "give one: ansor_model() has one shape of each input"
+        raise UsageError("--input-shape: several shapes of an input are not for Bazel", hint)
     _start(wanted, system, request, yes=yes)
 
 
@@ -91,9 +94,6 @@ def _wanted(models: Sequence[Path], target: str | None, input_shapes: InputShape
         raise UsageError(
             "there is no ONNX file in this folder", "ansor-deploy init path/to/model.onnx"
         )
-    if len({name for name, _ in input_shapes}) < len(input_shapes):
-        hint = "give one, and add the others to what is written"
-        raise UsageError("--input-shape: init takes one shape of an input", hint)
     name = target or Project.find().target or "host"
     shapes = tuple(f"{name}={','.join(map(str, shape))}" for name, shape in input_shapes)
     return [Model(path, name, shapes) for path in paths]

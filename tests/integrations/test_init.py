@@ -119,10 +119,10 @@ def test_an_old_build_is_left_as_it_is_and_gains_a_line(folder, system):
     assert len(list((folder.path / "build").rglob("net.so"))) == 1
 
 
-def test_a_shape_is_given_and_tuning_takes_it(folder):
+def test_shapes_are_given_and_tuning_takes_them(folder):
     require(PROGRAMS["make"])
     onnx.save(net("rows"), folder.path / "net.onnx")
-    folder.init("--input-shape", "x=2,4")
+    folder.init("--input-shape", "x=2,4", "--input-shape", "x=3,4")
     assert_runs(folder.shell("make && ./app"))
     folder.shell("make tune ANSOR_DEPLOY_TUNE_FLAGS='--trials 2 --registry tuned.db'")
     assert '"record"' in (folder.path / "records.lock").read_text()

@@ -159,9 +159,9 @@ def test_two_models_of_one_name_are_refused(folder):
     refused(result, 2, "would be one library, res_net")
 
 
-def test_two_shapes_of_an_input_are_refused(folder):
+def test_two_shapes_of_an_input_are_not_for_bazel(folder):
     shapes = ("--input-shape", "x=1,3", "--input-shape", "x=2,3")
-    refused(init(folder, "--yes", *shapes), 2, "one shape of an input")
+    refused(init(folder, "--yes", "--build", "bazel", *shapes), 2, "not for Bazel")
 
 
 def _copy(folder, name):
