@@ -161,5 +161,5 @@ def _problem(path: Path, exception: Exception) -> tuple[str, str, int]:
     except Base400 as error:
         return str((error.args or ("there is no such page",))[0]), "", error.status
     except Exception as error:
-        logging.getLogger("uvicorn.error").exception("a page could not be made")
+        logging.getLogger(__name__).exception("a page could not be made")
         return f"unexpected {type(error).__name__}: {error}", "This is a bug.", 500

@@ -58,7 +58,7 @@ def serve(registry: Path, port: int, started: Callable[[str], None], *, opens: b
         url = f"http://{HOST}:{door.getsockname()[1]}/"
         config = uvicorn.Config(
             application(registry),
-            log_level="warning",
+            log_level="critical",  # else it prints a traceback of what it cuts off at the end
             lifespan="on",
             timeout_graceful_shutdown=_TO_END,
         )

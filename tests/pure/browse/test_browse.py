@@ -36,6 +36,11 @@ TITLES = {
 }
 
 
+ENDLESS = quote(
+    "with recursive t(n) as (select 1 union all select n+1 from t) select count(*) from t"
+)
+
+
 class Page(HTMLParser):
     """What a page shows and where it leads."""
 
@@ -177,8 +182,7 @@ def test_a_wrong_query_is_said(address):
 
 
 def test_a_query_without_end_is_ended(address):
-    endless = "with recursive t(n) as (select 1 union all select n+1 from t) select count(*) from t"
-    status, _, text = get(address, f"/registry?_timelimit=50&sql={quote(endless)}")
+    status, _, text = get(address, f"/registry?_timelimit=50&sql={ENDLESS}")
     assert status == 400
     assert "the query took longer than" in text
 
@@ -206,6 +210,20 @@ def test_the_file_stays_as_it_is_and_ctrl_c_is_the_end(filled, tmp_path):
     assert server.returncode == 0
     assert said == f"showing {path}, read only; Ctrl-C ends it\n"
     assert everything(tmp_path) == before
+
+
+def test_ctrl_c_in_the_middle_of_a_query(filled):
+    with browsing(filled) as (address, server):
+        parts = urlsplit(address)
+        with socket.create_connection((parts.hostname, parts.port)) as asking:
+            line = f"GET /registry?_timelimit=3000&sql={ENDLESS} HTTP/1.1"
+            asking.sendall(f"{line}\r\nHost: localhost\r\n\r\n".encode())
+            assert get(address, "/")[0] == 200  # and so the query is under way
+            server.send_signal(signal.SIGINT)
+            said = server.stderr.read()
+    assert server.returncode == 0
+    assert said.count("\n") == 1
+    assert "showing" in said
 
 
 def test_a_registry_that_grows(filled, tmp_path):
