@@ -19,8 +19,8 @@ it is said by a [JSON Schema](https://json-schema.org/draft/2020-12) (draft 2020
 `python docs/make_schemas.py`, and the tests hold what commands really print against them.
 
 Fields may be added: a reader should pass over those that it does not know. A number that JSON has
-not, such as an unknown latency, is null. A command that is refused prints no object: its
-[exit code](exit_codes.md) and its message say why.
+not, such as an unknown latency, is null. A command that fails prints `{"error": {...}}`
+with its message and its [exit code](exit_codes.md) instead.
 
 | what | schema |
 |---|---|

@@ -1,6 +1,7 @@
 """Docs that fail, and the house rules that a program can check."""
 
 import ast
+import json
 import re
 import shutil
 import subprocess
@@ -108,3 +109,10 @@ def test_every_exit_code_is_in_the_table():
     table = (ROOT / "docs" / "exit_codes.md").read_text(encoding="utf-8")
     known = {one.exit_code for one in vars(errors).values() if hasattr(one, "exit_code")}
     assert {code for code in known if f"\n| {code} | " not in table} == set()
+
+
+def test_every_field_of_the_manifest_is_explained():
+    schema = json.loads((ROOT / "docs" / "schemas" / "manifest.json").read_text(encoding="utf-8"))
+    fields = schema["$defs"][schema["$ref"].rpartition("/")[2]]["properties"]
+    page = (ROOT / "docs" / "manifest.md").read_text(encoding="utf-8")
+    assert [name for name in fields if f"`{name}`" not in page] == []
