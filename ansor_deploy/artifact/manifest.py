@@ -40,6 +40,16 @@ class _Model(Struct):
     input_shapes: Any
 
 
+class _Node(Struct):
+    name: str
+    op: str
+
+
+class _Place(Struct):
+    shape: _Count
+    nodes: list[_Node]
+
+
 class _Task(Struct):
     key: _Digest
     name: _Name
@@ -50,6 +60,7 @@ class _Task(Struct):
     latency_ms: _Number
     flops: _Number = None
     bytes: _Number = None
+    places: list[_Place] = []
 
 
 class _Kernel(Struct):

@@ -209,6 +209,7 @@ class _Assembly:
                 "fallback": built.fallbacks.get(task.key.workload),
                 "rewriting": built.rewritings.get(task.key.workload),
                 "lender": self.loans[task.key].to_json() if task.key in self.loans else None,
+                "places": [asdict(place) for place in task.places],
                 **known.get(task.key, {"impact": None, "latency_ms": None}),
             }
             for task in self.model.tasks

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @plan_options
 @reuse_option
 @quiet_option
-@verbose_option("List every task, what it is near to, and why it is tuned again.")
+@verbose_option("List every task with its nodes, what it is near to, and why it is tuned again.")
 @answering
 def command(models: tuple[Path, ...], request: Request) -> Answer:
     """Show what a build would reuse, tune or skip.

@@ -9,13 +9,14 @@ import click
 from ..target import built_for
 from .helptext import Command, with_examples
 from .options import existing_file, new_file
-from .output import Answer, answering
+from .output import Answer, answering, is_verbose, verbose_option
 from .run_options import seconds_option, threads_option
 
 
 @with_examples(
     "profile resnet18.so",
     "profile resnet18.so --threads 1 --json",
+    "profile resnet18.so --verbose",
     "profile resnet18.so --trace resnet18.trace.json",
 )
 @click.command("profile", cls=Command)
@@ -25,6 +26,7 @@ from .run_options import seconds_option, threads_option
 @click.option(
     "--trace", type=new_file, help="Write a timeline here, for ui.perfetto.dev or chrome://tracing."
 )
+@verbose_option("Name the model's nodes that each kernel computes.")
 @answering
 def command(artifact: Path, threads: int, seconds: float, trace: Path | None) -> Answer:
     """Time each kernel of a library in its place in a run.
@@ -44,7 +46,11 @@ def command(artifact: Path, threads: int, seconds: float, trace: Path | None) ->
     if trace:
         write_trace([(takes_text(one), times) for one, times in found], trace)
     if len(found) == 1:
-        return Answer(found[0][1].to_json(), lines(found[0][1], target))
-    text = [line for one, times in found for line in (takes_text(one), *lines(times, target))]
+        return Answer(found[0][1].to_json(), lines(found[0][1], target, nodes=is_verbose()))
+    text = [
+        line
+        for one, times in found
+        for line in (takes_text(one), *lines(times, target, nodes=is_verbose()))
+    ]
     variants = [{"inputs": one.input_shapes, **times.to_json()} for one, times in found]
     return Answer({"variants": variants}, text)

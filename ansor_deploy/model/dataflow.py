@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._tvm import relax, tvm
+from .labels import form_of, label
 
 
 def constant_of(values: np.ndarray) -> relax.Expr:
@@ -17,11 +18,24 @@ def constant_of(values: np.ndarray) -> relax.Expr:
 class Walk(ABC):
     """A pass on its way through the bindings of `main`.
 
-    emit: makes a variable of an expression. computed: a call of a function given in TE.
+    computed: a call of a function given in TE. label: of what is bound (`labels.py`). inputs: the
+    labels of the model's.
     """
 
     def __init__(self, builder: relax.BlockBuilder) -> None:
-        self.emit, self.computed = builder.emit, builder.call_te
+        self._emit, self.computed = builder.emit, builder.call_te
+        self.label = ""
+        self.inputs: dict[Any, str] = {}
+
+    def emit(self, expr: relax.Expr, same: relax.Expr | None = None) -> relax.Var:
+        """A variable of an expression, under the label of what is bound.
+
+        same: what it is another form of.
+        """
+        if same is None:
+            return self._emit(expr, self.label)
+        known = self.inputs.get(same) or label(getattr(same, "name", ""))
+        return self._emit(expr, form_of(known))
 
     @abstractmethod
     def bind(self, var: relax.Var, value: relax.Expr) -> None:
@@ -71,9 +85,11 @@ def rewritten(mod: tvm.IRModule, walk: Callable[[relax.BlockBuilder], Walk]) -> 
         return mod
     builder = relax.BlockBuilder()
     walking = walk(builder)
+    walking.inputs = {param: f"t{at}_" for at, param in enumerate(main.params)}
     with builder.function("main", list(main.params), attrs=dict(main.attrs or {})):
         with builder.dataflow():
             for binding in blocks[0].bindings:
+                walking.label = label(binding.var.name)
                 walking.bind(binding.var, binding.value)
             result = builder.emit_output(walking.plain(main.body.body))
         builder.emit_func_output(result)

@@ -21,7 +21,9 @@ from .apart import with_reasons
 from .attention import with_attention
 from .fusion import with_cuts, without_cuts
 from .graph import Graph
+from .labels import fused, with_labels
 from .layout import channels_last
+from .nodes import Origin
 from .operators.blame import blamed
 from .operators.converting import own_converters, tvm_name
 from .operators.indices import IN_BRANCH
@@ -35,11 +37,13 @@ from .widen import widen
 class Imported:
     """A model in Relax: `mod["main"]` calls one PrimFunc for each fused group of operators.
 
-    interfaces: what each `main` takes and gives; of one, or of several in several shapes.
+    interfaces: what each `main` takes and gives; of one, or of several in several shapes. origins:
+    of each, the model's nodes.
     """
 
     mod: tvm.IRModule
     interfaces: tuple[Interface, ...]
+    origins: tuple[Origin, ...]
 
     @property
     def inputs(self) -> tuple[TensorInfo, ...]:
@@ -60,7 +64,8 @@ def import_model(
     names = [value.name for value in proto.graph.output]
     with own_converters(), warnings.catch_warnings(), redirect_stdout(StringIO()):
         warnings.simplefilter("ignore")
-        mod = _convert(_for_tvm(proto), graph)
+        origin = Origin(graph.proto, graph.nodes, graph.constants)
+        mod = _convert(_for_tvm(proto), graph, origin)
     outputs = _outputs(names, mod["main"].body.body.ty)
     del graph  # its weights are in the module
     with tvm_target(target), tvm.transform.PassContext(opt_level=3):
@@ -69,7 +74,7 @@ def import_model(
             with _in_tvm():
                 mod = change(mod)
             step(done, len(passes))
-    return Imported(mod, (Interface(inputs, outputs),))
+    return Imported(mod, (Interface(inputs, outputs),), (origin,))
 
 
 _LEGALIZED = {
@@ -95,7 +100,7 @@ def _passes(target: Target) -> list[Any]:
         _module_pass(concatenation.with_parts_in_place),
         _module_pass(lambda mod: with_attention(mod, target)),
         _module_pass(with_cuts),
-        t.FuseOps(),
+        _module_pass(fused),
         t.FuseTIR(),
         _module_pass(with_reasons),
         _module_pass(without_cuts),
@@ -146,7 +151,7 @@ def _rename_keywords(proto: onnx.ModelProto) -> None:
             node.input[:] = [new if name == old else name for name in node.input]
 
 
-def _convert(proto: onnx.ModelProto, graph: Graph) -> tvm.IRModule:
+def _convert(proto: onnx.ModelProto, graph: Graph, origin: Origin) -> tvm.IRModule:
     """The structure of a graph as the front end reads it, with the graph's constants.
 
     TVM's `from_onnx` would want them in the model, and write all of it out to check it.
@@ -156,7 +161,8 @@ def _convert(proto: onnx.ModelProto, graph: Graph) -> tvm.IRModule:
     for name, tensor in graph.constants.items():
         importer._nodes[name] = relax.const(importer._parse_array(tensor))  # noqa: SLF001
     with _in_tvm():
-        return importer.from_onnx(proto.graph, graph.opset)
+        mod = importer.from_onnx(proto.graph, graph.opset)
+    return with_labels(mod, origin, importer._nodes)  # noqa: SLF001
 
 
 def _in_tvm() -> AbstractContextManager[None]:

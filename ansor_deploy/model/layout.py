@@ -88,7 +88,7 @@ class _Walk(Walk):
         if value.first is None:
             rank = _rank(value.last)
             to_first = [0, rank - 1, *range(1, rank - 1)]
-            value.first = self.emit(relax.op.permute_dims(value.last, to_first))
+            value.first = self.emit(relax.op.permute_dims(value.last, to_first), expr)
         return value.first
 
     def view(self, of: relax.Expr, shape: list[int]) -> relax.Expr:
@@ -107,7 +107,7 @@ class _Walk(Walk):
         if value.last is None:
             axes, constant = _to_last(_rank(value.first)), self.constant(expr)
             moved = None if constant is None else _moved(constant, axes)
-            value.last = moved or self.emit(relax.op.permute_dims(value.first, axes))
+            value.last = moved or self.emit(relax.op.permute_dims(value.first, axes), expr)
         return value.last
 
 

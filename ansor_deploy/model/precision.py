@@ -43,7 +43,7 @@ class _Walk(Walk):
     def plain_tensor(self, expr: relax.Expr) -> relax.Expr:
         """An operand as the model has it, rounded once where it is in float32."""
         if expr in self._wide and expr not in self._plain:
-            self._plain[expr] = self.emit(relax.op.astype(self._wide[expr], _dtype(expr)))
+            self._plain[expr] = self.emit(relax.op.astype(self._wide[expr], _dtype(expr)), expr)
         return self._plain.get(expr, expr) if isinstance(expr, relax.Var) else expr
 
     def _widened(self, value: relax.Expr) -> relax.Expr | None:
@@ -75,7 +75,7 @@ class _Walk(Walk):
         if isinstance(expr, tvm.ir.GenericConst):
             return constant_of(expr.value.numpy().astype(np.float32))
         if expr not in self._wide:
-            self._wide[expr] = self.emit(relax.op.astype(self.plain(expr), "float32"))
+            self._wide[expr] = self.emit(relax.op.astype(self.plain(expr), "float32"), expr)
         return self._wide[expr]
 
     def _normalized(self, call: relax.Call) -> relax.Expr:

@@ -63,12 +63,13 @@ def prepare(
         # Here, since they load TVM, which a model that is refused does not need.
         from .extract import extract
         from .importer import import_model
+        from .labels import placed
         from .variants import joined
 
         steps = partial(step, "passes")
         imported = joined([import_model(graphs.pop(0), target, steps) for _ in protos])
         stage("tasks", f"of {len(imported.mod.functions) - len(protos)} fused functions")
-        tasks = extract(imported.mod, target, partial(step, "tasks"))
+        tasks = placed(extract(imported.mod, target, partial(step, "tasks")), imported)
     return Prepared(path, digest, external, protos, imported, tasks)
 
 

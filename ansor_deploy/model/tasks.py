@@ -5,6 +5,7 @@ from typing import Any
 
 from ..registry.record import TaskKey, Workload, roofline
 from ..target import Target
+from .nodes import Place
 
 
 @dataclass(frozen=True)
@@ -15,6 +16,7 @@ class Task:
     weights: times it runs in each of several models; empty for one model. reuse_distance: bytes of
     weights that its model reads from one run of it to the next; 0 for a task outside any model.
     apart: why what reads its results is not fused with it, where fusion decided that by cost.
+    places: where the model computes it, in the order of a run.
     """
 
     name: str
@@ -25,6 +27,7 @@ class Task:
     weights: tuple[int, ...] = ()
     reuse_distance: int = field(default=0, compare=False)
     apart: tuple[str, ...] = field(default=(), compare=False)
+    places: tuple[Place, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def per_model(self) -> tuple[int, ...]:

@@ -19,7 +19,11 @@ def joined(variants: Sequence[Imported]) -> Imported:
     mod = builder.get()
     for name, main in mains.items():
         mod[name] = main.with_attr("global_symbol", name)
-    return Imported(mod, tuple(one for variant in variants for one in variant.interfaces))
+    return Imported(
+        mod,
+        tuple(one for variant in variants for one in variant.interfaces),
+        tuple(one for variant in variants for one in variant.origins),
+    )
 
 
 def _moved(mod: tvm.IRModule, builder: relax.BlockBuilder) -> relax.Function:

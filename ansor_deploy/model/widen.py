@@ -59,7 +59,7 @@ class _Walk(Walk):
         if expr in self._wide and expr not in self._plain:
             axis, channels = len(expr.ty.shape) - 1, int(expr.ty.shape[-1])
             crop = relax.op.strided_slice(self._wide[expr], [axis], [0], [channels])
-            self._plain[expr] = self.emit(crop)
+            self._plain[expr] = self.emit(crop, expr)
         return self._plain.get(expr, expr) if isinstance(expr, relax.Var) else expr
 
     def _widened(self, call: relax.Call) -> relax.Expr | None:

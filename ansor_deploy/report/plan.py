@@ -7,7 +7,17 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..codegen.memory import size_text
-from .text import TASK_HEADER, count, duration, fitted, latency, named, share, task_cells
+from .text import (
+    TASK_HEADER,
+    count,
+    duration,
+    fitted,
+    latency,
+    named,
+    node_lines,
+    share,
+    task_cells,
+)
 
 if TYPE_CHECKING:
     from ..target import Target
@@ -137,19 +147,21 @@ def stale_lines(plan: Plan) -> list[str]:
 
 
 def details(plan: Plan) -> list[str]:
-    """What is to be said of single tasks: what they are near to, and why they are tuned again."""
+    """What is to be said of tasks: why again, what they are near to, and the nodes they compute."""
     return [line for row in by_share(plan) for line in _detail(row)]
 
 
 def _detail(row: PlanRow) -> Iterator[str]:
     again = outcome(row) == "again"
-    if not (again or row.neighbours):
+    if not (again or row.neighbours or row.task.places):
         return
     yield named(row.task) + (f" is tuned again: {row.reason}" if again else "")
     for neighbour in row.neighbours[:1]:
         yield f"  is near {neighbour.workload.title}, at {neighbour.distance:.1f}"
         if neighbour.machine:
             yield f"  of a machine with {_cores(neighbour.machine)}"
+    for place in row.task.places:
+        yield from node_lines(((node.op, node.name) for node in place.nodes), 2)
 
 
 def _cores(machine: Target) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..registry.record import roofline
 from ..registry.title import shape_text
-from .text import KEY, TITLE, count, cut, latency, share
+from .text import KEY, TITLE, count, cut, latency, node_lines, share
 
 if TYPE_CHECKING:
     from ..runtime.profile import KernelTime, Profile
@@ -26,23 +26,33 @@ def title(one: KernelTime) -> str:
     return str((one.task or {}).get("title") or f"{one.name} {result}".strip())
 
 
-def lines(profile: Profile, target: Target) -> list[str]:
+def lines(profile: Profile, target: Target, *, nodes: bool = False) -> list[str]:
     """Kernels in the order of the network, then operators, those that take longest first.
 
-    Limit is the share of the time that the machine's peak, or its memory, would need at least;
-    what caches hold comes faster than that.
+    nodes: whether those of the model that a kernel computes stand below it. Limit is the share of
+    the time that the machine's peak, or its memory, would need at least; what caches hold comes
+    faster than that.
     """
     rest = max(0.0, profile.rest)  # less is noise
-    rows = [HEADER, *(_cells(one, profile.seconds, target) for one in profile.kernels)]
-    rows.append(("", "the rest", latency(rest), share(rest / profile.seconds), "", "", ""))
     whole = profile.seconds
+    kernels = (
+        line
+        for one in profile.kernels
+        for line in (*_table([_cells(one, whole, target)]), *(_nodes(one) if nodes else ()))
+    )
     operators = [("", name, *_times(group, whole)) for name, group in by_operator(profile)]
     return [
-        *_table(rows),
+        *_table([HEADER]),
+        *kernels,
+        *_table([("", "the rest", latency(rest), share(rest / whole), "", "", "")]),
         f"{count(len(profile.kernels), 'kernel')}, {latency(profile.seconds)} a run",
         "",
         *_table([("", "operator", *HEADER[2:5], "", ""), *operators]),
     ]
+
+
+def _nodes(one: KernelTime) -> list[str]:
+    return node_lines(((node["op"], node["name"]) for node in one.nodes), KEY + 1)
 
 
 def by_operator(profile: Profile) -> list[tuple[str, list[KernelTime]]]:
@@ -74,6 +84,7 @@ def _events(number: int, name: str, profile: Profile) -> Iterator[dict[str, Any]
     for one in profile.kernels:
         task: Mapping[str, Any] = one.task or {}
         known = {name: task.get(name) for name in ("op", "key", "record", "flops", "bytes")}
+        known["nodes"] = one.nodes
         span = {"ph": "X", "pid": number, "tid": 0, "ts": began * 1e6, "dur": one.seconds * 1e6}
         yield {"name": title(one), "cat": known["op"] or _NO_TASK, "args": known, **span}
         began += one.seconds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING
@@ -112,6 +112,12 @@ def task_cells(
     """A task as text, below `TASK_HEADER`; "~" marks an estimate, where it has no record."""
     time = latency(seconds) if record else f"~{latency(seconds)}"
     return (key[:KEY], title, f"x{weight}", share(part), time)
+
+
+def node_lines(nodes: Iterable[tuple[str, str]], indent: int) -> list[str]:
+    """Nodes of a model, each an operator and a name, on lines of the width of a terminal."""
+    text = ", ".join(f"{op} {name}" for op, name in nodes)
+    return wrapped(printable(text), " " * indent, " " * (indent + 2))
 
 
 def named(task: Task) -> str:

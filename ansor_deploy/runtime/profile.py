@@ -50,7 +50,8 @@ class KernelTime:
     """A call of a kernel in a run. name: of what it computes. seconds: median of many.
 
     shapes: of its arguments, the results last. task: the manifest's entry of the task that it
-    computes; None for a kernel that is no task's.
+    computes; None for a kernel that is no task's. nodes: of the model that it computes in this
+    place, each with its name and operator; none where the manifest does not say.
     """
 
     symbol: str
@@ -58,6 +59,7 @@ class KernelTime:
     seconds: float
     shapes: tuple[tuple[int, ...], ...]
     task: Mapping[str, Any] | None
+    nodes: tuple[Mapping[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,7 @@ class Profile:
                     "ms": one.seconds * 1e3,
                     "share": one.seconds / self.seconds,
                     **{name: (one.task or {}).get(name) for name in known},
+                    "nodes": one.nodes,
                 }
                 for one in self.kernels
             ],
@@ -137,7 +140,7 @@ def profile(model: Model, inputs: dict[str, np.ndarray], seconds: float = SECOND
     values = [inputs[info.name] for info in model.interfaces[chosen].inputs]
     replay = Replay(model.path, values, main_names(chosen + 1)[chosen])
     whole, kernels = _in_turns(replay, seconds)
-    of = _Described(model.manifest)
+    of = _Described(model.manifest, chosen)
     times = map(median, zip(*kernels, strict=True))
     return Profile(median(whole), tuple(map(of, replay.calls, times)))
 
@@ -199,14 +202,22 @@ def _empty_call(arguments: Sequence[Any]) -> float:
 
 
 class _Described:
-    """A timed call with what the manifest says of its kernel; an older one says nothing."""
+    """A timed call with what the manifest says of its kernel; an older one says nothing.
 
-    def __init__(self, manifest: Mapping[str, Any]) -> None:
+    The calls of a run have to come in their order. shape: which of the library's several it has.
+    """
+
+    def __init__(self, manifest: Mapping[str, Any], shape: int) -> None:
         self._kernels = {one["symbol"]: one for one in manifest.get("kernels") or ()}
         self._tasks = {task["key"]: task for task in manifest["tasks"]}
+        self._places = {
+            key: iter([one["nodes"] for one in task.get("places", ()) if one["shape"] == shape])
+            for key, task in self._tasks.items()
+        }
 
     def __call__(self, call: Call, seconds: float) -> KernelTime:
         known = self._kernels.get(call.symbol, {"name": call.symbol, "task": None})
         task = self._tasks.get(known["task"])
         name = task["name"] if task else known["name"]
-        return KernelTime(call.symbol, name, seconds, call.shapes, task)
+        nodes = tuple(next(self._places[task["key"]], ())) if task else ()
+        return KernelTime(call.symbol, name, seconds, call.shapes, task, nodes)

@@ -14,6 +14,7 @@ from .manifest import (
     Manifest,
     Memory,
     Ms,
+    Node,
     Ratio,
     RecordId,
     Seconds,
@@ -144,6 +145,7 @@ class KernelTime(Struct):
     record: RecordId | None
     flops: float | None
     bytes: float | None
+    nodes: list[Node]
 
 
 class Profile(Struct):

@@ -67,6 +67,20 @@ class Lender(Struct):
     target: Digest
 
 
+class Node(Struct):
+    """A node of the model. name: or its first output's, where it has none."""
+
+    name: str
+    op: str
+
+
+class Place(Struct):
+    """Where a model computes a task. shape: of several, the number, from 0."""
+
+    shape: Count
+    nodes: list[Node]
+
+
 class Task(Struct):
     """A task of a library. weight: how often it occurs. impact: its share of the time."""
 
@@ -83,6 +97,7 @@ class Task(Struct):
     fallback: str | None
     rewriting: str | None
     lender: Lender | None
+    places: list[Place]
 
 
 class Kernel(Struct):

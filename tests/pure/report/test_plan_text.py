@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import pytest
 from rich.console import Console
 
+from ansor_deploy.model.nodes import Node, Place
 from ansor_deploy.registry.record import Provenance, Record, TaskKey, Workload
 from ansor_deploy.report.live import LiveReport
 from ansor_deploy.report.plain import PlainReport
@@ -24,6 +25,7 @@ class Task:
     weight: int
     key: TaskKey = KEY
     workload: Workload = WORKLOAD
+    places: tuple[Place, ...] = ()
 
     @property
     def title(self):
@@ -134,3 +136,10 @@ def test_a_plan_on_a_terminal_is_not_broken():
     console = Console(file=io.StringIO(), width=80)
     LiveReport(console).plan(many(30))
     assert console.file.getvalue().splitlines() == said(many(30))
+
+
+def test_details_name_the_nodes_of_each_place():
+    places = tuple(Place(0, (Node(f"conv{at}", "Conv"), Node(f"r{at}", "Relu"))) for at in (1, 2))
+    one = row("conv2d", "miss", 0.5)
+    made = plan_of(replace(one, task=replace(one.task, places=places)))
+    assert details(made)[1:] == ["  Conv conv1, Relu r1", "  Conv conv2, Relu r2"]

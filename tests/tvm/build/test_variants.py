@@ -129,6 +129,11 @@ def test_a_profile_names_the_tasks_of_each_shape(shop, manifest):
     assert calls == {task["key"]: task["weight"] for task in manifest["tasks"]}
     assert {kernel["record"] for kernel in kernels} - {None} == {"default"}
     for one in profiles:
+        named = [node["name"] for kernel in one["kernels"] for node in kernel["nodes"]]
+        assert named[:2] == ["c", "r"]
+        assert named[-1] == "y"
+    assert "Conv c, Relu r" in program(shop, "profile", "net.so", "--time", "0.1s", "-v").stdout
+    for one in profiles:
         assert sum(k["ms"] for k in one["kernels"]) == pytest.approx(
             one["latency_ms"] - one["rest_ms"]
         )
