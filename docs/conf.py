@@ -24,12 +24,11 @@ html_show_sphinx = False
 
 def use_titles(app: Sphinx, doctree: nodes.document, page: str) -> None:
     """A link that shows a page's file name, as Markdown does on a forge, shows its title here."""
-    for text in doctree.findall(nodes.Text):
-        said = str(text)
-        linked = normpath(join(dirname(page), said.removesuffix(".md")))
-        if said.endswith(".md") and isinstance(text.parent.parent, nodes.reference):
-            title = app.env.titles.get(linked)
-            text.parent.replace(text, nodes.Text(title.astext() if title else said))
+    for link in doctree.findall(nodes.reference):
+        linked = normpath(join(dirname(page), link.get("refuri", "").partition(".html")[0]))
+        if link.astext().endswith(".md") and linked in app.env.titles:
+            for text in list(link.findall(nodes.Text)):
+                text.parent.replace(text, nodes.Text(app.env.titles[linked].astext()))
 
 
 def setup(app: Sphinx) -> None:

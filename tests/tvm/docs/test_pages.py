@@ -18,7 +18,7 @@ from helpers.graphs import model, node, randn
 
 SHAPE = (1, 3, 16, 16)
 PRELUDE = f"import numpy; image = numpy.zeros({SHAPE}, 'float32')"
-QUICK = {"README", "how_it_works", "projects", "python", "targets"}
+QUICK = {"README", "bazel", "devices", "how_it_works", "projects", "python", "targets"}
 TOOL = """\
 #!/bin/sh
 case "$1" in
