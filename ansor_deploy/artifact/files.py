@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ..errors import AnsorError
+from ..errors import AnsorError, UsageError
 from ..system.regular_file import read_regular
 
 _MOST_BYTES = 64 << 20  # of a manifest
@@ -37,8 +37,11 @@ def json_bytes(value: dict[str, Any]) -> bytes:
 
 
 def read_manifest(artifact: Path) -> dict[str, Any]:
-    """The manifest of a library that is whole; AnsorError if it is not."""
+    """The manifest of a library that is whole; AnsorError if it is not, or is none."""
     path = manifest_path(artifact)
+    if artifact.suffix == ".onnx":
+        build = f"build it first: ansor-deploy build {artifact}"
+        raise UsageError("this is a model, not a library", build, artifact)
     rebuild = "build it again: ansor-deploy build MODEL -o " + str(artifact)
     try:
         manifest: dict[str, Any] = json.loads(read_regular(path, _MOST_BYTES))

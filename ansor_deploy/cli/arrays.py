@@ -83,14 +83,14 @@ def _check_expansion(stream: BinaryIO) -> None:
 def check_inputs(arrays: Arrays, expected: Iterable[Any]) -> None:
     """UsageError where the arrays are not exactly those that the artifact was compiled for."""
     wanted = {tensor.name: f"{tensor.name} {shape_and_dtype(tensor)}" for tensor in expected}
+    if others := [name for name in arrays if name not in wanted]:
+        hint = f"it takes: {'; '.join(wanted.values())}"
+        raise UsageError(f"the library has no input {others[0]!r}", hint)
     missing = [text for name, text in wanted.items() if name not in arrays]
     if missing:
         hint = "give it with --input NAME=FILE.npy, or several in one FILE.npz"
         raise UsageError(f"missing input: {'; '.join(missing)}", hint)
     for name, array in arrays.items():
-        if name not in wanted:
-            hint = f"it takes: {'; '.join(wanted.values())}"
-            raise UsageError(f"the artifact has no input {name!r}", hint)
         if wanted[name] != f"{name} {(given := shape_and_dtype(array))}":
             dtype = wanted[name].rpartition(" ")[2]
             hint = f"convert it first, as with array.astype('{dtype}').reshape(...)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -138,6 +139,8 @@ def command(
             events.warn(missed)
         if page and not (result.up_to_date and page.exists()):
             events.wrote([described(result, page, request)])
+        if not (page or result.up_to_date):
+            events.suggest(shlex.join(["ansor-deploy", "report", str(result.artifact)]))
     if touch:
         make_new(result.artifact)
     lines = [f"{result.artifact} is up to date"] if result.up_to_date and not quiet else []

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -47,9 +51,22 @@ def print_checks(checks: Iterable[Check], as_json: bool) -> list[Check]:
 
 
 def check_lines(check: Check) -> list[str]:
-    """A check as text, with its remedy if it has one."""
-    remedy = f"\n      remedy: {check.remedy}" if check.remedy else ""
-    return message(f"{check.level:4}  {check.name}: {check.found}{remedy}").split("\n")
+    """A check as text, with its remedy if it has one; on a terminal, broken between words."""
+    lines = message(f"{check.level:4}  {check.name}: {check.found}").split("\n")
+    if sys.stdout.isatty():
+        lines = [part for line in lines for part in folded(line)]
+    remedy = message(f"      remedy: {check.remedy}").split("\n") if check.remedy else []
+    return [*lines, *remedy]
+
+
+def folded(line: str) -> list[str]:
+    """The line in parts that fit the terminal, but for words that do not."""
+    width = get_terminal_size().columns
+    if len(line) <= width:
+        return [line]
+    indent = " " * 6  # below the text of the first part
+    fill = partial(wrap, break_long_words=False, break_on_hyphens=False)
+    return fill(line, width, subsequent_indent=indent)
 
 
 def checks_json(checks: Sequence[Check]) -> dict[str, Any]:

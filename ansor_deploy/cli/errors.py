@@ -140,7 +140,8 @@ def usage_failure(error: click.ClickException) -> Failure:
     """The failure of words that click refuses, with the help to read."""
     context = getattr(error, "ctx", None)
     hint = f"see {context.command_path} --help" if context else "see ansor-deploy --help"
-    return Failure("usage", error.format_message(), hint, error.exit_code)
+    words = " ".join(error.format_message().split())  # click lists choices with tabs
+    return Failure("usage", words, hint, error.exit_code)
 
 
 def system_failure(error: OSError, hint: str) -> Failure:

@@ -55,7 +55,8 @@ def best_command(store: Registry, model: str, target: str) -> Answer:
     """Show what a build of MODEL could reuse.
 
     That is the best record of each task. MODEL is a file, or the name or the beginning of the
-    digest of one that was planned before. A latency with ~ is an estimate: the task has no record.
+    digest of one that was built or tuned before. A latency with ~ is an estimate: the task has no
+    record.
     """
     from ..registry.coverage import coverage
 

@@ -196,7 +196,7 @@ def stats_lines(stats: dict[str, Any]) -> list[str]:
     for group, columns in _STATS.items():
         rows = [columns, *(tuple(_cell(row, name) for name in columns) for row in stats[group])]
         if len(rows) > 1:
-            lines += ["", *in_columns(rows)]
+            lines += ["", *in_columns(fitted(rows, 0))]
     return [*lines, *_saved_lines(stats)]
 
 
@@ -212,6 +212,8 @@ def _cell(row: dict[str, Any], name: str) -> str:
     value = row[name]
     if name in _SAVED:
         return "" if value is None else f"{value:.0f}"
+    if name == "model":
+        return str(value)
     return str(value)[:8] if name == "fingerprint" else shortened(str(value), 14)
 
 

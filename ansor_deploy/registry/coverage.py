@@ -14,6 +14,7 @@ from .schema import WORKLOADS
 from .title import titled
 
 _NAMED = 10  # models that a message names
+_DIGEST = 64  # digits
 _MODELS = f"SELECT digest, name FROM models WHERE {OF_MODEL} ORDER BY name, digest"
 _TARGETS = f"""
     SELECT fingerprint, name, json FROM targets
@@ -45,7 +46,7 @@ def coverage(registry: Database, model: str, target: str) -> dict[str, Any]:
     if not targets:
         raise UsageError(
             f"the registry has no tasks of {found['name']} for the target {target}",
-            f"Plan it first: ansor-deploy plan {found['name']} --target {target}",
+            f"Build it first: ansor-deploy build {found['name']} --target {target}",
         )
     parts = [_on_target(registry, found["digest"], row) for row in targets]
     return {"model": found["name"], "digest": found["digest"], "targets": parts}
@@ -57,8 +58,8 @@ def _model(registry: Database, model: str) -> dict[str, Any]:
         known = sorted({row["name"] for row in registry.rows(_MODELS, {"model": ""})})
         names = ", ".join(known[:_NAMED]) + (", ..." if len(known) > _NAMED else "")
         raise UsageError(
-            f"the registry knows no model {model}",
-            f"It knows {names}." if known else "Plan it first: ansor-deploy plan MODEL",
+            f"the registry knows no model {model[:12] if len(model) == _DIGEST else model}",
+            f"It knows {names}." if known else "Build it first: ansor-deploy build MODEL",
         )
     if len(found) > 1:
         names = ", ".join(f"{row['digest'][:12]} {row['name']}" for row in found[:_NAMED])

@@ -51,5 +51,8 @@ class Report:
     def wrote(self, paths: list[Path]) -> None:
         """The outputs are in place."""
 
+    def suggest(self, command: str) -> None:
+        """A person may now want to do this."""
+
     def warn(self, message: str) -> None:
         """Something the user should know does not stop the build."""

@@ -65,6 +65,10 @@ class LiveReport(PlainReport):
         self._stop()
         super().wrote(paths)
 
+    def suggest(self, command: str) -> None:
+        """Print the command, as it can be pasted."""
+        self._say(f"next     {command}", unbroken=True)
+
     def _draw(self, panel: Callable[[], RenderableType]) -> None:
         self._panel = panel
         if self._live is None:

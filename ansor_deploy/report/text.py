@@ -190,7 +190,11 @@ def beside_text(beside: Beside) -> str:
         gain = "as fast as"
     else:
         gain = f"{1 / ratio:.2f}x faster than" if ratio < 1 else f"{ratio:.2f}x slower than"
-    sure = f"{low:.2f} to {high:.2f} of its time, 99%" if beside.interval else "of few runs"
+    sure = (
+        f"{low:.2f} to {high:.2f} of its time, 99%"
+        if beside.interval
+        else "too few runs to be sure"
+    )
     ours, theirs = latency(beside.ours_ms / 1e3), latency(beside.theirs_ms / 1e3)
     return f"{gain} {beside.peer}: {ours} a run beside {theirs} ({sure})"
 

@@ -186,7 +186,8 @@ class Scheduler:
     def _steepest(self, free: Sequence[TaskProgress]) -> tuple[TaskProgress, str]:
         chosen = max(free, key=self.gradient)
         share = chosen.task.weight * chosen.best / self.end_to_end
-        why = f"steepest: {share:.0%} of the time, {chosen.trials} trials so far"
+        tried = "1 trial" if chosen.trials == 1 else f"{chosen.trials} trials"
+        why = f"steepest: {share:.0%} of the time, {tried} so far"
         if chosen.gain(self._fastest_like(chosen)) > chosen.gain():
             why += ", and a task like it runs faster"
         return chosen, why

@@ -70,7 +70,7 @@ def test_a_comparison_takes_as_many_turns_as_tell():
         (0.5, (0.4, 0.6), "2.00x faster than X: 1.00 ms a run beside 2.00 ms (0.40 to 0.60 of its"),
         (2.0, (1.8, 2.1), "2.00x slower than X"),
         (0.9, (0.7, 1.1), "as fast as X"),
-        (0.5, None, "2.00x faster than X: 1.00 ms a run beside 2.00 ms (of few runs)"),
+        (0.5, None, "2.00x faster than X: 1.00 ms a run beside 2.00 ms (too few runs to be sure)"),
     ],
 )
 def test_what_is_said(ratio, interval, said):

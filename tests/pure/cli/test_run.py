@@ -86,6 +86,7 @@ def test_output_directory(run):
             "a 2x3 float32 was given as 2x3 float64",
         ),
         (["--input", "both.npz", "--input", "c=ones.npy"], "no input 'c'"),
+        (["--input", "c=ones.npy"], "no input 'c'\n  hint: it takes: a 2x3 float32; b 2x3 float32"),
         (["--input", "a=gone.npy"], "gone.npy: error: no such file"),
         (["--input", "a=text.npy"], "text.npy: error: not a NumPy file"),
         (["--input", "a=cut.npy"], "cut.npy: error: not a NumPy file"),

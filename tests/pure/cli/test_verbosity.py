@@ -73,3 +73,15 @@ def test_a_plan_ends_with_the_command_that_does_it():
     tune = "ansor-deploy tune net.onnx 'b c.onnx' --trials 7"
     assert last("net.onnx", "b c.onnx", "--trials", "7") == ["next", tune]
     assert last("net.onnx", "b c.onnx", "--reuse", "near")[0] != "next"
+
+
+def test_a_model_where_a_library_is_meant():
+    result = invoke("bench", "net.onnx")
+    assert result.exit_code == 2
+    assert "net.onnx: error: this is a model, not a library\n" in result.stderr
+    assert "hint: build it first: ansor-deploy build net.onnx\n" in result.stderr
+
+
+def test_choices_are_one_line():
+    said = invoke("completion").stderr.splitlines()
+    assert said[0].endswith("Missing argument '{bash|zsh|fish}'. Choose from: bash, zsh, fish")

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from helpers.registry_samples import TARGET, key, record, workload
 
 from ansor_deploy.cli import main
+from ansor_deploy.cli.doctor import folded
 from ansor_deploy.doctor import host as doctor
 from ansor_deploy.project import Project
 from ansor_deploy.registry.store import Registry
@@ -112,3 +113,10 @@ def test_records_of_another_compiler(tmp_path):
     assert "registry revalidate" in check.remedy
     path.write_bytes(b"no registry" * 99)
     assert doctor.check_records(path).level == "FAIL"
+
+
+def test_a_long_check_is_folded_between_words(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    line = "ok    packages: apache-tvm 0.27, numpy 2.4.6, onnx 1.23.2"
+    assert folded(line) == ["ok    packages: apache-tvm 0.27, numpy", "      2.4.6, onnx 1.23.2"]
+    assert folded("ok    sqlite: 3.40") == ["ok    sqlite: 3.40"]
