@@ -5,6 +5,7 @@ link and anchor, and reads the same Markdown that a forge shows.
 """
 
 from posixpath import dirname, join, normpath
+from typing import Any
 
 from docutils import nodes
 from pygments.lexers.special import TextLexer
@@ -31,7 +32,17 @@ def use_titles(app: Sphinx, doctree: nodes.document, page: str) -> None:
                 text.parent.replace(text, nodes.Text(app.env.titles[linked].astext()))
 
 
+def be_accessible(app: Sphinx, page: str, template: str, context: dict[str, Any], _: Any) -> None:
+    """Say how deep the navigation's headings are, and let keys scroll what is too wide."""
+    tree = context.get("furo_navigation_tree", "")
+    context["furo_navigation_tree"] = tree.replace('"heading"', '"heading" aria-level="2"')
+    body = context.get("body", "").replace("<pre>", '<pre tabindex="0">')
+    wide = '<div class="table-wrapper'
+    context["body"] = body.replace(wide, wide.replace("<div", '<div tabindex="0"'))
+
+
 def setup(app: Sphinx) -> None:
     """A language that Pygments does not know stays as it is."""
     app.add_lexer("ninja", TextLexer)
     app.connect("doctree-resolved", use_titles)
+    app.connect("html-page-context", be_accessible, priority=900)  # after the theme
