@@ -55,8 +55,8 @@ def shown(made: Plan) -> list[str]:
     """The plan on a screen, or all of it."""
     if not is_verbose():
         return [line for line, _ in lines(made)]
-    details = [*details_of(made), ""]
-    return [*(line for line, _ in lines(made, None)), *(details if details[1:] else [])]
+    details = details_of(made)
+    return [*(line for line, _ in lines(made, None)), *(["", *details, ""] if details else [])]
 
 
 def next_lines(models: Sequence[Path], request: Request) -> list[str]:

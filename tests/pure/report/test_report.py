@@ -354,3 +354,10 @@ def test_quiet_is_quiet_on_any_terminal(terminal, tty):
         terminal()
     with report_on_stderr(quiet=True) as report:
         assert type(report) is QuietReport
+
+
+def test_the_next_command_is_for_who_watches(plain, live):
+    for report in (plain, live):
+        report.suggest("ansor-deploy report net.so")
+    assert lines_of(plain) == []
+    assert "next     ansor-deploy report net.so" in screen_of(live)
