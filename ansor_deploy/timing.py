@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
     from .build.beside import Beside
     from .build.changes import Changes
+    from .build.node_groups import Group
     from .build.verify import Library
+    from .devices.model import RemoteModel
     from .report import Report
     from .runtime.model import Interface, Model
     from .runtime.profile import Profile
@@ -136,19 +138,48 @@ def _least(times: Sequence[dict[str, float]]) -> dict[str, float]:
     return {key: min(one[key] for one in times) for key in times[0]}
 
 
-def profile(artifact: Path, threads: int, seconds: float) -> list[tuple[Interface, Profile]]:
-    """Times of an artifact's kernels in place, on this machine and seeded inputs, a shape each.
-
-    threads: as of `bench`.
-    """
+def profile(library: Model | RemoteModel, seconds: float) -> list[tuple[Interface, Profile]]:
+    """Times of a library's kernels in place, where it runs, on seeded inputs, a shape each."""
     from .build.draws import inputs_that_run
-    from .runtime.model import load
+    from .devices.model import RemoteModel
     from .runtime.profile import profile
 
-    model = load(artifact, threads)
-    share = seconds / len(model.interfaces)
-    feeds = {one: inputs_that_run(model, one, seed=0) for one in model.interfaces}
-    return [(one, profile(model, inputs, share)) for one, inputs in feeds.items()]
+    share = seconds / len(library.interfaces)
+    found = []
+    for one in library.interfaces:
+        inputs = inputs_that_run(library, one, seed=0)
+        if isinstance(library, RemoteModel):
+            found.append((one, library.profile(inputs, share)))
+        else:
+            found.append((one, profile(library, inputs, share)))
+    return found
+
+
+def profile_beside(
+    library: Library,
+    model: Path | None,
+    profiles: Sequence[tuple[Interface, Profile]],
+    threads: int,
+    seconds: float,
+) -> list[tuple[str, list[Group]]]:
+    """ONNX Runtime's name, and its nodes beside the kernels of each profile of a library here.
+
+    model, threads: as of `bench`.
+    """
+    from .build.draws import inputs_that_run
+    from .build.node_groups import groups
+    from .build.peers import profile_parts
+    from .model.bind import bind_shapes
+
+    proto = _model_of(library.path, library.manifest["model"], model)
+    width = threads or built_for(library.manifest).cores
+    found = []
+    for one, ours in profiles:
+        inputs = inputs_that_run(library, one, seed=0)
+        shaped = bind_shapes(proto, one.input_shapes)
+        name, parts = profile_parts(shaped, width, inputs, seconds / len(profiles))
+        found.append((name, groups(ours, parts)))
+    return found
 
 
 def _run_times(library: Library, interface: Interface, seconds: float) -> list[float]:

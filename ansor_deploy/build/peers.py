@@ -6,19 +6,21 @@ processor has instructions for it, unless it is forbidden.
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ModelError, UsageError
 from ..system.machine_fault import heed
-from .onnx_runtime import open_session, version
+from .node_groups import Part
+from .onnx_runtime import open_session, profile_nodes, version
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import numpy as np
+    import onnx
 
 Call = Callable[[dict[str, "np.ndarray"]], Any]
 
@@ -55,6 +57,27 @@ def open_peer(engine: str, model: Path | bytes, threads: int) -> Peer:
         raise UsageError(f"{engine} is not installed", hint) from error
     except Exception as error:
         raise _refused(engine, "refuses", error) from error
+
+
+def profile_parts(
+    model: onnx.ModelProto, threads: int, inputs: dict[str, np.ndarray], seconds: float
+) -> tuple[str, list[Part]]:
+    """ONNX Runtime's name, and its time of each node of the graph that it makes of a model."""
+    from ..model.nodes import computed_by, with_names
+
+    named = with_names(model)
+    with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as folder:
+        path = Path(folder, "optimized.onnx")
+        try:
+            taken = profile_nodes(named.SerializeToString(), threads, inputs, seconds, path)
+        except Exception as error:
+            raise _refused("onnxruntime", "refuses", error) from error
+        computes = computed_by(named, path)
+    parts = [
+        Part(name, op, took, tuple(node.name for node in computes.get(name, ())))
+        for name, (op, took) in taken.items()
+    ]
+    return f"ONNX Runtime {version()}", parts
 
 
 def _refused(engine: str, what: str, error: Exception) -> ModelError:

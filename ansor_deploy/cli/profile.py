@@ -2,55 +2,105 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from ..errors import UsageError
 from ..target import built_for
 from .helptext import Command, with_examples
-from .options import existing_file, new_file
-from .output import Answer, answering, is_verbose, verbose_option
+from .options import device_option, existing_file, new_file
+from .output import Answer, answering, is_verbose, report, verbose_option
 from .run_options import seconds_option, threads_option
+
+if TYPE_CHECKING:
+    from ..build.node_groups import Group
+    from ..runtime.profile import Profile
+    from ..target import Target
 
 
 @with_examples(
     "profile resnet18.so",
     "profile resnet18.so --threads 1 --json",
     "profile resnet18.so --verbose",
+    "profile resnet18.so --beside onnxruntime",
+    "profile resnet18.so --device pi",
     "profile resnet18.so --trace resnet18.trace.json",
 )
 @click.command("profile", cls=Command)
 @click.argument("artifact", type=existing_file)
+@click.argument("model", type=existing_file, required=False)
 @threads_option
 @seconds_option("How long to run it.")
 @click.option(
     "--trace", type=new_file, help="Write a timeline here, for ui.perfetto.dev or chrome://tracing."
 )
+@click.option(
+    "--beside",
+    "engine",
+    type=click.Choice(["onnxruntime"]),
+    help="List its times beside ours, for the nodes that both compute.",
+)
+@device_option
 @verbose_option("Name the model's nodes that each kernel computes.")
 @answering
-def command(artifact: Path, threads: int, seconds: float, trace: Path | None) -> Answer:
+def command(
+    artifact: Path,
+    model: Path | None,
+    threads: int,
+    seconds: float,
+    trace: Path | None,
+    engine: str | None,
+    devices: tuple[str, ...] | None,
+) -> Answer:
     """Time each kernel of a library in its place in a run.
 
     Prints the kernels in the order of the network, each with its share of a run, its speed, and
     how near that is to the machine's limit: the roofline of its task over its time. Then the same
     by operator. What a run takes beside its kernels is the rest.
-    """
-    from ..artifact.files import read_manifest
-    from ..devices.machine import rated
-    from ..report.profile import lines, write_trace
-    from ..runtime.model import takes_text
-    from ..timing import profile
 
-    found = profile(artifact, threads, seconds)
-    target = rated(built_for(read_manifest(artifact)))
+    With --beside, ONNX Runtime profiles MODEL, which the library was built from, on as many
+    threads, and both are added up over the smallest groups of nodes that neither computes along
+    with others. Its times are those with its profiler on. MODEL need not be named where it lies in
+    this folder or beside the library.
+    """
+    from ..devices.library import opened
+    from ..devices.machine import rated, runs_here
+    from ..report.profile import write_trace
+    from ..runtime.model import takes_text
+    from ..timing import profile, profile_beside
+
+    here = bool(engine or threads or model)
+    if devices and here:
+        raise UsageError("--beside and --threads are for this machine", "leave out --device")
+    where = () if here else devices
+    with report() as events, opened(artifact, where, events, threads) as library:
+        found = profile(library, seconds)
+        raced = profile_beside(library, model, found, threads, seconds) if engine else []
+        target = built_for(library.manifest)
+        target = rated(target) if runs_here(target) else target
     if trace:
         write_trace([(takes_text(one), times) for one, times in found], trace)
     if len(found) == 1:
-        return Answer(found[0][1].to_json(), lines(found[0][1], target, nodes=is_verbose()))
-    text = [
-        line
-        for one, times in found
-        for line in (takes_text(one), *lines(times, target, nodes=is_verbose()))
-    ]
-    variants = [{"inputs": one.input_shapes, **times.to_json()} for one, times in found]
+        return _answer(found[0][1], raced, target)
+    variants, text = [], []
+    for at, (one, times) in enumerate(found):
+        answer = _answer(times, raced[at : at + 1], target)
+        variants.append({"inputs": one.input_shapes, **answer.value})
+        text += [takes_text(one), *answer.lines]
     return Answer({"variants": variants}, text)
+
+
+def _answer(times: Profile, beside: Sequence[tuple[str, list[Group]]], target: Target) -> Answer:
+    """The answer for one of a library's shapes. beside: of another engine, if that is asked for."""
+    from ..report.profile import beside_lines, lines
+
+    value, text = times.to_json(), lines(times, target, nodes=is_verbose())
+    for name, groups in beside:
+        listed = [{**asdict(one), "ratio": one.ratio} for one in groups]
+        value["beside"] = {"peer": name, "groups": listed}
+        text += ["", *beside_lines(name, groups)]
+    return Answer(value, text)

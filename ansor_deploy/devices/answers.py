@@ -71,6 +71,21 @@ class Found(Struct, forbid_unknown_fields=True):
             raise ValueError("neither the times of a right candidate nor an error")
 
 
+class Call(Struct, forbid_unknown_fields=True):
+    """A call of a kernel in a run, with the shapes of its arguments."""
+
+    symbol: Word
+    shapes: Annotated[list[Annotated[list[Number], Meta(max_length=64)]], Meta(max_length=1024)]
+    seconds: Seconds
+
+
+class Profiled(Struct, forbid_unknown_fields=True):
+    """A run, and the calls of kernels in it."""
+
+    seconds: Seconds
+    calls: Annotated[list[Call], Meta(max_length=_MOST_ITEMS)]
+
+
 class Reference(Struct, forbid_unknown_fields=True):
     """Whether the inputs of a reference were made positive."""
 
@@ -79,6 +94,7 @@ class Reference(Struct, forbid_unknown_fields=True):
 
 # What each function of the run worker answers.
 _ANSWERS: Mapping[str, Any] = {
+    "ansor_deploy.devices.served:profile": Profiled,
     "ansor_deploy.devices.served:run": None,
     "ansor_deploy.devices.served:threads": Annotated[int, Meta(ge=1, le=2**16)],
     "ansor_deploy.devices.served:times": list[Seconds],

@@ -12,6 +12,7 @@ from ..artifact.files import read_manifest
 from ..errors import AnsorError, DeviceLost, UsageError
 from ..registry.plausible import impossible
 from ..runtime.model import choose, interfaces
+from ..runtime.profile import Profile, described
 from ..runtime.tensors import to_bytes
 from ..system.worker import WorkerFailure
 from .room import check_room
@@ -56,6 +57,13 @@ class RemoteModel:
         if wrong := impossible(seconds):
             raise DeviceLost(f"{self._site.name}: {wrong}", "look at its clock")
         return seconds
+
+    def profile(self, inputs: dict[str, np.ndarray], seconds: float) -> Profile:
+        """The times of its kernels in place, by the site's clock."""
+        figures: dict[str, Any] = self._call("profile", inputs, seconds=seconds)
+        if wrong := impossible([figures["seconds"]]):
+            raise DeviceLost(f"{self._site.name}: {wrong}", "look at its clock")
+        return described(figures, self.manifest, self._chosen(inputs))
 
     def close(self) -> None:
         """Remove its files from the site."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..runtime import cpu_pinning, native
 from ..runtime.model import Model, TensorInfo, interfaces
+from ..runtime.profile import measure
 from ..runtime.tensors import from_bytes, numpy_dtype, to_bytes
 
 
@@ -35,6 +36,12 @@ def run(payload: dict[str, Any]) -> None:
 def times(payload: dict[str, Any]) -> list[float]:
     """Seconds of each of "runs" runs; the rest of the payload is that of `run`."""
     return _model(payload["path"], payload["manifest"]).times(_given(payload), payload["runs"])
+
+
+def profile(payload: dict[str, Any]) -> dict[str, Any]:
+    """A profile's figures, of about "seconds" seconds; the rest of the payload is that of `run`."""
+    model = _model(payload["path"], payload["manifest"])
+    return measure(model, payload["variant"], _given(payload), payload["seconds"])
 
 
 def bytes_of(tensors: Sequence[TensorInfo]) -> int:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+import onnx
 from onnx import ModelProto, NodeProto
 
 from .bind import model_inputs
@@ -121,3 +123,29 @@ class _Wires:
             elif at not in last:
                 found.remove(at)
         return tuple(self._nodes[at] for at in sorted(found))
+
+
+def with_names(model: ModelProto) -> ModelProto:
+    """The model with each node named as `Node` has it."""
+    made = ModelProto()
+    made.CopyFrom(model)
+    for node in made.graph.node:
+        node.name = name_of(node)
+    return made
+
+
+def computed_by(model: ModelProto, optimized: Path) -> dict[str, tuple[Node, ...]]:
+    """The model's nodes that each node computes of the graph that ONNX Runtime made of it.
+
+    model: with names. By the names of the latter: of a convolution whose channels are in blocks it
+    is its result's with "_nchwc" behind, of what was left as it is the node's own.
+    """
+    graph = onnx.load(optimized, load_external_data=False).graph
+    results = {node.name: node.output[0] for node in model.graph.node}
+    results |= {f"{name}_nchwc": name for node in model.graph.node for name in node.output}
+    new = {node.output[0]: results[node.name] for node in graph.node if node.name in results}
+    for node in graph.node:
+        node.input[:] = [new.get(name, name) for name in node.input]
+        node.output[:] = [new.get(name, name) for name in node.output]
+    origin = Origin(model, graph.node, {tensor.name for tensor in graph.initializer})
+    return {node.name: origin.between(node.input, node.output) for node in graph.node}

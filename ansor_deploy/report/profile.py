@@ -12,11 +12,13 @@ from ..registry.title import shape_text
 from .text import KEY, TITLE, count, cut, latency, node_lines, share
 
 if TYPE_CHECKING:
+    from ..build.node_groups import Group
     from ..runtime.profile import KernelTime, Profile
     from ..target import Target
 
 HEADER = ("key", "kernel", "time", "share", "GFLOP/s", "GB/s", "limit")
 ROW = f"{{:{KEY}}} {{:{TITLE}}} {{:>8}} {{:>6}} {{:>7}} {{:>5}} {{:>5}}"
+NODES = 52  # characters of a line on a group of nodes
 _NO_TASK = "other"  # the operator of kernels that are no task's
 
 
@@ -67,6 +69,31 @@ def limit(one: KernelTime, target: Target) -> float | None:
     """Seconds that the kernel's task takes at least on the target; None for no task's."""
     task = one.task or {}
     return roofline(task["flops"], task["bytes"], target) if "bytes" in task else None
+
+
+def beside_lines(name: str, groups: Sequence[Group]) -> list[str]:
+    """Groups of nodes, with the times of our kernels and of another engine's, its profiler on."""
+    found = [(_about(one), one.ours_ms, one.theirs_ms) for one in groups]
+    found.append(("all", sum(a for _, a, _ in found), sum(b for _, _, b in found)))
+    rows = [(text, _ms(ours), _ms(theirs), _ratio(ours, theirs)) for text, ours, theirs in found]
+    header = (f"nodes; {name} with its profiler on", "ours", "theirs", "ratio")
+    return [f"{one:{NODES}} {a:>8} {b:>8} {c:>6}".rstrip() for one, a, b, c in [header, *rows]]
+
+
+def _ms(taken: float) -> str:
+    return latency(taken / 1e3) if taken else ""
+
+
+def _ratio(ours: float, theirs: float) -> str:
+    return f"{ours / theirs:.2f}" if ours and theirs else ""
+
+
+def _about(group: Group) -> str:
+    """A group in a few words: its first node, and how many there are."""
+    if not group.nodes:
+        return "layouts, and what is of no known node"
+    more = f" and {len(group.nodes) - 1} more" if group.nodes[1:] else ""
+    return cut(group.nodes[0], NODES - len(more)) + more
 
 
 def write_trace(profiles: Sequence[tuple[str, Profile]], path: Path) -> None:

@@ -137,12 +137,28 @@ def profile(model: Model, inputs: dict[str, np.ndarray], seconds: float = SECOND
     machine's speed meets both alike.
     """
     chosen = choose(model.path, model.interfaces, inputs)
+    return described(measure(model, chosen, inputs, seconds), model.manifest, chosen)
+
+
+def measure(
+    model: Model, chosen: int, inputs: Mapping[str, np.ndarray], seconds: float
+) -> dict[str, Any]:
+    """A profile's figures, as a board can send them. chosen: the interface that is run."""
     values = [inputs[info.name] for info in model.interfaces[chosen].inputs]
     replay = Replay(model.path, values, main_names(chosen + 1)[chosen])
     whole, kernels = _in_turns(replay, seconds)
-    of = _Described(model.manifest, chosen)
     times = map(median, zip(*kernels, strict=True))
-    return Profile(median(whole), tuple(map(of, replay.calls, times)))
+    calls = [
+        {"symbol": call.symbol, "shapes": call.shapes, "seconds": taken}
+        for call, taken in zip(replay.calls, times, strict=True)
+    ]
+    return {"seconds": median(whole), "calls": calls}
+
+
+def described(figures: Mapping[str, Any], manifest: Mapping[str, Any], chosen: int) -> Profile:
+    """The profile of a library. figures: of `measure`. manifest: what it says of the kernels."""
+    calls = map(_Described(manifest, chosen), figures["calls"])
+    return Profile(figures["seconds"], tuple(calls))
 
 
 def _in_turns(replay: Replay, seconds: float) -> tuple[list[float], list[list[float]]]:
@@ -215,9 +231,10 @@ class _Described:
             for key, task in self._tasks.items()
         }
 
-    def __call__(self, call: Call, seconds: float) -> KernelTime:
-        known = self._kernels.get(call.symbol, {"name": call.symbol, "task": None})
+    def __call__(self, call: Mapping[str, Any]) -> KernelTime:
+        symbol, shapes = call["symbol"], tuple(map(tuple, call["shapes"]))
+        known = self._kernels.get(symbol, {"name": symbol, "task": None})
         task = self._tasks.get(known["task"])
         name = task["name"] if task else known["name"]
         nodes = tuple(next(self._places[task["key"]], ())) if task else ()
-        return KernelTime(call.symbol, name, seconds, call.shapes, task, nodes)
+        return KernelTime(symbol, name, call["seconds"], shapes, task, nodes)

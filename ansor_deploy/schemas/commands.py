@@ -148,15 +148,34 @@ class KernelTime(Struct):
     nodes: list[Node]
 
 
-class Profile(Struct):
+class NodeGroup(Struct):
+    """Nodes of the model by name, that kernels, by their places, and an engine's parts compute."""
+
+    nodes: list[str]
+    kernels: list[Count]
+    parts: list[str]
+    ours_ms: Ms
+    theirs_ms: Ms
+    ratio: float | None
+
+
+class ProfileBeside(Struct):
+    """Another engine's profile of the same model, its profiler on."""
+
+    peer: str
+    groups: list[NodeGroup]
+
+
+class Profile(Struct, kw_only=True):
     """`profile --json` of a library for one shape. rest_ms: outside the kernels."""
 
     latency_ms: Ms
     rest_ms: float
     kernels: list[KernelTime]
+    beside: ProfileBeside | None = None
 
 
-class ProfileVariant(Profile):
+class ProfileVariant(Profile, kw_only=True):
     """The same for one of several shapes."""
 
     inputs: dict[str, Shape]

@@ -54,13 +54,14 @@ class Facts:
 
 def facts(artifact: Path, registry: Path, seconds: float) -> Facts:
     """What there is to say of a library. seconds: to run it for its profile."""
+    from ..runtime.model import load
     from ..timing import profile
 
     manifest = read_manifest(artifact)
     target = built_for(manifest)
     profiled = None
     if runs_here(target):
-        target, profiled = rated(target), profile(artifact, 0, seconds)[0][1]
+        target, profiled = rated(target), profile(load(artifact), seconds)[0][1]
     with Registry.open(registry, write=False) as store:
         known = tuning(store, manifest)
         reused, saved = _reused(store, manifest), _saved(store, manifest)

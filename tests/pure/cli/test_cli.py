@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import types
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,10 +14,10 @@ import pytest
 from click.testing import CliRunner
 
 from ansor_deploy import cli, pipeline, timing
-from ansor_deploy.artifact import files
 from ansor_deploy.build.verify import Verification
 from ansor_deploy.cli.options import make_budget
 from ansor_deploy.cli.values import parse_duration, parse_shape, parse_share, parse_size
+from ansor_deploy.devices import library
 from ansor_deploy.errors import VerificationError
 from ansor_deploy.project import Project
 from ansor_deploy.registry.record import Provenance, Record, TaskKey, Workload
@@ -256,7 +257,8 @@ def test_profile_prints_kernels_operators_and_the_rest(model, monkeypatch, tmp_p
     target = replace(load_target("intel-cpu-avx2", Project().target_path()), memory_gbs=4.0)
     timed = [(Interface((), ()), Profile(4e-3, kernels))]
     monkeypatch.setattr(timing, "profile", lambda *_: timed)
-    monkeypatch.setattr(files, "read_manifest", lambda _: {"target": target.to_json()})
+    opened = nullcontext(types.SimpleNamespace(manifest={"target": target.to_json()}))
+    monkeypatch.setattr(library, "opened", lambda *_: opened)
     trace = tmp_path / "trace.json"
     rows = [line.split() for line in invoke("profile", "net.onnx").stdout.splitlines()]
     assert rows[1] == ["000000", "add", "8", "2.00", "ms", "50.0%", "1.0", "2.0", "50%"]

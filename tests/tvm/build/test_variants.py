@@ -139,6 +139,18 @@ def test_a_profile_names_the_tasks_of_each_shape(shop, manifest):
         )
 
 
+def test_a_profile_beside_onnx_runtime_is_of_groups_of_nodes(shop):
+    words = ("profile", "net.so", "net.onnx", "--time", "0.1s", "--beside", "onnxruntime")
+    for one in answer(shop, *words)["variants"]:
+        assert one["beside"]["peer"].startswith("ONNX Runtime ")
+        (first,) = [group for group in one["beside"]["groups"] if "c" in group["nodes"]]
+        assert first["nodes"] == ["c", "r"]
+        assert first["kernels"]
+        assert first["parts"]
+        assert min(first["ours_ms"], first["theirs_ms"], first["ratio"]) > 0
+    assert "with its profiler on" in program(shop, *words).stdout
+
+
 def test_it_is_up_to_date_for_these_shapes_only(shop):
     frozen = (*BUILD, "--lock", "net.lock", "--frozen", "-o", "frozen.so")
     assert not answer(shop, *frozen, *WORDS)["up_to_date"]

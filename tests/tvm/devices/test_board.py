@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,7 @@ from ansor_deploy.model.prepare import prepare
 from ansor_deploy.runtime.model import Model
 from ansor_deploy.space.canonical_text import canonical_text, parse
 from ansor_deploy.system.worker import WorkerFailure
+from ansor_deploy.timing import profile
 
 RUN = "ansor_deploy.measure.runner:run"
 REFERENCE = "ansor_deploy.measure.runner:reference"
@@ -337,6 +339,24 @@ def test_a_model_on_a_board_computes_what_it_does_here(site, library):
     with pytest.raises(UsageError, match="x: missing"):
         there()
     there.close()
+
+
+def test_a_profile_of_a_board_names_the_kernels(site, tmp_path):
+    onnx.save(graphs.batches(), tmp_path / "net.onnx")
+    model = prepare(tmp_path / "net.onnx", HOST, [{"x": (n, 3, 8, 8)} for n in (1, 2)])
+    made = compile_model(model.imported, model.by_function, {}, HOST)
+    made.export(tmp_path / "net.so", HOST)
+    variants = [one.to_json() for one in model.imported.interfaces]
+    tasks = [
+        {"name": task.name, "key": task.key.workload, "places": list(map(asdict, task.places))}
+        for task in model.tasks
+    ]
+    known = {"target": HOST.to_json(), "tasks": tasks, "kernels": made.listed()}
+    there = RemoteModel(site, tmp_path / "net.so", {**variants[0], "variants": variants, **known})
+    for shape, found in profile(there, 0.02):
+        assert 0 < found.seconds < 10
+        assert found.kernels[-1].shapes[-1] == shape.outputs[0].shape
+        assert [node["name"] for one in found.kernels for node in one.nodes][-1] == "y"
 
 
 def test_an_index_out_of_range_on_a_board_is_what_it_is_here(site, tmp_path):
