@@ -66,6 +66,22 @@ def bench(
         ]
 
 
+def bench_streams(artifact: Path, seconds: float, threads: int, streams: int) -> list[Timing]:
+    """Run times of so many copies of an artifact side by side on this machine, a shape each.
+
+    threads: that all of them share; 0 for as many as the artifact was built for.
+    """
+    from .build.streams import times_side_by_side
+    from .runtime.model import load
+
+    library = load(artifact, threads)
+    words = streams, max(1, library.threads // streams), seconds / len(library.interfaces)
+    return [
+        Timing(one, times_side_by_side(artifact, at, *words), [])
+        for at, one in enumerate(library.interfaces)
+    ]
+
+
 def _race(
     library: Library, one: Interface, engine: str, proto: Any, threads: int, seconds: float
 ) -> Beside:

@@ -14,7 +14,7 @@ from ..errors import UsageError
 from ..report.text import beside_text, latency
 from ..request import ENGINES
 from .helptext import Command, with_examples
-from .options import device_option, existing_file
+from .options import device_option, existing_file, number_option
 from .output import Answer, answering, quiet_option, report
 from .run_options import seconds_option, threads_option
 
@@ -31,6 +31,7 @@ Figures = dict[str, float]
     "bench resnet18.so",
     "bench resnet18.so --time 30s --json",
     "bench resnet18.so --beside onnxruntime --threads 1",
+    "bench resnet18.so --streams 4",
     "bench resnet18.so --device pi",
 )
 @click.command("bench", cls=Command)
@@ -45,6 +46,9 @@ Figures = dict[str, float]
     multiple=True,
     help="Time it beside this engine, too. Repeatable.",
 )
+@number_option(
+    "--streams", 1, "Run so many copies at once, each in a process with its share of the threads."
+)
 @device_option
 @quiet_option
 @answering
@@ -54,6 +58,7 @@ def command(
     seconds: float,
     threads: int,
     engines: tuple[str, ...],
+    streams: int,
     devices: tuple[str, ...] | None,
 ) -> Answer:
     """Time a library on this machine or on a device.
@@ -61,16 +66,24 @@ def command(
     Prints percentiles of runs on seeded inputs and how many there are in a second, for each of the
     shapes that it was built for. Another engine takes turns with it on the model that it was built
     from: MODEL, which need not be named where it lies in this folder or beside the library.
-    """
-    from ..timing import bench
 
-    here = bool(engines or threads or model)
+    With --streams, the runs in a second are those of all copies together.
+    """
+    from ..timing import bench, bench_streams
+
+    here = bool(engines or threads or model or streams > 1)
     if devices and here:
-        raise UsageError("--beside and --threads are for this machine", "leave out --device")
+        what = "--beside, --streams and --threads are for this machine"
+        raise UsageError(what, "leave out --device")
+    if engines and streams > 1:
+        raise UsageError("--beside times one copy of the library", "leave out --streams")
     with report() as events:
         where = () if here else devices
-        timed = bench(artifact, seconds, threads, where, events, engines, model)
-    each = {one.interface: (statistics(one.seconds), one.beside) for one in timed}
+        if streams > 1:
+            timed = bench_streams(artifact, seconds, threads, streams)
+        else:
+            timed = bench(artifact, seconds, threads, where, events, engines, model)
+    each = {one.interface: (statistics(one.seconds, streams), one.beside) for one in timed}
     if len(each) == 1:
         (found,) = each.values()
         return Answer(as_json(*found), lines(*found))
@@ -100,10 +113,10 @@ def named_lines(each: Mapping[Interface, Found]) -> Iterator[str]:
         yield from (f"{takes_text(one)}: {line}" for line in lines(*found))
 
 
-def statistics(times: list[float]) -> Figures:
-    """The figures of runs in seconds, as milliseconds. per_second: runs."""
+def statistics(times: list[float], streams: int = 1) -> Figures:
+    """The figures of runs in seconds, as milliseconds. per_second: runs of all streams."""
     ms = [seconds * 1e3 for seconds in times]
     points = quantiles(ms, n=100, method="inclusive") if len(ms) > 1 else ms * 99
     percentiles = {f"p{n}_ms": points[n - 1] for n in (10, 90, 99)}
-    rate = len(times) / sum(times)
+    rate = streams * len(times) / sum(times)
     return {"median_ms": median(ms), **percentiles, "per_second": rate, "runs": len(ms)}

@@ -108,7 +108,7 @@ class Plan(Struct):
 
 
 class Bench(Struct):
-    """`bench --json` of a library for one shape. per_second: runs."""
+    """`bench --json` of a library for one shape. per_second: runs of all streams."""
 
     median_ms: Ms
     p10_ms: Ms

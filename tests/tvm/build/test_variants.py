@@ -91,6 +91,14 @@ def test_bench_beside_another_engine_takes_the_model_that_was_built(shop, tmp_pa
     refused(program(shop, *words, changed), 2, "was not built from", "as it is now")
 
 
+def test_copies_are_timed_side_by_side_in_each_shape(shop):
+    words = ("bench", "net.so", "--time", "0.2s", "--streams", "2")
+    timed = answer(shop, *words)["variants"]
+    assert [tuple(one["inputs"]["x"]) for one in timed] == list(SHAPES)
+    assert all(one["runs"] >= 2 for one in timed)
+    refused(program(shop, *words, "--beside", "onnxruntime"), 2, "one copy", "--streams")
+
+
 def test_a_report_is_a_page_of_its_own(shop):
     found = answer(shop, "report", "net.so", "--time", "0.1s")
     text = (shop / found["report"]).read_text()
