@@ -19,6 +19,7 @@ from .plain import PlainReport
 
 if TYPE_CHECKING:
     from ..farm.table import Row
+    from ..tune.plan import Plan
     from ..tune.scheduler import Progress
 
 
@@ -46,6 +47,11 @@ class LiveReport(PlainReport):
         self._stop()
         self._begin(name)
         self._console.print(Text.assemble((name, "bold cyan"), "  ", (printable(detail), "dim")))
+
+    def plan(self, plan: Plan) -> None:
+        """Print the plan below the steps that led to it."""
+        self._stop()
+        super().plan(plan)
 
     def progress(self, progress: Progress) -> None:
         """Open the panel at the first batch; the clocks run on between batches."""

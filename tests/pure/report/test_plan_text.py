@@ -138,6 +138,15 @@ def test_a_plan_on_a_terminal_is_not_broken():
     assert console.file.getvalue().splitlines() == said(many(30))
 
 
+def test_a_plan_stands_below_the_steps_that_led_to_it():
+    report = LiveReport(Console(file=io.StringIO(), force_terminal=True, width=80))
+    report.step("tasks", 3, 30)
+    report.plan(many(30))
+    report.stage("tune")
+    shown = report._console.file.getvalue()
+    assert shown.rindex("tasks 3/30") < shown.index("30 tasks of net.onnx")
+
+
 def test_details_name_the_nodes_of_each_place():
     places = tuple(Place(0, (Node(f"conv{at}", "Conv"), Node(f"r{at}", "Relu"))) for at in (1, 2))
     one = row("conv2d", "miss", 0.5)
