@@ -44,10 +44,11 @@ class Group:
 
 
 def groups(profile: Profile, parts: Sequence[Part]) -> list[Group]:
-    """The groups: what computes no node that is known, ours in order, and theirs alone."""
+    """The groups: what computes no node that is known, if any, ours in order, and theirs alone."""
     ours = [tuple(node["name"] for node in one.nodes) for one in profile.kernels]
     sets = _joined([*ours, *(part.nodes for part in parts)])
-    return [_group(profile, parts, ours, nodes) for nodes in [(), *sets]]
+    found = [_group(profile, parts, ours, nodes) for nodes in [(), *sets]]
+    return [one for one in found if one.kernels or one.parts]
 
 
 def _group(
