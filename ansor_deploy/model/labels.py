@@ -33,7 +33,7 @@ def label(name: str) -> str:
 
 
 def form_of(known: str) -> str:
-    """The label of another form of a tensor. known: its label, or "" ."""
+    """The label of another form of a tensor. known: its label, "" for none."""
     return known and f"{known.removesuffix('f')}f"
 
 
@@ -57,12 +57,17 @@ def with_labels(mod: tvm.IRModule, origin: Origin, values: Mapping[str, Any]) ->
 
 def fused(mod: tvm.IRModule) -> tvm.IRModule:
     """The module after TVM's fusion, which gives the results of groups new names."""
-    terms = _Terms()
-    before = terms.of(mod)
-    names = {term: label(var.name) for var, term in before.items() if label(var.name)}
+    terms, names = _Terms(), defaultdict(list)
+    for var, term in terms.of(mod).items():
+        names[term].append(label(var.name))
     made = relax.transform.FuseOps()(mod)
     after = terms.of(made)
-    return _renamed(made, lambda var: names.get(after[var], ""))
+    return _renamed(made, lambda var: _next(names[after[var]]))
+
+
+def _next(names: list[str]) -> str:
+    """The first of the names that are left; what is computed twice has two, in their order."""
+    return names.pop(0) if names else ""
 
 
 def placed(tasks: Mapping[str, Task], imported: Imported) -> dict[str, Task]:

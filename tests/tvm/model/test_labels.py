@@ -106,3 +106,15 @@ def test_each_node_of_a_network_is_computed_in_one_place():
     named = [node.name for task in tasks for place in task.places for node in place.nodes]
     assert set(computes) <= set(named)
     assert all(named.count(one) == 1 for one in computes)
+
+
+def test_what_is_computed_twice_has_both_names():
+    nodes = [
+        graphs.node("MatMul", "x w", "a"),
+        graphs.node("MatMul", "x w", "b"),
+        graphs.node("Softmax", "a", "p"),
+        graphs.node("Softmax", "b", "q"),
+        graphs.node("Concat", "p q", "y", axis=0),
+    ]
+    proto = graphs.model(nodes, {"x": (8, 64)}, constants={"w": graphs.randn(0, 64, 32)})
+    assert {"a", "b", "p", "q"} <= {one for names in nodes_of(proto) for one in names.split()}
