@@ -72,7 +72,7 @@ def run(model: Path) -> None:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         shutil.copy(model, folder)
         # Below it, the user's registry and settings are not found, and those of a test run neither.
-        shell = f"env -u CI -u NO_COLOR HOME={folder} PS1='$ ' bash --norc"
+        shell = f"env -u CI -u NO_COLOR HOME={folder} PS1= bash --norc"
         tmux("new-session", "-d", "-x", str(COLUMNS), "-y", str(LINES), "-c", folder, shell)
         try:
             shoot(model.name)

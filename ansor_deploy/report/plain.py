@@ -110,7 +110,8 @@ class PlainReport(QuietReport):
 
     def raced(self, beside: Beside) -> None:
         """Print which is faster."""
-        self._say(text.beside_text(beside), "bold green" if beside.ratio < 1 else "yellow")
+        surely = (beside.interval or (beside.ratio, beside.ratio))[1] < 1
+        self._say(text.beside_text(beside), "bold green" if surely else "yellow")
 
     def memory(self, figures: Mapping[str, int]) -> None:
         """Print the figures."""
