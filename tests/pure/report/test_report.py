@@ -2,6 +2,7 @@
 
 import io
 import math
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from ansor_deploy.build.beside import Beside
 from ansor_deploy.build.compare import Comparison
 from ansor_deploy.build.result import TuneResult
 from ansor_deploy.build.verify import Verification
@@ -361,3 +363,9 @@ def test_the_next_command_is_for_who_watches(plain, live):
         report.suggest("ansor-deploy report net.so")
     assert lines_of(plain) == []
     assert "next     ansor-deploy report net.so" in screen_of(live)
+
+
+@pytest.mark.parametrize(("interval", "colour"), [((0.4, 0.9), "32"), ((0.4, 1.1), "33")])
+def test_a_race_is_green_where_it_is_surely_won(live, interval, colour):
+    live.raced(Beside("X 1.0", 1.0, 2.0, 0.5, interval, 8))
+    assert re.search(rf"\x1b\[[\d;]*{colour}m", screen_of(live))
