@@ -49,7 +49,7 @@ def test_a_plan_says_what_is_known_before(shop, figures):
     assert WEIGHTS <= planned["weights"] <= figures["weights"]
     assert 0 < planned["peak"] <= figures["peak"]
     said = program(shop, "plan", "net.onnx").stdout
-    assert f"net.onnx: weights {planned['weights'] / 1e3:.3g} kB, tensors " in said
+    assert f"memory   weights {planned['weights'] / 1e3:.3g} kB, tensors " in said
 
 
 def before(shop):
