@@ -46,12 +46,18 @@ class Changes:
     """From one library to another. beside: the second beside the first; None where neither ran.
 
     bytes: of the two libraries, by name. tasks: those that changed, then the others; of both those
-    first that matter most.
+    first that matter most. same: whether the two are one, byte by byte.
     """
 
     beside: Beside | None
     bytes: Mapping[str, tuple[int, int]]
     tasks: tuple[TaskChange, ...]
+    same: bool = False
+
+    @property
+    def untimed(self) -> str:
+        """Why neither ran."""
+        return "not timed: " + ("they are the same" if self.same else "they do not run here")
 
     def slower(self, share: float) -> bool:
         """Whether the second is surely slower, and by more than this share."""
@@ -62,6 +68,7 @@ class Changes:
     def to_json(self) -> dict[str, Any]:
         """A JSON object."""
         return {
+            "same": self.same,
             "beside": self.beside and asdict(self.beside),
             "bytes": {name: list(pair) for name, pair in self.bytes.items()},
             "tasks": [{**asdict(task), "what": task.what} for task in self.tasks],

@@ -52,8 +52,9 @@ def command(
 ) -> Answer:
     """Show what changed from one library of a model to the next.
 
-    Both run in turns, if this machine can run them. Of the tasks those come first that are new or
-    gone, or have another schedule, and among these those that take longer or shorter by most.
+    Both run in turns, if this machine can run them and they differ. Of the tasks those come first
+    that are new or gone, or have another schedule, and among these those that take longer or
+    shorter by most.
     """
     from ..timing import compare
 
@@ -76,7 +77,7 @@ def lines(found: Changes) -> Iterator[str]:
     for name, (old, new) in found.bytes.items():
         if old != new:
             yield f"{name}: {size_text(old)} before, {size_text(new)} now"
-    yield beside_text(found.beside) if found.beside else "not timed: they do not run here"
+    yield beside_text(found.beside) if found.beside else found.untimed
 
 
 def cells(task: TaskChange) -> tuple[str, ...]:

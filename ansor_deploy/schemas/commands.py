@@ -200,8 +200,9 @@ class TaskChange(Struct):
 
 
 class Compare(Struct):
-    """`compare --json`. bytes: before and after. failed: of --fail-if-slower."""
+    """`compare --json`. same: every byte. bytes: before and after. failed: of --fail-if-slower."""
 
+    same: bool
     beside: Beside | None
     bytes: dict[str, tuple[int, int]]
     tasks: list[TaskChange]

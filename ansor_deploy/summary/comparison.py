@@ -19,7 +19,7 @@ def comparison_page(found: Changes, before: str, after: str) -> str:
 
 def _body(found: Changes) -> Iterator[str]:
     yield from headline(_figures(found))
-    said = beside_text(found.beside) if found.beside else "not timed: they do not run here"
+    said = beside_text(found.beside) if found.beside else found.untimed
     yield f"<p>{escape(said)}</p>"
     changed = [task for task in found.tasks if task.what != "same"]
     same = [task for task in found.tasks if task.what == "same"]

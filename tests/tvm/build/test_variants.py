@@ -129,6 +129,12 @@ def test_libraries_of_a_model_are_compared(shop):
     assert found["bytes"]["library"][0] < found["bytes"]["library"][1]
 
 
+def test_a_library_beside_itself_is_not_timed(shop):
+    found = answer(shop, "compare", "net.so", "net.so", "--fail-if-slower", "0%")
+    assert (found["same"], found["beside"], found["failed"]) == (True, None, False)
+    assert "not timed: they are the same" in program(shop, "compare", "net.so", "net.so").stdout
+
+
 def test_a_profile_names_the_tasks_of_each_shape(shop, manifest):
     profiles = answer(shop, "profile", "net.so", "--time", "0.1s")["variants"]
     assert [tuple(one["inputs"]["x"]) for one in profiles] == list(SHAPES)
