@@ -1,7 +1,8 @@
-"""Write the pictures of a terminal in docs/pictures: python docs/make_pictures.py squeezenet.onnx.
+"""Write the pictures of a terminal and a report: python docs/make_pictures.py squeezenet.onnx.
 
 The commands run for real, in tmux, in a new folder with an empty registry. What the screen shows
-becomes SVG, which loads nothing, so that it looks the same without a network.
+becomes SVG, which loads nothing, so that it looks the same without a network; the report is opened
+in Chromium. The figures in the pictures are this machine's: leave it alone meanwhile.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from playwright.sync_api import sync_playwright
 from rich.console import Console
 from rich.text import Text
 
@@ -24,6 +26,12 @@ FOLDER = Path(__file__).with_name("pictures")
 COLUMNS, LINES = 100, 30
 SECONDS = 1200  # that a command may take
 TOOL = "ansor-deploy"
+REPORT = "report.html"
+PAGES = {  # width and height of a window, and its colours
+    "report-light": (1100, 760, "light"),
+    "report-dark": (1100, 760, "dark"),
+    "report-narrow": (390, 760, "dark"),
+}
 
 
 def tmux(*words: str) -> str:
@@ -65,6 +73,21 @@ def shoot(model: str) -> None:
     picture("tuning", build)
     wait_for(rf"next +{TOOL} report")
     picture("build", build)
+    tmux("send-keys", f"clear; {TOOL} report *.so -o {REPORT}", "Enter")
+    wait_for(f"wrote {REPORT}")
+
+
+def shoot_report(report: Path) -> None:
+    """Take pictures of how a report begins."""
+    flags = ["--no-sandbox", "--disable-background-networking"]
+    with sync_playwright() as playwright:
+        path = shutil.which("chromium")
+        browser = playwright.chromium.launch(executable_path=path, args=flags)
+        for name, (width, height, colours) in PAGES.items():
+            window = {"width": width, "height": height}
+            page = browser.new_page(viewport=window, color_scheme=colours)
+            page.goto(report.as_uri())
+            page.screenshot(path=FOLDER / f"{name}.png")
 
 
 def run(model: Path) -> None:
@@ -76,6 +99,7 @@ def run(model: Path) -> None:
         tmux("new-session", "-d", "-x", str(COLUMNS), "-y", str(LINES), "-c", folder, shell)
         try:
             shoot(model.name)
+            shoot_report(Path(folder, REPORT))
         finally:
             tmux("kill-server")
 
