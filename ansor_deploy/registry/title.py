@@ -56,7 +56,9 @@ def _kernel(shapes: Sequence[Shape]) -> Shape | None:
 
 def _convolution(op: str, image: Shape, kernel: Shape, result: Shape) -> str:
     window = kernel[:-2]
-    if image[-1] not in kernel[-2:] and image[1] in kernel:  # a model's input, channels first
+    grows = "transpose" not in op and image[1] < result[1]  # no image does
+    if image[1] in kernel and (grows or image[-1] not in kernel[-2:]):
+        # A model's input, channels first.
         window = window if kernel[-2] == image[1] else kernel[1:-1]
         image = (image[0], *image[2:], image[1])
     alone = op.startswith("depthwise") and image[-1] == result[-1]

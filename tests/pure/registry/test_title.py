@@ -51,6 +51,13 @@ STEM = [1, 3, 224, 224]
             (STEM, [7, 7, 3, 64], [1, 112, 112, 64]),
             "conv2d 7x7 s2 3->64 @224x224",
         ),
+        # As wide as it has channels afterwards.
+        (
+            "conv2d",
+            "conv2d",
+            ([1, 3, 16, 16], [3, 3, 3, 16], [1, 16, 16, 16]),
+            "conv2d 3x3 3->16 @16x16",
+        ),
         (
             "depthwise_conv2d",
             "conv2d_add",
