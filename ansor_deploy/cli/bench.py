@@ -55,7 +55,7 @@ Figures = dict[str, float]
 def command(
     artifact: Path,
     model: Path | None,
-    seconds: float,
+    run_seconds: float,
     threads: int,
     engines: tuple[str, ...],
     streams: int,
@@ -80,9 +80,9 @@ def command(
     with report() as events:
         where = () if here else devices
         if streams > 1:
-            timed = bench_streams(artifact, seconds, threads, streams)
+            timed = bench_streams(artifact, run_seconds, threads, streams)
         else:
-            timed = bench(artifact, seconds, threads, where, events, engines, model)
+            timed = bench(artifact, run_seconds, threads, where, events, engines, model)
     each = {one.interface: (statistics(one.seconds, streams), one.beside) for one in timed}
     if len(each) == 1:
         (found,) = each.values()

@@ -45,7 +45,7 @@ HEADER = ("key", "task", "before", "after", "change", "schedule")
 def command(
     before: Path,
     after: Path,
-    seconds: float,
+    run_seconds: float,
     threads: int,
     share: float | None,
     output: Path | None,
@@ -58,7 +58,7 @@ def command(
     """
     from ..timing import compare
 
-    found = compare(before, after, seconds, threads)
+    found = compare(before, after, run_seconds, threads)
     if output:
         from ..summary.comparison import comparison_page
 

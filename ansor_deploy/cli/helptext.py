@@ -12,6 +12,7 @@ _Made = TypeVar("_Made", bound=click.Command)
 _GROUPS = {
     "Model and target": "target targets input_shapes precision rules",
     "Tuning": "effort trials seconds goal goals chosen min_impact search seed retune farm folder",
+    "Running": "run_seconds threads streams engines engine trace",
     "Devices": "devices device no_device",
     "Records": "registry reuse lock frozen",
     "Output": "output page verify beside header depfile touch max_size max_memory",
@@ -33,7 +34,9 @@ class Command(_Help):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write each group that the command has options of."""
-        params = [(one.name or "", one.get_help_record(ctx)) for one in self.get_params(ctx)]
+        # What an argument is, the text says.
+        options = [one for one in self.get_params(ctx) if isinstance(one, click.Option)]
+        params = [(one.name or "", one.get_help_record(ctx)) for one in options]
         left = {name: record for name, record in params if record}
         groups = _GROUPS if len(left) > _FEW else {}
         for title, names in groups.items():

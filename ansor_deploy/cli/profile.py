@@ -51,7 +51,7 @@ def command(
     artifact: Path,
     model: Path | None,
     threads: int,
-    seconds: float,
+    run_seconds: float,
     trace: Path | None,
     engine: str | None,
     devices: tuple[str, ...] | None,
@@ -78,8 +78,8 @@ def command(
         raise UsageError("--beside and --threads are for this machine", "leave out --device")
     where = () if here else devices
     with report() as events, opened(artifact, where, events, threads) as library:
-        found = profile(library, seconds)
-        raced = profile_beside(library, model, found, threads, seconds) if engine else []
+        found = profile(library, run_seconds)
+        raced = profile_beside(library, model, found, threads, run_seconds) if engine else []
         target = built_for(library.manifest)
         target = rated(target) if runs_here(target) else target
     if trace:

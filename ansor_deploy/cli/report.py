@@ -32,7 +32,7 @@ FORMATS = ("html", "md", "json")
 @registry_path
 @answering
 def command(
-    artifact: Path, output: Path | None, form: str | None, seconds: float, registry: Path
+    artifact: Path, output: Path | None, form: str | None, run_seconds: float, registry: Path
 ) -> Answer:
     """Write a page on what a build brought.
 
@@ -42,5 +42,5 @@ def command(
     """
     from ..summary.write import write_report
 
-    path, found = write_report(artifact, registry, seconds, output, form or "")
+    path, found = write_report(artifact, registry, run_seconds, output, form or "")
     return Answer({"report": str(path), **found.to_json()}, [f"wrote {path}"])

@@ -11,10 +11,10 @@ threads_option = number_option(
 
 
 def seconds_option(what: str, default: str = "2s") -> Decorator:
-    """How long to run it, as `seconds`. what: the option's help."""
+    """How long to run it, as `run_seconds`. what: the option's help."""
     return click.option(
         "--time",
-        "seconds",
+        "run_seconds",
         type=parse_duration,
         default=default,
         metavar="10s",
