@@ -58,6 +58,20 @@ def test_one_turn_is_made_at_least():
     assert race(Library(1.0), Library(2.0), "X", {}, 0.0) == Beside("X", 1e3, 2e3, 0.5, None, 1)
 
 
+@pytest.mark.parametrize(("seconds", "turns"), [(20.0, TURNS_TO_TELL), (10.0, 5)])
+def test_a_slow_network_has_twice_the_time_to_tell(monkeypatch, seconds, turns):
+    clock = [0.0]
+
+    class Slow(Library):
+        def times(self, inputs, runs):
+            clock[0] += self.seconds * runs
+            return super().times(inputs, runs)
+
+    monkeypatch.setattr(beside.time, "monotonic", lambda: clock[0])
+    found = race(Slow(1.0), Slow(1.0), "X", {}, seconds)  # a turn takes four seconds
+    assert found.turns == turns
+
+
 def test_a_comparison_takes_as_many_turns_as_tell():
     found = race(Library(1.0), Library(2.0), "X", {}, 0.0, TURNS_TO_TELL)
     assert (found.turns, found.interval) == (TURNS_TO_TELL, (0.5, 0.5))
