@@ -46,7 +46,7 @@ def test_a_section_is_reached_by_keyboard(folder, seen):
     seen.page.keyboard.press("Tab")
     seen.page.keyboard.press("Tab")
     seen.page.keyboard.press("Enter")
-    assert seen.page.url.endswith(f"#{list(SECTIONS)[1]}")
+    seen.page.wait_for_url(f"**/net.html#{list(SECTIONS)[1]}")
 
 
 def test_it_prints(folder, seen):
