@@ -2,12 +2,12 @@
 
 import shutil
 import subprocess
-import tarfile
 
 import numpy as np
 import onnx
 import pytest
 from helpers import arm64, graphs
+from helpers.archives import unpack
 from helpers.cli_inside import answer
 
 from ansor_deploy.build.tolerance import compare
@@ -50,8 +50,7 @@ def shop(board, tmp_path_factory):
         for kind in ("c", "python"):
             made = answer(folder, "package", "net.so", "-o", f"{kind}.tar.gz", "--for", kind)
             assert made["arch"] == "aarch64"
-            with tarfile.open(folder / f"{kind}.tar.gz") as archive:
-                archive.extractall(board.root / "opt", filter="data")
+            unpack(folder / f"{kind}.tar.gz", board.root / "opt")
     return folder
 
 

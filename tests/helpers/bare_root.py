@@ -49,11 +49,10 @@ class BareRoot:
         program = Path(sys.executable).resolve()
         library, numpy = Path(sysconfig.get_path("stdlib")), Path(find_spec("numpy").origin).parent
         self._put(program, program)
-        packages = library / "site-packages"
         shutil.copytree(library, self._place(library), ignore=_BULK, copy_function=_link)
         for folder in (numpy, numpy.with_name("numpy.libs")):
-            if folder.is_dir():
-                place = self._place(packages / folder.name)
+            if folder.is_dir():  # beside the library: Debian's Python has no site-packages
+                place = self._place(library / folder.name)
                 shutil.copytree(folder, place, ignore=_BULK, copy_function=_link)
         self.needed_by([program, *self._place(library).rglob("*.so*")])
         return str(program)

@@ -5,13 +5,13 @@ import json
 import shutil
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 from helpers import bare_root, graphs
+from helpers.archives import unpack
 from helpers.bare_root import BareRoot
 from helpers.cli_inside import answer, program
 from helpers.cli_process import refused
@@ -59,8 +59,7 @@ def root(tmp_path):
 
 def unpacked(archive, folder):
     """The folder that an archive has in it."""
-    with tarfile.open(archive) as file:
-        file.extractall(folder, filter="data")
+    unpack(archive, folder)
     return folder / archive.name.partition(".")[0]
 
 

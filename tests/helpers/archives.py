@@ -1,0 +1,11 @@
+"""Archives as their users unpack them."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpack an archive into a folder, which is made where it is missing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    subprocess.run([shutil.which("tar"), "-xf", archive, "-C", folder], check=True)
