@@ -23,6 +23,7 @@ from .manifest import (
     Tuned,
     Verified,
 )
+from .registry import ModelTotals
 
 
 class Build(Tuned):
@@ -248,22 +249,6 @@ class Tuning(Struct):
     tasks: list[Curve]
 
 
-class Saved(Struct):
-    """What the registry says of the model on its target."""
-
-    model: str
-    digest: Digest
-    target: str
-    fingerprint: Digest
-    layers: Count
-    tasks: Count
-    shared: Count
-    covered: Count
-    trials: Count
-    trials_saved: float | None
-    seconds_saved: float | None
-
-
 class Report(Struct):
     """`report --json`. reused: tasks that other models have, too, by their names."""
 
@@ -273,7 +258,7 @@ class Report(Struct):
     profile: Profile | None
     tuning: Tuning | None
     reused: dict[str, Count]
-    saved: Saved | None
+    saved: ModelTotals | None
 
 
 class Written(Struct):

@@ -35,11 +35,9 @@ def verdict(facts: Facts) -> Iterator[str]:
     speed = facts.manifest["speed"] or {}
     known = {one.name for one in fields(Comparison)}
     if known <= set(speed):  # the first version noted less
-        said = comparison_text(Comparison(**{name: speed[name] for name in known}))
-        yield f"<p>{escape(said[0].upper() + said[1:])}.</p>"
+        yield _sentence(comparison_text(Comparison(**{name: speed[name] for name in known})))
     if beside := speed.get("beside"):
-        said = beside_text(Beside(**beside))
-        yield f"<p>{escape(said[0].upper() + said[1:])}.</p>"
+        yield _sentence(beside_text(Beside(**beside)))
     if not speed:
         yield "<p>Nothing was timed: the manifest has no times.</p>"
 
@@ -199,6 +197,10 @@ def plain(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
     for name, value in pairs:
         yield f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>"
     yield "</dl>"
+
+
+def _sentence(text: str) -> str:
+    return f"<p>{escape(text[0].upper() + text[1:])}.</p>"
 
 
 def _kernels(facts: Facts) -> Sequence[KernelTime]:
