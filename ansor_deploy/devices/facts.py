@@ -13,7 +13,8 @@ from .answers import Place, Word
 from .connection import Connection, Ran
 from .door import Refused, admit, brief
 
-PYTHON = "python3 -I -S"  # its standard library, and nothing that was installed beside it
+# Its standard library, and nothing that was installed beside it; no bytecode is written: `unpack`.
+PYTHON = "python3 -I -S -B"
 OLDEST_GLIBC = (2, 28)
 _PROBE_SECONDS = 30.0
 _MOST_JSON = 1 << 18  # bytes
@@ -96,7 +97,7 @@ def look_at(name: str, connection: Connection) -> Facts:
         facts = facts_of(ran)
     except Refused as error:
         what = f"{name}: its python3 does not report what machine it is: {last_line(ran)}"
-        hint = "log in by ssh and see what `python3 -I -S -c 'import json'` says"
+        hint = f"log in by ssh and see what `{PYTHON} -c 'import json'` says"
         raise DeviceError(what, hint) from error
     _check(name, facts)
     return facts

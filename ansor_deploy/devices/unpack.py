@@ -9,6 +9,8 @@ zero, and the reason on stderr, where that folder cannot be made.
 import fcntl
 import gzip
 import hashlib
+import importlib.util
+import marshal
 import os
 import shutil
 import sys
@@ -48,6 +50,7 @@ def unpack(cache: Path, digest: str) -> None:
         made = cache / (LEFT + digest)
         try:
             fill(made, digest)
+            compile_all(made)
             os.sync()  # the name must not survive a power cut that the files do not
             made.rename(cache / digest)
         finally:
@@ -72,6 +75,21 @@ def fill(folder: Path, digest: str) -> None:
         pass
     if stream.digest.hexdigest() != digest:
         raise OSError("the bundle was damaged on its way")
+
+
+def compile_all(folder: Path) -> None:
+    """Write the bytecode of every module, which is believed without a look at the module.
+
+    Imports would write it later, and before Python 3.13.2 they leave half of it on a full disk
+    (importlib's `_write_atomic`): then no import works any more. Agents are started with `-B`.
+    """
+    for path in folder.rglob("*.py"):
+        source = path.read_bytes()
+        code = compile(source, path, "exec", dont_inherit=True)
+        head = importlib.util.MAGIC_NUMBER + b"\1\0\0\0" + importlib.util.source_hash(source)
+        cached = Path(importlib.util.cache_from_source(str(path)))
+        cached.parent.mkdir(exist_ok=True)
+        cached.write_bytes(head + marshal.dumps(code))
 
 
 try:

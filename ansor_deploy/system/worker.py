@@ -80,7 +80,7 @@ class Worker:
             boot = _BOOT.format(
                 path=path, fd=theirs.fileno(), parent=os.getpid(), preload=self._preload
             )
-            alone = ["-I", "-S"] if sys.flags.no_site else []  # as the parent is
+            alone = ["-I", "-S", "-B"] if sys.flags.no_site else []  # as the parent is
             self._process = subprocess.Popen(
                 [sys.executable, *alone, "-c", boot],
                 stdin=subprocess.DEVNULL,

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import time
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,21 @@ def test_a_torn_upload_is_made_again(tmp_path):
     assert connection.streams[0].reap() == 0
     (whole,) = digests(board)
     assert left == f".upload-{whole}"
+
+
+def test_bytecode_comes_with_the_runtime_and_imports_write_none(tmp_path):
+    """Python leaves half of a file where the disk is full, and never reads the module again."""
+    board = LocalBoard(tmp_path)
+    connection = board.connect()
+    site = open_site("testboard", lambda: connection, 1)
+    assert site.call("ansor_deploy.devices.served:threads", {}, 20) == 1
+    site.close()
+    connection.streams[0].reap()
+    (bundle,) = (board.cache / name for name in digests(board))
+    modules = {Path(cache_from_source(str(path))) for path in bundle.rglob("*.py")}
+    assert set(bundle.rglob("*.pyc")) == modules
+    flags = {path.read_bytes()[4:8] for path in modules}
+    assert flags == {b"\1\0\0\0"}  # of its source's hash, and not compared with it
 
 
 def test_bundles_of_old_versions_are_removed(tmp_path):

@@ -1,6 +1,6 @@
 """Candidates on a board that has nothing but Python: the agent, the bundle and the host's side.
 
-The board is this machine behind a pipe, started with `python3 -I -S` from the unpacked bundle.
+The board is this machine behind a pipe, started with `python3 -I -S -B` from the unpacked bundle.
 """
 
 import os
@@ -145,7 +145,7 @@ def test_the_board_runs_what_the_bundle_has_and_no_compiler(site, board):
     assert all(path.startswith(str(board.cache)) for path in ours)
     assert not any("compiler" in path for path in ours)
     assert not list(board.cache.glob("*/tvm/**/*.py"))
-    assert child.cmdline()[1:3] == ["-I", "-S"]
+    assert child.cmdline()[1:4] == ["-I", "-S", "-B"]
 
 
 def test_where_memory_runs_out_the_candidate_goes_first(site):
