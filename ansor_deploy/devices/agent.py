@@ -30,6 +30,7 @@ from typing import Any
 
 from ..errors import AnsorError
 from ..system.lock_file import open_lock
+from ..system.machine_fault import about, fault_of
 from ..system.worker import Worker, WorkerFailure
 from .frames import CHUNK, MARK, FrameError, Unpacker, pack
 
@@ -78,7 +79,7 @@ class _Agent:
             while True:
                 self._answer(*self._requests.get())
         except OSError as error:  # of the lock, or of a home folder that cannot be written
-            os.write(2, f"{error}\n".encode())
+            os.write(2, f"{_reason(error)}\n".encode())
         finally:
             self._end()
 
@@ -141,7 +142,7 @@ class _Agent:
             words = {"error": failure.kind, "message": failure.message}
             self._say("failure", {"id": number, **words})
         except (AnsorError, OSError, KeyError, TypeError, ValueError) as error:
-            self._say("failure", {"id": number, "error": "board", "message": str(error)})
+            self._say("failure", {"id": number, "error": "board", "message": _reason(error)})
         else:
             self._say("answer", {"id": number, "ok": value}, data)
 
@@ -158,7 +159,8 @@ class _Agent:
                 file.seek(message["offset"])
                 return None, file.read(CHUNK)
         if do == "append":
-            with self._inside(message["name"]).open("ab") as file:
+            path = self._inside(message["name"])
+            with about(path), path.open("ab") as file:
                 file.write(blob)
         elif do == "drop":
             self._inside(message["place"]).unlink(missing_ok=True)
@@ -194,6 +196,11 @@ class _Agent:
         if self._session is not None:
             shutil.rmtree(self._session, ignore_errors=True)
         os._exit(0)
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong, in the words that a worker has for the same fault."""
+    return str(fault_of(error) or error)
 
 
 def _request(text: bytes) -> Request:

@@ -217,7 +217,7 @@ def test_a_disk_that_is_full_for_a_while(made, begun, ended, tmp_path):
     run.until("looking for it again")
     large.unlink()
     ended(run, 0, board)
-    assert "No space left on device" in run.told
+    assert "no space left on device: " in run.told
 
 
 def test_another_board_takes_over(made, begun, ended, folder):
