@@ -13,7 +13,7 @@ from ..errors import UsageError
 from ..target import built_for
 from .helptext import Command, with_examples
 from .options import device_option, existing_file, new_file
-from .output import Answer, answering, is_verbose, report, verbose_option
+from .output import Answer, answering, is_verbose, quiet_option, report, verbose_option
 from .run_options import seconds_option, threads_option
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     help="List its times beside ours, for the nodes that both compute.",
 )
 @device_option
+@quiet_option
 @verbose_option("Name the model's nodes that each kernel computes.")
 @answering
 def command(
