@@ -78,7 +78,7 @@ def fill(folder: Path, digest: str) -> None:
 
 
 def compile_all(folder: Path) -> None:
-    """Write the bytecode of every module, which is believed without a look at the module.
+    """Write the bytecode of every module, with its source's hash, by which Python believes it.
 
     Imports would write it later, and before Python 3.13.2 they leave half of it on a full disk
     (importlib's `_write_atomic`): then no import works any more. Agents are started with `-B`.
@@ -86,7 +86,7 @@ def compile_all(folder: Path) -> None:
     for path in folder.rglob("*.py"):
         source = path.read_bytes()
         code = compile(source, path, "exec", dont_inherit=True)
-        head = importlib.util.MAGIC_NUMBER + b"\1\0\0\0" + importlib.util.source_hash(source)
+        head = importlib.util.MAGIC_NUMBER + b"\3\0\0\0" + importlib.util.source_hash(source)
         cached = Path(importlib.util.cache_from_source(str(path)))
         cached.parent.mkdir(exist_ok=True)
         cached.write_bytes(head + marshal.dumps(code))
