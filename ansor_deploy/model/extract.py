@@ -10,11 +10,14 @@ from typing import Any
 from .._tvm import collect, elements, relax, tirx, tvm
 from ..registry.record import TaskKey, Workload
 from ..runtime.tensors import numpy_dtype
-from ..space.block_view import blocks
+from ..space.block_view import BlockView, blocks
 from ..space.canonical_text import APART, canonical_program, canonical_text
+from ..space.window_tiles import dilation
 from ..system.digest import sha256
 from ..target import Target
 from .tasks import Task
+
+_CONVOLUTION = re.compile(r"(depthwise_)?conv[123]d")
 
 
 def extract(
@@ -64,10 +67,12 @@ def task_of(func: Any, name: str, target: Target, weight: int = 1) -> Task:
 
 def _task(name: str, text: str, program: Any, weight: int, target: Target) -> Task:
     plain = readable(name)
+    op = _anchor(program, plain)
+    if _CONVOLUTION.fullmatch(op) and (step := _dilation(program)) > 1:
+        plain += f"_d{step}"  # for its title: shapes do not say it
     buffers = program["main"].params
     shapes = tuple(tuple(int(extent) for extent in buffer.shape) for buffer in buffers)
     dtypes = tuple(str(buffer.dtype) for buffer in buffers)
-    op = _anchor(program, plain)
     workload = Workload(
         key=sha256(text),
         text=text,
@@ -126,6 +131,12 @@ def _anchor(program: Any, readable: str) -> str:
     if op.startswith("pool"):
         return "_".join(words[max(0, words.index(op) - 1) : words.index(op) + 1])
     return op
+
+
+def _dilation(program: Any) -> int:
+    """By how many elements of an image the taps of a window are apart."""
+    sch = tvm.s_tir.Schedule(program, debug_mask="none")
+    return max(dilation(BlockView(sch, block)) for block in blocks(sch))
 
 
 def _shapeless(text: str) -> str:

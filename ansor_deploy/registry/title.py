@@ -1,13 +1,14 @@
 """The title of a task: a line by which a person tells it from its neighbours.
 
 "conv2d 3x3 s2 64->128 @56x56 +add+relu" is an operator, its window, stride and channels, the image
-that it reads, and what is computed along with it. Titles are made of what the registry keeps of
-every task, so that nothing has to be imported to name one. Images are channels-last, as in all
-programs.
+that it reads, and what is computed along with it; "d4" after the stride is a dilation. Titles are
+made of what the registry keeps of every task, so that nothing has to be imported to name one.
+Images are channels-last, as in all programs.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 Shape = Sequence[int]
 
 _CONVOLUTION = re.compile(r"(depthwise_)?conv[123]d(_transpose)?")
+_DILATED = re.compile(r"d\d+")
 _POOL = re.compile(r"(max|avg)_pool[123]d")
 
 
@@ -24,13 +26,15 @@ def title(op: str, name: str, shapes: Sequence[Shape]) -> str:
         return name or op
     image, result = shapes[0], shapes[-1]
     if _CONVOLUTION.fullmatch(op) and (kernel := _kernel(shapes)):
-        figures = _convolution(op, image, kernel, result)
+        figures = _convolution(op, image, kernel, result, _dilation(name))
     elif op in ("matmul", "dense") and len(shapes) > 2:
         figures = f"{_without_ones(image)}->{result[-1]}"
     elif _POOL.fullmatch(op):
         figures = f"{result[-1]} @{_place(image)}->{_place(result)}"
     else:
-        return f"{name or op} {_without_ones(result)}"
+        less = math.prod(image) > math.prod(result)  # what is left out counts
+        read = f"{_without_ones(image)}->" * less
+        return f"{name or op} {read}{_without_ones(result)}"
     return " ".join(filter(None, (op, figures, _along(op, name))))
 
 
@@ -54,7 +58,12 @@ def _kernel(shapes: Sequence[Shape]) -> Shape | None:
     return next((one for one in shapes[1:-1] if len(one) == len(shapes[0]) > 2), None)
 
 
-def _convolution(op: str, image: Shape, kernel: Shape, result: Shape) -> str:
+def _dilation(name: str) -> int:
+    """By how much a window's taps are apart; names have it, since no shape does."""
+    return next((int(word[1:]) for word in name.split("_") if _DILATED.fullmatch(word)), 1)
+
+
+def _convolution(op: str, image: Shape, kernel: Shape, result: Shape, dilation: int) -> str:
     window = kernel[:-2]
     grows = "transpose" not in op and image[1] < result[1]  # no image does
     if image[1] in kernel and (grows or image[-1] not in kernel[-2:]):
@@ -63,9 +72,11 @@ def _convolution(op: str, image: Shape, kernel: Shape, result: Shape) -> str:
         image = (image[0], *image[2:], image[1])
     alone = op.startswith("depthwise") and image[-1] == result[-1]
     channels = str(image[-1]) if alone else f"{image[-1]}->{result[-1]}"
-    stride = 1 if "transpose" in op else _stride(image[1], window[0], result[1])
+    reach = (window[0] - 1) * dilation + 1
+    stride = 1 if "transpose" in op else _stride(image[1], reach, result[1])
     place = f"@{_place(image)}" + (f"->{_place(result)}" if "transpose" in op else "")
-    return " ".join([shape_text(window), *([f"s{stride}"] * (stride > 1)), channels, place])
+    steps = [f"{letter}{step}" for letter, step in (("s", stride), ("d", dilation)) if step > 1]
+    return " ".join([shape_text(window), *steps, channels, place])
 
 
 def _stride(size: int, window: int, steps: int) -> int:
@@ -92,7 +103,7 @@ def _without_ones(shape: Shape) -> str:
 def _along(op: str, name: str) -> str:
     """What is computed with the operator, such as "+add+relu"."""
     own = op.removeprefix("depthwise_").split("_")
-    words = name.split("_")
+    words = [word for word in name.split("_") if not _DILATED.fullmatch(word)]
     for word in own:
         if word in words:
             words.remove(word)

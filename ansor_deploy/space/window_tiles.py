@@ -45,6 +45,18 @@ def window_tiles(view: BlockView, target: Target) -> list[tuple[int, ...]]:
     return [tile for _, tile in scored[:OFFERED]]
 
 
+def dilation(view: BlockView) -> int:
+    """By how many elements the taps of a block's window are apart, where that is most."""
+    rows, taps = view.axes(SPATIAL), view.axes(REDUCE)
+    images = [
+        index
+        for _, indices in view.operands
+        for index in indices
+        if any(uses(index, row.var) for row in rows)
+    ]
+    return max((_factor(index, tap.var) for index in images for tap in taps), default=1)
+
+
 def _waste(columns: int, panel: int) -> float:
     """Columns that are computed for each that is there."""
     return math.ceil(columns / panel) * panel / columns

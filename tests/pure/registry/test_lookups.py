@@ -131,7 +131,7 @@ def test_a_target_that_is_not_meant_is_left_out(path):
 
 def test_a_history_as_tables(path):
     lines = printed(path, "show", key(0).workload[:8]).splitlines()
-    assert lines[0] == f"conv2d_0 64x3x7x7 ({key(0).workload[:12]})"
+    assert lines[0] == f"conv2d_0 3x224x224->64x3x7x7 ({key(0).workload[:12]})"
     assert lines[1] == "conv2d_0 1x3x224x224 64x3x7x7 (float32)"
     assert "x4 in resnet.onnx on board" in lines
     assert "3 measurements, 1 failed:" in lines
@@ -203,7 +203,7 @@ def test_the_best_records_of_a_model(path):
 
 def test_coverage_as_a_table(path):
     lines = printed(path, "best", "resnet", "--target", "board").splitlines()
-    names = [key(1).workload[:6], "conv2d_1", "64x3x7x7"]
+    names = [key(1).workload[:6], "conv2d_1", "3x224x224->64.."]
     assert lines[1].split()[:7] == [*names, "x1", "86.7%", "~52.1", "ms"]
     assert lines[2].split()[-2:] == [STEADY.id[:12], "2026-02-01"]
     summary = "resnet.onnx on board: 1 of 2 tasks have a record, with 13.3% of the time; about 60.1"

@@ -25,7 +25,13 @@ STEM = [1, 3, 224, 224]
         ),
         ("conv2d", "conv2d", ([1, 5, 5, 64], [3, 3, 64, 8], [1, 3, 3, 8]), "conv2d 3x3 64->8 @5x5"),
         ("conv2d", "conv2d", ([1, 7, 7, 64], [7, 7, 64, 8], [1, 1, 1, 8]), "conv2d 7x7 64->8 @7x7"),
-        # Dilated: what the window spans is not known, but it makes no step of two.
+        (
+            "conv2d",
+            "conv2d_add_relu_d4",
+            ([1, 56, 56, 8], [3, 3, 8, 8], [1, 1, 1, 8], [1, 24, 24, 8]),
+            "conv2d 3x3 s2 d4 8->8 @56x56 +add+relu",
+        ),
+        # Dilated, of a former version: what it spans is not known, but it makes no step of two.
         (
             "conv2d",
             "conv2d",
@@ -90,6 +96,8 @@ STEM = [1, 3, 224, 224]
             ([1, 4, 9, 9], [], [1, 4, 9, 9]),
             "softmax_isnan_where 4x9x9",
         ),
+        ("mean", "mean", ([1, 56, 56, 144], [1, 1, 1, 144]), "mean 56x56x144->144"),
+        ("add", "add_relu", ([1, 8], [4, 8], [4, 8]), "add_relu 4x8"),
         ("add", "add", ([], [], []), "add scalar"),
         ("cast", "cast", ([1, 1], [1, 1]), "cast scalar"),
         ("weird", "", (), "weird"),

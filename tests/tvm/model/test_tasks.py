@@ -211,6 +211,19 @@ def test_the_anchor_operator_is_named(groups, weights, op):
     assert op in [task.workload.op for task in tasks_of(proto)]
 
 
+@pytest.mark.parametrize("groups", [1, 4, 16])
+def test_a_name_says_by_how_much_a_convolution_is_dilated(groups):
+    """No shape says it, and titles are made of names and shapes."""
+    nodes = [
+        node("Conv", "x w", "a", strides=[2, 2], pads=[1, 1, 1, 1], group=groups),
+        node("Conv", "a w", "y", dilations=[1, 3], pads=[1, 3, 1, 3], group=groups),
+    ]
+    weights = {"w": randn(0, 16, 16 // groups, 3, 3)}
+    found = tasks_of(model(nodes, {"x": (1, 16, 28, 28)}, constants=weights))
+    names = [one.name for one in found if "conv2d" in one.name]
+    assert [name.rpartition("_d")[2] for name in names] == ["conv2d", "3"]
+
+
 def test_flops_and_traffic_of_a_matmul():
     workload = task_of(matmul(8, 16, 32)).workload
     assert workload.flops == pytest.approx(2 * 8 * 16 * 32, rel=0.1)
