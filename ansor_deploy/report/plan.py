@@ -115,8 +115,8 @@ def sums(plan: Plan, most: int | None) -> Iterator[Line]:
     cost = f"at most {count(plan.trials, 'trial')}, about {duration(plan.seconds)}"
     yield f"cost     {cost if plan.trials else 'nothing to measure'}", "bold"
     measured = any(row.record for row in plan.rows)
-    known = "about {}" if measured else "at least {} (the roofline)"
-    yield f"a run    {known.format(latency(plan.forecast()))}", ""
+    basis = "" if measured else " (the roofline: nothing was measured)"
+    yield f"a run    about {latency(plan.forecast())}{basis}", ""
     for line in memory(plan) if most is None or len(plan.models) <= MODELS else []:
         yield f"memory   {line}", ""
     for line in stale_lines(plan):
