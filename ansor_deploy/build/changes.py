@@ -57,7 +57,8 @@ class Changes:
     @property
     def untimed(self) -> str:
         """Why neither ran."""
-        return "not timed: " + ("they are the same" if self.same else "they do not run here")
+        why = "they are the same, byte by byte" if self.same else "they do not run here"
+        return f"not timed: {why}"
 
     def slower(self, share: float) -> bool:
         """Whether the second is surely slower, and by more than this share."""

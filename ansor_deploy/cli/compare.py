@@ -68,7 +68,10 @@ def command(
 
 
 def lines(found: Changes) -> Iterator[str]:
-    """The changes as text."""
+    """The changes as text: none of libraries that are the same, though one has records."""
+    if found.same:
+        yield found.untimed
+        return
     shown = [task for task in found.tasks if task.what != "same" or task.delta_ms][:SHOWN]
     if shown:
         yield from in_columns(fitted([HEADER, *map(cells, shown)], 1))
