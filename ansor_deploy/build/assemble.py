@@ -247,6 +247,7 @@ class _Assembly:
             "memory": memory.figures(),
             "tasks": self._tasks(built),
             "kernels": built.listed(),
+            "others": built.placed(self.model.others),
         }
 
     def try_out(
@@ -263,7 +264,8 @@ class _Assembly:
                 "the records make this model slower here: the untuned library is shipped"
             )
             figures = self.verify(untuned, oracles, where)
-            known = {name: untuned.manifest[name] for name in ("memory", "tasks", "kernels")}
+            names = ("memory", "tasks", "kernels", "others")
+            known = {name: untuned.manifest[name] for name in names}
             shipped = {"shipped": "untuned", **known}
             untuned.path.replace(path)
             library, latency = untuned, comparison.untuned_ms

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .._tvm import relax, tirx, tvm, tvm_target
-from ..model.extract import readable
 from ..model.importer import Imported
 from ..target import Target
 from .callers_memory import original
@@ -29,15 +28,16 @@ from .weights import Weights
 class Lowered:
     """An executable (`relax.VMExecutable`) that lacks its weights and its kernels, and these.
 
-    names: of the kernels' functions, by symbol. tasks: of a kernel's symbol, the keys of the
-    workloads that it computes. runs: of a library for a GPU, what its functions launch.
+    functions: of the model, by the symbol of the kernel that computes them. tasks: of a kernel's
+    symbol, the keys of the workloads that it computes. runs: of a library for a GPU, what its
+    functions launch.
     """
 
     executable: Any
     weights: Weights
     memory: Memory
     kernels: tuple[Kernel, ...]
-    names: Mapping[str, str]
+    functions: Mapping[str, tuple[str, ...]]
     tasks: Mapping[str, frozenset[str]]
     runs: tuple[Run, ...] = ()
 
@@ -57,17 +57,18 @@ def lower_model(
         made = entries(lowered, on_gpu=target.gpu is not None)
         memory = memory_of(lowered, made, target.cores if target.gpu is None else 0)
         kernels: dict[str, Kernel] = {}  # by the names of their functions
-        names: dict[str, str] = {}
+        functions: dict[str, tuple[str, ...]] = {}
         tasks: dict[str, frozenset[str]] = {}
         for name, func in made.mod.functions.items():
             if isinstance(func, tirx.PrimFunc):
                 kernel = kernels[name.name_hint] = Kernel.of(func)
-                names.setdefault(kernel.symbol, readable(original(name.name_hint)))
+                known = functions.get(kernel.symbol, ())
+                functions[kernel.symbol] = (*known, original(name.name_hint))
                 tasks[kernel.symbol] = tasks.get(kernel.symbol, frozenset()) | _tasks(func)
         symbols = {name: kernel.symbol for name, kernel in kernels.items()}
         mod, runs = _calling(made, symbols, target)
         unique = {kernel.symbol: kernel for kernel in kernels.values()}
-        words = (made.weights, memory, tuple(unique.values()), names, tasks, runs)
+        words = (made.weights, memory, tuple(unique.values()), functions, tasks, runs)
         return Lowered(_executable(mod, target), *words)
 
 

@@ -1,15 +1,18 @@
 """Tasks and their best records to one shared library, weights packed for the schedules."""
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from .._tvm import collect, relax, tvm
 from ..errors import AnsorError, MachineError, ModelError, RegistryError
+from ..model.extract import readable
 from ..model.importer import Imported
+from ..model.nodes import PlacedCall
 from ..model.tasks import Task
 from ..registry.record import Record, TaskKey
 from ..runtime.gpu_code import GpuKernel
@@ -40,17 +43,18 @@ class Compiled:
     """A model's code (`relax.VMExecutable`), and the weights that it is to be called with.
 
     memory: without the code, whose size is known when it is linked. objects: object files of its
-    kernels by symbol. names: of their functions, by symbol. tasks: of a kernel's symbol, the keys
-    of the workloads that it computes. fallbacks: of the workload of each task that could not be
-    compiled as it should, the schedule that it has instead. rewritings: of each that is computed
-    otherwise, how, as "winograd b1 4". program: of a library for a GPU, what it launches.
+    kernels by symbol. functions: of the model, by the symbol of the kernel that computes them.
+    tasks: of a kernel's symbol, the keys of the workloads that it computes. fallbacks: of the
+    workload of each task that could not be compiled as it should, the schedule that it has instead.
+    rewritings: of each that is computed otherwise, how, as "winograd b1 4". program: of a library
+    for a GPU, what it launches.
     """
 
     executable: Any
     weights: Weights
     memory: Memory
     objects: Mapping[str, bytes]
-    names: Mapping[str, str]
+    functions: Mapping[str, tuple[str, ...]]
     tasks: Mapping[str, frozenset[str]]
     fallbacks: Mapping[str, str]
     rewritings: Mapping[str, str]
@@ -59,9 +63,24 @@ class Compiled:
     def listed(self) -> list[dict[str, str | None]]:
         """The kernels as a manifest has them: symbol, name, and the key of the task's workload."""
         return [
-            {"symbol": symbol, "name": name, "task": min(self.tasks[symbol], default=None)}
-            for symbol, name in sorted(self.names.items())
+            {
+                "symbol": symbol,
+                "name": readable(names[0]),
+                "task": min(self.tasks[symbol], default=None),
+            }
+            for symbol, names in sorted(self.functions.items())
         ]
+
+    def placed(self, calls: Iterable[PlacedCall]) -> list[dict[str, Any]]:
+        """The places of calls as a manifest has them, each with the symbols of its kernels.
+
+        They are several where one of them serves memory of the caller's. What has none is left out.
+        """
+        symbols: dict[str, list[str]] = defaultdict(list)
+        for symbol, names in sorted(self.functions.items()):
+            for name in dict.fromkeys(names):
+                symbols[name].append(symbol)
+        return [{**asdict(at), "kernels": symbols[name]} for name, at in calls if name in symbols]
 
     def export(self, path: Path, target: Target) -> Memory:
         """Write the library: what it takes. LinkError, or OSError where the disk is full."""
@@ -107,7 +126,7 @@ def compile_model(
                 lowered.weights,
                 lowered.memory,
                 objects,
-                lowered.names,
+                lowered.functions,
                 lowered.tasks,
                 choices.fallbacks,
                 choices.rewritings,

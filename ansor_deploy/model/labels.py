@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .._tvm import elements, relax, structural_map, tvm
 from ..runtime.functions import main_names
-from .nodes import Node, Origin, Place
+from .nodes import Node, Origin, Place, PlacedCall
 
 if TYPE_CHECKING:
     from ..registry.record import TaskKey
@@ -70,17 +70,17 @@ def _next(names: list[str]) -> str:
     return names.pop(0) if names else ""
 
 
-def placed(tasks: Mapping[str, Task], imported: Imported) -> dict[str, Task]:
+def placed(tasks: Mapping[str, Task], called: Iterable[PlacedCall]) -> dict[str, Task]:
     """The tasks of functions, with the places where the model computes them."""
     places: dict[TaskKey, list[Place]] = defaultdict(list)
-    for function, place in calls(imported):
+    for function, place in called:
         if function in tasks:
             places[tasks[function].key].append(place)
     made = {one.key: replace(one, places=tuple(places[one.key])) for one in tasks.values()}
     return {function: made[task.key] for function, task in tasks.items()}
 
 
-def calls(imported: Imported) -> Iterator[tuple[str, Place]]:
+def calls(imported: Imported) -> Iterator[PlacedCall]:
     """Each call of a kernel, in order: the function's name, and what it computes there."""
     for at, (name, origin) in enumerate(
         zip(main_names(len(imported.origins)), imported.origins, strict=True)

@@ -37,6 +37,10 @@ class Place:
     nodes: tuple[Node, ...]
 
 
+# A function's name, and where it is called.
+PlacedCall = tuple[str, Place]
+
+
 class Origin:
     """The nodes of a model, and those of the graph that it is run as, without weights.
 

@@ -13,6 +13,7 @@ from ..registry.record import TaskKey
 from ..target import Target
 from .bind import bind_shapes
 from .canonicalize import canonical_graph
+from .nodes import PlacedCall
 from .onnx_file import load
 from .operators.support import refuse_early
 from .tasks import Task
@@ -27,6 +28,7 @@ class Prepared:
 
     protos: the model as it was read, with static shapes, once for each of its shapes: what the
     oracle runs. imported: all of them. by_function: the task of each function that it calls.
+    others: the calls of functions that are no task, in the order of a run.
     """
 
     path: Path
@@ -35,6 +37,7 @@ class Prepared:
     protos: tuple[Any, ...] = field(repr=False)
     imported: Imported = field(repr=False)
     by_function: dict[str, Task] = field(repr=False)
+    others: tuple[PlacedCall, ...] = field(default=(), repr=False)
 
     @property
     def tasks(self) -> list[Task]:
@@ -63,14 +66,16 @@ def prepare(
         # Here, since they load TVM, which a model that is refused does not need.
         from .extract import extract
         from .importer import import_model
-        from .labels import placed
+        from .labels import calls, placed
         from .variants import joined
 
         steps = partial(step, "passes")
         imported = joined([import_model(graphs.pop(0), target, steps) for _ in protos])
         stage("tasks", f"of {len(imported.mod.functions) - len(protos)} fused functions")
-        tasks = placed(extract(imported.mod, target, partial(step, "tasks")), imported)
-    return Prepared(path, digest, external, protos, imported, tasks)
+        called = tuple(calls(imported))
+        tasks = placed(extract(imported.mod, target, partial(step, "tasks")), called)
+    others = tuple(one for one in called if one[0] not in tasks)
+    return Prepared(path, digest, external, protos, imported, tasks, others)
 
 
 def _read(

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 HEADER = ("key", "kernel", "time", "share", "GFLOP/s", "GB/s", "limit")
 ROW = f"{{:{KEY}}} {{:{TITLE}}} {{:>8}} {{:>6}} {{:>7}} {{:>5}} {{:>5}}"
 NODES = 52  # characters of a line on a group of nodes
-_NO_TASK = "other"  # the operator of kernels that are no task's
 
 
 def title(one: KernelTime) -> str:
@@ -61,7 +60,7 @@ def by_operator(profile: Profile) -> list[tuple[str, list[KernelTime]]]:
     """A profile's kernels by what they compute, those that take longest first."""
     groups: dict[str, list[KernelTime]] = {}
     for one in profile.kernels:
-        groups.setdefault((one.task or {}).get("op", _NO_TASK), []).append(one)
+        groups.setdefault(one.op, []).append(one)
     return sorted(groups.items(), key=lambda item: -sum(one.seconds for one in item[1]))
 
 
@@ -110,10 +109,10 @@ def _events(number: int, name: str, profile: Profile) -> Iterator[dict[str, Any]
     began = 0.0
     for one in profile.kernels:
         task: Mapping[str, Any] = one.task or {}
-        known = {name: task.get(name) for name in ("op", "key", "record", "flops", "bytes")}
-        known["nodes"] = one.nodes
+        known = {name: task.get(name) for name in ("key", "record", "flops", "bytes")}
+        known |= {"op": one.op, "nodes": one.nodes}
         span = {"ph": "X", "pid": number, "tid": 0, "ts": began * 1e6, "dur": one.seconds * 1e6}
-        yield {"name": title(one), "cat": known["op"] or _NO_TASK, "args": known, **span}
+        yield {"name": title(one), "cat": one.op, "args": known, **span}
         began += one.seconds
 
 

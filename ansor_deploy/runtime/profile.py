@@ -61,6 +61,11 @@ class KernelTime:
     task: Mapping[str, Any] | None
     nodes: tuple[Mapping[str, str], ...] = ()
 
+    @property
+    def op(self) -> str:
+        """The operator: the task's, or the first one of the kernel's name."""
+        return str((self.task or {}).get("op") or self.name.partition("_")[0])
+
 
 @dataclass(frozen=True)
 class Profile:
@@ -76,7 +81,7 @@ class Profile:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object. record: of a kernel's task; None for a kernel that is no task's."""
-        known = ("title", "op", "key", "record", "flops", "bytes")
+        known = ("title", "key", "record", "flops", "bytes")
         return {
             "latency_ms": self.seconds * 1e3,
             "rest_ms": self.rest * 1e3,
@@ -87,6 +92,7 @@ class Profile:
                     "shapes": one.shapes,
                     "ms": one.seconds * 1e3,
                     "share": one.seconds / self.seconds,
+                    "op": one.op,
                     **{name: (one.task or {}).get(name) for name in known},
                     "nodes": one.nodes,
                 }
@@ -230,11 +236,21 @@ class _Described:
             key: iter([one["nodes"] for one in task.get("places", ()) if one["shape"] == shape])
             for key, task in self._tasks.items()
         }
+        self._others = [one for one in manifest.get("others", ()) if one["shape"] == shape]
 
     def __call__(self, call: Mapping[str, Any]) -> KernelTime:
         symbol, shapes = call["symbol"], tuple(map(tuple, call["shapes"]))
         known = self._kernels.get(symbol, {"name": symbol, "task": None})
         task = self._tasks.get(known["task"])
         name = task["name"] if task else known["name"]
-        nodes = tuple(next(self._places[task["key"]], ())) if task else ()
-        return KernelTime(symbol, name, call["seconds"], shapes, task, nodes)
+        nodes = next(self._places[task["key"]], ()) if task else self._next_of(symbol)
+        return KernelTime(symbol, name, call["seconds"], shapes, task, tuple(nodes))
+
+    def _next_of(self, symbol: str) -> Sequence[Mapping[str, str]]:
+        """The nodes of a kernel that is no task's."""
+        found = (one for one in self._others if symbol in one["kernels"])
+        if (place := next(found, None)) is None:
+            return ()
+        self._others.remove(place)
+        nodes: Sequence[Mapping[str, str]] = place["nodes"]
+        return nodes

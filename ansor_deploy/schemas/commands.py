@@ -141,7 +141,7 @@ class KernelTime(Struct):
     ms: Ms
     share: Share
     title: str | None
-    op: str | None
+    op: str
     key: Digest | None
     record: RecordId | None
     flops: float | None

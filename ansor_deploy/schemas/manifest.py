@@ -108,6 +108,12 @@ class Kernel(Struct):
     task: Digest | None
 
 
+class OtherPlace(Place):
+    """Where a model computes what is no task. kernels: the symbols that compute it."""
+
+    kernels: list[str]
+
+
 class Gpu(Struct):
     """What a CUDA device allows."""
 
@@ -222,6 +228,7 @@ class Manifest(Interface):
     target: Target
     tasks: list[Task]
     kernels: list[Kernel]
+    others: list[OtherPlace]
     shipped: Literal["tuned", "untuned"]
     ran_on: str | None
     verification: Verified

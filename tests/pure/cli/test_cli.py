@@ -264,10 +264,11 @@ def test_profile_prints_kernels_operators_and_the_rest(model, monkeypatch, tmp_p
     assert rows[1] == ["000000", "add", "8", "2.00", "ms", "50.0%", "1.0", "2.0", "50%"]
     assert rows[2] == ["compute", "1.00", "ms", "25.0%"]
     assert rows[3] == ["the", "rest", "1.00", "ms", "25.0%"]
-    assert rows[7:] == [["add", "2.00", "ms", "50.0%", "1.0"], ["other", "1.00", "ms", "25.0%"]]
+    assert rows[7:] == [["add", "2.00", "ms", "50.0%", "1.0"], ["compute", "1.00", "ms", "25.0%"]]
     found = json.loads(invoke("profile", "net.onnx", "--json", "--trace", str(trace)).stdout)
     assert found["rest_ms"] == pytest.approx(1.0)
     assert [one["record"] for one in found["kernels"]] == ["default", None]
+    assert [one["op"] for one in found["kernels"]] == ["add", "compute"]
     spans = [one for one in json.loads(trace.read_text())["traceEvents"] if one["ph"] == "X"]
     times = [(one["name"], one["ts"], one["dur"]) for one in spans]
     assert times == [("add 8", 0.0, 2000.0), ("compute", 2000.0, 1000.0)]

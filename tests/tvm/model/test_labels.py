@@ -55,7 +55,7 @@ def test_nodes_without_names_have_those_of_their_outputs():
 def test_a_task_has_a_place_for_each_call():
     proto = residual()
     made = imported(proto)
-    tasks = placed(extract(made.mod, HOST), made)
+    tasks = placed(extract(made.mod, HOST), calls(made))
     (task,) = {task.key: task for task in tasks.values() if task.workload.op == "conv2d"}.values()
     assert task.weight == 2
     assert [[node.op for node in place.nodes] for place in task.places] == [

@@ -1,5 +1,6 @@
 """A profile of a library: its kernels in the network's order, and what a run takes beside."""
 
+import numpy as np
 import pytest
 from helpers import graphs
 from helpers.built import HOST, imported
@@ -8,6 +9,7 @@ from ansor_deploy.build.draws import seeded_inputs
 from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.errors import UsageError
 from ansor_deploy.model.extract import extract
+from ansor_deploy.model.labels import calls
 from ansor_deploy.runtime.model import Model
 from ansor_deploy.runtime.profile import profile
 
@@ -25,10 +27,15 @@ def model(tmp_path_factory):
         graphs.node("Softmax", "c", "y"),
     ]
     constants = {"w": graphs.randn(0, 8, 8), "v": graphs.randn(1, 8, 8)}
-    made = imported(graphs.model(nodes, {"x": (8, 8)}, constants=constants))
+    return library(graphs.model(nodes, {"x": (8, 8)}, constants=constants), tmp_path_factory)
+
+
+def library(proto, tmp_path_factory):
+    made = imported(proto)
     by_function = extract(made.mod, HOST)
     compiled = compile_model(made, by_function, {}, HOST)
     path = tmp_path_factory.mktemp("library") / "model.so"
+    others = [one for one in calls(made) if one[0] not in by_function]
     compiled.export(path, HOST)
     tasks = {task.key: task for task in by_function.values()}.values()
     manifest = {
@@ -36,6 +43,7 @@ def model(tmp_path_factory):
         "target": HOST.to_json(),
         "tasks": [{"name": one.name, "key": one.key.workload} for one in tasks],
         "kernels": compiled.listed(),
+        "others": compiled.placed(others),
     }
     return Model(path, manifest)
 
@@ -57,6 +65,20 @@ def test_kernels_and_the_rest_are_the_run(model):
     assert found.rest + sum(one.seconds for one in found.kernels) == pytest.approx(found.seconds)
     assert found.seconds > 0
     assert all(0 <= one.seconds < 1 for one in found.kernels)
+
+
+def test_a_kernel_that_is_no_task_has_an_operator_and_nodes(tmp_path_factory):
+    nodes = [
+        graphs.node("CumSum", "x axis", "first"),
+        graphs.node("Relu", "first", "more"),
+        graphs.node("CumSum", "more axis", "y"),
+    ]
+    proto = graphs.model(nodes, {"x": (8, 8)}, constants={"axis": np.array(0)})
+    found = of(library(proto, tmp_path_factory)).kernels
+    scans = [one for one in found if one.task is None]
+    assert [one.op for one in scans] == ["cumsum"] * 2
+    assert [[node["op"] for node in one.nodes] for one in scans] == [["CumSum"], ["CumSum"]]
+    assert [one.nodes[0]["name"] for one in scans] == [nodes[0].name, nodes[2].name]
 
 
 def test_a_manifest_of_before_names_no_kernel(model):
