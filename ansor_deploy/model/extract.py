@@ -18,6 +18,7 @@ from ..target import Target
 from .tasks import Task
 
 _CONVOLUTION = re.compile(r"(depthwise_)?conv[123]d")
+_TWO_WORDS = re.compile(r"[a-z]+_norm|strided_slice")  # operators of such names
 
 
 def extract(
@@ -130,6 +131,8 @@ def _anchor(program: Any, readable: str) -> str:
         return f"depthwise_{op}" if int(kernel[-2]) == 1 and int(kernel[-1]) > 1 else op
     if op.startswith("pool"):
         return "_".join(words[max(0, words.index(op) - 1) : words.index(op) + 1])
+    if found := _TWO_WORDS.match(readable):
+        return found[0]
     return op
 
 

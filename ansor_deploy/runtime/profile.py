@@ -63,8 +63,8 @@ class KernelTime:
 
     @property
     def op(self) -> str:
-        """The operator: the task's, or the first one of the kernel's name."""
-        return str((self.task or {}).get("op") or self.name.partition("_")[0])
+        """The operator: the task's, or the kernel's own name."""
+        return str((self.task or {}).get("op") or self.name)
 
 
 @dataclass(frozen=True)

@@ -211,6 +211,13 @@ def test_the_anchor_operator_is_named(groups, weights, op):
     assert op in [task.workload.op for task in tasks_of(proto)]
 
 
+@pytest.mark.parametrize(
+    ("name", "op"), [("fused_layer_norm1_add", "layer_norm"), ("strided_slice2", "strided_slice")]
+)
+def test_an_operator_of_two_words_is_named_by_both(name, op):
+    assert task_of(PROGRAMS["layer norm"](), name).workload.op == op
+
+
 @pytest.mark.parametrize("groups", [1, 4, 16])
 def test_a_name_says_by_how_much_a_convolution_is_dilated(groups):
     """No shape says it, and titles are made of names and shapes."""
