@@ -173,9 +173,11 @@ class SiteRunner:
             return self.site.call(function, payload, timeout)
         except WorkerFailure:
             self.site.restart()
+        try:
             return self.site.call(function, payload, timeout)
-        finally:
+        except WorkerFailure:
             self.site.start()  # in the background, where it had to be killed
+            raise
 
     def _outcome(self, trace: str, found: dict[str, Any] | Failure, oracle: str = "") -> Outcome:
         if isinstance(found, Failure):

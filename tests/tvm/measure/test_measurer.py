@@ -13,7 +13,7 @@ from helpers.graphs import model, node, randn
 from ansor_deploy import pipeline
 from ansor_deploy.devices.machine import Machine
 from ansor_deploy.devices.site import LocalSite
-from ansor_deploy.errors import DeviceLost
+from ansor_deploy.errors import DeviceError, DeviceLost
 from ansor_deploy.measure import health, sites
 from ansor_deploy.measure.health import Health
 from ansor_deploy.measure.measurer import CHUNK, Measurer
@@ -42,11 +42,12 @@ class Board(LocalSite):
     def __init__(self, name):
         super().__init__(1)
         self.name, self.cut, self.answers, self.calls = name, False, True, []
+        self.absence = DeviceLost(f"{name} is away")
         self.lives = math.inf  # how many candidates it outlives
 
     def start(self):
         if not self.answers:
-            raise DeviceLost(f"{self.name} is away")
+            raise self.absence
         self.cut = False
         super().start()
 
@@ -152,6 +153,20 @@ def test_the_other_board_takes_over_from_one_that_stays_away(boards):
         outcomes = [measurer.wait(one)[0] for one in submitted]
     assert {one.device for one in outcomes} == {"right"}
     assert warnings[-1] == "left is away; nothing is measured on left any more"
+
+
+def test_the_other_board_takes_over_from_one_that_comes_back_with_another_key(boards):
+    left, _ = boards
+    task, warnings = conv(), []
+    with Measurer(TARGET, boards, warn=warnings.append) as measurer:
+        left.cut, left.answers, left.absence = True, False, DeviceError("left has another key")
+        submitted = [measurer.submit(task, [default_trace(task)]) for _ in range(3)]
+        outcomes = [measurer.wait(one)[0] for one in submitted]
+    assert {one.device for one in outcomes} == {"right"}
+    assert [line for line in warnings if "speed changed" not in line] == [
+        "left is away; looking for it again",
+        "left has another key; nothing is measured on left any more",
+    ]
 
 
 def test_no_board_left_is_an_error_that_says_what_to_do(boards):
