@@ -5,12 +5,13 @@ import os
 import shutil
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 from helpers import arm64
 from helpers.cli_inside import answer, program
 from helpers.cli_process import everything, refused
-from helpers.graphs import LIGHT_FOLDER
+from helpers.graphs import LIGHT_FOLDER, model, node
 
 from ansor_deploy.devices.inventory import Inventory
 from ansor_deploy.devices.wheels import fetch_wheels
@@ -129,6 +130,19 @@ def test_the_library_is_timed_and_verified_on_the_board(built):
     words = ("light_squeezenet.so", "--device", "pi")
     assert user.asks("bench", *words, "--time", "1s")["runs"] >= 3
     assert user.asks("verify", "light_squeezenet.so", NET, "--device", "pi")["ok"]
+
+
+def test_a_library_is_profiled_on_the_board(user):
+    nodes = [node("MatMul", "x x", "m"), node("Softmax", "m", "y")]
+    onnx.save(model(nodes, {"x": [64, 64]}), user.folder / "small.onnx")
+    words = ("small.onnx", "--target", "board.toml", "--registry", "r.db", "--trials", 0)
+    user.asks("build", *words, "--no-device")
+    words = ("small.so", "--device", "pi", "--trace", "trace.json")
+    profile = user.asks("profile", *words)
+    computed = [[one["op"] for one in kernel["nodes"]] for kernel in profile["kernels"]]
+    assert computed == [["MatMul"], ["Softmax"]]
+    assert all(one["ms"] > 0 for one in profile["kernels"])
+    assert json.loads((user.folder / "trace.json").read_text())["traceEvents"]
 
 
 def test_a_build_without_the_board_takes_its_records_and_verifies_a_stand_in(built):
