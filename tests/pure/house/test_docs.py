@@ -34,13 +34,6 @@ def _name(path):
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("maker", ["make_cli.py", "make_reference.py", "make_schemas.py"])
-def test_pages_say_what_the_code_says(maker):
-    script = [sys.executable, ROOT / "docs" / maker, "--check"]
-    result = subprocess.run(script, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
-
-
 @pytest.mark.skipif(not shutil.which("mandoc"), reason="needs mandoc: apt-get install mandoc")
 def test_manual_pages_are_sound():
     pages = sorted((ROOT / "docs" / "man").glob("*.1"))
@@ -53,15 +46,17 @@ def test_manual_pages_are_sound():
     assert r"\fB\-q, \-\-quiet\fR" in build
 
 
-@pytest.mark.parametrize("path", MARKDOWN, ids=_name)
-def test_links_resolve(path):
+def test_links_resolve():
+    assert [(_name(path), link) for path in MARKDOWN for link in _broken_links(path)] == []
+
+
+def _broken_links(path):
     text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
-    for link in re.findall(r"\]\(([^)\s]+)\)", text):
-        if not re.match(r"[a-z]+:", link):
-            file, _, anchor = link.partition("#")
-            target = path.parent / file if file else path
-            assert target.exists(), link
-            assert not anchor or anchor in _anchors(target), link
+    for link in re.findall(r"\]\((?![a-z]+:)([^)\s]+)\)", text):
+        file, _, anchor = link.partition("#")
+        target = path.parent / file if file else path
+        if not target.exists() or (anchor and anchor not in _anchors(target)):
+            yield link
 
 
 def _anchors(page):
@@ -78,13 +73,15 @@ def test_no_module_is_long():
     assert {name: n for name, n in lengths.items() if n > MAX_LINES} == {}
 
 
-@pytest.mark.parametrize("path", PYTHON, ids=_name)
-def test_functions_are_short(path):
-    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+def test_functions_are_short():
+    lengths = {name: length for path in PYTHON for name, length in _function_lengths(path)}
+    assert {name: n for name, n in lengths.items() if n > MAX_FUNCTION_LINES} == {}
+
+
+def _function_lengths(path):
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, functions):
-            length = node.end_lineno - node.lineno + 1
-            assert length <= MAX_FUNCTION_LINES, f"{node.name} has {length} lines"
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield f"{_name(path)}: {node.name}", node.end_lineno - node.lineno + 1
 
 
 def test_nothing_is_left_unfinished():
