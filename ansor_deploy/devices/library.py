@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..artifact.files import read_manifest
-from ..runtime.model import check_architecture
 from ..target import built_for
 from .registered import registered_for
 
@@ -53,6 +52,7 @@ def callable_somewhere(
     Without a device it is in a process of its own on this machine, or, of another architecture,
     under an emulator. None: the devices registered for its target.
     """
+    from ..runtime.model import check_architecture
     from .bare import open_bare
     from .emulator import open_emulator
 
