@@ -108,10 +108,8 @@ def open_bare() -> Iterator[Bare]:
     worker = _spare.pop() if _spare else Worker(_CHILD)
     try:
         yield Bare(worker)
-    except BaseException:
-        worker.close()
-        raise
-    _spare.append(worker)
+    finally:
+        _spare.append(worker)
 
 
 @contextmanager
