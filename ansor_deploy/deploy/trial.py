@@ -37,7 +37,7 @@ _SEED = 0
 def try_program(folder: Path, library: Path, manifest: dict[str, Any], report: Report) -> None:
     """Run the program of a package, in a folder, and the library on the same seeded inputs.
 
-    VerificationError where any output differs in any bit, or one of them does not run. Nothing is
+    VerificationError where an output differs in any bit, or one of them does not run. Nothing is
     tried where neither this machine nor an emulator runs the code, or takes long.
     """
     with _opened(library, manifest) as opened, tempfile.TemporaryDirectory() as scratch:
