@@ -29,12 +29,12 @@ def test_none_of_a_sample_is_wrong_or_ends_the_tool(rows):
 
 @pytest.mark.slow
 def test_every_operator_runs_where_there_is_the_runtime_alone():
-    first = {}
+    last = {}
     for name, case in conformance_cases.cases().items():
         if conformance_cases.counts(case):
-            first.setdefault(conformance_cases.operator(case), name)
+            last[conformance_cases.operator(case)] = name
     known = {name for _, name in OPERATORS}
-    rows = list(conformance.run([first[name] for name in sorted(first.keys() & known)], jobs=1))
+    rows = list(conformance.run([last[name] for name in sorted(last.keys() & known)], jobs=1))
     assert [row for row in rows if row.outcome in ("wrong", "crash")] == []
     assert len([row for row in rows if row.outcome == "right"]) >= 0.95 * len(rows)
 
