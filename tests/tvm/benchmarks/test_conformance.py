@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from ansor_deploy.model.operators import OPERATORS
 from benchmarks import conformance, conformance_cases
 
 # The workers, which import it too, get this process's path; the wheel that is tested stays first.
@@ -24,6 +25,18 @@ def test_most_of_a_sample_is_right(rows):
 
 def test_none_of_a_sample_is_wrong_or_ends_the_tool(rows):
     assert [row for row in rows if row.outcome in ("wrong", "crash")] == []
+
+
+@pytest.mark.slow
+def test_every_operator_runs_where_there_is_the_runtime_alone():
+    last = {}
+    for name, case in conformance_cases.cases().items():
+        if conformance_cases.counts(case):
+            last[conformance_cases.operator(case)] = name
+    known = {name for _, name in OPERATORS}
+    rows = list(conformance.run([last[name] for name in sorted(last.keys() & known)], jobs=1))
+    assert [row for row in rows if row.outcome in ("wrong", "crash")] == []
+    assert len([row for row in rows if row.outcome == "right"]) >= 0.95 * len(rows)
 
 
 def test_a_table_has_each_operator_once_and_the_sums(rows):
