@@ -1,18 +1,20 @@
-"""What the tool makes of bad input and of faults: mutated models, odd values, hostile files, kills.
+"""What the tool makes of odd input and of faults: mutated models, layouts, hostile files, kills.
 
     python -m benchmarks.fuzz [--minutes N] [--seed S] [--only SURFACE,...] [--findings FOLDER]
 
 Without --minutes each surface gets as many tries as `SURFACES` says; with it, rounds of a twentieth
 of them until the time is over. The same seed makes the same tries. A try ends well where the tool
-does its work, or refuses with an error of its own. What must never be: a traceback, exit code 70, a
-command that takes more than 20 s or 4 GB, a process that dies, and an answer where ONNX Runtime
-refuses. What is found is kept in the folder of findings, and said as it comes.
+does its work, or refuses with an error of its own. What must never be: a traceback, exit code 70,
+a command that takes more than 20 s or 4 GB, a process that dies, an answer where ONNX Runtime
+refuses, and a graph of layouts that gives another answer. What is found is kept in the folder of
+findings, and said as it comes.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import platform
 import random
 import shutil
 import subprocess
@@ -35,9 +37,11 @@ MEGABYTES = 4096.0
 ROUNDS = 20  # in which each surface gets its share of the tries
 BUG = 70
 DIFFER = 6
+# That graphs of layouts are built for: the last vectors of this machine, and those before.
+_TARGETS = ("host", "intel-cpu-avx2") if platform.machine() == "x86_64" else ("host",)
 # What ONNX Runtime refuses, and a library answers without leaving its memory (docs/edge_values.md).
 ANSWERED = ("by zero", "must be finite")
-BAD = ("traceback", "exit 70", "hang", "memory", "dead", "unsafe", "broken")
+BAD = ("traceback", "exit 70", "hang", "memory", "dead", "unsafe", "broken", "wrong")
 ENDS = ("done", "refused", "differs", *BAD)
 
 
@@ -148,6 +152,24 @@ def _called(bench: Bench, case: str, kind: str, folder: Path) -> Found:
     return Found("operators", what, end, time.perf_counter() - began, 0.0, said, folder)
 
 
+def layouts(bench: Bench, seed: int) -> Iterator[Found]:
+    """A random graph of layouts is built, run, and run again with fences beside its tensors."""
+    folder, target = bench.folder(), _TARGETS[seed % len(_TARGETS)]
+    what = f"graph {seed} for {target}"
+    try:
+        payload = {"seed": seed, "target": target, "folder": str(folder)}
+        ended = bench.call("layouts:attempt", payload)
+    except WorkerFailure as failure:
+        end = {"timeout": "hang", "raised": "traceback"}.get(failure.kind, "dead")
+        kernel = folder / "kernel.txt"
+        said = f"{failure.message}\n{kernel.read_text() if kernel.exists() else ''}"
+        yield Found("layouts", what, end, PATIENCE, 0.0, said, folder)
+    else:
+        end = "wrong" if ended["wrong"] else "refused" if ended["refused"] else "done"
+        said = ended["wrong"] or ended["refused"]
+        yield Found("layouts", what, end, ended["seconds"], 0.0, said, folder)
+
+
 def files(bench: Bench, seed: int) -> Iterator[Found]:
     """A hostile file is given to a command that reads it."""
     from benchmarks.fuzzing.files import spoil
@@ -186,6 +208,7 @@ def faults(kind: str, bench: Bench, seed: int) -> Iterator[Found]:
 SURFACES: dict[str, tuple[int, Callable[[Bench, int], Iterator[Found]]]] = {
     "models": (500, models),
     "operators": (200, operators),
+    "layouts": (2000, layouts),
     "files": (100, files),
     "frames": (100, frames),
     "killed": (40, partial(faults, "killed")),

@@ -1,6 +1,7 @@
 """TVM's lowering of programs for a GPU, to launches for the host and source for the device.
 
-The passes are TVM's own for CUDA, in its order; edge values are mended as on processors.
+The passes are TVM's own for CUDA, in its order; edge values and indices are mended as on
+processors.
 """
 
 import re
@@ -9,6 +10,7 @@ from typing import Any
 from .._tvm import tirx, tvm
 from ..target import Target
 from .edge_values import edge_values, from_infinity
+from .flattening import flattened
 from .gpu_single import by_single_thread, from_beginning
 
 # The headers that the source includes are another package; what it takes of them is a few names.
@@ -48,7 +50,7 @@ def split(mod: Any) -> Any:
         s.LowerMatchBuffer(),
         s.StmtSimplify(),
         s.LowerOpaqueBlock(),
-        t.FlattenBuffer(),
+        flattened,
         t.BF16ComputeLegalize(),
         t.NarrowDataType(32),
         by_single_thread,

@@ -37,6 +37,7 @@ from ..target import Target
 from .added_prefetch import added_prefetch
 from .chunks import chunks
 from .edge_values import edge_values, from_infinity
+from .flattening import flattened
 from .partial_lanes import partial_lanes
 from .prefetch import prefetch
 from .row_quotients import row_quotients
@@ -144,7 +145,7 @@ def _flattening() -> list[Any]:
         t.LowerMatchBuffer(),
         t.StmtSimplify(),
         t.LowerOpaqueBlock(),
-        tirx.transform.FlattenBuffer(),
+        flattened,
         tirx.transform.BF16ComputeLegalize(),
         tirx.transform.NarrowDataType(32),
     ]

@@ -51,7 +51,7 @@ def _chooses(loop: Any) -> bool:
     """Whether some steps may read nothing where others do."""
     calls = [one for one in collect(loop.body, tvm.ir.Call) if one.args]
     found = [one.condition for one in collect(loop.body, tirx.IfThenElse)]
-    found += [one.args[0] for one in calls if getattr(one.op, "name", "") == "tirx.if_then_else"]
+    found += [one.args[0] for one in calls if getattr(one.op, "name", "") == "prim.if_then_else"]
     return any(uses(condition, loop.loop_var) for condition in found)
 
 

@@ -8,7 +8,7 @@
     for c: for r (vector): y[.., c, r] = f(a[c, r])
 
 Element by element, each would be a load and a store of its own. A tile that an extent cuts short is
-left so.
+left so, and so is one of which some elements are padding, since nothing may be read there.
 """
 
 from typing import Any
@@ -50,7 +50,7 @@ class _Tile:
         self._column, self._row, self._store = column, row, store
         loads = collect(store.value, tvm.ir.TensorLoad)
         along = [one for one in loads if self._steps(one.indices, column) == 1]
-        along = [one for one in along if uses(one.indices[0], row)]
+        along = [one for one in along if uses(one.indices[0], row) and not _is_guarded(one, store)]
         written = self._steps(store.indices, row) == 1
         self.read: Any = along[0] if len(along) == 1 and written else None
 
@@ -91,6 +91,13 @@ class _Tile:
         ahead = structural_map(indices[0], (tirx.Var, put))
         step = tvm.sym.Analyzer().simplify(ahead - indices[0])
         return int(step.value) if isinstance(step, tirx.IntImm) else None
+
+
+def _is_guarded(load: Any, store: Any) -> bool:
+    """Whether some elements are not read, as around a padded image: there is no tensor there."""
+    calls = collect(store.value, tvm.ir.Call)
+    guards = [one for one in calls if getattr(one.op, "name", "") == "prim.if_then_else"]
+    return any(load.same_as(one) for guard in guards for one in collect(guard, tvm.ir.TensorLoad))
 
 
 def _exchanged(here: Any, there: Any, apart: int) -> list[Any]:

@@ -8,6 +8,7 @@ from helpers.graphs import model, node
 from ansor_deploy._tvm import collect, tirx
 from ansor_deploy.codegen.lowering import _cut_off
 from ansor_deploy.space.sketch import default_schedule
+from benchmarks.fuzzing.layouts import fault
 
 
 def lowered(mod):
@@ -35,6 +36,13 @@ def test_an_image_is_turned_and_reshaped_and_added_to(last):
 @pytest.mark.parametrize("mod", [programs.image, programs.flattened])
 def test_whole_tiles_are_of_shuffles(mod):
     assert len(collect(lowered(mod()).body, tirx.Shuffle)) == 24
+
+
+@pytest.mark.parametrize("pads", [[0, 2, 0, 0], [0, 0, 0, 3]])
+def test_what_is_padding_is_not_read(pads, tmp_path):
+    nodes = [node("Pad", "x p", "padded"), node("Transpose", "padded", "y", perm=[1, 0])]
+    proto = model(nodes, {"x": (144, 80)}, constants={"p": np.array(pads)})
+    assert fault(proto, True, "host", tmp_path) == ""
 
 
 def test_wider_elements_are_moved_one_by_one():
