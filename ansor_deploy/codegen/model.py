@@ -29,6 +29,7 @@ from .gpu_program import check_types, most_workspace, packed
 from .kernels import Refusal, compile_kernels
 from .linker import export
 from .memory import Memory, Part, total
+from .processor import processor_check
 from .thread_pool import thread_pool
 from .weights import Weights
 
@@ -88,6 +89,7 @@ class Compiled:
             objects = {**self.objects, "thread_pool": thread_pool(target)}
         else:
             objects = {"gpu_launcher": gpu_launcher(self.program, target)}
+        objects["processor"] = processor_check([target])
         export(self.executable, objects, path, target)
         self.weights.append_to(path)
         code = path.stat().st_size - total(self.memory.weights)

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..errors import AnsorError
 from .out_of_range import OUT_OF_RANGE
+from .wrong_processor import wrong_processor
 
 _LIBRARIES = Path(__file__).parents[1] / "lib"
 
@@ -47,8 +48,11 @@ class _Model:
         self._api = api
         self._model = api.ansor_deploy_load(bytes(path))
         if not self._model:
+            why = self._last_error()
+            if (error := wrong_processor(why, path)) is not None:
+                raise error
             hint = "it may be built for another machine: see `target` in its manifest"
-            raise AnsorError(f"cannot be loaded: {self._last_error()}", hint, path)
+            raise AnsorError(f"cannot be loaded: {why}", hint, path)
         weakref.finalize(self, api.ansor_deploy_free, self._model)
         if api.ansor_deploy_use_threads(self._model, threads) != 0:
             raise AnsorError(self._last_error(), file=path)

@@ -45,10 +45,12 @@ def main_names(count: int) -> list[str]:
 def open_machine(path: Path, names: Sequence[str], threads: int = 0) -> Any:
     """A library's virtual machine, these functions with their weights; AnsorError if it is none.
 
+    DeviceError where the processor lacks what its code needs.
     threads: that a call takes; 0 for as many as its target has cores.
     """
     try:
         library = native.load_module(path)
+        native.choose_code(library, path)
         if threads:
             native.use_threads(library, threads)
         machine = library["vm_load_executable"]()

@@ -37,13 +37,20 @@ const char *ansor_deploy_last_error(void) { return last_error; }
 
 /* ---- Loading ---- */
 
+/* Whether the processor has what the code needs, before any of it runs. */
+static int check_processor(TVMFFIAny library) {
+    TVMFFIAny code;
+    if (!has_function(library, "choose_code")) return 0; /* one of version 0.1.0 */
+    return call_method(library, "choose_code", NULL, 0, &code);
+}
+
 static int start(ansor_deploy_model *model) {
     char *resolved = realpath(model->path, NULL); /* a bare name would be looked up elsewhere */
     TVMFFIAny file = text(resolved), nothing;
     if (resolved == NULL) return fail("%s", strerror(errno));
     int status = call_global("ffi.ModuleLoadFromFile", &file, 1, &model->library);
     free(resolved);
-    if (status != 0) return -1;
+    if (status != 0 || check_processor(model->library) != 0) return -1;
     if (call_method(model->library, "vm_load_executable", NULL, 0, &model->machine) != 0) return -1;
     TVMFFIAny place[] = {integer(kDLCPU), integer(0), integer(2)}; /* 2: memory is kept, pooled */
     return call_method(model->machine, "vm_initialization", place, 3, &nothing);
