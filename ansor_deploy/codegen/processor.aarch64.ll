@@ -1,9 +1,10 @@
-; Made by docs/make_llvm.py of processor.c, c88762223cb7a0f306285fe0870204083d5281c126e550b441d88fff6af23916
+; Made by docs/make_llvm.py of processor.c, 212aad2134e999979137174359ef75c16af43fd6519e30ae0bc63db099ab0366
 %struct.any = type { i32, i32, i64 }
 %struct.feature = type { [16 x i8], i32, i32 }
 
 @ansor_deploy_codes = external hidden constant [0 x i8], align 1
 @__const.__tvm_ffi_choose_code.cores = private constant %struct.any { i32 1, i32 0, i64 0 }, align 8
+@__tvm_ffi_choose_code.set = internal global i32 0, align 4
 @.str = private constant [13 x i8] c"RuntimeError\00", align 1
 @.str.1 = private constant [30 x i8] c"it has no code of that number\00", align 1
 @.str.2 = private constant [7 x i8] c"%s%.*s\00", align 1
@@ -38,7 +39,7 @@ define range(i32 -1, 1) i32 @__tvm_ffi_choose_code(ptr noundef %0, ptr noundef r
   br label %10
 
 15:                                               ; preds = %10, %10
-  %16 = icmp ne i8 %12, 0
+  %16 = icmp eq i8 %12, 0
   %17 = tail call i64 @getauxval(i64 noundef 16)
   %18 = trunc i64 %17 to i32
   store i32 %18, ptr %8, align 4
@@ -51,16 +52,16 @@ define range(i32 -1, 1) i32 @__tvm_ffi_choose_code(ptr noundef %0, ptr noundef r
   %24 = getelementptr inbounds nuw i8, ptr %9, i64 8
   br label %25
 
-25:                                               ; preds = %15, %63
-  %26 = phi i64 [ 0, %15 ], [ %66, %63 ]
-  %27 = phi ptr [ null, %15 ], [ %57, %63 ]
-  %28 = phi ptr [ @ansor_deploy_codes, %15 ], [ %65, %63 ]
+25:                                               ; preds = %15, %67
+  %26 = phi i64 [ 0, %15 ], [ %70, %67 ]
+  %27 = phi ptr [ null, %15 ], [ %61, %67 ]
+  %28 = phi ptr [ @ansor_deploy_codes, %15 ], [ %69, %67 ]
   br i1 %22, label %29, label %32
 
 29:                                               ; preds = %25
   %30 = load i64, ptr %23, align 8
   %31 = icmp eq i64 %30, %26
-  br i1 %31, label %32, label %56
+  br i1 %31, label %32, label %60
 
 32:                                               ; preds = %29, %25
   store i64 0, ptr %24, align 8
@@ -87,84 +88,91 @@ define range(i32 -1, 1) i32 @__tvm_ffi_choose_code(ptr noundef %0, ptr noundef r
   %48 = getelementptr inbounds nuw i8, ptr %47, i64 1
   %49 = call fastcc i32 @lacks(ptr noundef %48, ptr noundef %8, ptr noundef null, i64 noundef 0)
   %50 = icmp eq i32 %49, 0
-  br i1 %50, label %51, label %56
+  br i1 %50, label %51, label %60
 
 51:                                               ; preds = %46
-  %52 = icmp ne ptr @__tvm_ffi_use_threads, null
-  %53 = and i1 %52, %16
-  br i1 %53, label %54, label %67
+  br i1 %16, label %71, label %52
 
-54:                                               ; preds = %51
-  %55 = call i32 @__tvm_ffi_use_threads(ptr noundef %0, ptr noundef nonnull %9, i32 noundef 1, ptr noundef %3)
-  br label %67
+52:                                               ; preds = %51
+  %53 = load i32, ptr @__tvm_ffi_choose_code.set, align 4
+  %54 = add nsw i32 %53, 1
+  store i32 %54, ptr @__tvm_ffi_choose_code.set, align 4
+  %55 = icmp eq i32 %53, 0
+  %56 = icmp ne ptr @__tvm_ffi_use_threads, null
+  %57 = and i1 %56, %55
+  br i1 %57, label %58, label %71
 
-56:                                               ; preds = %46, %29
-  %57 = phi ptr [ %27, %29 ], [ %48, %46 ]
-  br label %58
+58:                                               ; preds = %52
+  %59 = call i32 @__tvm_ffi_use_threads(ptr noundef %0, ptr noundef nonnull %9, i32 noundef 1, ptr noundef %3)
+  br label %71
 
-58:                                               ; preds = %61, %56
-  %59 = phi ptr [ %28, %56 ], [ %62, %61 ]
-  %60 = load i8, ptr %59, align 1
-  switch i8 %60, label %61 [
-    i8 0, label %63
-    i8 59, label %63
+60:                                               ; preds = %46, %29
+  %61 = phi ptr [ %27, %29 ], [ %48, %46 ]
+  br label %62
+
+62:                                               ; preds = %65, %60
+  %63 = phi ptr [ %28, %60 ], [ %66, %65 ]
+  %64 = load i8, ptr %63, align 1
+  switch i8 %64, label %65 [
+    i8 0, label %67
+    i8 59, label %67
   ]
 
-61:                                               ; preds = %58
-  %62 = getelementptr inbounds nuw i8, ptr %59, i64 1
-  br label %58
+65:                                               ; preds = %62
+  %66 = getelementptr inbounds nuw i8, ptr %63, i64 1
+  br label %62
 
-63:                                               ; preds = %58, %58
-  %64 = icmp eq i8 %60, 0
-  %65 = getelementptr inbounds nuw i8, ptr %59, i64 1
-  %66 = add nuw nsw i64 %26, 1
-  br i1 %64, label %69, label %25
+67:                                               ; preds = %62, %62
+  %68 = icmp eq i8 %64, 0
+  %69 = getelementptr inbounds nuw i8, ptr %63, i64 1
+  %70 = add nuw nsw i64 %26, 1
+  br i1 %68, label %73, label %25
 
-67:                                               ; preds = %51, %54
+71:                                               ; preds = %51, %52, %58
   store i32 1, ptr %3, align 8
-  %68 = getelementptr inbounds nuw i8, ptr %3, i64 8
-  store i64 %26, ptr %68, align 8
-  br label %83
+  %72 = getelementptr inbounds nuw i8, ptr %3, i64 8
+  store i64 %26, ptr %72, align 8
+  br label %87
 
-69:                                               ; preds = %63
-  %70 = icmp eq ptr %57, null
-  br i1 %70, label %82, label %71
+73:                                               ; preds = %67
+  %74 = icmp eq ptr %61, null
+  br i1 %74, label %86, label %75
 
-71:                                               ; preds = %69
+75:                                               ; preds = %73
   call void @llvm.lifetime.start.p0(ptr nonnull %5)
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 1 dereferenceable(400) %5, i8 0, i64 400, i1 false)
   call void @llvm.lifetime.start.p0(ptr nonnull %6)
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 1 dereferenceable(49) %6, i8 0, i64 49, i1 false)
   call void @llvm.lifetime.start.p0(ptr nonnull %7)
-  %72 = call fastcc i32 @lacks(ptr noundef nonnull %57, ptr noundef nonnull readonly %8, ptr noundef nonnull %5, i64 noundef 400)
-  br label %73
+  %76 = call fastcc i32 @lacks(ptr noundef nonnull %61, ptr noundef nonnull readonly %8, ptr noundef nonnull %5, i64 noundef 400)
+  br label %77
 
-73:                                               ; preds = %73, %71
-  %74 = phi ptr [ %6, %71 ], [ %77, %73 ]
-  %75 = load i8, ptr %74, align 1
-  %76 = icmp eq i8 %75, 32
-  %77 = getelementptr inbounds nuw i8, ptr %74, i64 1
-  br i1 %76, label %73, label %78
+77:                                               ; preds = %77, %75
+  %78 = phi ptr [ %6, %75 ], [ %81, %77 ]
+  %79 = load i8, ptr %78, align 1
+  %80 = icmp eq i8 %79, 32
+  %81 = getelementptr inbounds nuw i8, ptr %78, i64 1
+  br i1 %80, label %77, label %82
 
-78:                                               ; preds = %73
-  %79 = icmp eq i8 %75, 0
-  %80 = select i1 %79, ptr @.str.4, ptr @.str.3
-  %81 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %7, i64 noundef 700, ptr noundef nonnull @.str.5, ptr noundef nonnull %5, ptr noundef nonnull %74, ptr noundef nonnull %80, ptr noundef nonnull @.str.6, ptr noundef nonnull @.str.7)
+82:                                               ; preds = %77
+  %83 = icmp eq i8 %79, 0
+  %84 = select i1 %83, ptr @.str.4, ptr @.str.3
+  %85 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %7, i64 noundef 700, ptr noundef nonnull @.str.5, ptr noundef nonnull %5, ptr noundef nonnull %78, ptr noundef nonnull %84, ptr noundef nonnull @.str.6, ptr noundef nonnull @.str.7)
   call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str, ptr noundef nonnull %7)
   call void @llvm.lifetime.end.p0(ptr nonnull %7)
   call void @llvm.lifetime.end.p0(ptr nonnull %6)
   call void @llvm.lifetime.end.p0(ptr nonnull %5)
-  br label %83
+  br label %87
 
-82:                                               ; preds = %69
+86:                                               ; preds = %73
   tail call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str, ptr noundef nonnull @.str.1)
-  br label %83
+  br label %87
 
-83:                                               ; preds = %67, %82, %78
-  %84 = phi i32 [ -1, %78 ], [ -1, %82 ], [ 0, %67 ]
+87:                                               ; preds = %71, %86, %82
+  %88 = phi i32 [ -1, %82 ], [ -1, %86 ], [ 0, %71 ]
   call void @llvm.lifetime.end.p0(ptr nonnull %9)
   call void @llvm.lifetime.end.p0(ptr nonnull %8)
-  ret i32 %84
+  ret i32 %88
 }
 
 declare void @llvm.lifetime.start.p0(ptr captures(none))

@@ -179,7 +179,8 @@ static int refuse(const char *code, const u32 *has) {
 typedef struct { int type, zero; long number; } any;
 enum { INTEGER = 1 };
 
-// What stands before a code's features. A library of one code has as many threads from the start.
+// What stands before a code's features. A library of one code has as many threads from the start,
+// one of several when it is first asked.
 static const char *read_cores(const char *code, any *cores) {
     for (cores->number = 0; *code != ' '; code++) cores->number = cores->number * 10 + *code - '0';
     return code + 1;
@@ -196,13 +197,15 @@ int __tvm_ffi_choose_code(void *self, const any *arguments, int count, any *resu
     u32 has[WORDS] = {0};
     const char *code = ansor_deploy_codes, *last = 0;
     any cores = {INTEGER, 0, 0};
+    static int set;
     int several = next_code(code) != 0;
     look(has);
     for (long at = 0; code; code = next_code(code), at++) {
         if (count == 1 && arguments[0].number != at) continue;
         last = read_cores(code, &cores);
         if (lacks(last, has, 0, 0)) continue;
-        if (several && __tvm_ffi_use_threads) __tvm_ffi_use_threads(self, &cores, 1, result);
+        if (several && !set++ && __tvm_ffi_use_threads)
+            __tvm_ffi_use_threads(self, &cores, 1, result);
         result->type = INTEGER;
         result->number = at;
         return 0;

@@ -1,9 +1,10 @@
-; Made by docs/make_llvm.py of processor.c, c88762223cb7a0f306285fe0870204083d5281c126e550b441d88fff6af23916
+; Made by docs/make_llvm.py of processor.c, 212aad2134e999979137174359ef75c16af43fd6519e30ae0bc63db099ab0366
 %struct.any = type { i32, i32, i64 }
 %struct.feature = type { [16 x i8], i32, i32 }
 
 @ansor_deploy_codes = external hidden constant [0 x i8], align 1
 @__const.__tvm_ffi_choose_code.cores = private constant %struct.any { i32 1, i32 0, i64 0 }, align 8
+@__tvm_ffi_choose_code.set = internal global i32 0, align 4
 @.str = private constant [13 x i8] c"RuntimeError\00", align 1
 @.str.1 = private constant [30 x i8] c"it has no code of that number\00", align 1
 @.str.2 = private constant [7 x i8] c"avx512\00", align 1
@@ -52,7 +53,7 @@ define range(i32 -1, 1) i32 @__tvm_ffi_choose_code(ptr noundef %0, ptr noundef r
   br label %10
 
 15:                                               ; preds = %10, %10
-  %16 = icmp ne i8 %12, 0
+  %16 = icmp eq i8 %12, 0
   %17 = tail call { i32, i32, i32, i32 } asm sideeffect "cpuid", "={ax},={bx},={cx},={dx},0,2,~{dirflag},~{fpsr},~{flags}"(i32 0, i32 0)
   %18 = extractvalue { i32, i32, i32, i32 } %17, 0
   %19 = tail call { i32, i32, i32, i32 } asm sideeffect "cpuid", "={ax},={bx},={cx},={dx},0,2,~{dirflag},~{fpsr},~{flags}"(i32 1, i32 0)
@@ -268,16 +269,16 @@ define range(i32 -1, 1) i32 @__tvm_ffi_choose_code(ptr noundef %0, ptr noundef r
   %165 = getelementptr inbounds nuw i8, ptr %9, i64 8
   br label %166
 
-166:                                              ; preds = %162, %204
-  %167 = phi i64 [ 0, %162 ], [ %207, %204 ]
-  %168 = phi ptr [ null, %162 ], [ %198, %204 ]
-  %169 = phi ptr [ @ansor_deploy_codes, %162 ], [ %206, %204 ]
+166:                                              ; preds = %162, %208
+  %167 = phi i64 [ 0, %162 ], [ %211, %208 ]
+  %168 = phi ptr [ null, %162 ], [ %202, %208 ]
+  %169 = phi ptr [ @ansor_deploy_codes, %162 ], [ %210, %208 ]
   br i1 %163, label %170, label %173
 
 170:                                              ; preds = %166
   %171 = load i64, ptr %164, align 8
   %172 = icmp eq i64 %171, %167
-  br i1 %172, label %173, label %197
+  br i1 %172, label %173, label %201
 
 173:                                              ; preds = %170, %166
   store i64 0, ptr %165, align 8
@@ -304,138 +305,145 @@ define range(i32 -1, 1) i32 @__tvm_ffi_choose_code(ptr noundef %0, ptr noundef r
   %189 = getelementptr inbounds nuw i8, ptr %188, i64 1
   %190 = call fastcc i32 @lacks(ptr noundef nonnull %189, ptr noundef %8, ptr noundef null, i64 noundef 0)
   %191 = icmp eq i32 %190, 0
-  br i1 %191, label %192, label %197
+  br i1 %191, label %192, label %201
 
 192:                                              ; preds = %187
-  %193 = icmp ne ptr @__tvm_ffi_use_threads, null
-  %194 = and i1 %193, %16
-  br i1 %194, label %195, label %208
+  br i1 %16, label %212, label %193
 
-195:                                              ; preds = %192
-  %196 = call i32 @__tvm_ffi_use_threads(ptr noundef %0, ptr noundef nonnull %9, i32 noundef 1, ptr noundef %3)
-  br label %208
+193:                                              ; preds = %192
+  %194 = load i32, ptr @__tvm_ffi_choose_code.set, align 4
+  %195 = add nsw i32 %194, 1
+  store i32 %195, ptr @__tvm_ffi_choose_code.set, align 4
+  %196 = icmp eq i32 %194, 0
+  %197 = icmp ne ptr @__tvm_ffi_use_threads, null
+  %198 = and i1 %197, %196
+  br i1 %198, label %199, label %212
 
-197:                                              ; preds = %187, %170
-  %198 = phi ptr [ %168, %170 ], [ %189, %187 ]
-  br label %199
+199:                                              ; preds = %193
+  %200 = call i32 @__tvm_ffi_use_threads(ptr noundef %0, ptr noundef nonnull %9, i32 noundef 1, ptr noundef %3)
+  br label %212
 
-199:                                              ; preds = %202, %197
-  %200 = phi ptr [ %169, %197 ], [ %203, %202 ]
-  %201 = load i8, ptr %200, align 1
-  switch i8 %201, label %202 [
-    i8 0, label %204
-    i8 59, label %204
+201:                                              ; preds = %187, %170
+  %202 = phi ptr [ %168, %170 ], [ %189, %187 ]
+  br label %203
+
+203:                                              ; preds = %206, %201
+  %204 = phi ptr [ %169, %201 ], [ %207, %206 ]
+  %205 = load i8, ptr %204, align 1
+  switch i8 %205, label %206 [
+    i8 0, label %208
+    i8 59, label %208
   ]
 
-202:                                              ; preds = %199
-  %203 = getelementptr inbounds nuw i8, ptr %200, i64 1
-  br label %199
+206:                                              ; preds = %203
+  %207 = getelementptr inbounds nuw i8, ptr %204, i64 1
+  br label %203
 
-204:                                              ; preds = %199, %199
-  %205 = icmp eq i8 %201, 0
-  %206 = getelementptr inbounds nuw i8, ptr %200, i64 1
-  %207 = add nuw nsw i64 %167, 1
-  br i1 %205, label %210, label %166
+208:                                              ; preds = %203, %203
+  %209 = icmp eq i8 %205, 0
+  %210 = getelementptr inbounds nuw i8, ptr %204, i64 1
+  %211 = add nuw nsw i64 %167, 1
+  br i1 %209, label %214, label %166
 
-208:                                              ; preds = %192, %195
+212:                                              ; preds = %192, %193, %199
   store i32 1, ptr %3, align 8
-  %209 = getelementptr inbounds nuw i8, ptr %3, i64 8
-  store i64 %167, ptr %209, align 8
-  br label %266
+  %213 = getelementptr inbounds nuw i8, ptr %3, i64 8
+  store i64 %167, ptr %213, align 8
+  br label %270
 
-210:                                              ; preds = %204
-  %211 = icmp eq ptr %198, null
-  br i1 %211, label %265, label %212
+214:                                              ; preds = %208
+  %215 = icmp eq ptr %202, null
+  br i1 %215, label %269, label %216
 
-212:                                              ; preds = %210
+216:                                              ; preds = %214
   call void @llvm.lifetime.start.p0(ptr nonnull %5)
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 16 dereferenceable(400) %5, i8 0, i64 400, i1 false)
   call void @llvm.lifetime.start.p0(ptr nonnull %6)
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 16 dereferenceable(49) %6, i8 0, i64 49, i1 false)
   call void @llvm.lifetime.start.p0(ptr nonnull %7)
-  br label %213
+  br label %217
 
-213:                                              ; preds = %220, %212
-  %214 = phi i64 [ 3, %212 ], [ %221, %220 ]
-  %215 = getelementptr [3 x ptr], ptr @levels, i64 %214
-  %216 = getelementptr i8, ptr %215, i64 -16
-  %217 = load ptr, ptr %216, align 8
-  %218 = call fastcc i32 @lacks(ptr noundef %217, ptr noundef nonnull readonly %8, ptr noundef null, i64 noundef 0)
-  %219 = icmp eq i32 %218, 0
-  br i1 %219, label %220, label %223
+217:                                              ; preds = %224, %216
+  %218 = phi i64 [ 3, %216 ], [ %225, %224 ]
+  %219 = getelementptr [3 x ptr], ptr @levels, i64 %218
+  %220 = getelementptr i8, ptr %219, i64 -16
+  %221 = load ptr, ptr %220, align 8
+  %222 = call fastcc i32 @lacks(ptr noundef %221, ptr noundef nonnull readonly %8, ptr noundef null, i64 noundef 0)
+  %223 = icmp eq i32 %222, 0
+  br i1 %223, label %224, label %227
 
-220:                                              ; preds = %213
-  %221 = add nsw i64 %214, -1
-  %222 = icmp eq i64 %221, 0
-  br i1 %222, label %223, label %213
+224:                                              ; preds = %217
+  %225 = add nsw i64 %218, -1
+  %226 = icmp eq i64 %225, 0
+  br i1 %226, label %227, label %217
 
-223:                                              ; preds = %220, %213
-  %224 = phi i64 [ 0, %220 ], [ %214, %213 ]
-  %225 = call fastcc i32 @lacks(ptr noundef nonnull %198, ptr noundef nonnull readonly %8, ptr noundef nonnull %5, i64 noundef 400)
-  %226 = tail call { i32, i32, i32, i32 } asm sideeffect "cpuid", "={ax},={bx},={cx},={dx},0,2,~{dirflag},~{fpsr},~{flags}"(i32 -2147483648, i32 0)
-  %227 = extractvalue { i32, i32, i32, i32 } %226, 0
-  %228 = icmp ult i32 %227, -2147483644
-  br i1 %228, label %251, label %229
+227:                                              ; preds = %224, %217
+  %228 = phi i64 [ 0, %224 ], [ %218, %217 ]
+  %229 = call fastcc i32 @lacks(ptr noundef nonnull %202, ptr noundef nonnull readonly %8, ptr noundef nonnull %5, i64 noundef 400)
+  %230 = tail call { i32, i32, i32, i32 } asm sideeffect "cpuid", "={ax},={bx},={cx},={dx},0,2,~{dirflag},~{fpsr},~{flags}"(i32 -2147483648, i32 0)
+  %231 = extractvalue { i32, i32, i32, i32 } %230, 0
+  %232 = icmp ult i32 %231, -2147483644
+  br i1 %232, label %255, label %233
 
-229:                                              ; preds = %223, %229
-  %230 = phi i64 [ %249, %229 ], [ 0, %223 ]
-  %231 = trunc i64 %230 to i32
-  %232 = add i32 %231, -2147483646
-  %233 = tail call { i32, i32, i32, i32 } asm sideeffect "cpuid", "={ax},={bx},={cx},={dx},0,2,~{dirflag},~{fpsr},~{flags}"(i32 range(i32 0, -2147483643) %232, i32 0)
-  %234 = extractvalue { i32, i32, i32, i32 } %233, 0
-  %235 = extractvalue { i32, i32, i32, i32 } %233, 1
-  %236 = extractvalue { i32, i32, i32, i32 } %233, 2
-  %237 = extractvalue { i32, i32, i32, i32 } %233, 3
-  %238 = zext i32 %235 to i64
-  %239 = shl nuw i64 %238, 32
-  %240 = zext i32 %234 to i64
-  %241 = or disjoint i64 %239, %240
-  %242 = zext i32 %237 to i64
+233:                                              ; preds = %227, %233
+  %234 = phi i64 [ %253, %233 ], [ 0, %227 ]
+  %235 = trunc i64 %234 to i32
+  %236 = add i32 %235, -2147483646
+  %237 = tail call { i32, i32, i32, i32 } asm sideeffect "cpuid", "={ax},={bx},={cx},={dx},0,2,~{dirflag},~{fpsr},~{flags}"(i32 range(i32 0, -2147483643) %236, i32 0)
+  %238 = extractvalue { i32, i32, i32, i32 } %237, 0
+  %239 = extractvalue { i32, i32, i32, i32 } %237, 1
+  %240 = extractvalue { i32, i32, i32, i32 } %237, 2
+  %241 = extractvalue { i32, i32, i32, i32 } %237, 3
+  %242 = zext i32 %239 to i64
   %243 = shl nuw i64 %242, 32
-  %244 = zext i32 %236 to i64
+  %244 = zext i32 %238 to i64
   %245 = or disjoint i64 %243, %244
-  %246 = shl nuw nsw i64 %230, 4
-  %247 = getelementptr inbounds nuw i8, ptr %6, i64 %246
-  store i64 %241, ptr %247, align 16
-  %248 = getelementptr inbounds nuw i8, ptr %247, i64 8
-  store i64 %245, ptr %248, align 8
-  %249 = add nuw nsw i64 %230, 1
-  %250 = icmp eq i64 %249, 3
-  br i1 %250, label %251, label %229
+  %246 = zext i32 %241 to i64
+  %247 = shl nuw i64 %246, 32
+  %248 = zext i32 %240 to i64
+  %249 = or disjoint i64 %247, %248
+  %250 = shl nuw nsw i64 %234, 4
+  %251 = getelementptr inbounds nuw i8, ptr %6, i64 %250
+  store i64 %245, ptr %251, align 16
+  %252 = getelementptr inbounds nuw i8, ptr %251, i64 8
+  store i64 %249, ptr %252, align 8
+  %253 = add nuw nsw i64 %234, 1
+  %254 = icmp eq i64 %253, 3
+  br i1 %254, label %255, label %233
 
-251:                                              ; preds = %229, %223
-  br label %252
+255:                                              ; preds = %233, %227
+  br label %256
 
-252:                                              ; preds = %251, %252
-  %253 = phi ptr [ %256, %252 ], [ %6, %251 ]
-  %254 = load i8, ptr %253, align 1
-  %255 = icmp eq i8 %254, 32
-  %256 = getelementptr inbounds nuw i8, ptr %253, i64 1
-  br i1 %255, label %252, label %257
+256:                                              ; preds = %255, %256
+  %257 = phi ptr [ %260, %256 ], [ %6, %255 ]
+  %258 = load i8, ptr %257, align 1
+  %259 = icmp eq i8 %258, 32
+  %260 = getelementptr inbounds nuw i8, ptr %257, i64 1
+  br i1 %259, label %256, label %261
 
-257:                                              ; preds = %252
-  %258 = getelementptr inbounds nuw [3 x ptr], ptr @levels, i64 %224
-  %259 = icmp eq i8 %254, 0
-  %260 = select i1 %259, ptr @.str.8, ptr @.str.7
-  %261 = load ptr, ptr %258, align 8
-  %262 = getelementptr inbounds nuw i8, ptr %258, i64 16
-  %263 = load ptr, ptr %262, align 8
-  %264 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %7, i64 noundef 700, ptr noundef nonnull @.str.9, ptr noundef nonnull %5, ptr noundef nonnull %253, ptr noundef nonnull %260, ptr noundef %261, ptr noundef %263)
+261:                                              ; preds = %256
+  %262 = getelementptr inbounds nuw [3 x ptr], ptr @levels, i64 %228
+  %263 = icmp eq i8 %258, 0
+  %264 = select i1 %263, ptr @.str.8, ptr @.str.7
+  %265 = load ptr, ptr %262, align 8
+  %266 = getelementptr inbounds nuw i8, ptr %262, i64 16
+  %267 = load ptr, ptr %266, align 8
+  %268 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %7, i64 noundef 700, ptr noundef nonnull @.str.9, ptr noundef nonnull %5, ptr noundef nonnull %257, ptr noundef nonnull %264, ptr noundef %265, ptr noundef %267)
   call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str, ptr noundef nonnull %7)
   call void @llvm.lifetime.end.p0(ptr nonnull %7)
   call void @llvm.lifetime.end.p0(ptr nonnull %6)
   call void @llvm.lifetime.end.p0(ptr nonnull %5)
-  br label %266
+  br label %270
 
-265:                                              ; preds = %210
+269:                                              ; preds = %214
   tail call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str, ptr noundef nonnull @.str.1)
-  br label %266
+  br label %270
 
-266:                                              ; preds = %208, %265, %257
-  %267 = phi i32 [ -1, %257 ], [ -1, %265 ], [ 0, %208 ]
+270:                                              ; preds = %212, %269, %261
+  %271 = phi i32 [ -1, %261 ], [ -1, %269 ], [ 0, %212 ]
   call void @llvm.lifetime.end.p0(ptr nonnull %9)
   call void @llvm.lifetime.end.p0(ptr nonnull %8)
-  ret i32 %267
+  ret i32 %271
 }
 
 declare void @llvm.lifetime.start.p0(ptr captures(none))
