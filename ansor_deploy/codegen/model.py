@@ -104,10 +104,15 @@ def export_codes(codes: Sequence[Compiled], path: Path, targets: Sequence[Target
     objects["processor"] = processor_check(targets)
     export(executable([one.mod for one in codes], pool), objects, path, pool)
     codes[-1].weights.append_to(path)
-    size = path.stat().st_size
-    return [
-        replace(one.memory, code=(Part("code", size - total(one.memory.weights)),)) for one in codes
-    ]
+    size, block = path.stat().st_size, len(codes[-1].weights.block)
+    return [_taken(one.memory, size, block if len(codes) > 1 else 0) for one in codes]
+
+
+def _taken(memory: Memory, size: int, block: int) -> Memory:
+    """With the code of a file of a size. block: of the weights of several codes together; else 0."""
+    if others := max(0, block - total(memory.weights)):
+        memory = replace(memory, weights=(*memory.weights, Part("weights of other codes", others)))
+    return replace(memory, code=(Part("code", size - total(memory.weights)),))
 
 
 def compile_model(

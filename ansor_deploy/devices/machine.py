@@ -90,13 +90,14 @@ def open_machine(
 
 def runs_here(target: Target) -> bool:
     """Whether this machine can run code of the target."""
+    return has_instructions(target) and bool(target.cores <= detect_host()["cores"])
+
+
+def has_instructions(target: Target) -> bool:
+    """Whether this machine's processor has what code of the target needs, however many cores."""
     same = target.kind == "llvm" and architecture(target.triple) == architecture()
     words = (target.triple, target.cpu, target.vector_bytes, target.features)
-    return same and not {*least_flags(*words)} - processor_flags() and _has_cores(target)
-
-
-def _has_cores(target: Target) -> bool:
-    return bool(target.cores <= detect_host()["cores"])
+    return same and not {*least_flags(*words)} - processor_flags()
 
 
 def this_machine() -> Target:
