@@ -109,7 +109,7 @@ def export_codes(codes: Sequence[Compiled], path: Path, targets: Sequence[Target
 
 
 def _taken(memory: Memory, size: int, block: int) -> Memory:
-    """With the code of a file of a size. block: of the weights of several codes together; else 0."""
+    """With the code of a file of a size. block: bytes of the weights of several codes; else 0."""
     if others := max(0, block - total(memory.weights)):
         memory = replace(memory, weights=(*memory.weights, Part("weights of other codes", others)))
     return replace(memory, code=(Part("code", size - total(memory.weights)),))
