@@ -97,7 +97,7 @@ def _build_anew(
         report.plan(planned)
         tuned = _tune(planned, work)
         check()
-        manifest = assemble(prepared[0], oracles, work, outputs, tuned)
+        manifest = assemble(prepared[0], oracles, work, outputs, tuned, known.others(model, work))
         _wrote(outputs, manifest, report)
         if request.lock is not None:
             write_used(manifest, work.ledger, report)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,6 +89,8 @@ class Request:
     precision: "default", or "strict" where no computation may be replaced by one of other products.
     verify: whether the library, or what stands in for it, is compared with ONNX Runtime.
     beside: the engine that a library which runs here is timed beside, of `ENGINES`; "" for none.
+    codes: of a library with code for several targets all of them, the most demanding first, the
+    request's own among them: the one that this machine would run.
     """
 
     target: Target
@@ -113,6 +115,14 @@ class Request:
     precision: str = "default"
     verify: bool = True
     beside: str = ""
+    codes: tuple[Target, ...] = ()
+
+    @property
+    def others(self) -> tuple[Request, ...]:
+        """A request for each of the other codes, which finds records and tunes nothing."""
+        untuned = replace(self.budget, trials=0)
+        others = [one for one in self.codes if one.fingerprint != self.target.fingerprint]
+        return tuple(replace(self, target=one, codes=(), budget=untuned) for one in others)
 
     @property
     def shapes_json(self) -> Any:

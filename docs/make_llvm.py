@@ -11,12 +11,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ansor_deploy.codegen import gpu_launcher, thread_pool
+from ansor_deploy.codegen import gpu_launcher, processor, thread_pool
 from ansor_deploy.codegen.llvm_text import header
 
 # Nothing that an architecture has of its own: vectors, unwinding tables, frame pointers.
 _FLAGS = (
-    *("-target", "x86_64-linux-gnu", "-O2", "-fPIC", "-g0", "-S", "-emit-llvm", "-Wall", "-Werror"),
+    *("-O2", "-fPIC", "-g0", "-S", "-emit-llvm", "-Wall", "-Werror"),
     *("-Wno-unused-command-line-argument", "-fno-stack-protector", "-fno-sanitize=all"),
     *("-fno-vectorize", "-fno-slp-vectorize", "-fno-unroll-loops", "-fno-strict-aliasing"),
     *("-fomit-frame-pointer", "-fno-asynchronous-unwind-tables"),
@@ -25,22 +25,32 @@ _FLAGS = (
 _LINES = re.compile(
     r"^(; ModuleID|; Function Attrs|source_filename|target |attributes |!).*\n", re.MULTILINE
 )
-_NOTES = re.compile(r", !tbaa !\d+|, !llvm\.loop !\d+| #\d+| local_unnamed_addr| unnamed_addr")
+_NOTES = re.compile(
+    r", !(?:tbaa|srcloc|llvm\.loop) !\d+| #\d+| local_unnamed_addr| unnamed_addr",
+)
+
+
+# Text, source and architecture; of the first two, that is any with pointers of 64 bits.
+_TEXTS = (
+    (thread_pool.TEXT, thread_pool.SOURCE, "x86_64"),
+    (gpu_launcher.TEXT, gpu_launcher.SOURCE, "x86_64"),
+    *((text, processor.SOURCE, arch) for arch, text in processor.TEXTS.items()),
+)
 
 
 def main() -> None:
     """Write those whose source has changed."""
-    for one in (thread_pool, gpu_launcher):
-        if not one.TEXT.exists() or one.TEXT.read_text().partition("\n")[0] != header(one.SOURCE):
-            one.TEXT.write_text(_compiled(one.SOURCE))
+    for text, source, arch in _TEXTS:
+        if not text.exists() or text.read_text().partition("\n")[0] != header(source):
+            text.write_text(_compiled(source, arch))
 
 
-def _compiled(source: Path) -> str:
+def _compiled(source: Path, arch: str) -> str:
     """A C file in LLVM's language."""
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder, "made.ll")
-        command = [sys.executable, "-m", "ziglang", "cc", *_FLAGS, "-o", str(made), str(source)]
-        subprocess.run(command, check=True)
+        clang = [sys.executable, "-m", "ziglang", "cc", "-target", f"{arch}-linux-gnu"]
+        subprocess.run([*clang, *_FLAGS, "-o", str(made), str(source)], check=True)
         code = _NOTES.sub("", _LINES.sub("", made.read_text()))
     return f"{header(source)}\n{re.sub(chr(10) + '{3,}', chr(10) * 2, code).strip()}\n"
 

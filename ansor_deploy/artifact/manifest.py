@@ -90,6 +90,12 @@ class _Target(Struct):
     memory_gbs: _Number
 
 
+class _Code(Struct):
+    target: _Target
+    tasks: list[_Task]
+    kernels: list[_Kernel]
+
+
 class _Tuning(Struct):
     no_room: list[_Digest] = []
 
@@ -114,6 +120,7 @@ class _Manifest(_Interface):
     kernels: list[_Kernel] = []
     variants: list[_Interface] | None = None
     verification: dict[str, Any] | None = None
+    codes: list[_Code] | None = None
 
 
 def fault(manifest: Any) -> str:

@@ -14,7 +14,7 @@ from .._tvm import VERSION
 from ..artifact.depfile import input_files, write_depfile
 from ..artifact.outputs import commit, staged
 from ..codegen.linker import linker_name
-from ..codegen.model import Compiled, check_space, compile_model
+from ..codegen.model import Compiled, check_space
 from ..devices.bare import open_bare
 from ..devices.emulator import open_emulator
 from ..devices.machine import Machine, runs_here
@@ -24,16 +24,15 @@ from ..registry.lock import Lock
 from ..registry.record import Record, TaskKey
 from ..request import Outputs, Request
 from ..runtime.model import Model
-from ..space.rule import rule_set
 from ..system.digest import file_sha256
 from ..system.jobserver import threads
 from ..tune.borrow import Loan, borrow, lenders, lenders_digest
 from ..tune.plan import impacts, latencies
 from ..tune.workspace import Workspace
 from .beside import Beside, race
+from .codes import described, try_codes, write_codes
 from .compare import Comparison, compare_speed
 from .draws import inputs_that_run
-from .limits import check_limits
 from .lock import lock_digest
 from .peers import open_peer
 from .result import UNVERIFIED, TuneResult, verified
@@ -48,6 +47,7 @@ from .verify import (
 
 if TYPE_CHECKING:
     from ..report import Report
+    from ..target import Target
 
 Records = dict[TaskKey, Record]
 
@@ -55,30 +55,44 @@ RACE_SECONDS = 5.0  # beside another engine
 
 
 def assemble(
-    model: Prepared, oracles: Sequence[Oracle], work: Workspace, outputs: Outputs, tuned: TuneResult
+    model: Prepared,
+    oracles: Sequence[Oracle],
+    work: Workspace,
+    outputs: Outputs,
+    tuned: TuneResult,
+    others: Sequence[tuple[Prepared, Workspace]] = (),
 ) -> dict[str, Any]:
     """Write the library and its manifest, which is returned. VerificationError writes nothing.
 
     oracles: one of each of the model's shapes; none where nothing is to be verified. Without a
-    machine the library is emulated, or its stand-in is run.
+    machine the library is emulated, or its stand-in is run. others: the model for each of the other
+    targets that it has code for.
     """
-    keys = [task.key for task in model.tasks]
-    records, found = work.ledger.best(keys), lenders(keys, work.ledger)
 
-    def attempt(made: _Assembly) -> dict[str, Any]:
-        manifest = made.describe(tuned) | {"lenders": lenders_digest(found)}
+    def attempt(made: Assembly) -> dict[str, Any]:
+        manifest = made.describe(tuned)
         with made.staged() as (library, known):
             manifest |= known
-            if work.machine is None:
-                manifest |= made.try_elsewhere(library, manifest, oracles)
-            else:
+            if work.machine is not None:
                 manifest |= made.try_out(library, manifest, work.machine, oracles)
+            elif not others:
+                manifest |= made.try_elsewhere(library, manifest, oracles)
+            if others:
+                manifest |= try_codes(made, library, manifest, oracles)
             return made.commit(library, manifest)
 
     if work.machine is not None:
         work.machine.start()
-    made = _Assembly(model, records, outputs, work.request, work.report)
-    return _right(replace(made, loans=borrow(model.tasks, found, work)), attempt)
+    made = _with_loans(model, work, outputs)
+    rest = tuple(_with_loans(*other, outputs) for other in others)
+    return _right(replace(made, others=rest), attempt)
+
+
+def _with_loans(model: Prepared, work: Workspace, outputs: Outputs) -> Assembly:
+    keys = [task.key for task in model.tasks]
+    records, found = work.ledger.best(keys), lenders(keys, work.ledger)
+    words = (borrow(model.tasks, found, work), lenders_digest(found))
+    return Assembly(model, records, outputs, work.request, work.report, False, set(), *words)
 
 
 def assemble_frozen(
@@ -97,7 +111,7 @@ def assemble_frozen(
     keys = [task.key for task in model.tasks]
     records = {key: lock.records[key] for key in keys if key in lock.records}
 
-    def attempt(made: _Assembly) -> dict[str, Any]:
+    def attempt(made: Assembly) -> dict[str, Any]:
         manifest = _without_estimates(made.describe(tuned))
         manifest["lock"] = lock_digest(lock, keys)
         with made.staged() as (library, known):
@@ -114,10 +128,10 @@ def assemble_frozen(
                 manifest["verification"] = verified(None)
             return made.commit(library, manifest)
 
-    return _right(_Assembly(model, records, outputs, request, report), attempt)
+    return _right(Assembly(model, records, outputs, request, report), attempt)
 
 
-def _right(made: _Assembly, attempt: Callable[[_Assembly], dict[str, Any]]) -> dict[str, Any]:
+def _right(made: Assembly, attempt: Callable[[Assembly], dict[str, Any]]) -> dict[str, Any]:
     """The manifest of a library whose numbers are right, at worst of one without rewritten tasks.
 
     Rewritten, they round otherwise, and make NaN of an infinity in more places.
@@ -132,11 +146,12 @@ def _right(made: _Assembly, attempt: Callable[[_Assembly], dict[str, Any]]) -> d
 
 
 @dataclass(frozen=True)
-class _Assembly:
+class Assembly:
     """A library in the making. records: of the tasks that do not get their default schedule.
 
     strict: whether no task may be rewritten. rewritten: those that are, in what was compiled.
-    loans: what neighbours lend to tasks without a record.
+    loans: what neighbours lend to tasks without a record. lent: their digest. others: the same for
+    the other targets that it has code for.
     """
 
     model: Prepared
@@ -147,17 +162,26 @@ class _Assembly:
     strict: bool = False
     rewritten: set[str] = field(default_factory=set)
     loans: Mapping[TaskKey, Loan] = field(default_factory=dict)
+    lent: str | None = None
+    others: tuple[Assembly, ...] = ()
+
+    @property
+    def target(self) -> Target:
+        """The machine that it is made for."""
+        return self.request.target
 
     @property
     def precision(self) -> str:
         """How the tasks may be computed."""
         return "strict" if self.strict else self.request.precision
 
-    def strictly(self) -> _Assembly:
+    def strictly(self) -> Assembly:
         """The same without anything that rewrites a task."""
         exact = {key: one for key, one in self.records.items() if not one.rewrites}
         loans = {key: one for key, one in self.loans.items() if not one.schedule.rewrites}
-        return replace(self, records=exact, loans=loans, strict=True, rewritten=set())
+        others = tuple(one.strictly() for one in self.others)
+        kept = replace(self, records=exact, loans=loans, others=others)
+        return replace(kept, strict=True, rewritten=set())
 
     @cached_property
     def warn(self) -> Callable[[str], None]:
@@ -186,7 +210,7 @@ class _Assembly:
             "rules": [_file(path, path.parent) for path in request.rules],
             **shapes[0],
             "variants": shapes if len(shapes) > 1 else None,
-            "target": {**target.to_json(), "fingerprint": target.fingerprint},
+            "target": described(target),
             "tuning": tuned.to_json(),
             "ran_on": None,  # as long as nothing was run
             "verification": UNVERIFIED,
@@ -195,9 +219,10 @@ class _Assembly:
             "shipped": "tuned" if self.records else "untuned",
             "memory": None,
             "lock": None,
+            **({} if self.request.frozen else {"lenders": self.lent}),
         }
 
-    def _tasks(self, built: Compiled) -> list[dict[str, Any]]:
+    def listed_tasks(self, built: Compiled) -> list[dict[str, Any]]:
         """The manifest's list of tasks; of a frozen build without estimates."""
         known = {} if self.request.frozen else self._estimates()
         return [
@@ -239,20 +264,7 @@ class _Assembly:
 
         AnsorError where it takes more memory than it may.
         """
-        target = self.request.target
-        rules = rule_set(self.request.rules, target.kind, self.precision)
-        chosen = {key: loan.schedule for key, loan in self.loans.items()} | {**records}
-        words = (chosen, target, rules, self.warn, partial(self.report.step, "kernels"))
-        built = compile_model(self.model.imported, self.model.by_function, *words)
-        self.rewritten.update(built.rewritings)
-        memory = built.export(path, target)
-        check_limits(memory, self.request.limits, self.model.path)
-        return {
-            "memory": memory.figures(),
-            "tasks": self._tasks(built),
-            "kernels": built.listed(),
-            "others": built.placed(self.model.others),
-        }
+        return write_codes(path, self, records)
 
     def try_out(
         self, path: Path, manifest: dict[str, Any], machine: Machine, oracles: Sequence[Oracle]
@@ -268,8 +280,8 @@ class _Assembly:
                 "the records make this model slower here: the untuned library is shipped"
             )
             figures = self.verify(untuned, oracles, where)
-            names = ("memory", "tasks", "kernels", "others")
-            known = {name: untuned.manifest[name] for name in names}
+            names = ("memory", "tasks", "kernels", "others", "codes")
+            known = {name: untuned.manifest[name] for name in names if name in untuned.manifest}
             shipped = {"shipped": "untuned", **known}
             untuned.path.replace(path)
             library, latency = untuned, comparison.untuned_ms

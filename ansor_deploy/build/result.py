@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 UNVERIFIED = {"verified": False, "where": None, "reason": "asked for by --no-verify"}
 
 
+# Of code that this machine's processor cannot run, beside code that it can.
+UNTRIED = {"verified": False, "where": None, "reason": "its instructions are not here"}
+
+
 def verified(where: str | None) -> dict[str, Any]:
     """What a manifest says of its verification. where: None in a frozen build's."""
     return {"verified": True, "where": where, "reason": None}

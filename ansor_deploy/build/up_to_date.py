@@ -38,6 +38,7 @@ def identity(model: str, model_digest: str, request: Request, *, header: bool) -
                 **({"precision": "strict"} if request.precision == "strict" else {}),
                 "model": [model, model_digest],
                 "target": [target.name, target.description, target.fingerprint],
+                **({"codes": [one.fingerprint for one in request.codes]} if request.codes else {}),
                 "rules": [file_sha256(path) for path in request.rules],
                 "header": header,
                 "input_shapes": request.shapes_json,
@@ -103,6 +104,23 @@ def records_digest(records: Iterable[Record]) -> str:
 
 def has_same_records(manifest: dict[str, Any], ledger: Ledger) -> bool:
     """Whether the registry's best records are those of a manifest, with nothing left to tune.
+
+    Those of all its codes, of which only the one that this machine runs is tuned.
+    """
+    from ..tune.ledger import Ledger
+
+    said = {one["target"]["fingerprint"]: one for one in manifest.get("codes") or ()}
+    return _has_same_records(manifest, ledger) and all(
+        _has_same_records(
+            {**manifest, **said[one.target.fingerprint], "shipped": "tuned", "speed": None},
+            Ledger(ledger.registry, one, measures=False),
+        )
+        for one in ledger.request.others
+    )
+
+
+def _has_same_records(manifest: dict[str, Any], ledger: Ledger) -> bool:
+    """As `has_same_records`, of the one code for the request's target.
 
     Or those that made a library slower than the untuned one, which was shipped. What the device had
     no memory to try is left until somebody asks for it again. Where nothing runs, what neighbours

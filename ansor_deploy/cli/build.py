@@ -40,6 +40,7 @@ PROFILE_SECONDS = 2.0  # that a library runs for its report
     "build resnet18.onnx --trials 0 --json",
     "build resnet34.onnx --reuse near --trials 0",
     "build resnet18.onnx --target rpi3",
+    "build resnet18.onnx --target intel-cpu-avx512,intel-cpu-avx2",
     "build resnet18.onnx --device pi --time 1h",
     "build resnet18.onnx --goal 5ms --time 1h",
     "build resnet18.onnx --retune all --time 1h",
@@ -120,6 +121,9 @@ def command(
 
     Only what is missing from the registry and matters is tuned, within the budget. Nothing is done
     where the library is up to date. Beside it lie its manifest and its provenance.
+
+    With --target A,B the library has code for both: what loads it runs the first that the processor
+    can. Only what this machine would run is tuned and timed.
 
     What runs on this machine is timed beside ONNX Runtime. Where the target's code runs nowhere,
     what is verified is the same import, built for this machine.

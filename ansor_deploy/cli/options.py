@@ -14,13 +14,21 @@ import click
 
 from ..errors import UsageError
 from ..project import Project, shipped
-from ..request import EFFORTS, Budget, Limits, Request, Shapes
+from ..request import EFFORTS, Budget, Limits, Request
 from ..system.environment import in_ci
 from ..system.printable import printable
 from ..target import Target, load_target, target_files
+from .codes import best_here, code_targets, several_targets
 from .completion import target_names
 from .output import say
-from .values import InputShapes, parse_duration, parse_shape, parse_share, parse_size
+from .values import (
+    InputShapes,
+    parse_duration,
+    parse_shape,
+    parse_share,
+    parse_size,
+    shapes_together,
+)
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
@@ -277,6 +285,7 @@ def _farm_option(what: str) -> Decorator:
 
 
 building_options = together(
+    several_targets,
     plan_options,
     _retune_option,
     _farm_option("Build candidates on this Dask cluster."),
@@ -313,12 +322,14 @@ def make_request(
     frozen: bool | None = False,
     max_size: int | None = None,
     max_memory: int | None = None,
+    several: bool = False,
     **others: Any,
 ) -> Request:
     """The request of these options, and of the project's settings where an option was not given.
 
     frozen: None where the environment decides; a frozen request has no registry, and needs no home
-    directory. others: what a request takes as it is.
+    directory. several: whether the target may be more than one, as "A,B". others: what a request
+    takes as it is.
     """
     from ..registry.layers import layers_of
 
@@ -327,15 +338,18 @@ def make_request(
     frozen = in_ci() and lock is not None if frozen is None else frozen
     chosen = chosen_devices(devices, no_device)
     project = Project.find()
-    files = target_files(target or project.target or "host", project.target_path())
+    codes = code_targets(target or "", several and not (chosen or lock))
+    names = target.split(",") if target and codes else [target or project.target or "host"]
+    files = [one for name in names for one in target_files(name, project.target_path())]
     return Request(
-        target=chosen_target(target, *(chosen or ())),
+        target=best_here(codes) if codes else chosen_target(target, *(chosen or ())),
+        codes=codes,
         registry=Path(os.devnull) if frozen else project.registry_path(registry),
         input_shapes=shapes_together(input_shapes),
         rules=tuple(rule_files(rules)),
         budget=make_budget(effort, trials, seconds, min_impact),
         devices=chosen or (),
-        finds_devices=chosen is None and not frozen,
+        finds_devices=chosen is None and not frozen and not codes,
         lock=lock,
         frozen=frozen,
         layers=layers_of(project, shipped("registry") / "seed"),
@@ -343,26 +357,6 @@ def make_request(
         limits=Limits(max_size, max_memory),
         **others,
     )
-
-
-def shapes_together(given: InputShapes) -> tuple[Shapes, ...]:
-    """The shapes that a library is to take: the n-th of each input together.
-
-    An input with one shape has it in all. UsageError where inputs have other numbers of shapes, or
-    where the same shapes are given twice.
-    """
-    of_input: dict[str, list[tuple[int, ...]]] = {}
-    for name, shape in given:
-        of_input.setdefault(name, []).append(shape)
-    count = max(map(len, of_input.values()), default=1)
-    if any(len(shapes) not in (1, count) for shapes in of_input.values()):
-        numbers = ", ".join(f"{len(shapes)} for {name}" for name, shapes in of_input.items())
-        hint = "give each input as many shapes as the others, or one for all"
-        raise UsageError(f"--input-shape: shapes do not go together: {numbers}", hint)
-    made = [{name: s[at % len(s)] for name, s in of_input.items()} for at in range(count)]
-    if any(one in made[:at] for at, one in enumerate(made)):
-        raise UsageError("--input-shape: the same shapes are given twice", "leave one out")
-    return tuple(made)
 
 
 def make_budget(

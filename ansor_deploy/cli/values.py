@@ -5,6 +5,9 @@ from collections.abc import Sequence
 
 import click
 
+from ..errors import UsageError
+from ..request import Shapes
+
 InputShapes = Sequence[tuple[str, tuple[int, ...]]]  # of inputs by name
 
 SECONDS = (3600.0, 60.0, 1.0)  # of an hour, a minute, a second
@@ -84,3 +87,23 @@ def parse_goal(text: str) -> tuple[str, float]:
     if not model or not match or not float(match[1]):
         raise Fail(f"{text!r} is not a model's latency; write it like net.onnx=5ms")
     return model, float(match[1]) * UNITS[match[2]]
+
+
+def shapes_together(given: InputShapes) -> tuple[Shapes, ...]:
+    """The shapes that a library is to take: the n-th of each input together.
+
+    An input with one shape has it in all. UsageError where inputs have other numbers of shapes, or
+    where the same shapes are given twice.
+    """
+    of_input: dict[str, list[tuple[int, ...]]] = {}
+    for name, shape in given:
+        of_input.setdefault(name, []).append(shape)
+    count = max(map(len, of_input.values()), default=1)
+    if any(len(shapes) not in (1, count) for shapes in of_input.values()):
+        numbers = ", ".join(f"{len(shapes)} for {name}" for name, shapes in of_input.items())
+        hint = "give each input as many shapes as the others, or one for all"
+        raise UsageError(f"--input-shape: shapes do not go together: {numbers}", hint)
+    made = [{name: s[at % len(s)] for name, s in of_input.items()} for at in range(count)]
+    if any(one in made[:at] for at, one in enumerate(made)):
+        raise UsageError("--input-shape: the same shapes are given twice", "leave one out")
+    return tuple(made)

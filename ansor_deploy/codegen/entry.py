@@ -22,7 +22,7 @@ from .weights import Weights, lifted
 
 Functions = dict[tvm.ir.GlobalVar, Any]  # of Relax, and PrimFuncs
 
-INTO, BINDER, _SIZE = "_into", "_weights", "weights_size"
+INTO, BINDER, SIZE = "_into", "_weights", "weights_size"
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,13 @@ class Entries:
     constants: dict[str, dict[Place, relax.Var]]
 
 
-def entries(mod: tvm.IRModule, on_gpu: bool = False) -> Entries:
+def entries(mod: tvm.IRModule, on_gpu: bool = False, others: Weights | None = None) -> Entries:
     """The functions of a library for the Relax functions of a lowered module.
 
     Lowered, since a function would otherwise check each of its arguments in every call.
-    on_gpu: no kernel takes memory of the caller's.
+    on_gpu: no kernel takes memory of the caller's. others: weights of the library's other codes.
     """
-    functions, weights = dict(mod.functions.items()), Weights()
+    functions, weights = dict(mod.functions.items()), others.copy() if others else Weights()
     runs: dict[str, Stored] = {}
     constants: dict[str, dict[Place, relax.Var]] = {}
     for name, func in mod.functions.items():
@@ -131,6 +131,6 @@ def _shape(*extents: int) -> relax.ShapeExpr:
 def size_function(weights: Weights) -> Functions:
     """The function that says how large the block of weights is."""
     builder = relax.BlockBuilder()
-    with builder.function(_SIZE, [], attrs={"global_symbol": _SIZE}, pure=False):
+    with builder.function(SIZE, [], attrs={"global_symbol": SIZE}, pure=False):
         builder.emit_func_output(tvm.tirx.IntImm("int64", len(weights.block)))
     return dict(builder.get().functions.items())

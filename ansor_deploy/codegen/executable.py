@@ -4,17 +4,18 @@ A kernel is called after the digest of its program: equal ones are one, and the 
 that was compiled before is found by its name.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from .._tvm import relax, tirx, tvm, tvm_target
 from ..model.importer import Imported
+from ..runtime.functions import code_prefix
 from ..target import Target
 from .callers_memory import original
 from .concatenation import in_place
 from .constants import fold
-from .entry import Entries, entries
+from .entry import SIZE, Entries, entries
 from .gpu_entry import gpu_entries
 from .gpu_program import Run
 from .kernels import TASK, Kernel
@@ -27,14 +28,14 @@ from .weights import Weights
 
 @dataclass(frozen=True)
 class Lowered:
-    """An executable (`relax.VMExecutable`) that lacks its weights and its kernels, and these.
+    """Functions of a library's graph, which call kernels by their symbols; its weights; and these.
 
     functions: of the model, by the symbol of the kernel that computes them. tasks: of a kernel's
     symbol, the keys of the workloads that it computes. runs: of a library for a GPU, what its
     functions launch.
     """
 
-    executable: Any
+    mod: tvm.IRModule
     weights: Weights
     memory: Memory
     kernels: tuple[Kernel, ...]
@@ -44,19 +45,24 @@ class Lowered:
 
 
 def lower_model(
-    mod: tvm.IRModule, scheduled: Mapping[str, tuple[str, Any]], target: Target
+    mod: tvm.IRModule,
+    scheduled: Mapping[str, tuple[str, Any]],
+    target: Target,
+    code: int = 0,
+    others: Weights | None = None,
 ) -> Lowered:
     """Lower an imported module.
 
-    scheduled: of a function's name, the key of its workload and its scheduled PrimFunc. ModelError
-    where the library would call what is nowhere that it runs.
+    scheduled: of a function's name, the key of its workload and its scheduled PrimFunc. code: its
+    number in a library with code for several targets. others: the weights of those before it.
+    ModelError where the library would call what is nowhere that it runs.
     """
-    mod = tvm.IRModule(dict(mod.functions.items()))
+    mod = _of_code(mod, code)
     for name, (key, func) in scheduled.items():
         mod[mod.get_global_var(name)] = _private(func).with_attr(TASK, key)
     with code_generation(target):
         lowered = _lower(target)(_pack_weights(mod))
-        made = entries(lowered, on_gpu=target.gpu is not None)
+        made = entries(lowered, on_gpu=target.gpu is not None, others=others)
         check_calls(made.mod)
         memory = memory_of(lowered, made, target.cores if target.gpu is None else 0)
         kernels: dict[str, Kernel] = {}  # by the names of their functions
@@ -64,7 +70,7 @@ def lower_model(
         tasks: dict[str, frozenset[str]] = {}
         for name, func in made.mod.functions.items():
             if isinstance(func, tirx.PrimFunc):
-                kernel = kernels[name.name_hint] = Kernel.of(func)
+                kernel = kernels[name.name_hint] = Kernel.of(func, code)
                 known = functions.get(kernel.symbol, ())
                 functions[kernel.symbol] = (*known, original(name.name_hint))
                 tasks[kernel.symbol] = tasks.get(kernel.symbol, frozenset()) | _tasks(func)
@@ -72,7 +78,18 @@ def lower_model(
         mod, runs = _calling(made, symbols, target)
         unique = {kernel.symbol: kernel for kernel in kernels.values()}
         words = (made.weights, memory, tuple(unique.values()), functions, tasks, runs)
-        return Lowered(_executable(mod, target), *words)
+        return Lowered(mod, *words)
+
+
+def _of_code(mod: tvm.IRModule, code: int) -> tvm.IRModule:
+    """A copy of a module with the names that its functions have as a library's code."""
+    functions = dict(mod.functions.items())
+    for name, func in mod.functions.items():
+        if code and isinstance(func, relax.Function):
+            renamed = code_prefix(code) + name.name_hint
+            del functions[name]
+            functions[tvm.ir.GlobalVar(renamed)] = func.with_attr("global_symbol", renamed)
+    return tvm.IRModule(functions)
 
 
 def _calling(
@@ -93,10 +110,16 @@ def _tasks(func: Any) -> frozenset[str]:
     return frozenset([str(key)] if key else [])
 
 
-def _executable(mod: tvm.IRModule, target: Target) -> Any:
+def executable(mods: Sequence[tvm.IRModule], target: Target) -> Any:
+    """A library's graphs as bytecode (`relax.VMExecutable`), without weights and kernels.
+
+    mods: of its codes; the block of weights is the last one's.
+    """
     target = replace(target, kind="llvm", gpu=None)  # of a GPU's library, it is the host's part
     builder = relax.ExecBuilder()
-    relax.vm_build._vmcodegen(builder, mod)  # noqa: SLF001 - `relax.build` compiles kernels, too
+    for at, mod in enumerate(mods, start=1):
+        kept = {gv: f for gv, f in mod.functions.items() if at == len(mods) or gv.name_hint != SIZE}
+        relax.vm_build._vmcodegen(builder, tvm.IRModule(kept))  # noqa: SLF001 - `relax.build` compiles kernels, too
     # It looks for its kernels in a library, even one that has none but is linked with them.
     return relax.vm_build.VMExecutable(
         relax.vm_build._ffi_api.VMLink(builder, tvm_target(target), compiled({}, target), [], {})  # noqa: SLF001

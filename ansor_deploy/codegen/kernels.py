@@ -45,10 +45,13 @@ class Kernel:
     program: str
 
     @classmethod
-    def of(cls, func: Any) -> Kernel:
-        """The kernel of a PrimFunc, called after the digest of its program."""
+    def of(cls, func: Any, code: int = 0) -> Kernel:
+        """The kernel of a PrimFunc, called after the digest of its program.
+
+        code: the number of the library's code that it belongs to.
+        """
         program = tvm.ir.save_json(func.without_attr(TASK).without_attr("global_symbol"))
-        return cls(f"kernel_{sha256(program)[:16]}", program)
+        return cls(f"kernel_{sha256(program)[:16]}{f'_{code}' if code else ''}", program)
 
 
 @dataclass(frozen=True)

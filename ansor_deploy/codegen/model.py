@@ -23,12 +23,13 @@ from ..space.rule import Rule
 from ..space.trace import replay
 from ..system.machine_fault import heed
 from ..target import GpuLimits, Target
-from .executable import Lowered, lower_model
+from .executable import Lowered, executable, lower_model
 from .gpu_launcher import gpu_launcher
 from .gpu_program import check_types, most_workspace, packed
 from .kernels import Refusal, compile_kernels
 from .linker import export
 from .memory import Memory, Part, total
+from .processor import least, processor_check
 from .thread_pool import thread_pool
 from .weights import Weights
 
@@ -40,17 +41,17 @@ SPARE_BYTES = 16 << 20
 
 @dataclass(frozen=True)
 class Compiled:
-    """A model's code (`relax.VMExecutable`), and the weights that it is to be called with.
+    """A model's code for a target, and the weights that it is to be called with.
 
-    memory: without the code, whose size is known when it is linked. objects: object files of its
-    kernels by symbol. functions: of the model, by the symbol of the kernel that computes them.
-    tasks: of a kernel's symbol, the keys of the workloads that it computes. fallbacks: of the
-    workload of each task that could not be compiled as it should, the schedule that it has instead.
-    rewritings: of each that is computed otherwise, how, as "winograd b1 4". program: of a library
-    for a GPU, what it launches.
+    mod: the graph, which calls kernels by symbol. memory: without the code, whose size is known
+    when it is linked. objects: object files of its kernels by symbol. functions: of the model, by
+    the symbol of the kernel that computes them. tasks: of a kernel's symbol, the keys of the
+    workloads that it computes. fallbacks: of the workload of each task that could not be compiled
+    as it should, the schedule that it has instead. rewritings: of each that is computed otherwise,
+    how, as "winograd b1 4". program: of a library for a GPU, what it launches.
     """
 
-    executable: Any
+    mod: tvm.IRModule
     weights: Weights
     memory: Memory
     objects: Mapping[str, bytes]
@@ -84,14 +85,34 @@ class Compiled:
 
     def export(self, path: Path, target: Target) -> Memory:
         """Write the library: what it takes. LinkError, or OSError where the disk is full."""
-        if target.gpu is None:
-            objects = {**self.objects, "thread_pool": thread_pool(target)}
-        else:
-            objects = {"gpu_launcher": gpu_launcher(self.program, target)}
-        export(self.executable, objects, path, target)
-        self.weights.append_to(path)
-        code = path.stat().st_size - total(self.memory.weights)
-        return replace(self.memory, code=(Part("code", code),))
+        (memory,) = export_codes([self], path, [target])
+        return memory
+
+
+def export_codes(codes: Sequence[Compiled], path: Path, targets: Sequence[Target]) -> list[Memory]:
+    """Write one library with code for several targets, the most demanding first: what each takes.
+
+    Each was compiled with its number, and over the weights of the one before it; all are for one
+    architecture. LinkError, or OSError where the disk is full.
+    """
+    pool = targets[0] if len(targets) == 1 else least(targets[0])
+    if pool.gpu is None:
+        objects = {name: code for one in codes for name, code in one.objects.items()}
+        objects["thread_pool"] = thread_pool(pool)
+    else:
+        objects = {"gpu_launcher": gpu_launcher(codes[0].program, pool)}
+    objects["processor"] = processor_check(targets)
+    export(executable([one.mod for one in codes], pool), objects, path, pool)
+    codes[-1].weights.append_to(path)
+    size, block = path.stat().st_size, len(codes[-1].weights.block)
+    return [_taken(one.memory, size, block if len(codes) > 1 else 0) for one in codes]
+
+
+def _taken(memory: Memory, size: int, block: int) -> Memory:
+    """With the code of a file of a size. block: bytes of the weights of several codes; else 0."""
+    if others := max(0, block - total(memory.weights)):
+        memory = replace(memory, weights=(*memory.weights, Part("weights of other codes", others)))
+    return replace(memory, code=(Part("code", size - total(memory.weights)),))
 
 
 def compile_model(
@@ -102,6 +123,8 @@ def compile_model(
     rules: Sequence[Rule] | None = None,
     warn: Callable[[str], None] = lambda message: None,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    code: int = 0,
+    others: Weights | None = None,
 ) -> Compiled:
     """Compile a model, each task under its record's schedule.
 
@@ -109,20 +132,22 @@ def compile_model(
     One that exceeds the limits of a kernel's compilation gets a simpler schedule.
     warn: is called with a sentence about each rule that had to be left out, and each task that got
     another schedule. progress: with the numbers of kernels that are compiled and that there are.
+    code: its number in a library with code for several targets. others: the weights of those before
+    it.
     """
     if target.gpu is not None:
         check_types(model.mod)
     choices = _Choices(tasks, records, target, rules, warn)
     results: dict[str, bytes | Refusal] = {}
     while True:
-        lowered = lower_model(model.mod, choices.scheduled(), target)
+        lowered = lower_model(model.mod, choices.scheduled(), target, code, others)
         wanted = [kernel for kernel in lowered.kernels if kernel.symbol not in results]
         results |= compile_kernels(wanted, target, progress, warn)
         of_kernels = {kernel.symbol: results[kernel.symbol] for kernel in lowered.kernels}
         objects = {name: one for name, one in of_kernels.items() if isinstance(one, bytes)}
         if len(objects) == len(of_kernels):
             compiled = Compiled(
-                lowered.executable,
+                lowered.mod,
                 lowered.weights,
                 lowered.memory,
                 objects,

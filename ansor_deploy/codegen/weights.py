@@ -6,6 +6,8 @@ the system may drop them and read them again. The linker never sees the block. I
 what was linked, where no loader of ELF files looks: it is the last that a library has.
 """
 
+from __future__ import annotations
+
 import hashlib
 import os
 from dataclasses import dataclass, field
@@ -26,6 +28,10 @@ class Weights:
 
     block: bytearray = field(default_factory=bytearray, repr=False)
     _offsets: dict[bytes, int] = field(default_factory=dict, repr=False)
+
+    def copy(self) -> Weights:
+        """The same constants at the same places, for others to be added."""
+        return Weights(bytearray(self.block), dict(self._offsets))
 
     def place(self, content: bytes) -> int:
         """Offset of a constant in the block; equal ones have the same."""

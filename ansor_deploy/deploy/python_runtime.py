@@ -16,7 +16,7 @@ PACKAGE = "ansor_deploy_runtime"
 _MODULES = {
     "": "errors",
     "artifact": "files",
-    "runtime": "__main__ c_functions model out_of_range tensors",
+    "runtime": "__main__ c_functions model out_of_range tensors wrong_processor",
     "system": "host regular_file",
 }
 _RENAMED = {"runtime/c_functions.py": "runtime/functions.py"}

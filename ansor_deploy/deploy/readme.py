@@ -60,7 +60,7 @@ def readme(
         tool=manifest["tool"],
         model=manifest["model"]["name"],
         triple=manifest["target"]["triple"],
-        target=manifest["target"]["name"],
+        target=" or ".join(one["target"]["name"] for one in manifest.get("codes") or [manifest]),
         glibc="{}.{}".format(*glibc),
         interfaces="\n".join(map(_interface, every)),
         how=how,

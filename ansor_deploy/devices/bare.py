@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 RUN_SECONDS = 600.0  # for the runs of one call
 _CHILD = "ansor_deploy.devices.bare_child"
-_SENT = ("inputs", "outputs", "target", "variants")
+_SENT = ("inputs", "outputs", "target", "variants", "codes")
 _numbers = itertools.count()
 _spare: list[Worker] = []
 
@@ -39,13 +39,20 @@ class BareModel:
     VerificationError where it does not run there; MachineError where that is this machine's fault.
     """
 
-    def __init__(self, worker: Worker, path: Path, manifest: dict[str, Any], threads: int) -> None:
+    def __init__(
+        self,
+        worker: Worker,
+        path: Path,
+        manifest: dict[str, Any],
+        threads: int,
+        code: int | None,
+    ) -> None:
         self.path, self.manifest = path, manifest
         self.interfaces = interfaces(manifest)
         self._worker = worker
         sent = json.dumps({key: manifest.get(key) for key in _SENT})
         # The number, since another build's library may have had the path.
-        self._library = [next(_numbers), str(path.absolute()), sent, threads]
+        self._library = [next(_numbers), str(path.absolute()), sent, threads, code]
 
     def __call__(self, **inputs: np.ndarray) -> dict[str, np.ndarray]:
         """Run once, in the shapes that the inputs have.
@@ -94,12 +101,14 @@ class Bare:
         """Start it in the background: a library will come."""
         self._worker.start()
 
-    def load(self, path: Path, manifest: dict[str, Any], threads: int = 0) -> BareModel:
+    def load(
+        self, path: Path, manifest: dict[str, Any], threads: int = 0, code: int | None = None
+    ) -> BareModel:
         """A library with its manifest, ready to be called.
 
-        threads: that a call takes; 0 for as many as its target has cores.
+        threads: that a call takes; 0 for as many as its target has cores. code: as of `Model`.
         """
-        return BareModel(self._worker, path, manifest, threads)
+        return BareModel(self._worker, path, manifest, threads, code)
 
 
 @contextmanager

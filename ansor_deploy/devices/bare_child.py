@@ -24,9 +24,9 @@ def run(payload: dict[str, Any]) -> None:
     """Run a library once.
 
     payload: its "library", which is a number among all, path, the JSON text of the parts of its
-    manifest that say its tensors and cores, and threads; "variant", the number of the interface
-    that is used, and "memory", a file with room for its tensors (`in_memory`), inputs before
-    outputs, to which the results are written.
+    manifest that say its tensors and cores, threads, and the number of its code; "variant", the
+    number of the interface that is used, and "memory", a file with room for its tensors
+    (`in_memory`), inputs before outputs, to which the results are written.
     """
     model, inputs, outputs = _given(payload)
     for name, made in model(**inputs).items():
@@ -53,5 +53,5 @@ def _given(
 
 
 @lru_cache(maxsize=2)  # two, to be timed in turns
-def _model(number: int, path: str, manifest: str, threads: int) -> Model:
-    return Model(Path(path), json.loads(manifest), threads)
+def _model(number: int, path: str, manifest: str, threads: int, code: int | None) -> Model:
+    return Model(Path(path), json.loads(manifest), threads, code)

@@ -33,7 +33,8 @@ _OWN = {
     "artifact": "files manifest",
     "devices": "agent frames served",
     "measure": "check cold_weights guarded head_to_head offline on_cpu on_gpu runner",
-    "runtime": "cpu_pinning cuda functions gpu_code model native out_of_range profile tensors",
+    "runtime": "cpu_pinning cuda functions gpu_code model native out_of_range profile tensors "
+    "wrong_processor",
     "system": "child host limits lock_file machine_fault regular_file scratch worker",
 }
 _TOPS = ("ml_dtypes", "numpy", "numpy.libs", "tvm_ffi", "typing_extensions.py")

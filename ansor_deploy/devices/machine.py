@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..project import shipped
-from ..system.host import RUN_64_BITS, architecture, detect_host, no_runtime
+from ..system.host import (
+    RUN_64_BITS,
+    architecture,
+    detect_host,
+    least_flags,
+    no_runtime,
+    processor_flags,
+)
 from ..target import load_target
 from .room import room_for
 
@@ -90,9 +97,14 @@ def open_machine(
 
 def runs_here(target: Target) -> bool:
     """Whether this machine can run code of the target."""
-    here = detect_host()
+    return has_instructions(target) and bool(target.cores <= detect_host()["cores"])
+
+
+def has_instructions(target: Target) -> bool:
+    """Whether this machine's processor has what code of the target needs, however many cores."""
     same = target.kind == "llvm" and architecture(target.triple) == architecture()
-    return same and target.vector_bytes <= here["vector_bytes"] and target.cores <= here["cores"]
+    words = (target.triple, target.cpu, target.vector_bytes, target.features)
+    return same and not {*least_flags(*words)} - processor_flags()
 
 
 def this_machine() -> Target:

@@ -37,8 +37,9 @@ def check_whole(artifact: Path) -> Iterator[Check]:
 
 
 def check_valid(artifact: Path, device: str) -> Iterator[Check]:
-    """Check that a machine can run it. device: of the user's inventory; "" for this machine.
+    """Check that a machine can run it, one of its codes where it has several.
 
+    device: of the user's inventory; "" for this machine.
     UsageError where there is no such device, DeviceError where it cannot be asked.
     """
     manifest = read_manifest(artifact)
@@ -47,11 +48,18 @@ def check_valid(artifact: Path, device: str) -> Iterator[Check]:
     for check in (
         check_architecture(facts.machine, target),
         check_word_size(str(facts.bits)),
-        check_features(facts.flags, target),
+        _check_features(facts.flags, manifest),
         check_glibc(artifact, *facts.libc),
         check_runtime(manifest["tvm"]),
     ):
         yield replace(check, found=printable(check.found), remedy=printable(check.remedy))
+
+
+def _check_features(flags: list[str], manifest: dict[str, Any]) -> Check:
+    """Check of the first code that the machine runs, else of the last."""
+    targets = [built_for(one) for one in manifest.get("codes") or [manifest]]
+    checks = [check_features(flags, target) for target in targets]
+    return next((one for one in checks if one.level == "ok"), checks[-1])
 
 
 def check_glibc(artifact: Path, name: str, version: str) -> Check:

@@ -11,14 +11,13 @@ from ..devices.door import Refused, brief
 from ..devices.facts import OLDEST_GLIBC, Facts, GpuFacts, facts_of, last_line, numbers, run_probe
 from ..devices.wheels import pinned
 from ..errors import DeviceError
-from ..system.host import RUN_64_BITS, architecture, kernel_flags, no_runtime, x86_level
+from ..system.host import RUN_64_BITS, architecture, least_flags, no_runtime
 from ..target import GpuLimits, Target
 from .host import GIB, Check, Level, judged
 
 MIB = 2**20
 _HOT, _TOO_HOT = 70.0, 82.0  # degrees Celsius; a Raspberry Pi slows down from 80
 _SKEW_SECONDS = 60.0
-_LEAST_FLAGS = {32: ("avx2", "fma"), 64: ("avx512f", "avx512bw", "avx512dq", "avx512vl")}
 # Bits of the Raspberry Pi's firmware: what holds it back now; 16 places up, what has since it
 # was switched on.
 _THROTTLES = ("under-voltage", "frequency capped", "throttled", "soft temperature limit")
@@ -146,21 +145,12 @@ def check_cores(cores: int, target: Target) -> Check:
 
 def check_features(flags: list[str], target: Target) -> Check:
     """Check that it has the instructions that code for the target will use."""
-    if architecture(target.triple) == "aarch64":
-        least: tuple[str, ...] = ("asimd",)
-    else:
-        level = x86_level(target.cpu)
-        least = tuple(sorted(level)) if level else _LEAST_FLAGS.get(target.vector_bytes, ())
-    needed = [*least, *kernel_flags(target.features)]
+    words = (target.triple, target.cpu, target.vector_bytes, target.features)
+    needed = least_flags(*words)
     missing = [flag for flag in needed if flag not in flags]
     found = f"lacks {' '.join(missing)}" if missing else " ".join(needed) or "none needed"
     remedy = f"use another target: code for {target.name} would die of an illegal instruction"
     return judged("cpu features", not missing, found, remedy)
-
-
-def vector_bytes(flags: list[str]) -> int:
-    """The widest vectors of a processor of x86 with such instructions; 0 for any other."""
-    return max((size for size, least in _LEAST_FLAGS.items() if {*least} <= {*flags}), default=0)
 
 
 def check_gpu(gpu: GpuFacts | None, wanted: GpuLimits) -> Check:

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Sequence
 
 from ..devices.facts import Facts
+from ..system.host import x86_vector_bytes
 from ..target import HOST, Target
-from .device import check_architecture, check_features, check_word_size, vector_bytes
+from .device import check_architecture, check_features, check_word_size
 
 # Arm's own processors, as LLVM calls them, by what the kernel calls implementer and part.
 _CORES = {
@@ -75,5 +76,5 @@ def likeness(facts: Facts, target: Target) -> Likeness | None:
     if target.kind != "llvm" or fewer or wrong or any(check.level == "FAIL" for check in checks):
         return None
     name = target.description.partition(" (")[0]
-    same = known == target.cpu or vector_bytes(facts.flags) == target.vector_bytes
+    same = known == target.cpu or x86_vector_bytes(facts.flags) == target.vector_bytes
     return bool(name) and facts.model.startswith(name), same, facts.cores == target.cores

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..errors import AnsorError
 from .out_of_range import OUT_OF_RANGE
+from .wrong_processor import wrong_processor
 
 _LIBRARIES = Path(__file__).parents[1] / "lib"
 
@@ -29,28 +30,36 @@ class _Values(ctypes.Structure):
     )
 
 
-def into_functions(path: Path, count: int, threads: int) -> list[Into]:
-    """A library's functions, one an interface, of inputs and of outputs to write to.
+def into_functions(
+    path: Path, count: int, threads: int, code: int | None = None
+) -> tuple[int, list[Into]]:
+    """The number of a library's code, and its functions, one an interface.
 
-    Both are arrays, of the right shapes and types; outputs are contiguous. threads: that a call
-    takes. AnsorError where it is no library that this machine can load.
+    They take inputs, and outputs to write to: arrays of the right shapes and types; outputs are
+    contiguous. threads: that a call takes; 0 for as many as its target has cores. code: the one
+    that is to run, by its number; None for the best. AnsorError where it is no library that this
+    machine can load, DeviceError where the processor lacks what it needs.
     """
-    model = _Model(path, threads)
-    return [partial(model.run, variant) for variant in range(count)]
+    model = _Model(path, threads, -1 if code is None else code)
+    return model.code, [partial(model.run, variant) for variant in range(count)]
 
 
 class _Model:
     """A library that the C API has loaded; not for two threads at once."""
 
-    def __init__(self, path: Path, threads: int) -> None:
+    def __init__(self, path: Path, threads: int, code: int) -> None:
         api = _api()
         self._api = api
-        self._model = api.ansor_deploy_load(bytes(path))
+        self._model = api.ansor_deploy_load_code(bytes(path), code)
         if not self._model:
+            why = self._last_error()
+            if (error := wrong_processor(why, path)) is not None:
+                raise error
             hint = "it may be built for another machine: see `target` in its manifest"
-            raise AnsorError(f"cannot be loaded: {self._last_error()}", hint, path)
+            raise AnsorError(f"cannot be loaded: {why}", hint, path)
         weakref.finalize(self, api.ansor_deploy_free, self._model)
-        if api.ansor_deploy_use_threads(self._model, threads) != 0:
+        self.code = int(api.ansor_deploy_code(self._model))
+        if threads and api.ansor_deploy_use_threads(self._model, threads) != 0:
             raise AnsorError(self._last_error(), file=path)
 
     def run(
@@ -88,7 +97,9 @@ def _api() -> ctypes.CDLL:
         hint = "it needs libstdc++.so.6 (Debian: apt-get install libstdc++6)"
         raise AnsorError(f"TVM's runtime cannot be loaded: {error}", hint) from error
     size, model, many = ctypes.c_size_t, ctypes.c_void_p, ctypes.POINTER(_Values)
-    api.ansor_deploy_load.argtypes, api.ansor_deploy_load.restype = [ctypes.c_char_p], model
+    api.ansor_deploy_load_code.argtypes = [ctypes.c_char_p, ctypes.c_int]
+    api.ansor_deploy_load_code.restype = model
+    api.ansor_deploy_code.argtypes = [model]
     api.ansor_deploy_free.argtypes, api.ansor_deploy_free.restype = [model], None
     api.ansor_deploy_use_threads.argtypes = [model, ctypes.c_int]
     api.ansor_deploy_run_variant.argtypes = [model, size, many, size, many, size]

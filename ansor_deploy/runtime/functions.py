@@ -16,16 +16,19 @@ _CPU, _POOLED = 1, 2  # DLPack's device type; the VM's allocator that keeps its 
 Into = Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], None]
 
 
-def into_functions(path: Path, count: int, threads: int) -> list[Into]:
-    """A library's functions, one an interface, of inputs and of outputs to write to.
+def into_functions(
+    path: Path, count: int, threads: int, code: int | None = None
+) -> tuple[int, list[Into]]:
+    """The number of a library's code, and its functions, one an interface.
 
-    Both are arrays, of the right shapes and types; outputs are contiguous, aligned and apart from
-    all else. threads: as in `open_machine`, and so are errors.
+    They take inputs, and outputs to write to: arrays of the right shapes and types; outputs are
+    contiguous, aligned and apart from all else. threads, code: as in `open_machine`, and so are
+    errors.
     """
-    machine = open_machine(path, names := main_names(count), threads)
+    number, machine = _opened(path, names := main_names(count), threads, code)
     if machine.implements_function("main_into"):
-        return [_InPlace(machine[f"{name}_into"]) for name in names]
-    return [partial(_copying, machine[name]) for name in names]  # as in version 0.1.0
+        return number, [_InPlace(machine[f"{name}_into"]) for name in names]
+    return number, [partial(_copying, machine[name]) for name in names]  # as in version 0.1.0
 
 
 def main_functions(path: Path, count: int = 1, threads: int = 0) -> list[Any]:
@@ -42,18 +45,32 @@ def main_names(count: int) -> list[str]:
     return ["main", *(f"main_{number}" for number in range(1, count))]
 
 
+def code_prefix(code: int) -> str:
+    """What the names of a library's functions begin with in its code of a number."""
+    return f"code_{code}_" if code else ""
+
+
 def open_machine(path: Path, names: Sequence[str], threads: int = 0) -> Any:
     """A library's virtual machine, these functions with their weights; AnsorError if it is none.
 
+    DeviceError where the processor lacks what its code needs.
     threads: that a call takes; 0 for as many as its target has cores.
     """
+    return _opened(path, names, threads)[1]
+
+
+def _opened(
+    path: Path, names: Sequence[str], threads: int, code: int | None = None
+) -> tuple[int, Any]:
+    """As `open_machine`, with the number of the code that it runs: the best, or this one."""
     try:
         library = native.load_module(path)
+        number = native.choose_code(library, path, code)
         if threads:
             native.use_threads(library, threads)
         machine = library["vm_load_executable"]()
         machine["vm_initialization"](_CPU, 0, _POOLED)
-        bind_weights(machine, partial(native.mapped, path), names)
+        bind_weights(machine, partial(native.mapped, path), names, code_prefix(number))
         for name in names:
             machine[name]  # raises where there is none
     except (OSError, RuntimeError, AttributeError) as error:
@@ -64,7 +81,7 @@ def open_machine(path: Path, names: Sequence[str], threads: int = 0) -> Any:
             "it may be built for another machine: see `target` in its manifest",
             path,
         ) from error
-    return machine
+    return number, machine
 
 
 class _InPlace:
@@ -106,17 +123,21 @@ def _copying(
 
 
 def bind_weights(
-    machine: Any, block: Callable[[int], Any], functions: Sequence[str] = ("main",)
+    machine: Any,
+    block: Callable[[int], Any],
+    functions: Sequence[str] = ("main",),
+    prefix: str = "",
 ) -> None:
     """Give functions of a virtual machine their last arguments: weights, and memory for tensors.
 
     block: makes a tensor, uint8, of the block of so many bytes (`codegen/weights.py`). A library of
-    version 0.1.0 has its weights in its code, and needs none.
+    version 0.1.0 has its weights in its code, and needs none. prefix: of the functions in the code
+    that is chosen; bound, they go by their names without it.
     """
     if machine.implements_function("weights_size") and (size := machine["weights_size"]()):
         memory = block(size)
         for name in functions:
-            views = machine[f"{name}_weights"](memory)
+            views = machine[f"{prefix}{name}_weights"](memory)
             for one in (name, f"{name}_into"):
-                if machine.implements_function(one):
-                    machine["save_function"](one, one, True, *views)
+                if machine.implements_function(prefix + one):
+                    machine["save_function"](prefix + one, one, True, *views)

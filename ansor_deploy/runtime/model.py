@@ -54,16 +54,23 @@ class Model:
     contiguous and may be written to, else from a copy; nobody may change them during a call.
 
     interfaces: what it takes and gives; several where it was built for several shapes. inputs,
-    outputs: of the first. threads: that a call takes; 0 for as many as the target has cores.
+    outputs: of the first. threads: that a call takes; 0 for as many as the target has cores. code:
+    of a library with code for several targets, the number of the one that runs; None for the best.
+    manifest: what it says of that.
     """
 
-    def __init__(self, path: Path, manifest: dict[str, Any], threads: int = 0) -> None:
+    def __init__(
+        self, path: Path, manifest: dict[str, Any], threads: int = 0, code: int | None = None
+    ) -> None:
         self.path = path
-        self.manifest = manifest
         self.interfaces = interfaces(manifest)
         self.inputs, self.outputs = self.interfaces[0].inputs, self.interfaces[0].outputs
-        self.threads = threads or int(manifest["target"]["cores"])
-        self._functions = into_functions(path, len(self.interfaces), self.threads)
+        several = manifest.get("codes")
+        wanted = threads or (0 if several else int(manifest["target"]["cores"]))
+        words = (path, len(self.interfaces), wanted, code)
+        self.code, self._functions = into_functions(*words)
+        self.manifest = {**manifest, **(several[self.code] if several else {})}
+        self.threads = threads or int(self.manifest["target"]["cores"])
         self._running = threading.Lock()
 
     def __call__(self, **inputs: np.ndarray) -> dict[str, np.ndarray]:
@@ -112,16 +119,17 @@ class Model:
         return seconds
 
 
-def load(path: str | Path, threads: int = 0) -> Model:
+def load(path: str | Path, threads: int = 0, code: int | None = None) -> Model:
     """Load a library with the manifest beside it; AnsorError if either is missing or damaged.
 
     threads: that a call takes, of those that all libraries of a process share; 0 for as many as the
-    target has cores. DeviceError if it was built for another architecture than this machine's.
+    target has cores. code: as of `Model`. DeviceError if it was built for another architecture than
+    this machine's, or the processor lacks what its code needs.
     """
     path = Path(path)
     manifest = read_manifest(path)
     check_architecture(path, manifest)
-    return Model(path, manifest, threads)
+    return Model(path, manifest, threads, code)
 
 
 def check_architecture(path: Path, manifest: Mapping[str, Any]) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..errors import AnsorError
 from .tensors import numpy_dtype
+from .wrong_processor import wrong_processor
 
 _CPU = 1  # DLPack's device type
 _LIBRARY = "libtvm_runtime.so"
@@ -56,6 +57,21 @@ def use_threads(module: Any, count: int) -> None:
         module.get_function("use_threads", query_imports=True)(count)
     else:
         use_cores(count)
+
+
+def choose_code(module: Any, path: Path, wanted: int | None = None) -> int:
+    """The number of a loaded library's code that this processor runs, before any of it has run.
+
+    It is the best, or the one that is wanted. DeviceError where there is none. A library of version
+    0.1.0 does not know what it needs.
+    """
+    if not module.implements_function("choose_code", query_imports=True):
+        return 0
+    asked = () if wanted is None else (wanted,)
+    try:
+        return int(module.get_function("choose_code", query_imports=True)(*asked))
+    except RuntimeError as error:
+        raise wrong_processor(str(error), path) or error from error
 
 
 def library() -> Path:

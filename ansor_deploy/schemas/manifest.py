@@ -211,6 +211,18 @@ class Tuned(Struct):
     no_room: list[Digest]
 
 
+class Code(Struct):
+    """The code of a library for one of its targets, where it has several."""
+
+    target: Target
+    tasks: list[Task]
+    kernels: list[Kernel]
+    others: list[OtherPlace]
+    memory: Memory
+    verification: Verified
+    lenders: Digest | None
+
+
 class Manifest(Interface):
     """NAME.json beside NAME.so."""
 
@@ -238,3 +250,4 @@ class Manifest(Interface):
     tuning: Tuned | None
     lock: Digest | None
     lenders: Digest | None = None
+    codes: list[Code] | None = None

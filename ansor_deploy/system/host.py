@@ -27,6 +27,9 @@ _X86_LEVELS = (
     ("x86-64", frozenset[str](), 16, 16),
 )
 
+# Of vectors so wide.
+_OF_VECTORS = {32: ("avx2", "fma"), 64: ("avx512f", "avx512bw", "avx512dq", "avx512vl")}
+
 # Worth naming beyond the level: the kernel's flag, LLVM's feature, the lowest vector size.
 _EXTRAS = {
     "x86_64": (
@@ -104,7 +107,7 @@ def lacks(triple: str, cpu: str, features: Iterable[str]) -> list[str]:
 
     A cpu that is no level of the x86-64 psABI is only known to run where it was detected.
     """
-    kind, flags = architecture(triple), _flags(architecture(), _cpuinfo(Path("/proc/cpuinfo")))
+    kind, flags = architecture(triple), processor_flags()
     if kind != architecture():
         return [kind]
     known = cpu in ("generic", *(name for name, *_ in _X86_LEVELS))
@@ -115,6 +118,28 @@ def lacks(triple: str, cpu: str, features: Iterable[str]) -> list[str]:
 def x86_level(cpu: str) -> frozenset[str]:
     """The kernel's flags that a level of the x86-64 psABI demands; none for any other cpu."""
     return next((flags for name, flags, *_ in _X86_LEVELS if name == cpu), frozenset())
+
+
+def least_flags(triple: str, cpu: str, vector_bytes: int, features: Iterable[str]) -> list[str]:
+    """The kernel's flags that code for a target needs, as far as they are known without LLVM.
+
+    Of a cpu that is no level of the x86-64 psABI those of its vectors.
+    """
+    if architecture(triple) == "aarch64":
+        least: Iterable[str] = ("asimd",)
+    else:
+        least = sorted(x86_level(cpu)) or _OF_VECTORS.get(vector_bytes, ())
+    return [*least, *kernel_flags(features)]
+
+
+def x86_vector_bytes(flags: Iterable[str]) -> int:
+    """The widest vectors of a processor of x86 with such instructions; 0 for any other."""
+    return max((size for size, least in _OF_VECTORS.items() if {*least} <= {*flags}), default=0)
+
+
+def processor_flags() -> set[str]:
+    """The instructions that this machine has, in the kernel's words."""
+    return _flags(architecture(), _cpuinfo(Path("/proc/cpuinfo")))
 
 
 def kernel_flags(features: Iterable[str]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,15 @@ def read(models: Iterable[Path], work: Workspace) -> list[Prepared]:
     prepared = [prepare(m, request.target, request.input_shapes, *events) for m in models]
     note(prepared, work)
     return prepared
+
+
+def others(model: Path, work: Workspace) -> list[tuple[Prepared, Workspace]]:
+    """The model for each other target that the library is to have code for, where nothing runs."""
+    found = []
+    for request in work.request.others:
+        place = replace(work, request=request, machine=None)
+        found.append((read([model], place)[0], place))
+    return found
 
 
 def note(prepared: Iterable[Prepared], work: Workspace) -> None:

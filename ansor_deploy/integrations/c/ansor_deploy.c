@@ -20,6 +20,7 @@ struct ansor_deploy_model {
     char *path;
     manifest declared;
     TVMFFIAny library; /* the module of the file */
+    int64_t code;      /* the number of the code that is run, from 0 on */
     TVMFFIAny machine; /* the virtual machine that runs it */
     runner *runners;   /* one a variant of the manifest */
 };
@@ -37,13 +38,23 @@ const char *ansor_deploy_last_error(void) { return last_error; }
 
 /* ---- Loading ---- */
 
-static int start(ansor_deploy_model *model) {
+/* The code that the processor has all instructions for, before any of it runs; the best, or the
+   one of a number. */
+static int choose_code(ansor_deploy_model *model, int wanted) {
+    TVMFFIAny code, number = integer(wanted);
+    if (!has_function(model->library, "choose_code")) return 0; /* one of version 0.1.0 */
+    if (call_method(model->library, "choose_code", &number, wanted >= 0, &code) != 0) return -1;
+    model->code = code.v_int64;
+    return 0;
+}
+
+static int start(ansor_deploy_model *model, int code) {
     char *resolved = realpath(model->path, NULL); /* a bare name would be looked up elsewhere */
     TVMFFIAny file = text(resolved), nothing;
     if (resolved == NULL) return fail("%s", strerror(errno));
     int status = call_global("ffi.ModuleLoadFromFile", &file, 1, &model->library);
     free(resolved);
-    if (status != 0) return -1;
+    if (status != 0 || choose_code(model, code) != 0) return -1;
     if (call_method(model->library, "vm_load_executable", NULL, 0, &model->machine) != 0) return -1;
     TVMFFIAny place[] = {integer(kDLCPU), integer(0), integer(2)}; /* 2: memory is kept, pooled */
     return call_method(model->machine, "vm_initialization", place, 3, &nothing);
@@ -65,7 +76,7 @@ static int make_runner(ansor_deploy_model *model, size_t variant, TVMFFIAny weig
     made->into = has_function(model->machine, into); /* no library of version 0.1.0 has it */
     const char *used = made->into ? into : name;
     if (weights.type_index == kTVMFFITensor &&
-        bind_function(model->machine, name, used, weights) != 0)
+        bind_function(model->machine, model->code, name, used, weights) != 0)
         return -1;
     if (get_function(model->machine, used, &made->main) != 0) return -1;
     made->arguments = (argument *)zeros(all, sizeof *made->arguments);
@@ -88,19 +99,21 @@ static int make_runners(ansor_deploy_model *model) {
     return bad ? -1 : 0;
 }
 
-static int open_model(ansor_deploy_model *model, const char *path) {
+static int open_model(ansor_deploy_model *model, const char *path, int code) {
     model->path = strdup(path);
     if (model->path == NULL) return fail("out of memory");
     if (read_manifest(model->path, &model->declared) != 0) return -1;
-    if (start(model) != 0 || make_runners(model) != 0)
+    if (start(model, code) != 0 || make_runners(model) != 0)
         return fail("%s: cannot be loaded: %s", path, last_error);
     return 0;
 }
 
-ansor_deploy_model *ansor_deploy_load(const char *path) {
+ansor_deploy_model *ansor_deploy_load(const char *path) { return ansor_deploy_load_code(path, -1); }
+
+ansor_deploy_model *ansor_deploy_load_code(const char *path, int code) {
     ansor_deploy_model *model = (ansor_deploy_model *)zeros(1, sizeof *model);
     if (model == NULL) return NULL;
-    if (open_model(model, path) == 0) return model;
+    if (open_model(model, path, code) == 0) return model;
     ansor_deploy_free(model);
     return NULL;
 }
@@ -125,6 +138,8 @@ void ansor_deploy_free(ansor_deploy_model *model) {
     free(model->path);
     free(model);
 }
+
+int ansor_deploy_code(const ansor_deploy_model *model) { return (int)model->code; }
 
 int ansor_deploy_use_threads(ansor_deploy_model *model, int threads) {
     TVMFFIAny count = integer(threads), nothing;

@@ -40,8 +40,16 @@ typedef struct ansor_deploy_output {
 
 typedef struct ansor_deploy_model ansor_deploy_model;
 
-/* The library at `path`, with its manifest beside it; NULL if either is missing or damaged. */
+/* The library at `path`, with its manifest beside it; NULL if either is missing or damaged, or if
+   the processor lacks what its code needs. Of a library with code for several targets, the best
+   that the processor runs. */
 ansor_deploy_model *ansor_deploy_load(const char *path);
+
+/* The same with one of its codes, in the order of `codes` in the manifest, from 0 on. */
+ansor_deploy_model *ansor_deploy_load_code(const char *path, int code);
+
+/* Which of its codes a model runs; 0 of a library that has one. */
+int ansor_deploy_code(const ansor_deploy_model *model);
 
 /* Let a run take so many threads, the caller's among them; at first, as many as the target has
    cores. Never more than the processors that the process may use. */

@@ -61,14 +61,16 @@ static int map_weights(const char *path, int64_t bytes, TVMFFIAny *result) {
     return bad ? -1 : 0;
 }
 
-/* A function of a machine gets its last arguments, views of the block, for good. */
-static int bind_views(TVMFFIAny machine, const char *function, TVMFFIAny views) {
+/* A function of a machine gets its last arguments, views of the block, for good, and a name. */
+static int bind_views(TVMFFIAny machine, const char *function, const char *bound,
+                      TVMFFIAny views) {
     TVMFFIAny size, nothing;
     if (call_global("ffi.ArraySize", &views, 1, &size) != 0) return -1;
     size_t count = (size_t)size.v_int64, given = 3;
     TVMFFIAny *arguments = (TVMFFIAny *)zeros(given + count, sizeof *arguments);
     if (arguments == NULL) return -1;
-    arguments[0] = arguments[1] = text(function);
+    arguments[0] = text(function);
+    arguments[1] = text(bound);
     arguments[2] = integer(1);
     int bad = 0;
     while (!bad && given < count + 3) {
@@ -81,14 +83,17 @@ static int bind_views(TVMFFIAny machine, const char *function, TVMFFIAny views) 
     return bad ? -1 : 0;
 }
 
-/* name: without the "_into" that the function may have. */
-static int bind_function(TVMFFIAny machine, const char *name, const char *function,
+/* name: without the "_into" that the function may have. In the code of a number, names of functions
+   begin with it; the first has none. */
+static int bind_function(TVMFFIAny machine, int64_t code, const char *name, const char *function,
                          TVMFFIAny block) {
     TVMFFIAny views;
-    char binder[64];
-    snprintf(binder, sizeof binder, "%s_weights", name);
+    char prefix[32] = "", binder[96], full[96];
+    if (code > 0) snprintf(prefix, sizeof prefix, "code_%lld_", (long long)code);
+    snprintf(binder, sizeof binder, "%s%s_weights", prefix, name);
+    snprintf(full, sizeof full, "%s%s", prefix, function);
     if (call_method(machine, binder, &block, 1, &views) != 0) return -1;
-    int status = bind_views(machine, function, views);
+    int status = bind_views(machine, full, function, views);
     release(&views);
     return status;
 }

@@ -132,7 +132,7 @@ def ran(function, feeds, like):
 def test_a_model_computes_what_it_should(name, gpu, folder):
     proto = MODELS[name]
     path = library(proto, folder / f"{name.replace(' ', '_')}.so")
-    (function,) = into_functions(path, 1, 1)
+    (function,) = into_functions(path, 1, 1)[1]
     for seed in (0, 1):  # the second run finds what the first has left
         feeds = graphs.random_feeds(proto, seed)
         want = graphs.run(proto, feeds)
@@ -144,7 +144,7 @@ def test_nan_and_infinities_are_kept(gpu, folder):
     proto = model([node("Relu", "x", "r"), node("ReduceMax", "x", "y", axes=[-1])], X, ["r", "y"])
     x = randn(5, 4, 8)
     x[0, 3], x[1, 0], x[2] = np.nan, np.inf, -np.inf
-    (function,) = into_functions(library(proto, folder / "edges.so"), 1, 1)
+    (function,) = into_functions(library(proto, folder / "edges.so"), 1, 1)[1]
     want = [np.maximum(x, 0), x.max(axis=-1, keepdims=True)]
     for have, wanted in zip(ran(function, {"x": x}, want), want, strict=True):
         np.testing.assert_array_equal(have, wanted)
@@ -152,7 +152,7 @@ def test_nan_and_infinities_are_kept(gpu, folder):
 
 def test_indices_are_checked(gpu, folder):
     proto = looked_up()
-    (function,) = into_functions(library(proto, folder / "indices.so"), 1, 1)
+    (function,) = into_functions(library(proto, folder / "indices.so"), 1, 1)[1]
     feeds = {"i": np.array([[0, -7, 6]])}
     want = graphs.run(proto, feeds)
     assert compare(ran(function, feeds, want)[0], want[0])[0]
@@ -172,7 +172,7 @@ def looked_up():
 def test_all_is_given_back_with_the_last_that_uses_it(gpu, folder):
     path = library(MODELS["two kernels"], folder / "shared.so")
     before = number(gpu, "live"), number(gpu, "modules")
-    first, second = into_functions(path, 1, 1), into_functions(path, 1, 1)
+    first, second = (into_functions(path, 1, 1)[1] for _ in range(2))
     assert (number(gpu, "live"), number(gpu, "modules")) == (before[0] + 2, before[1] + 2)
     del first
     gc.collect()

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -13,12 +14,14 @@ import pytest
 from helpers import bare_root, graphs
 from helpers.archives import unpack
 from helpers.bare_root import BareRoot
+from helpers.built import HOST
 from helpers.cli_inside import answer, program
 from helpers.cli_process import refused
 from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy.build.tolerance import compare
 from ansor_deploy.deploy import package
+from ansor_deploy.errors import DeviceError
 
 RNG = np.random.default_rng(0)
 X, IDS = RNG.standard_normal((2, 16), np.float32), np.array([3, 0], np.int64)
@@ -56,6 +59,15 @@ def root(tmp_path):
     if reason := bare_root.missing():
         pytest.skip(reason)
     return BareRoot(tmp_path / "root")
+
+
+@pytest.fixture(scope="module")
+def older():
+    """The command that runs programs on a processor which lacks what code for this one needs."""
+    qemu = shutil.which("qemu-x86_64")
+    if qemu is None or HOST.cpu not in ("x86-64-v3", "x86-64-v4"):
+        pytest.skip("needs qemu-x86_64 (Debian: apt-get install qemu-user), and AVX2 or more here")
+    return [qemu, "-cpu", "Haswell" if HOST.cpu == "x86-64-v4" else "Nehalem"]
 
 
 def unpacked(archive, folder):
@@ -249,3 +261,16 @@ def test_a_program_that_gives_something_else_is_not_packed(shop, monkeypatch):
     said = program(shop, "package", "net.so", "-o", "wrong.tar.gz")
     refused(said, 6, "output y of the package's program is not the library's")
     assert not (shop / "wrong.tar.gz").exists()
+
+
+@pytest.mark.parametrize("kind", ["c", "python"])
+def test_the_wrong_processor_is_named_before_any_code_runs(shop, older, tmp_path, kind):
+    place = unpacked(shop / f"{kind}.tar.gz", tmp_path)
+    started = {"c": ["./run"], "python": [sys.executable, "-m", "ansor_deploy_runtime"]}[kind]
+    ran = subprocess.run(
+        [*older, *started, "net.so"], cwd=place, capture_output=True, text=True, check=False
+    )
+    lacking = "avx512vl" if HOST.cpu == "x86-64-v4" else "avx2"
+    assert ran.returncode in (1, DeviceError.exit_code), ran.stderr  # and not by SIGILL
+    assert re.search(rf"is built for a processor with .*{lacking}.*, which this one", ran.stderr)
+    assert "--target A,B" in ran.stderr

@@ -1,0 +1,62 @@
+"""Several targets of one library, as `--target A,B` names them."""
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+from ..errors import UsageError
+from ..project import Project
+from ..system.host import architecture
+from ..target import Target, load_target
+
+
+def several_targets(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Let the `--target` of a command, and so its request, name several."""
+
+    @wraps(command)
+    def call(**words: Any) -> Any:
+        return command(several=True, **words)
+
+    return call
+
+
+def code_targets(named: str, allowed: bool) -> tuple[Target, ...]:
+    """The targets of "A,B", the most demanding first; none where it names one.
+
+    Of those whose vectors are as wide, in the order that they are named in. allowed: whether the
+    command can build a library with code for several. UsageError where it cannot, or where these
+    cannot be one library.
+    """
+    names = [name.strip() for name in named.split(",")]
+    if len(names) == 1:
+        return ()
+    if not allowed:
+        raise UsageError(
+            f"--target {named}: only a build makes one library for several targets, without devices"
+            " and without a lock",
+            f"name one of them, as --target {names[0]}",
+        )
+    folders = Project.find().target_path()
+    targets = sorted(
+        (load_target(name, folders) for name in names), key=lambda one: -one.vector_bytes
+    )
+    _check(named, targets)
+    return tuple(targets)
+
+
+def _check(named: str, targets: Sequence[Target]) -> None:
+    kinds = {(one.kind, architecture(one.triple)) for one in targets}
+    if len(kinds) > 1 or targets[0].kind != "llvm":
+        raise UsageError(
+            f"--target {named}: one library has code for processors of one architecture",
+            "build a library for each of them",
+        )
+    if len({one.fingerprint for one in targets}) < len(targets):
+        raise UsageError(f"--target {named}: two of them are the same machine", "leave one out")
+
+
+def best_here(targets: Sequence[Target]) -> Target:
+    """The first that this processor runs, as who loads the library finds; else the first."""
+    from ..devices.machine import has_instructions
+
+    return next((one for one in targets if has_instructions(one)), targets[0])
