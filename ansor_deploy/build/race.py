@@ -101,11 +101,10 @@ def race(
     `time.monotonic`; no turn begins that would end later. looks: numbers of turns; by default one,
     so that all the time is used. least: turns that are made in any case.
     """
-    watch, lot = Watch(), random.Random()  # noqa: S311 - no secret
-    began, turns = time.monotonic(), list[Turn]()
+    watch, began, turns = Watch(), time.monotonic(), list[Turn]()
     for look in looks:
         while not (is_over := _is_over(began, until, len(turns), least)) and len(turns) < look:
-            turns += take(lot.random() < 0.5)
+            turns += take(random.random() < 0.5)  # noqa: S311 - no secret
         seen = watch.seen([seconds for turn in turns for seconds in turn.reference])
         found = judged(peer, turns, (1 - CONFIDENCE) / len(looks), seen)
         if is_over or found.verdict != "cannot say":

@@ -23,7 +23,7 @@ from ansor_deploy.registry.store import Registry
 from ansor_deploy.target import load_target
 from benchmarks import zoo
 
-COMPARED = ("shipped", "tuned_ms", "untuned_ms", "ratio", "interval", "pairs")
+COMPARED = ("shipped", "tuned_ms", "untuned_ms", "ratio", "interval", "pairs", "verdict", "seen")
 BUILD_KEYS = {
     *(
         "artifact",
@@ -175,9 +175,9 @@ def test_what_was_shipped_and_why_is_in_the_manifest(bert, results):
     }
     low, high = speed["interval"]
     assert low <= speed["ratio"] <= high
-    assert manifest["shipped"] == ("untuned" if low > 1 else "tuned")
+    assert manifest["shipped"] == ("untuned" if speed["verdict"] == "slower" else "tuned")
     assert speed["latency_ms"] == speed[f"{manifest['shipped']}_ms"]
-    assert speed["pairs"] >= 8
+    assert speed["pairs"] >= 10
 
 
 def test_the_manifest_names_each_task_s_record_or_default(shop, results, bert):
