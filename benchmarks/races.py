@@ -19,15 +19,15 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ansor_deploy.build.compare import MOST_SECONDS, UNTUNED
-from ansor_deploy.build.fresh import fresh_turns, library_side
-from ansor_deploy.build.race import ALIKE, LOOKS, Race, Turn, race
+from ansor_deploy.build.fresh import FreshTurns, fresh_turns, library_side
+from ansor_deploy.build.race import ALIKE, LOOKS, Turn, race
 from ansor_deploy.runtime.model import load
 
 BUSY = "while True: sum(range(100_000))"
@@ -44,35 +44,35 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     known = read(args.json) if args.json else []
-    with busy(args.busy):
-        for number in range(args.races):
-            for percent in map(float, args.slower.split(",")):
-                for pair in args.libraries:
-                    known.append(entry(number, pair, percent, args.busy, args.threads))
-                    if args.json:
-                        with args.json.open("a") as stream:
-                            stream.write(json.dumps(known[-1]) + "\n")
+    with busy(args.busy), ExitStack() as stack:
+        cases = [
+            (pair, stack.enter_context(opened(pair, args.threads)), float(percent))
+            for pair in args.libraries
+            for percent in args.slower.split(",")
+        ]
+        for pair, turns, percent in [case for _ in range(args.races) for case in cases]:
+            known.append({"case": pair, "busy": args.busy, **entry(turns, percent)})
+            if args.json:
+                with args.json.open("a") as stream:
+                    stream.write(json.dumps(known[-1]) + "\n")
     print("\n".join(table(known)))
 
 
-def entry(number: int, pair: str, percent: float, busy: int, threads: int) -> dict[str, Any]:
-    """One race and what it found. number: which of the two is called ours follows from it."""
-    paths = [Path(part) for part in pair.split("+")]
+def entry(turns: FreshTurns, percent: float) -> dict[str, Any]:
+    """One race and what it found: as a build races, until it is sure, or some seconds are over."""
     began = time.monotonic()
-    found = raced(paths[0], paths[-1], percent, threads)
-    seconds = time.monotonic() - began
-    case = {"case": pair, "percent": percent, "busy": busy, "threads": threads, "number": number}
-    return {**case, "seconds": seconds, **found.to_json()}
+    take = partial(slowed, turns.take, 1 + percent / 100)
+    found = race(UNTUNED, take, began + MOST_SECONDS, LOOKS, LOOKS[0])
+    return {"percent": percent, "seconds": time.monotonic() - began, **found.to_json()}
 
 
-def raced(ours: Path, theirs: Path, percent: float, threads: int) -> Race:
-    """As a build races: until it is sure, or some seconds are over."""
-    first, second = load(ours, threads), load(theirs, threads)
-    until = time.monotonic() + MOST_SECONDS
-    sides, shapes = (library_side(first), library_side(second)), range(len(first.interfaces))
-    with fresh_turns(*sides, shapes, 0, until) as turns:
-        take = partial(slowed, turns.take, 1 + percent / 100)
-        return race(UNTUNED, take, until, LOOKS, LOOKS[0])
+@contextmanager
+def opened(pair: str, threads: int) -> Iterator[FreshTurns]:
+    """The turns of two libraries. All races of a pair share the process that loads nothing."""
+    first, *others = [load(Path(part), threads) for part in pair.split("+")]
+    sides = library_side(first), library_side(others[0] if others else first)
+    with fresh_turns(*sides, range(len(first.interfaces)), 0, time.monotonic()) as turns:
+        yield turns
 
 
 def slowed(take: Callable[[bool], Sequence[Turn]], factor: float, ours_first: bool) -> list[Turn]:

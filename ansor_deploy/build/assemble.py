@@ -328,18 +328,17 @@ class _Assembly:
 
         Where both are the same, byte by byte, or there is no second one, the one time.
         """
-        untuned, path = library, library.path.with_name("untuned.so")
-        known = self.compile(path, {}) if self.records else {}
-        same = bool(known) and file_sha256(path) == file_sha256(library.path)
-        if not known:
+        untuned, same = library, False
+        if not self.records:
             self.report.stage("time", "by itself: no task has a record")
-        elif same:
-            self.report.stage("time", "by itself: the records make it no other library")
         elif not machine.holds(2 * library.manifest["memory"]["peak"]):
             self.report.stage("time", f"by itself: {machine.name} has no memory for two libraries")
         else:
             self.report.stage("compare", "with the untuned build")
-            untuned = machine.load(path, {**library.manifest, **known})
+            path = library.path.with_name("untuned.so")
+            known = self.compile(path, {})
+            if not (same := file_sha256(path) == file_sha256(library.path)):
+                untuned = machine.load(path, {**library.manifest, **known})
         if untuned is library:
             comparison = time_alone(library, self.request.seed, same=same)
         else:

@@ -28,9 +28,9 @@ from typing import Any, Literal
 
 from ..system.other_work import OtherWork, Watch
 
-CONFIDENCE = 0.99
+ERROR = 0.005  # how often a race may err: half of the one in a hundred that is promised
 # Turns after which is asked whether that is sure; the first is the fewest that can say so.
-LOOKS = (10, 20, 40)
+LOOKS = (11, 20, 40)
 MOST_TURNS = 200
 LEAST = 0.01  # share of the time by which one is faster, or nobody is
 ALIKE = 0.03  # within this share two are as fast as each other
@@ -106,7 +106,7 @@ def race(
         while not (is_over := _is_over(began, until, len(turns), least)) and len(turns) < look:
             turns += take(random.random() < 0.5)  # noqa: S311 - no secret
         seen = watch.seen([seconds for turn in turns for seconds in turn.reference])
-        found = judged(peer, turns, (1 - CONFIDENCE) / len(looks), seen)
+        found = judged(peer, turns, ERROR / len(looks), seen)
         if is_over or found.verdict != "cannot say":
             break
     return found

@@ -8,10 +8,11 @@ import time
 import numpy as np
 import pytest
 
+from ansor_deploy.build import race as module
 from ansor_deploy.build.race import LOOKS, Race, Turn, judged, least_rank, race
 from ansor_deploy.system.other_work import OtherWork
 
-ERROR = 0.01
+ERROR = 0.01  # of one look
 FOREVER = math.inf
 
 
@@ -54,9 +55,9 @@ VICES = [
 
 @pytest.mark.parametrize("vices", VICES, ids=str)
 def test_a_library_is_seldom_faster_or_slower_than_itself(vices):
-    """Of 150 races that err once in a hundred times, six err once in two hundred such tests."""
+    """Of 150 races that err once in two hundred times, five err once in a thousand such tests."""
     found = [raced(seed, **vices).verdict for seed in range(150)]
-    assert found.count("faster") + found.count("slower") <= 5
+    assert found.count("faster") + found.count("slower") <= 4
 
 
 def test_a_difference_is_found_the_sooner_the_larger_it_is():
@@ -102,10 +103,8 @@ def test_the_verdict(ratio, interval, verdict):
 def test_ranks_are_those_of_the_signed_rank_test():
     """Eight turns can be sure at 99%; for 12 and 20 its tables have 7 and 37, the ranks below."""
     assert [least_rank(n, ERROR) for n in (7, 8, 12, 20)] == [0, 1, 8, 38]
-    assert [least_rank(n, ERROR / len(LOOKS)) > 0 for n in (LOOKS[0] - 1, LOOKS[0])] == [
-        False,
-        True,
-    ]
+    first = [least_rank(turns, module.ERROR / len(LOOKS)) for turns in (LOOKS[0] - 1, LOOKS[0])]
+    assert first == [0, 1]
     sums = [sum(some) for r in range(9) for some in itertools.combinations(range(1, 9), r)]
     rank = least_rank(8, 0.05)
     assert sum(one < rank for one in sums) * 2 <= 0.05 * 256 < sum(one <= rank for one in sums) * 2
