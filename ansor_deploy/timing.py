@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,9 +19,9 @@ from .target import built_for
 if TYPE_CHECKING:
     import onnx
 
-    from .build.beside import Beside
     from .build.changes import Changes
     from .build.node_groups import Group
+    from .build.race import Race
     from .build.verify import Library
     from .devices.model import RemoteModel
     from .report import Report
@@ -34,7 +35,12 @@ class Timing:
 
     interface: Interface
     seconds: list[float]
-    beside: list[Beside]
+    beside: list[Race]
+
+
+MOST_RUNS = 100_000
+CALL_SECONDS = 0.5  # of runs between two looks at the clock
+ENGINE_SHARE = 4.0  # of a command's time for a race beside an engine; for runs alone it is one
 
 
 def bench(
@@ -48,51 +54,62 @@ def bench(
 ) -> list[Timing]:
     """Run times of an artifact on seeded inputs, in each of its shapes.
 
-    seconds: for all of them, and again beside each engine. threads: that a run takes; 0 for as many
-    as the artifact was built for. devices: the first that can be used runs it; () for this machine,
-    None for its target's. engines: that it is timed beside, on this machine. model: the file that
-    it was built from; None where that lies in this folder or beside the artifact.
+    seconds: for all, from now on; but at least one run is made in each shape, and one turn beside
+    each engine. threads: that a run takes; 0 for as many as the artifact was built for. devices:
+    the first that can be used runs it; () for this machine, None for its target's. engines: that it
+    is timed beside, on this machine. model: the file that it was built from; None where that lies
+    in this folder or beside the artifact.
     """
+    end = time.monotonic() + seconds
     with opened(artifact, devices, report, threads) as library:
-        share = seconds / len(library.interfaces)
-        width = threads or built_for(library.manifest).cores
         proto = _model_of(artifact, library.manifest["model"], model) if engines else None
-
-        def beside(one: Interface) -> list[Beside]:
-            return [_race(library, one, engine, proto, width, share) for engine in engines]
-
+        shapes = range(len(library.interfaces))
+        ends = _ends(end, [1.0, *[ENGINE_SHARE] * len(engines)] * len(shapes))
         return [
-            Timing(one, _run_times(library, one, share), beside(one)) for one in library.interfaces
+            Timing(
+                library.interfaces[shape],
+                _run_times(library, library.interfaces[shape], next(ends)),
+                [_race(library, shape, engine, proto, next(ends)) for engine in engines],
+            )
+            for shape in shapes
         ]
 
 
 def bench_streams(artifact: Path, seconds: float, threads: int, streams: int) -> list[Timing]:
     """Run times of so many copies of an artifact side by side on this machine, a shape each.
 
-    threads: that all of them share; 0 for as many as the artifact was built for.
+    seconds: as of `bench`. threads: that all of them share; 0 for as many as the artifact was built
+    for.
     """
     from .build.streams import times_side_by_side
     from .runtime.model import load
 
+    end = time.monotonic() + seconds
     library = load(artifact, threads)
-    words = streams, max(1, library.threads // streams), seconds / len(library.interfaces)
+    each = max(1, library.threads // streams)
+    ends = _ends(end, [1.0] * len(library.interfaces))
     return [
-        Timing(one, times_side_by_side(artifact, at, *words), [])
+        Timing(one, times_side_by_side(artifact, at, streams, each, next(ends)), [])
         for at, one in enumerate(library.interfaces)
     ]
 
 
-def _race(
-    library: Library, one: Interface, engine: str, proto: Any, threads: int, seconds: float
-) -> Beside:
-    from .build.beside import race
-    from .build.draws import inputs_that_run
-    from .build.peers import open_peer
+def _ends(end: float, parts: Sequence[float]) -> Iterator[float]:
+    """When each part has to end, by `time.monotonic`, from whenever it is asked for on.
+
+    parts: shares of what is left, whatever those before it took.
+    """
+    for at, part in enumerate(parts):
+        now = time.monotonic()
+        yield now + max(0.0, end - now) * part / sum(parts[at:])
+
+
+def _race(library: Any, shape: int, engine: str, proto: Any, until: float) -> Race:
+    from .build.beside import race_engine
     from .model.bind import bind_shapes
 
-    shaped = bind_shapes(proto, one.input_shapes).SerializeToString()
-    peer = open_peer(engine, shaped, threads)
-    return race(library, peer, peer.name, inputs_that_run(library, one, seed=0), seconds)
+    shaped = bind_shapes(proto, library.interfaces[shape].input_shapes).SerializeToString()
+    return race_engine(library, engine, shaped, shape, 0, until)
 
 
 def _model_of(artifact: Path, known: dict[str, Any], given: Path | None) -> onnx.ModelProto:
@@ -119,14 +136,15 @@ def compare(before: Path, after: Path, seconds: float, threads: int) -> Changes:
 
     The same library twice is not timed.
 
-    seconds: of the turns, but of no fewer than tell which is faster, and again of the profiles.
-    UsageError where they take other inputs.
+    seconds: for all, from now on: half of it for the turns, and half for the profiles. UsageError
+    where they take other inputs.
     """
-    from .build.beside import TURNS_TO_TELL, race
+    from .build.beside import race_libraries
     from .build.changes import changes
     from .build.draws import inputs_that_run
     from .runtime.model import load
 
+    end = time.monotonic() + seconds
     manifests = read_manifest(before), read_manifest(after)
     if manifests[0]["inputs"] != manifests[1]["inputs"]:
         hint = "compare libraries of one model, or of its versions"
@@ -135,19 +153,20 @@ def compare(before: Path, after: Path, seconds: float, threads: int) -> Changes:
         return replace(changes(*manifests, None), same=True)
     if not all(runs_here(built_for(one)) for one in manifests):
         return changes(*manifests, None)
+    ends = _ends(end, [4.0, 1.0, 1.0, 1.0, 1.0])
     old, new = load(before, threads), load(after, threads)
+    found = race_libraries(new, old, str(before), next(ends))
     inputs = inputs_that_run(new, new.interfaces[0], seed=0)
-    found = race(new, old, str(before), inputs, seconds, TURNS_TO_TELL)
-    times = [_task_times(one, inputs, seconds / 4) for one in (old, new, old, new)]
+    times = [_task_times(one, inputs, next(ends)) for one in (old, new, old, new)]
     return changes(*manifests, found, (_least(times[::2]), _least(times[1::2])))
 
 
-def _task_times(model: Model, inputs: dict[str, Any], seconds: float) -> dict[str, float]:
+def _task_times(model: Model, inputs: dict[str, Any], until: float) -> dict[str, float]:
     """Milliseconds of all runs of each task in a run, by its key."""
     from .runtime.profile import profile
 
     times: dict[str, float] = defaultdict(float)
-    for one in profile(model, inputs, seconds).kernels:
+    for one in profile(model, inputs, max(0.0, until - time.monotonic())).kernels:
         if one.task:
             times[one.task["key"]] += one.seconds * 1e3
     return times
@@ -202,10 +221,13 @@ def profile_beside(
     return found
 
 
-def _run_times(library: Library, interface: Interface, seconds: float) -> list[float]:
+def _run_times(library: Library, interface: Interface, until: float) -> list[float]:
+    """Seconds of each run until then; of one at least, and of one before that is not counted."""
     from .build.draws import inputs_that_run
 
     inputs = inputs_that_run(library, interface, seed=0)
-    warm = min(library.times(inputs, 3))  # the first one takes longer
-    runs = max(3, int(seconds / max(warm, 1e-6)))
-    return library.times(inputs, min(runs, 100_000))
+    times = library.times(inputs, 1)
+    while (left := until - time.monotonic()) > times[-1] and len(times) < MOST_RUNS:
+        runs = int(min(left, CALL_SECONDS) / max(times[-1], 1e-6))
+        times += library.times(inputs, max(1, min(runs, MOST_RUNS - len(times))))
+    return times

@@ -2,7 +2,7 @@
 
     python -m benchmarks.side_by_side model.onnx model.so --threads 1 --beside onnxruntime,openvino
 
-Prints one line of JSON. How they take turns is said in ansor_deploy/build/beside.py.
+Prints one line of JSON. How they take turns is said in ansor_deploy/build/turn.py.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import math
 import os
 import statistics
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from ansor_deploy.build.beside import in_turns
+from ansor_deploy.build.turn import PAUSE_SECONDS, UNCOUNTED, WARM_SECONDS
 from benchmarks import engines
 from benchmarks.engines import Run
 
@@ -100,6 +101,34 @@ def race(runs: Mapping[str, Run], threads: int) -> Race:
     clocked = [partial(_seconds, run) for run in runs.values()]
     turns = itertools.islice(in_turns(clocked, BLOCK_SECONDS), TURNS)
     return Race(threads, dict(zip(runs, zip(*turns, strict=True), strict=True)))
+
+
+def in_turns(runs: Sequence[Callable[[], float]], seconds: float) -> Iterator[list[float]]:
+    """Turn after turn, without end: of each runner the median of a block of so many seconds.
+
+    runs: each of a runner once, which gives the seconds that it took. Each turn begins with another
+    one.
+    """
+    for number in itertools.count():
+        order = sorted(range(len(runs)), key=lambda at: (at - number) % len(runs))
+        found = {at: statistics.median(_block(runs[at], seconds)) for at in order}
+        yield [found[at] for at in range(len(runs))]
+
+
+def _block(run: Callable[[], float], seconds: float) -> list[float]:
+    time.sleep(PAUSE_SECONDS)
+    _timed(run, WARM_SECONDS, most=UNCOUNTED)
+    return _timed(run, seconds)
+
+
+def _timed(run: Callable[[], float], seconds: float, most: float = math.inf) -> list[float]:
+    """Seconds of each run, until so many have passed or runs been made; at least one."""
+    times: list[float] = []
+    total = 0.0
+    while not times or (total < seconds and len(times) < most):
+        times.append(run())
+        total += times[-1]
+    return times
 
 
 def _seconds(run: Run) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -23,18 +24,17 @@ from ..model.prepare import Prepared
 from ..registry.lock import Lock
 from ..registry.record import Record, TaskKey
 from ..request import Outputs, Request
-from ..runtime.model import Model
 from ..system.digest import file_sha256
 from ..system.jobserver import threads
 from ..tune.borrow import Loan, borrow, lenders, lenders_digest
 from ..tune.plan import impacts, latencies
 from ..tune.workspace import Workspace
-from .beside import Beside, race
+from .beside import race_engine
 from .codes import described, try_codes, write_codes
-from .compare import Comparison, compare_speed
-from .draws import inputs_that_run
+from .compare import Comparison, compare_speed, time_alone
+from .fresh import on_this_machine
 from .lock import lock_digest
-from .peers import open_peer
+from .race import LOOKS, Race
 from .result import UNVERIFIED, TuneResult, verified
 from .stand_in import is_small, make_stand_in
 from .up_to_date import identity, records_digest
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 Records = dict[TaskKey, Record]
 
-RACE_SECONDS = 5.0  # beside another engine
+RACE_SECONDS = 10.0  # beside another engine, unless it is sure before
 
 
 def assemble(
@@ -274,7 +274,7 @@ class Assembly:
         where = f"device {machine.name}" if machine.sites else "native"
         figures = self.verify(library, oracles, where)
         untuned, comparison = self._compare(library, machine)
-        shipped, latency = {"shipped": manifest["shipped"]}, comparison.tuned_ms
+        shipped = {"shipped": "untuned" if comparison.same else manifest["shipped"]}
         if comparison.slower:
             self.report.warn(
                 "the records make this model slower here: the untuned library is shipped"
@@ -284,15 +284,14 @@ class Assembly:
             known = {name: untuned.manifest[name] for name in names if name in untuned.manifest}
             shipped = {"shipped": "untuned", **known}
             untuned.path.replace(path)
-            library, latency = untuned, comparison.untuned_ms
-        beside = None if machine.sites else self._race(path, library)
+            library = machine.load(path, untuned.manifest)
+        beside = None if machine.sites else self._race(library)
         return {
             "ran_on": machine.name,
             **figures,
             "speed": {
-                "latency_ms": latency,
-                **asdict(comparison),
-                "beside": beside and asdict(beside),
+                **comparison.to_json(),
+                "beside": beside and beside.to_json(),
                 "records": records_digest(self.records.values()),
             },
             **shipped,
@@ -343,8 +342,11 @@ class Assembly:
         return {"verify": asdict(verification), "verification": verified(where)}
 
     def _compare(self, library: Library, machine: Machine) -> tuple[Library, Comparison]:
-        """The same model with no record applied, and the two timed side by side."""
-        untuned = library
+        """The same model with no record applied, and how fast the two are side by side.
+
+        Where both are the same, byte by byte, or there is no second one, the one time.
+        """
+        untuned, same = library, False
         if not self.records:
             self.report.stage("time", "by itself: no task has a record")
         elif not machine.holds(2 * library.manifest["memory"]["peak"]):
@@ -352,31 +354,31 @@ class Assembly:
         else:
             self.report.stage("compare", "with the untuned build")
             path = library.path.with_name("untuned.so")
-            untuned = machine.load(path, {**library.manifest, **self.compile(path, {})})
-        interfaces, seed = library.interfaces, self.request.seed
-        feeds = [inputs_that_run(library, one, seed) for one in interfaces]
-        comparison = compare_speed(library, untuned, feeds)
+            known = self.compile(path, {})
+            if not (same := file_sha256(path) == file_sha256(library.path)):
+                untuned = machine.load(path, {**library.manifest, **known})
+        if untuned is library:
+            comparison = time_alone(library, self.request.seed, same=same)
+        else:
+            comparison = compare_speed(library, untuned, self.request.seed)
         self.report.compared(comparison)
         return untuned, comparison
 
-    def _race(self, path: Path, library: Library) -> Beside | None:
+    def _race(self, library: Library) -> Race | None:
         """The library beside another engine, in the first of its shapes, if that is asked for.
 
-        In this process as the engine is: between two runs of another's its threads fall asleep.
         Not of a model that was not verified, or with empty tensors: on some an engine ends the
         process.
         """
-        engine, target = self.request.beside, self.request.target
-        first = library.interfaces[0]
+        engine, first = self.request.beside, library.interfaces[0]
         empty = any(0 in one.shape for one in (*first.inputs, *first.outputs))
-        if not engine or not self.request.verify or empty:
+        if not engine or not self.request.verify or empty or not on_this_machine(library):
             return None
-        inputs = inputs_that_run(library, first, self.request.seed)
-        here = Model(path, library.manifest)
+        model, seed = self.model.protos[0].SerializeToString(), self.request.seed
+        self.report.stage("beside", engine)
         try:
-            peer = open_peer(engine, self.model.protos[0].SerializeToString(), target.cores)
-            self.report.stage("beside", peer.name)
-            found = race(here, peer, peer.name, inputs, RACE_SECONDS)
+            until = time.monotonic() + RACE_SECONDS
+            found = race_engine(library, engine, model, 0, seed, until, LOOKS)
         except (ModelError, UsageError) as error:  # the library is none the worse for it
             self.warn(f"not timed beside it: {error.text}")
             return None

@@ -1,99 +1,101 @@
-"""Is the tuned library faster? It and the untuned one run in turns until that is sure."""
+"""Is the tuned library faster than the untuned one, by how much, and which is to be shipped?"""
 
 from __future__ import annotations
 
-import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import comb
 from typing import TYPE_CHECKING, Any
+
+from . import turn
+from .draws import inputs_that_run
+from .fresh import fresh_turns, library_side, on_this_machine
+from .race import LOOKS, Race, Turn, race
 
 if TYPE_CHECKING:
     from .verify import Library
 
-CONFIDENCE = 0.99
-# Numbers of pairs after which is asked whether that is sure. Of eight the interval is all of them.
-LOOKS = (8, 16, 32, 64)
-MOST_SECONDS = 6.0  # after which no further look is waited for
-_BLOCK_SECONDS = 10e-3  # of one library in a pair
-_BLOCK_RUNS = 50
+MOST_SECONDS = 6.0  # after which no further look is waited for; the first one always is
+UNTUNED = "untuned"
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A tuned library beside the untuned one, of several shapes by one run in each.
+    """What a library that may be shipped takes, and its race with the untuned one.
 
-    tuned_ms, untuned_ms: medians of a run. ratio: of the first to the second, the median of pairs.
-    interval: in which the ratio is with 99% confidence; None where one library is both. pairs: how
-    many there are.
+    latency_ms: of a run of what is shipped; of several shapes, of one in each. race: None where
+    there was none: no task has a record, two have no room, or the two are the same. same: byte by
+    byte, though tasks have records.
     """
 
-    tuned_ms: float
-    untuned_ms: float
-    ratio: float = 1.0
-    interval: tuple[float, float] | None = None
-    pairs: int = 0
-
-    @property
-    def faster(self) -> bool:
-        """Whether the tuned one is surely faster."""
-        return self.interval is not None and self.interval[1] < 1
+    latency_ms: float
+    race: Race | None = None
+    same: bool = False
 
     @property
     def slower(self) -> bool:
-        """Whether the tuned one is surely slower."""
-        return self.interval is not None and self.interval[0] > 1
+        """Whether the tuned one is surely slower, so that the untuned one is shipped."""
+        return self.race is not None and self.race.verdict == "slower"
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in a manifest's `speed`."""
+        found = self.race or Race(UNTUNED, self.latency_ms, self.latency_ms, 1.0, None, 0)
+        known = found.to_json()
+        return {
+            "latency_ms": self.latency_ms,
+            "tuned_ms": found.ours_ms,
+            "untuned_ms": found.theirs_ms,
+            "ratio": found.ratio,
+            "interval": found.interval,
+            "pairs": found.turns,
+            "verdict": found.verdict if self.race else "same" if self.same else None,
+            "seen": known["seen"],
+        }
+
+    @classmethod
+    def from_json(cls, speed: Mapping[str, Any]) -> Comparison:
+        """The comparison of a manifest's `speed`, or of one that an older version wrote."""
+        known = {
+            **speed,
+            "peer": UNTUNED,
+            "ours_ms": speed["tuned_ms"],
+            "theirs_ms": speed["untuned_ms"],
+            "turns": speed["pairs"],
+        }
+        same = speed.get("verdict") == "same"
+        return cls(speed["latency_ms"], Race.from_json(known) if speed["pairs"] else None, same)
 
 
-def compare_speed(tuned: Library, untuned: Library, feeds: Sequence[dict[str, Any]]) -> Comparison:
-    """Pairs of runs, so that a drift of the machine's speed meets both alike.
+def time_alone(library: Library, seed: int, *, same: bool = False) -> Comparison:
+    """The time of a library by itself. seed: of its inputs. same: as the untuned one."""
+    return Comparison(turn.alone(library, _feeds(library, seed)) * 1e3, same=same)
 
-    feeds: inputs of each shape. They go on until the interval excludes 1, or the pairs or the time
-    are spent. A library that is both is timed by itself.
+
+def compare_speed(tuned: Library, untuned: Library, seed: int) -> Comparison:
+    """The race of two libraries, which ends when it is sure, or after some seconds.
+
+    On this machine each turn loads both anew. On a device both stay loaded. seed: of their inputs.
     """
-    sides = [tuned] if untuned is tuned else [tuned, untuned]
-    once = max(seconds for model in sides for inputs in feeds for seconds in model.times(inputs, 1))
-    runs = max(1, min(_BLOCK_RUNS, round(_BLOCK_SECONDS / once)))
-    times: list[list[float]] = [[] for _ in sides]
-    began = time.monotonic()
-    for look in LOOKS:
-        while len(times[0]) < look:
-            turn = range(len(sides)) if len(times[0]) % 2 else reversed(range(len(sides)))
-            for at in turn:
-                times[at].append(_seconds(sides[at], feeds, runs))
-        found = _comparison(times)
-        # To the next look it takes as long again.
-        sure = found.faster or found.slower or found.interval is None
-        if sure or 2 * (time.monotonic() - began) > MOST_SECONDS:
-            break
-    return found
+    until = time.monotonic() + MOST_SECONDS
+    if on_this_machine(tuned) and on_this_machine(untuned):
+        sides, shapes = (library_side(tuned), library_side(untuned)), range(len(tuned.interfaces))
+        with fresh_turns(*sides, shapes, seed, until) as turns:
+            found = race(UNTUNED, turns.take, until, LOOKS, LOOKS[0])
+    else:
+        found = race(UNTUNED, _InPlace(tuned, untuned, seed).take, until, LOOKS, LOOKS[0])
+    return Comparison(found.theirs_ms if found.verdict == "slower" else found.ours_ms, found)
 
 
-def interval_of_median(values: Sequence[float]) -> tuple[float, float] | None:
-    """An interval with the median of what the values are drawn from; None of too few.
+class _InPlace:
+    """Turns of two libraries that stay loaded."""
 
-    From the k-th smallest to the k-th largest, by the sign test: whatever the distribution, fewer
-    than k of n values are below its median as often as n fair coins show fewer than k heads
-    (W. J. Conover, Practical Nonparametric Statistics, 3rd edition 1999, 3.2).
-    """
-    count, k, tail = len(values), 0, 0
-    while 2 * (tail + comb(count, k)) <= (1 - CONFIDENCE) * 2**count:
-        tail += comb(count, k)
-        k += 1
-    ordered = sorted(values)
-    return (ordered[k - 1], ordered[-k]) if k else None
+    def __init__(self, ours: Library, theirs: Library, seed: int) -> None:
+        self._sides, self._feeds = (ours, theirs), _feeds(ours, seed)
+        turn.warm(self._sides, self._feeds)
+
+    def take(self, ours_first: bool) -> Sequence[Turn]:
+        return [turn.take(self._sides, self._feeds, ours_first=ours_first, pause=0.0)]
 
 
-def _seconds(model: Library, feeds: Sequence[dict[str, Any]], runs: int) -> float:
-    """Seconds of one run in each shape: the sum of the medians of so many."""
-    return sum(statistics.median(model.times(inputs, runs)) for inputs in feeds)
-
-
-def _comparison(times: Sequence[Sequence[float]]) -> Comparison:
-    medians = [statistics.median(taken) * 1e3 for taken in times]
-    if len(times) == 1:
-        return Comparison(medians[0], medians[0])
-    ratios = [tuned / untuned for tuned, untuned in zip(*times, strict=True)]
-    ratio, interval = statistics.median(ratios), interval_of_median(ratios)
-    return Comparison(medians[0], medians[1], ratio, interval, len(ratios))
+def _feeds(library: Library, seed: int) -> turn.Feeds:
+    return [inputs_that_run(library, one, seed) for one in library.interfaces]

@@ -45,16 +45,23 @@ class Peer:
         return time.perf_counter() - began
 
 
+def name_of(engine: str) -> str:
+    """An engine's name with its version, imported; UsageError where it is not installed."""
+    try:
+        return _NAMES[engine]()
+    except ImportError as error:
+        hint = f"install it beside this tool: pip install 'ansor-deploy[{engine}]'"
+        raise UsageError(f"{engine} is not installed", hint) from error
+
+
 def open_peer(engine: str, model: Path | bytes, threads: int) -> Peer:
     """The engine of that name, of `request.ENGINES`. model: a file, or what is in one.
 
     UsageError where it is not installed, ModelError where it refuses the model.
     """
+    name = name_of(engine)
     try:
-        return _OPEN[engine](model, threads)
-    except ImportError as error:
-        hint = f"install it beside this tool: pip install 'ansor-deploy[{engine}]'"
-        raise UsageError(f"{engine} is not installed", hint) from error
+        return Peer(name, _OPEN[engine](model, threads))
     except Exception as error:
         raise _refused(engine, "refuses", error) from error
 
@@ -77,7 +84,7 @@ def profile_parts(
         Part(name, op, took, tuple(node.name for node in computes.get(name, ())))
         for name, (op, took) in taken.items()
     ]
-    return f"ONNX Runtime {version()}", parts
+    return _onnxruntime_name(), parts
 
 
 def _refused(engine: str, what: str, error: Exception) -> ModelError:
@@ -86,12 +93,22 @@ def _refused(engine: str, what: str, error: Exception) -> ModelError:
     return ModelError(f"{engine} {what} the model: {' '.join(str(error).split())}")
 
 
-def _onnxruntime(model: Path | bytes, threads: int) -> Peer:
+def _onnxruntime_name() -> str:
+    return f"ONNX Runtime {version()}"
+
+
+def _onnxruntime(model: Path | bytes, threads: int) -> Call:
     session = open_session(model, threads)
-    return Peer(f"ONNX Runtime {version()}", lambda inputs: session.run(None, inputs))
+    return lambda inputs: session.run(None, inputs)
 
 
-def _openvino(model: Path | bytes, threads: int) -> Peer:
+def _openvino_name() -> str:
+    import openvino
+
+    return f"OpenVINO {openvino.__version__.partition('-')[0]}"
+
+
+def _openvino(model: Path | bytes, threads: int) -> Call:
     import openvino
 
     settings = {
@@ -110,10 +127,14 @@ def _openvino(model: Path | bytes, threads: int) -> Peer:
         }
         return request.infer(feeds, share_outputs=True)
 
-    return Peer(f"OpenVINO {openvino.__version__.partition('-')[0]}", call)
+    return call
 
 
-_OPEN: dict[str, Callable[[Path | bytes, int], Peer]] = {
+_NAMES: dict[str, Callable[[], str]] = {
+    "onnxruntime": _onnxruntime_name,
+    "openvino": _openvino_name,
+}
+_OPEN: dict[str, Callable[[Path | bytes, int], Call]] = {
     "onnxruntime": _onnxruntime,
     "openvino": _openvino,
 }

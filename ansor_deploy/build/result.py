@@ -36,7 +36,7 @@ def verified(where: str | None) -> dict[str, Any]:
 
 
 # What a manifest has of the two libraries that ran in turns; version 0.1.0 had the one time alone.
-_COMPARED = ("tuned_ms", "untuned_ms", "ratio", "interval", "pairs")
+_COMPARED = ("tuned_ms", "untuned_ms", "ratio", "interval", "pairs", "verdict", "seen")
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,11 @@ MOST_RUNS = 100_000  # of a process, whose answer has to be sent
 
 
 def times_side_by_side(
-    artifact: Path, shape: int, streams: int, threads: int, seconds: float
+    artifact: Path, shape: int, streams: int, threads: int, until: float
 ) -> list[float]:
-    """Seconds of each run of so many processes at once, for so many seconds.
+    """Seconds of each run of so many processes at once, each of which makes one at least.
 
-    shape: which of the library's several. threads: of a run.
+    shape: which of the library's several. threads: of a run. until: of `time.monotonic`.
     """
     payload = {"artifact": str(artifact.absolute()), "shape": shape, "threads": threads}
     with ExitStack() as stack, ThreadPoolExecutor(streams) as pool:
@@ -37,7 +37,7 @@ def times_side_by_side(
         try:
             all_of("prepare")
             begin = time.monotonic() + BEGIN_SECONDS
-            found = all_of("run", begin=begin, end=begin + seconds)
+            found = all_of("run", begin=begin, end=until)
         except WorkerFailure as failure:
             what = f"{artifact} does not run in {streams} processes at once: {failure.message}"
             raise AnsorError(what, "ask for fewer --streams") from failure

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from statistics import median, quantiles
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import UsageError
-from ..report.text import beside_text, latency
+from ..report.text import AGAIN, latency, race_text
 from ..request import ENGINES
 from .helptext import Command, with_examples
 from .options import device_option, existing_file, number_option
@@ -19,10 +18,10 @@ from .output import Answer, answering, quiet_option, report
 from .run_options import seconds_option, threads_option
 
 if TYPE_CHECKING:
-    from ..build.beside import Beside
+    from ..build.race import Race
     from ..runtime.model import Interface
 
-    Found = tuple["Figures", list[Beside]]
+    Found = tuple["Figures", list[Race]]
 
 Figures = dict[str, float]
 
@@ -37,7 +36,7 @@ Figures = dict[str, float]
 @click.command("bench", cls=Command)
 @click.argument("artifact", type=existing_file)
 @click.argument("model", type=existing_file, required=False)
-@seconds_option("How long to run it, and again beside each other engine.", "5s")
+@seconds_option("How long that may take in all, loading and other engines included.", "5s")
 @threads_option
 @click.option(
     "--beside",
@@ -67,7 +66,8 @@ def command(
     shapes that it was built for. Another engine takes turns with it on the model that it was built
     from: MODEL, which need not be named where it lies in this folder or beside the library.
 
-    With --streams, the runs in a second are those of all copies together.
+    At least one run is made in each shape, and one turn beside each engine, however long that
+    takes. With --streams, the runs in a second are those of all copies together.
     """
     from ..timing import bench, bench_streams
 
@@ -91,18 +91,18 @@ def command(
     return Answer({"variants": variants}, list(named_lines(each)))
 
 
-def as_json(figures: Figures, raced: list[Beside]) -> dict[str, Any]:
+def as_json(figures: Figures, raced: list[Race]) -> dict[str, Any]:
     """The answer for one of a library's shapes."""
-    return {**figures, **({"beside": [asdict(one) for one in raced]} if raced else {})}
+    return {**figures, **({"beside": [one.to_json() for one in raced]} if raced else {})}
 
 
-def lines(figures: Figures, raced: list[Beside]) -> list[str]:
+def lines(figures: Figures, raced: list[Race]) -> list[str]:
     """The same as text."""
     names = ("median", "p10", "p90", "p99")
     times = ", ".join(f"{name} {latency(figures[f'{name}_ms'] / 1e3)}" for name in names)
     rate = f"{figures['per_second']:.4g} a second"
     first = f"{times}; {rate} ({figures['runs']} runs)"
-    return [first, *map(beside_text, raced)]
+    return [first, *(race_text(one, AGAIN) for one in raced)]
 
 
 def named_lines(each: Mapping[Interface, Found]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..codegen.memory import size_text
-from ..report.text import KEY, beside_text, change_cells, fitted
+from ..report.text import AGAIN, KEY, change_cells, fitted, race_text
 from .helptext import Command, with_examples
 from .options import existing_file, new_file
 from .output import Answer, answering, in_columns
@@ -17,9 +17,10 @@ from .run_options import seconds_option, threads_option
 from .values import parse_share
 
 if TYPE_CHECKING:
-    from ..build.changes import Changes, TaskChange
+    from ..build.changes import Changes, MadeBy, TaskChange
 
 SHOWN = 20  # tasks
+RULE = "rule "
 HEADER = ("key", "task", "before", "after", "change", "schedule")
 
 
@@ -31,14 +32,14 @@ HEADER = ("key", "task", "before", "after", "change", "schedule")
 @click.command("compare", cls=Command)
 @click.argument("before", type=existing_file)
 @click.argument("after", type=existing_file)
-@seconds_option("How long they run in turns, and again for the times of tasks.")
+@seconds_option("How long that may take in all: the turns, and the times of tasks.", "5s")
 @threads_option
 @click.option(
     "--fail-if-slower",
     "share",
     type=parse_share,
     metavar="3%",
-    help="Exit 1 where AFTER is surely slower, and by more than this.",
+    help="Exit 1 where AFTER is surely slower, and by more than this; 0 where that is not sure.",
 )
 @click.option("--output", "-o", type=new_file, help="Write it as an HTML page, too.")
 @answering
@@ -54,7 +55,7 @@ def command(
 
     Both run in turns, if this machine can run them and they differ. Of the tasks those come first
     that are new or gone, or have another schedule, and among these those that take longer or
-    shorter by most.
+    shorter by most. Rules and versions that the two were made by are listed where they differ.
     """
     from ..timing import compare
 
@@ -80,7 +81,21 @@ def lines(found: Changes) -> Iterator[str]:
     for name, (old, new) in found.bytes.items():
         if old != new:
             yield f"{name}: {size_text(old)} before, {size_text(new)} now"
-    yield beside_text(found.beside) if found.beside else found.untimed
+    for one in found.made_by:
+        yield made_by_text(one)
+    yield race_text(found.beside, AGAIN) if found.beside else found.untimed
+    if found.explanation:
+        yield found.explanation
+
+
+def made_by_text(one: MadeBy) -> str:
+    """What made a library and has changed, such as "rule tile.py: changed"."""
+    if one.before is None or one.after is None:
+        return f"{one.name}: {'new' if one.before is None else 'gone'}"
+    changed = one.name.startswith(RULE)  # digests say a reader nothing
+    return (
+        f"{one.name}: changed" if changed else f"{one.name}: {one.before} before, {one.after} now"
+    )
 
 
 def cells(task: TaskChange) -> tuple[str, ...]:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..build.race import Race
 from ..codegen.memory import size_text
 from ..errors import UsageError
-from ..report.text import count, latency, shortened
+from ..report.text import count, gain_texts, latency, shortened
 from .helptext import Command, with_examples
 from .options import number_option, opened
 from .output import Answer, answering, in_columns
@@ -65,5 +66,10 @@ def cells(row: dict[str, Any]) -> tuple[str, ...]:
         untuned,
         found["shipped"],
         size,
-        f"{1 / beside['ratio']:.2f}x {beside['peer'].rpartition(' ')[0]}" if beside else "",
+        _beside(Race.from_json(beside)) if beside else "",
     )
+
+
+def _beside(race: Race) -> str:
+    """What a build's race beside an engine has found, without the engine's version."""
+    return f"{gain_texts(race)[0]} ({race.peer.rpartition(' ')[0]})"

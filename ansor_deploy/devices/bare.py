@@ -49,6 +49,7 @@ class BareModel:
     ) -> None:
         self.path, self.manifest = path, manifest
         self.interfaces = interfaces(manifest)
+        self.threads = threads or int(manifest["target"]["cores"])
         self._worker = worker
         sent = json.dumps({key: manifest.get(key) for key in _SENT})
         # The number, since another build's library may have had the path.

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..build.beside import Beside
     from ..build.compare import Comparison
+    from ..build.race import Race
     from ..build.verify import Verification
     from ..farm.table import Row
     from ..tune.plan import Plan
@@ -42,7 +42,7 @@ class Report:
     def compared(self, comparison: Comparison) -> None:
         """The library was timed beside the untuned build."""
 
-    def raced(self, beside: Beside) -> None:
+    def raced(self, race: Race) -> None:
         """The library was timed beside another engine."""
 
     def memory(self, figures: Mapping[str, int]) -> None:

@@ -17,8 +17,8 @@ from .plan import ROWS
 from .plan import lines as plan_lines
 
 if TYPE_CHECKING:
-    from ..build.beside import Beside
     from ..build.compare import Comparison
+    from ..build.race import Race
     from ..build.verify import Verification
     from ..farm.table import Row
     from ..tune.plan import Plan
@@ -105,13 +105,14 @@ class PlainReport(QuietReport):
 
     def compared(self, comparison: Comparison) -> None:
         """Print the gain."""
-        style = "bold green" if comparison.faster else "yellow"
+        gained = comparison.race is not None and comparison.race.verdict == "faster"
+        style = "bold green" if gained else "yellow"
         self._say(text.comparison_text(comparison), style)
 
-    def raced(self, beside: Beside) -> None:
+    def raced(self, race: Race) -> None:
         """Print which is faster."""
-        surely = (beside.interval or (beside.ratio, beside.ratio))[1] < 1
-        self._say(text.beside_text(beside), "bold green" if surely else "yellow")
+        style = "bold green" if race.verdict == "faster" else "yellow"
+        self._say(text.race_text(race), style)
 
     def memory(self, figures: Mapping[str, int]) -> None:
         """Print the figures."""

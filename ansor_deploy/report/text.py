@@ -13,19 +13,21 @@ from ..codegen.memory import size_text
 from ..system.printable import printable
 
 if TYPE_CHECKING:
-    from ..build.beside import Beside
     from ..build.changes import TaskChange
     from ..build.compare import Comparison
+    from ..build.race import Race
     from ..build.result import TuneResult
     from ..build.verify import Verification
     from ..farm.table import Row
     from ..model.tasks import Task
+    from ..system.other_work import OtherWork
     from ..tune.scheduler import Progress
 
 WIDTH = 80
 KEY = 6  # digits of a task's key that tables show, enough to find it by
 TITLE = 36  # characters of its title
 _LEAST = 24  # characters of a column that is cut
+AGAIN = "again with --time 30s"
 TASK_HEADER = ("key", "task", "runs", "share", "latency")
 JOB_HEADER = ("model", "target", "worker", "state", "trials", "latency")
 
@@ -183,42 +185,60 @@ def verification_text(verification: Verification) -> str:
     )
 
 
-def beside_text(beside: Beside) -> str:
-    """How fast a library is beside another engine, in one sentence."""
-    ratio, (low, high) = beside.ratio, beside.interval or (beside.ratio, beside.ratio)
-    if low <= 1 <= high:
-        gain = "as fast as"
-    else:
-        gain = f"{1 / ratio:.2f}x faster than" if ratio < 1 else f"{ratio:.2f}x slower than"
-    sure = (
-        f"{low:.2f} to {high:.2f} of its time, 99%"
-        if beside.interval
-        else "too few runs to be sure"
+def race_text(race: Race, again: str = "") -> str:
+    """What a race has found, in one sentence. again: how to see more where that is not sure."""
+    gain, spread = gain_texts(race)
+    link = {"cannot say": " whether it is faster than", "as fast": " as"}.get(race.verdict, " than")
+    ours, theirs = latency(race.ours_ms / 1e3), latency(race.theirs_ms / 1e3)
+    said = f"{gain}{link} {race.peer}: {ours} a run beside {theirs} ({spread})"
+    if race.verdict != "cannot say":
+        return said
+    return "; ".join(filter(None, [said, _why_unsure(race), again]))
+
+
+def gain_texts(race: Race) -> tuple[str, str]:
+    """What a race has found, such as "1.52x faster", and where that is: "1.41x to 1.61x, 99%"."""
+    ratio, interval, verdict = race.ratio, race.interval, race.verdict
+    if interval is None:
+        return verdict, f"{count(race.turns, 'turn')}: too few to be sure"
+    low, high = interval
+    if verdict == "faster":
+        ratio, low, high = 1 / ratio, 1 / high, 1 / low
+    if verdict in ("faster", "slower"):
+        return f"{ratio:.2f}x {verdict}", f"{low:.2f}x to {high:.2f}x, 99%"
+    return verdict, f"{low:.2f} to {high:.2f} of its time, 99%"
+
+
+def _why_unsure(race: Race) -> str:
+    """What was seen that may explain it."""
+    if race.seen is None:
+        return ""
+    seen = seen_text(race.seen)
+    return f"this machine is busy ({seen})" if race.seen.is_busy else f"meanwhile: {seen}"
+
+
+def seen_text(seen: OtherWork) -> str:
+    """What else a machine did, such as "load 3.1 on 2 cores, 12% of its time stolen"."""
+    return (
+        f"load {seen.load:.1f} on {count(seen.cores, 'core')}, {seen.stolen:.0%} of its time "
+        f"stolen, a reference loop up to {seen.spread:.1f}x its time"
     )
-    ours, theirs = latency(beside.ours_ms / 1e3), latency(beside.theirs_ms / 1e3)
-    return f"{gain} {beside.peer}: {ours} a run beside {theirs} ({sure})"
 
 
 def change_cells(task: TaskChange) -> tuple[str, str, str]:
     """A task's times in one library and in the next, and the change; "" where it was not timed."""
     times = (task.before_ms, task.after_ms)
     old, new = (latency(ms / 1e3) if ms is not None else "" for ms in times)
-    change = f"{task.delta_ms / (task.before_ms or 1.0):+.0%}" if all(times) else ""
+    change = f"{task.share:+.0%}" if all(times) else ""
     return old, new, change
 
 
 def comparison_text(comparison: Comparison) -> str:
     """Whether tuning was worth it, and so what is shipped, in one sentence."""
-    tuned, untuned = comparison.tuned_ms, comparison.untuned_ms
-    if comparison.interval is None:  # one library is both
-        return f"untuned: {latency(untuned / 1e3)} a run"
-    low, high = comparison.interval
-    if comparison.slower:
-        gain, shipped = f"{comparison.ratio:.2f}x slower than", "untuned"
-    else:
-        faster = f"{1 / comparison.ratio:.2f}x faster than"
-        gain, shipped = faster if comparison.faster else "as fast as", "tuned"
-    return (
-        f"{gain} untuned: {latency(tuned / 1e3)} a run beside {latency(untuned / 1e3)} "
-        f"({low:.2f} to {high:.2f} of it); {shipped} is shipped"
-    )
+    run = f"{latency(comparison.latency_ms / 1e3)} a run"
+    if comparison.same:
+        return f"the same as untuned, byte by byte: {run}"
+    if comparison.race is None:
+        return f"untuned: {run}"
+    shipped = "untuned" if comparison.slower else "tuned"
+    return f"{race_text(comparison.race)}; {shipped} is shipped"

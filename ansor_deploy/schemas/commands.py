@@ -5,7 +5,6 @@ from typing import Literal
 from msgspec import Struct
 
 from .manifest import (
-    Beside,
     Bytes,
     Count,
     Digest,
@@ -15,12 +14,15 @@ from .manifest import (
     Memory,
     Ms,
     Node,
+    OtherWork,
+    Race,
     Ratio,
     RecordId,
     Seconds,
     Shape,
     Share,
     Tuned,
+    Verdict,
     Verified,
 )
 from .registry import ModelTotals
@@ -39,6 +41,8 @@ class Build(Tuned):
     ratio: Ratio | None
     interval: Interval | None
     pairs: Count | None
+    verdict: Verdict | Literal["same"] | None
+    seen: OtherWork | None
     verify: Errors | None
     verification: Verified
     ran_on: str | None
@@ -117,7 +121,7 @@ class Bench(Struct):
     p99_ms: Ms
     per_second: float
     runs: Count
-    beside: list[Beside] = []
+    beside: list[Race] = []
 
 
 class BenchVariant(Bench, kw_only=True):
@@ -200,13 +204,26 @@ class TaskChange(Struct):
     what: Literal["new", "gone", "same", "tuned", "untuned", "other schedule"]
 
 
+class MadeBy(Struct):
+    """What two libraries were made by, and is not the same: a version, or the digest of a rule."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+
 class Compare(Struct):
-    """`compare --json`. same: every byte. bytes: before and after. failed: of --fail-if-slower."""
+    """`compare --json`. same: every byte. bytes: before and after. failed: of --fail-if-slower.
+
+    explanation: why the tasks' times and the race do not agree; empty where they do.
+    """
 
     same: bool
-    beside: Beside | None
+    beside: Race | None
     bytes: dict[str, tuple[int, int]]
+    made_by: list[MadeBy]
     tasks: list[TaskChange]
+    explanation: str
     failed: bool
 
 

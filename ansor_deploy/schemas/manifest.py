@@ -18,6 +18,7 @@ Ratio = Annotated[float, Meta(ge=0, description="of the first time to the second
 Interval = Annotated[
     tuple[float, float], Meta(description="where the ratio is, with 99% confidence")
 ]
+Verdict = Literal["faster", "slower", "as fast", "cannot say"]
 Shape = list[int]
 Time = Annotated[str, Meta(description="a time in ISO 8601, in UTC")]
 
@@ -174,7 +175,20 @@ class Errors(Struct):
     seed: int
 
 
-class Beside(Struct):
+class OtherWork(Struct):
+    """What else a machine did in a race. stolen: by the host of a virtual machine.
+
+    load: programs that wanted to run. spread: of a reference loop's time, the 90th percentile over
+    the median.
+    """
+
+    load: float
+    cores: Count
+    stolen: Share
+    spread: Ratio
+
+
+class Race(Struct):
     """A library beside another engine, or library, in turns. ratio: of ours to theirs."""
 
     peer: str
@@ -183,10 +197,15 @@ class Beside(Struct):
     ratio: Ratio
     interval: Interval | None
     turns: Count
+    verdict: Verdict | None = None
+    seen: OtherWork | None = None
 
 
 class Speed(Struct):
-    """The times of the tuned and the untuned library. records: digest of the records used."""
+    """The times of the tuned and the untuned library. records: digest of the records used.
+
+    verdict: same where both have the same bytes, null where no race was run.
+    """
 
     latency_ms: Ms
     tuned_ms: Ms
@@ -194,8 +213,10 @@ class Speed(Struct):
     ratio: Ratio
     interval: Interval | None
     pairs: Count
-    beside: Beside | None
+    beside: Race | None
     records: str
+    verdict: Verdict | Literal["same"] | None = None
+    seen: OtherWork | None = None
 
 
 class Tuned(Struct):

@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from .manifest import Beside, Bytes, Count, Digest, Memory, Ms, Shape, Share, Time
+from .manifest import Bytes, Count, Digest, Memory, Ms, Race, Shape, Share, Time
 
 
 class PastBuild(Struct):
@@ -29,7 +29,7 @@ class PastBuild(Struct):
     shipped: str
     verification: dict[str, Any]
     digests: dict[str, Digest]
-    beside: Beside | None
+    beside: Race | None
     memory: Memory | None
 
 

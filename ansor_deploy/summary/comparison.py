@@ -7,7 +7,7 @@ from html import escape
 
 from ..build.changes import Changes, TaskChange
 from ..codegen.memory import size_text
-from ..report.text import KEY, beside_text, change_cells, count, latency
+from ..report.text import KEY, change_cells, count, gain_texts, latency, race_text
 from .page import Figure, document, headline, section
 from .sections import Row, table
 
@@ -19,8 +19,9 @@ def comparison_page(found: Changes, before: str, after: str) -> str:
 
 def _body(found: Changes) -> Iterator[str]:
     yield from headline(_figures(found))
-    said = beside_text(found.beside) if found.beside else found.untimed
-    yield f"<p>{escape(said)}</p>"
+    said = race_text(found.beside) if found.beside else found.untimed
+    for text in filter(None, (said, found.explanation)):
+        yield f"<p>{escape(text)}</p>"
     changed = [task for task in found.tasks if task.what != "same"]
     same = [task for task in found.tasks if task.what == "same"]
     for key, heading, tasks in (
@@ -28,6 +29,8 @@ def _body(found: Changes) -> Iterator[str]:
         ("same", "Tasks with the same schedule", same),
     ):
         yield from section(key, heading, _tasks(tasks))
+    if found.made_by:
+        yield from section("made", "What made them", _made_by(found))
     yield from section("size", "Memory and size", _sizes(found))
 
 
@@ -35,9 +38,7 @@ def _figures(found: Changes) -> Iterator[Figure]:
     if beside := found.beside:
         yield "before", latency(beside.theirs_ms / 1e3), "a run"
         yield "after", latency(beside.ours_ms / 1e3), "a run"
-        low, high = beside.interval or (beside.ratio, beside.ratio)
-        spread = f"{low:.2f} to {high:.2f} of the time, 99%"
-        yield "change", f"{beside.ratio - 1:+.1%}", spread
+        yield "change", *gain_texts(beside)
     changed = sum(task.what != "same" for task in found.tasks)
     yield "changed", count(changed, "task"), f"of {len(found.tasks)}"
 
@@ -53,6 +54,13 @@ def _tasks(tasks: list[TaskChange]) -> Iterator[str]:
 def _cells(task: TaskChange) -> Row:
     name = f"<code>{task.key[:KEY]}</code>"
     return name, escape(task.title), task.what, *change_cells(task)
+
+
+def _made_by(found: Changes) -> Iterator[str]:
+    heads = ("what", "before", "after")
+    cells = ((one.name, (one.before or "")[:12], (one.after or "")[:12]) for one in found.made_by)
+    rows = [tuple(map(escape, row)) for row in cells]
+    yield from table("Rules by their digests", heads, rows)
 
 
 def _sizes(found: Changes) -> Iterator[str]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from html import escape
 
+from ..build.compare import Comparison
+from ..build.race import Race
 from ..codegen.memory import size_text
-from ..report.text import latency
+from ..report.text import gain_texts, latency
 from . import sections
 from .facts import Facts
 from .style import STYLE
@@ -75,14 +77,10 @@ def figures(facts: Facts) -> Iterator[Figure]:
     speed, verify = manifest["speed"] or {}, manifest["verify"]
     if speed:
         yield "a run", latency(speed["latency_ms"] / 1e3), f"{manifest['shipped']} is shipped"
-    if speed.get("interval"):
-        low, high = speed["interval"]
-        gain = f"{1 / speed['ratio']:.2f}x"
-        yield "beside untuned", gain, f"{low:.2f} to {high:.2f} of its time, 99%"
+    if speed.get("interval") and (race := Comparison.from_json(speed).race):
+        yield "beside untuned", *gain_texts(race)
     if beside := speed.get("beside"):
-        low, high = beside["interval"] or (beside["ratio"], beside["ratio"])
-        gain, spread = f"{1 / beside['ratio']:.2f}x", f"{low:.2f} to {high:.2f} of its time, 99%"
-        yield f"beside {beside['peer']}", gain, spread
+        yield f"beside {beside['peer']}", *gain_texts(Race.from_json(beside))
     if verify:
         yield "largest error", f"{verify['max_rel_err']:.1g}", f"beside {verify['oracle']}"
     if memory := manifest.get("memory"):

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields
 from html import escape
 from typing import Any
 
-from ..build.beside import Beside
 from ..build.compare import Comparison
+from ..build.race import Race
 from ..codegen.memory import size_text
 from ..registry.title import shape_text
 from ..report.profile import by_operator, limit, title
 from ..report.text import (
     KEY,
-    beside_text,
     comparison_text,
     count,
     duration,
     latency,
+    race_text,
     share,
 )
 from ..runtime.profile import KernelTime
@@ -33,11 +32,10 @@ MOST_CURVES = 12
 def verdict(facts: Facts) -> Iterator[str]:
     """What tuning gained, how fast the library is beside another engine, and what is shipped."""
     speed = facts.manifest["speed"] or {}
-    known = {one.name for one in fields(Comparison)}
-    if known <= set(speed):  # the first version noted less
-        yield _sentence(comparison_text(Comparison(**{name: speed[name] for name in known})))
+    if "pairs" in speed:  # the first version noted less
+        yield _sentence(comparison_text(Comparison.from_json(speed)))
     if beside := speed.get("beside"):
-        yield _sentence(beside_text(Beside(**beside)))
+        yield _sentence(race_text(Race.from_json(beside)))
     if not speed:
         yield "<p>Nothing was timed: the manifest has no times.</p>"
 

@@ -6,7 +6,6 @@ import numpy as np
 import onnx
 import pytest
 
-from ansor_deploy.build import beside
 from benchmarks import engines, networks, side_by_side, zoo
 
 
@@ -15,7 +14,7 @@ def short(monkeypatch):
     """Few and short blocks."""
     monkeypatch.setattr(side_by_side, "TURNS", 2)
     monkeypatch.setattr(side_by_side, "BLOCK_SECONDS", 0.01)
-    monkeypatch.setattr(beside, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(side_by_side, "PAUSE_SECONDS", 0.0)
 
 
 def test_a_ratio_is_one_time_over_another(short):

@@ -2,11 +2,11 @@
 
 import pytest
 
-from ansor_deploy.build.beside import Beside
 from ansor_deploy.build.changes import changes
+from ansor_deploy.build.race import Race
 from ansor_deploy.cli.compare import lines
 
-SLOWER = Beside("old.so", 1.1, 1.0, 1.1, (1.05, 1.2), 8)
+SLOWER = Race("old.so", 1.1, 1.0, 1.1, (1.05, 1.2), 8)
 
 
 def manifest(records, library=10):
@@ -43,8 +43,11 @@ def test_the_text():
     said = list(lines(changes(OLD, NEW, SLOWER, TIMES)))
     assert said[1].split() == ["aaaaaa", "conv2d", "a", "4.00", "ms", "1.00", "ms", "-75%", "tuned"]
     assert "library: 20 B before" not in said
-    assert said[-2] == "library: 10 B before, 20 B now"
-    assert said[-1].startswith("1.10x slower than old.so: 1.10 ms a run beside 1.00 ms")
+    assert said[-3] == "library: 10 B before, 20 B now"
+    assert said[-2].startswith("1.10x slower than old.so: 1.10 ms a run beside 1.00 ms")
+    assert said[-1].startswith(
+        "by the profile 1 of 4 tasks are faster and 3 slower; all take 16 ms"
+    )
     assert list(lines(changes(OLD, OLD, None)))[-1] == "not timed: they do not run here"
 
 
@@ -54,10 +57,47 @@ def test_the_text():
         (1.1, (1.05, 1.2), 0.03, True),
         (1.1, (1.05, 1.2), 0.15, False),
         (1.1, (0.95, 1.2), 0.03, False),  # that is not sure
-        (1.1, None, 0.03, False),
+        (1.1, None, 0.03, False),  # nor is that
         (0.9, (0.8, 0.95), 0.0, False),
     ],
 )
 def test_what_fails(ratio, interval, share, slower):
-    found = changes(OLD, NEW, Beside("old.so", ratio, 1.0, ratio, interval, 8))
+    found = changes(OLD, NEW, Race("old.so", ratio, 1.0, ratio, interval, 8))
     assert found.slower(share) == slower
+
+
+RULES = {
+    "before": [("a.py", "1"), ("b.py", "2")],
+    "after": [("a.py", "1"), ("b.py", "3"), ("c.py", "4")],
+}
+
+
+def test_what_made_them_and_has_changed_is_listed():
+    old, new = (
+        {**OLD, "tool": tool, "tvm": "0.27", "rules": [{"file": f, "sha256": s} for f, s in rules]}
+        for tool, rules in zip(("1.0", "1.1"), RULES.values(), strict=True)
+    )
+    found = changes(old, new, None)
+    assert [(one.name, one.before, one.after) for one in found.made_by] == [
+        ("tool", "1.0", "1.1"),
+        ("rule b.py", "2", "3"),
+        ("rule c.py", None, "4"),
+    ]
+    said = list(lines(found))
+    assert said[-4:-1] == ["tool: 1.0 before, 1.1 now", "rule b.py: changed", "rule c.py: new"]
+    assert changes(old, old, None).made_by == ()
+
+
+EVEN = Race("old.so", 1.0, 1.0, 1.0, (0.99, 1.01), 40)
+
+
+@pytest.mark.parametrize(
+    ("race", "factor", "explained"),
+    [(EVEN, 0.8, True), (EVEN, 1.01, False), (SLOWER, 1.2, False), (SLOWER, 0.8, True)],
+)
+def test_tasks_that_a_race_does_not_bear_out_are_explained(race, factor, explained):
+    before = {key * 64: 1.0 for key in "abc"}
+    after = dict.fromkeys(before, factor)
+    found = changes(OLD, NEW, race, (before, after))
+    assert ("3 of 3 tasks" in found.explanation or "3 slower" in found.explanation) == explained
+    assert (list(lines(found))[-1] == found.explanation) == explained

@@ -10,7 +10,14 @@ from ansor_deploy import cli
 from ansor_deploy.registry.store import Registry
 
 DAYS = ("2026-01-31T12:00:00Z", "2026-02-01T12:00:00Z")
-BESIDE = {"peer": "ONNX Runtime 1.31.1", "ratio": 0.5}
+BESIDE = {
+    "peer": "ONNX Runtime 1.31.1",
+    "ours_ms": 1.0,
+    "theirs_ms": 2.0,
+    "ratio": 0.5,
+    "interval": [0.4, 0.6],
+    "turns": 8,
+}
 MANIFEST = {"speed": {"beside": BESIDE}, "memory": {"library": 5_290_000}}
 
 
@@ -32,7 +39,7 @@ def test_the_newest_comes_first(path):
     lines = history(path, "some/folder/resnet.onnx").stdout.splitlines()
     assert lines[1].split() == [
         *("2026-02-01", "12:00", "board", "cdcdcd", "64", "12.5", "ms", "30.0", "ms", "tuned"),
-        *("5.29", "MB", "2.00x", "ONNX", "Runtime"),
+        *("5.29", "MB", "2.00x", "faster", "(ONNX", "Runtime)"),
     ]
     assert lines[2].startswith("2026-01-31 12:00  board   ababab")
     assert lines[3:] == ["2 builds"]

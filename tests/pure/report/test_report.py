@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ansor_deploy.build.beside import Beside
 from ansor_deploy.build.compare import Comparison
+from ansor_deploy.build.race import Race
 from ansor_deploy.build.result import TuneResult
 from ansor_deploy.build.verify import Verification
 from ansor_deploy.farm.table import Row
@@ -24,10 +24,9 @@ from ansor_deploy.tune.scheduler import Progress, Round
 TITLE = "conv2d 3x3 64->64 @56x56 +add+relu"
 ROUND = Round("conv2d_add_relu", TITLE, "a" * 64, 16, "largest gradient", 0.81, 12.3)
 PROGRESS = Progress(ROUND, 128, 640, 3, 65.0, 240.0)
-FASTER = Comparison(1.0, 1.84, 1 / 1.84, (0.53, 0.56), 8)
-SLOWER = Comparison(2.0, 1.0, 2.0, (1.9, 2.1), 8)
 UNTUNED = "untuned"
-EQUAL = Comparison(1.1, 1.0, 1.1, (0.9, 1.2), 64)
+FASTER = Comparison(1.0, Race(UNTUNED, 1.0, 1.84, 1 / 1.84, (0.53, 0.56), 10))
+SLOWER = Comparison(1.0, Race(UNTUNED, 2.0, 1.0, 2.0, (1.9, 2.1), 10))
 RIGHT = Verification(True, 1e-6, 2e-5, "ONNX Runtime", 0)
 WRONG = Verification(False, 0.5, 2.0, "ONNX Runtime", 0)
 
@@ -98,26 +97,6 @@ def test_latency(seconds, says):
 def test_shortened_keeps_both_ends():
     assert text.shortened("abcdefghij", 7) == "ab..hij"
     assert text.shortened("abc", 3) == "abc"
-
-
-@pytest.mark.parametrize(
-    ("comparison", "gain", "shipped"),
-    [
-        (FASTER, "1.84x faster than untuned: 1.00 ms a run beside 1.84 ms (0.53 to 0.56", "tuned"),
-        (
-            SLOWER,
-            "2.00x slower than untuned: 2.00 ms a run beside 1.00 ms (1.90 to 2.10",
-            "untuned",
-        ),
-        (EQUAL, "as fast as untuned: 1.10 ms a run beside 1.00 ms (0.90 to 1.20", "tuned"),
-    ],
-)
-def test_comparison(comparison, gain, shipped):
-    assert text.comparison_text(comparison) == f"{gain} of it); {shipped} is shipped"
-
-
-def test_a_library_without_records_is_compared_with_nothing():
-    assert text.comparison_text(Comparison(1.0, 1.0)) == "untuned: 1.00 ms a run"
 
 
 def test_tune_summary():
@@ -367,5 +346,5 @@ def test_the_next_command_is_for_who_watches(plain, live):
 
 @pytest.mark.parametrize(("interval", "colour"), [((0.4, 0.9), "32"), ((0.4, 1.1), "33")])
 def test_a_race_is_green_where_it_is_surely_won(live, interval, colour):
-    live.raced(Beside("X 1.0", 1.0, 2.0, 0.5, interval, 8))
+    live.raced(Race("X 1.0", 1.0, 2.0, 0.5, interval, 8))
     assert re.search(rf"\x1b\[[\d;]*{colour}m", screen_of(live))

@@ -2,11 +2,11 @@
 
 import re
 
-from ansor_deploy.build.beside import Beside
-from ansor_deploy.build.changes import Changes, TaskChange
+from ansor_deploy.build.changes import Changes, MadeBy, TaskChange
+from ansor_deploy.build.race import Race
 from ansor_deploy.summary.comparison import comparison_page
 
-BESIDE = Beside("old.so", 1.0, 2.0, 0.5, (0.45, 0.55), 20)
+BESIDE = Race("old.so", 1.0, 2.0, 0.5, (0.45, 0.55), 20)
 TASKS = (
     TaskChange("a" * 64, "conv2d <b>", "default", "r1", 1.5, 0.75),
     TaskChange("b" * 64, "relu", "default", "default", 0.1, 0.1),
@@ -17,7 +17,7 @@ SIZES = {"library": (1_000_000, 2_000_000)}
 
 def test_what_changed():
     text = comparison_page(Changes(BESIDE, SIZES, TASKS), "old.so", "new.so")
-    assert "<dd>-50.0%<small>0.45 to 0.55 of the time, 99%</small>" in text
+    assert "<dd>2.00x faster<small>1.82x to 2.22x, 99%</small>" in text
     assert "<p>2.00x faster than old.so: 1.00 ms a run beside 2.00 ms" in text
     row = r"<code>aaaaaa</code></td><td[^>]*>conv2d &lt;b&gt;</td><td[^>]*>tuned</td>"
     assert re.search(row + r".*1.50 ms</td>.*750 us</td>.*-50%</td>", text)
@@ -32,3 +32,11 @@ def test_nothing_ran_and_nothing_changed():
     text = comparison_page(Changes(None, {}, TASKS[1:2]), "old.so", "new.so")
     assert "not timed: they do not run here" in text
     assert "There are none." in text
+
+
+def test_what_made_them():
+    made = (MadeBy("rule <i>.py", "a" * 64, None),)
+    text = comparison_page(Changes(None, {}, (), made), "old.so", "new.so")
+    assert "rule &lt;i&gt;.py" in text
+    assert "a" * 12 in text
+    assert "a" * 13 not in text

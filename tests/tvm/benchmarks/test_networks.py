@@ -7,7 +7,6 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from ansor_deploy.build import beside
 from benchmarks import networks, side_by_side
 
 
@@ -23,7 +22,7 @@ def short(monkeypatch):
     """Short races, in this process."""
     monkeypatch.setattr(side_by_side, "TURNS", 2)
     monkeypatch.setattr(side_by_side, "BLOCK_SECONDS", 0.01)
-    monkeypatch.setattr(beside, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(side_by_side, "PAUSE_SECONDS", 0.0)
 
     def race(model, libraries, peers, threads):
         runs = side_by_side.load(model, libraries, peers, threads)

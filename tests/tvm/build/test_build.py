@@ -17,35 +17,18 @@ from helpers.graphs import LIGHT_FOLDER, before_softmax, model, node, randn, ran
 
 import ansor_deploy
 from ansor_deploy import runtime
+from ansor_deploy.build.race import LOOKS
 from ansor_deploy.build.verify import Oracle, compare
 from ansor_deploy.project import shipped
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.target import load_target
 from benchmarks import zoo
 
-COMPARED = ("shipped", "tuned_ms", "untuned_ms", "ratio", "interval", "pairs")
+COMPARED = ("shipped", "tuned_ms", "untuned_ms", "ratio", "interval", "pairs", "verdict", "seen")
 BUILD_KEYS = {
-    *(
-        "artifact",
-        "manifest",
-        "outputs",
-        "up_to_date",
-        "tasks",
-        "hits",
-        "misses",
-        "skipped",
-        "trials",
-    ),
-    *(
-        "tune_seconds",
-        "no_room",
-        "latency_ms",
-        *COMPARED,
-        "verify",
-        "verification",
-        "ran_on",
-        "memory",
-    ),
+    *("artifact", "manifest", "outputs", "up_to_date", "tasks", "hits", "misses", "skipped"),
+    *("trials", "tune_seconds", "no_room", "latency_ms", *COMPARED, "verify", "verification"),
+    *("ran_on", "memory"),
 }
 VERIFY_KEYS = {"ok", "max_abs_err", "max_rel_err", "oracle", "seed"}
 BLOCKS = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 1, 2))
@@ -173,11 +156,19 @@ def test_what_was_shipped_and_why_is_in_the_manifest(bert, results):
         **{name: speed[name] for name in COMPARED[1:]},
         "shipped": manifest["shipped"],
     }
-    low, high = speed["interval"]
-    assert low <= speed["ratio"] <= high
-    assert manifest["shipped"] == ("untuned" if low > 1 else "tuned")
+    is_untuned = speed["verdict"] in ("slower", "same")
+    assert manifest["shipped"] == ("untuned" if is_untuned else "tuned")
     assert speed["latency_ms"] == speed[f"{manifest['shipped']}_ms"]
-    assert speed["pairs"] >= 8
+    if speed["verdict"] == "same":  # four trials may find nothing
+        assert (speed["interval"], speed["pairs"], speed["tuned_ms"]) == (
+            None,
+            0,
+            speed["untuned_ms"],
+        )
+    else:
+        low, high = speed["interval"]
+        assert low <= speed["ratio"] <= high
+        assert speed["pairs"] >= LOOKS[0]
 
 
 def test_the_manifest_names_each_task_s_record_or_default(shop, results, bert):
