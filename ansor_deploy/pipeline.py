@@ -87,7 +87,7 @@ def _build_anew(
         prepared = known.read([model], work)
         from .build.assemble import assemble
         from .build.limits import check_limits
-        from .build.verify import Oracle
+        from .build.oracle import Oracle
 
         # A model that the oracle refuses is not worth the tuning.
         oracles = [Oracle(proto) for proto in prepared[0].protos] if request.verify else []
@@ -285,7 +285,8 @@ def verify(
     devices: as of `bench`; another machine is emulated. UsageError if the artifact was not
     built from a model with these inputs and outputs.
     """
-    from .build.verify import Oracle, verify_model
+    from .build.oracle import Oracle
+    from .build.verify import verify_model
     from .model.bind import bind_shapes
     from .model.onnx_file import load
 

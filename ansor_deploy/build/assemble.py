@@ -34,16 +34,12 @@ from .compare import Comparison, compare_speed
 from .draws import inputs_that_run
 from .limits import check_limits
 from .lock import lock_digest
+from .oracle import Oracle
 from .peers import open_peer
 from .result import UNVERIFIED, TuneResult, verified
 from .stand_in import is_small, make_stand_in
 from .up_to_date import identity, records_digest
-from .verify import (
-    Library,
-    Oracle,
-    Runnable,
-    verify_model,
-)
+from .verify import Library, Runnable, verify_model
 
 if TYPE_CHECKING:
     from ..report import Report
@@ -315,9 +311,8 @@ class _Assembly:
         self.report.verified(verification)
         if not verification.ok:
             raise VerificationError(
-                f"the library's outputs differ from {verification.oracle}: largest "
-                f"absolute error {verification.max_abs_err:.3g}, relative to the output's scale "
-                f"{verification.max_rel_err:.3g}; no library was written",
+                f"the library differs from {verification.oracle}: {verification.wrong}; no library "
+                "was written",
                 "build with --trials 0 and an empty --registry to see whether a record is wrong, "
                 "and report it",
                 self.model.path,
