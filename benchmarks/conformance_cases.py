@@ -1,7 +1,7 @@
 """One node test of the `onnx` package against us: built, run, and its outputs compared.
 
-This is the side of the worker process. A test is imported, scheduled by default, compiled and run
-in this process, on one thread.
+This is the side of the worker process. A test is imported, scheduled by default and compiled in
+this process, and run on one thread in another that has the runtime alone.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 
 from ansor_deploy.build.tolerance import compare
 from ansor_deploy.codegen.model import compile_model
+from ansor_deploy.devices.bare import open_bare
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model.bind import bind_shapes, model_inputs
 from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.extract import extract
 from ansor_deploy.model.importer import import_model
 from ansor_deploy.project import shipped
-from ansor_deploy.runtime.functions import main_functions
-from ansor_deploy.runtime.native import array, ffi, tensor
 from ansor_deploy.target import Target, load_target
 
 # Inputs, by the name that the operator's definition gives them, that say how large or where and
@@ -166,12 +165,14 @@ def _run(proto: ModelProto, feeds: list[Any]) -> list[np.ndarray]:
     target = _target()
     model = import_model(canonical_graph(bind_shapes(proto, {})), target)
     built = compile_model(model, extract(model.mod, target), {}, target)
-    with tempfile.TemporaryDirectory() as folder:
+    (interface,) = model.interfaces
+    manifest = {**interface.to_json(), "target": target.to_json()}
+    names = [info.name for info in interface.inputs]
+    given = {name: np.asarray(_plain(one)) for name, one in zip(names, feeds, strict=True)}
+    with tempfile.TemporaryDirectory() as folder, open_bare() as bare:
         built.export(path := Path(folder, "case.so"), target)
-        (main,) = main_functions(path)
-    result = main(*(tensor(np.asarray(_plain(value))) for value in feeds))
-    results = [result] if isinstance(result, ffi().Tensor) else list(result)
-    return [array(value) for value in results]
+        results = bare.load(path, manifest, threads=1)(**given)
+    return [results[info.name] for info in interface.outputs]
 
 
 @cache

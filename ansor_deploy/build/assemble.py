@@ -15,6 +15,7 @@ from ..artifact.depfile import input_files, write_depfile
 from ..artifact.outputs import commit, staged
 from ..codegen.linker import linker_name
 from ..codegen.model import Compiled, check_space, compile_model
+from ..devices.bare import open_bare
 from ..devices.emulator import open_emulator
 from ..devices.machine import Machine, runs_here
 from ..errors import ModelError, UsageError, VerificationError
@@ -70,6 +71,8 @@ def assemble(
                 manifest |= made.try_out(library, manifest, work.machine, oracles)
             return made.commit(library, manifest)
 
+    if work.machine is not None:
+        work.machine.start()
     made = _Assembly(model, records, outputs, work.request, work.report)
     return _right(replace(made, loans=borrow(model.tasks, found, work)), attempt)
 
@@ -100,7 +103,8 @@ def assemble_frozen(
                     oracles = [Oracle(proto, width) for proto in model.protos]
                     # Numbers do not hang on the other cores.
                     if runs_here(replace(request.target, cores=1)):
-                        made.verify(Model(library, manifest, width), oracles, "native")
+                        with open_bare() as bare:
+                            made.verify(bare.load(library, manifest, width), oracles, "native")
                     else:
                         made.try_elsewhere(library, manifest, oracles, width)
                 manifest["verification"] = verified(None)
@@ -265,7 +269,7 @@ class _Assembly:
             shipped = {"shipped": "untuned", **known}
             untuned.path.replace(path)
             library, latency = untuned, comparison.untuned_ms
-        beside = None if machine.sites else self._race(library)
+        beside = None if machine.sites else self._race(path, library)
         return {
             "ran_on": machine.name,
             **figures,
@@ -296,8 +300,10 @@ class _Assembly:
                     return self.verify(library, oracles, f"under {emulator.name}")
         self.report.stage("stand-in", "the same import, untuned, for this machine")
         beside, step = path.with_name("stand-in.so"), partial(self.report.step, "kernels")
-        stand_in = make_stand_in(self.model, beside, manifest, self.precision, width, step)
-        return self.verify(stand_in, oracles, "this machine, untuned")
+        with open_bare() as bare:
+            words = (manifest, self.precision, bare, width, step)
+            stand_in = make_stand_in(self.model, beside, *words)
+            return self.verify(stand_in, oracles, "this machine, untuned")
 
     def verify(self, library: Runnable, oracles: Sequence[Oracle], where: str) -> dict[str, Any]:
         """What the manifest says of the numbers; VerificationError where they are wrong.
@@ -336,9 +342,10 @@ class _Assembly:
         self.report.compared(comparison)
         return untuned, comparison
 
-    def _race(self, library: Library) -> Beside | None:
+    def _race(self, path: Path, library: Library) -> Beside | None:
         """The library beside another engine, in the first of its shapes, if that is asked for.
 
+        In this process as the engine is: between two runs of another's its threads fall asleep.
         Not of a model that was not verified, or with empty tensors: on some an engine ends the
         process.
         """
@@ -348,10 +355,11 @@ class _Assembly:
         if not engine or not self.request.verify or empty:
             return None
         inputs = inputs_that_run(library, first, self.request.seed)
+        here = Model(path, library.manifest)
         try:
             peer = open_peer(engine, self.model.protos[0].SerializeToString(), target.cores)
             self.report.stage("beside", peer.name)
-            found = race(library, peer, peer.name, inputs, RACE_SECONDS)
+            found = race(here, peer, peer.name, inputs, RACE_SECONDS)
         except (ModelError, UsageError) as error:  # the library is none the worse for it
             self.warn(f"not timed beside it: {error.text}")
             return None

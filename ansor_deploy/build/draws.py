@@ -11,7 +11,7 @@ from ..errors import UsageError
 
 if TYPE_CHECKING:
     from ..runtime.model import Interface, TensorInfo
-    from .verify import Library
+    from .verify import Runnable
 
 
 def seeded_inputs(inputs: Sequence[TensorInfo], seed: int, upper: int = 64) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def seeded_inputs(inputs: Sequence[TensorInfo], seed: int, upper: int = 64) -> d
     return made
 
 
-def inputs_that_run(library: Library, interface: Interface, seed: int) -> dict[str, np.ndarray]:
+def inputs_that_run(library: Runnable, interface: Interface, seed: int) -> dict[str, np.ndarray]:
     """Seeded inputs on which a library runs, its whole numbers below two, or zero.
 
     UsageError where it takes none of these for indices.

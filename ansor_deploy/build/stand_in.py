@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from ..codegen.model import compile_model
+from ..devices.bare import Bare, BareModel
 from ..devices.machine import this_machine
 from ..model.prepare import Prepared
-from ..runtime.model import Model
 from ..space.rule import shipped_rules
 
 # An emulated core does some 4e8 operations a second, and with edge values there are six runs.
@@ -31,18 +31,19 @@ def make_stand_in(
     path: Path,
     manifest: dict[str, Any],
     precision: str,
+    bare: Bare,
     width: int = 0,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Model:
+) -> BareModel:
     """A model's stand-in, written to a path and loaded.
 
-    manifest: of the library that it stands in for. precision: as of a request. width: threads that
-    it may take; 0 for all. progress: is called with the numbers of kernels that are compiled and
-    that there are.
+    manifest: of the library that it stands in for. precision: as of a request. bare: runs it.
+    width: threads that it may take; 0 for all. progress: is called with the numbers of kernels that
+    are compiled and that there are.
     """
     target = this_machine()
     rules = shipped_rules(target.kind, precision)
     model_and_tasks = (model.imported, model.by_function)
     built = compile_model(*model_and_tasks, {}, target, rules, progress=progress)
     built.export(path, target)
-    return Model(path, {**manifest, "target": target.to_json()}, width)
+    return bare.load(path, {**manifest, "target": target.to_json()}, width)

@@ -21,6 +21,7 @@ from .kernels import TASK, Kernel
 from .lowering import code_generation, compiled
 from .memory import Memory
 from .planned_memory import memory_of
+from .runtime_calls import check_calls
 from .weights import Weights
 
 
@@ -47,7 +48,8 @@ def lower_model(
 ) -> Lowered:
     """Lower an imported module.
 
-    scheduled: of a function's name, the key of its workload and its scheduled PrimFunc.
+    scheduled: of a function's name, the key of its workload and its scheduled PrimFunc. ModelError
+    where the library would call what is nowhere that it runs.
     """
     mod = tvm.IRModule(dict(mod.functions.items()))
     for name, (key, func) in scheduled.items():
@@ -55,6 +57,7 @@ def lower_model(
     with code_generation(target):
         lowered = _lower(target)(_pack_weights(mod))
         made = entries(lowered, on_gpu=target.gpu is not None)
+        check_calls(made.mod)
         memory = memory_of(lowered, made, target.cores if target.gpu is None else 0)
         kernels: dict[str, Kernel] = {}  # by the names of their functions
         functions: dict[str, tuple[str, ...]] = {}

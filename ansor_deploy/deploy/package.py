@@ -20,6 +20,7 @@ from ..system.machine_fault import heed
 from .archive import pack, stem
 from .python_runtime import write_python_runtime
 from .readme import readme
+from .trial import try_program
 
 if TYPE_CHECKING:
     from ..report import Report
@@ -57,7 +58,8 @@ class Package:
 def package(library: Path, output: Path, kind: str, report: Report) -> Package:
     """Write a package of a library that a build left, for programs in C or in Python.
 
-    Its files lie in a folder of the package's name. AnsorError where the library is not the one of
+    Its files lie in a folder of the package's name. Its program is tried where that can be:
+    VerificationError where it is wrong. AnsorError where the library is not the one of
     its manifest, or the package cannot be made; DeviceError where there is no TVM for its machine.
     """
     name, manifest = stem(output), _whole_manifest(library)
@@ -69,6 +71,8 @@ def package(library: Path, output: Path, kind: str, report: Report) -> Package:
             folder.mkdir()
             _add_outputs(library, manifest, folder, kind)
             _add_runtime(folder, arch, kind, report)
+            if kind == "c":
+                try_program(folder, library, manifest, report)
             glibc = max(map(needed_glibc, _programs(folder)))
             text = readme(library.name, kind, arch, glibc, manifest)
             (folder / "README").write_text(text, encoding="utf-8")

@@ -14,6 +14,7 @@ from .registered import registered_for
 if TYPE_CHECKING:
     from ..report import Report
     from ..runtime.model import Model
+    from .bare import BareModel
     from .emulator import EmulatedModel
     from .model import RemoteModel
 
@@ -45,8 +46,14 @@ def opened(
 @contextmanager
 def callable_somewhere(
     artifact: Path, devices: Sequence[str] | None, report: Report
-) -> Iterator[Model | RemoteModel | EmulatedModel]:
-    """What `opened` gives; without a device, one of another architecture under an emulator."""
+) -> Iterator[Model | BareModel | RemoteModel | EmulatedModel]:
+    """A library, ready to be called on the first of the devices that can be used.
+
+    Without a device it is in a process of its own on this machine, or, of another architecture,
+    under an emulator. None: the devices registered for its target.
+    """
+    from ..runtime.model import check_architecture
+    from .bare import open_bare
     from .emulator import open_emulator
 
     manifest = read_manifest(artifact)
@@ -56,5 +63,10 @@ def callable_somewhere(
         if emulator is not None:
             yield emulator.load(artifact, manifest)
             return
+    if devices:
         with opened(artifact, devices, report) as library:
             yield library
+        return
+    check_architecture(artifact, manifest)
+    with open_bare() as bare:
+        yield bare.load(artifact, manifest)

@@ -16,8 +16,8 @@ from .room import room_for
 
 if TYPE_CHECKING:
     from ..report import Report
-    from ..runtime.model import Model
     from ..target import Target
+    from .bare import Bare, BareModel
     from .model import RemoteModel
     from .site import Site
 
@@ -26,21 +26,25 @@ if TYPE_CHECKING:
 class Machine:
     """Where code of a target runs. name: "host", or a device's. sites: none for this machine.
 
-    Of several devices, the first also runs the whole model.
+    Of several devices, the first also runs the whole model. bare: this machine's process for that.
     """
 
     name: str
     sites: Sequence[Site] = ()
+    bare: Bare | None = None
 
-    def load(self, path: Path, manifest: dict[str, Any]) -> Model | RemoteModel:
+    def start(self) -> None:
+        """Start what runs libraries in the background: one will come."""
+        if self.bare is not None:
+            self.bare.start()
+
+    def load(self, path: Path, manifest: dict[str, Any]) -> BareModel | RemoteModel:
         """A library with its manifest, ready to be called."""
-        if self.sites:
-            from .model import RemoteModel
+        if self.bare is not None:
+            return self.bare.load(path, manifest)
+        from .model import RemoteModel
 
-            return RemoteModel(self.sites[0], path, manifest)
-        from ..runtime.model import Model
-
-        return Model(path, manifest)
+        return RemoteModel(self.sites[0], path, manifest)
 
     def holds(self, size: int) -> bool:
         """Whether libraries that take so many bytes in all can be in memory at once."""
@@ -69,7 +73,10 @@ def open_machine(
     Of several devices those that cannot be used are left out, with a warning.
     """
     if not devices:
-        yield Machine("host") if runs_here(target) else None
+        from .bare import open_bare
+
+        with open_bare() as bare:
+            yield Machine("host", bare=bare) if runs_here(target) else None
         return
     from .board import open_devices
 

@@ -6,7 +6,7 @@ from onnx import ModelProto, ValueInfoProto
 
 from ..errors import ModelError
 from .bounds import check_shape
-from .skeleton import with_initializers
+from .skeleton import nodes, with_initializers
 
 
 def model_inputs(proto: ModelProto) -> list[ValueInfoProto]:
@@ -17,6 +17,9 @@ def model_inputs(proto: ModelProto) -> list[ValueInfoProto]:
 
 def bind_shapes(proto: ModelProto, input_shapes: Mapping[str, tuple[int, ...]]) -> ModelProto:
     """A copy of the model in which every input has a static shape, given or already declared.
+
+    A TopK that may give its elements in any order gives them in order: that is one of them, and
+    what is compared with it needs to have the same.
 
     Raises:
         ModelError: a name that is no input, a rank that disagrees, a fixed dimension that a node
@@ -36,6 +39,11 @@ def bind_shapes(proto: ModelProto, input_shapes: Mapping[str, tuple[int, ...]]) 
         if value.name in input_shapes:
             set_shape(value, input_shapes[value.name])
     _check_static(bound)
+    for node in nodes(bound.graph):
+        if node.op_type == "TopK":
+            kept = [entry for entry in node.attribute if entry.name != "sorted"]
+            del node.attribute[:]
+            node.attribute.extend(kept)
     return bound
 
 

@@ -120,12 +120,17 @@ def load(path: str | Path, threads: int = 0) -> Model:
     """
     path = Path(path)
     manifest = read_manifest(path)
+    check_architecture(path, manifest)
+    return Model(path, manifest, threads)
+
+
+def check_architecture(path: Path, manifest: Mapping[str, Any]) -> None:
+    """DeviceError where a library was built for another architecture than this machine's."""
     if architecture(triple := manifest["target"]["triple"]) != architecture():
         raise DeviceError(
             f"{path} is built for {triple}, and this machine is {architecture()}",
             "copy it and its manifest to a machine of that kind and run it there",
         )
-    return Model(path, manifest, threads)
 
 
 def interfaces(manifest: dict[str, Any]) -> list[Interface]:

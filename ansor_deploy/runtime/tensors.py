@@ -136,3 +136,22 @@ def from_bytes(data: bytes, kinds: Sequence[tuple[tuple[int, ...], str]]) -> lis
     for one in arrays:
         stream.readinto(one.reshape(-1).view(np.uint8))
     return arrays
+
+
+def memory_bytes(kinds: Sequence[tuple[tuple[int, ...], str]]) -> int:
+    """Bytes that arrays of these shapes and types take `in_memory`; at least one."""
+    return max(1, sum(map(_in_lines, kinds)))
+
+
+def in_memory(memory: np.ndarray, kinds: Sequence[tuple[tuple[int, ...], str]]) -> list[np.ndarray]:
+    """Arrays of these shapes and types in an array of bytes, each from a line of the cache on."""
+    made, begin = [], 0
+    for shape, dtype in kinds:
+        part = memory[begin : begin + tensor_bytes(shape, dtype)]
+        made.append(part.view(numpy_dtype(dtype)).reshape(shape))
+        begin += _in_lines((shape, dtype))
+    return made
+
+
+def _in_lines(kind: tuple[tuple[int, ...], str]) -> int:
+    return -(-tensor_bytes(*kind) // _LINE) * _LINE

@@ -1,6 +1,6 @@
 """Operators that TVM's own converters import. Ours for some others are in the files beside this."""
 
-from .operator import ANY, Limit, Use, choice, importable
+from .operator import Limit, Use, choice, importable
 
 
 def _trains(use: Use) -> bool:
@@ -26,7 +26,6 @@ importable(
     "Transpose", "Xor",
 )
 importable(1, "BatchNormalization", limits=(choice("training_mode", 0, 0), _INFERS))
-importable(1, "TopK", types=ANY - {"uint64"})
 importable(1, "Reshape", "Tile", constant=(1,))
 importable(7, "Acos", "Asin", "Atan", "Cos", "Sin", "Tan")
 importable(8, "Expand", constant=(1,))

@@ -18,12 +18,15 @@ from helpers.built import imported
 from helpers.graphs import model, node, randn
 from onnx import TensorProto, helper, numpy_helper
 
+from ansor_deploy._tvm import tvm
 from ansor_deploy.build.tolerance import compare
 from ansor_deploy.codegen import gpu_launcher, nvrtc
 from ansor_deploy.codegen.llvm_text import header
 from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.errors import AnsorError, ModelError
 from ansor_deploy.model.extract import extract
+from ansor_deploy.model.operators import OPERATORS
+from ansor_deploy.model.operators.operator import converter
 from ansor_deploy.project import shipped
 from ansor_deploy.runtime.functions import into_functions
 from ansor_deploy.runtime.gpu_code import GpuKernel
@@ -66,6 +69,9 @@ MODELS = {
         {"x": (3, 2, 8)},
         ["y"],
         {"w": randn(6, 1, 64, 8), "r": randn(7, 1, 64, 16)},
+    ),
+    "a selection, by one thread": model(
+        [node("TopK", "x k", "y i", axis=0)], {"x": (30, 5)}, ["y"], {"k": np.array([3])}
     ),
     "a row with a matrix, summed by several threads": model(
         [node("MatMul", "x w", "y")], {"x": (1, 64)}, ["y"], {"w": randn(1, 64, 50)}
@@ -234,10 +240,24 @@ def test_a_model_that_asks_the_host_is_refused(driver):
         compile_model(made, extract(made.mod, V100), {}, V100)
 
 
-def test_what_no_gpu_can_do_is_refused(driver):
-    values = {"k": np.array([3])}
-    made = imported(model([node("TopK", "x k", "v i")], X, ["v"], values), V100)
-    with pytest.raises(ModelError, match="task topk cannot be compiled for a GPU"):
+def asks_the_host(ins, outs):
+    T = tvm.script.ir_builder.tirx  # noqa: N806
+    with tvm.script.ir_builder.IRBuilder() as builder:
+        with T.Assert(T.buffer_proxy(ins[0])[0, 0] < 1, "below one", "ValueError"):
+            pass
+        return builder.get()
+
+
+def test_what_no_gpu_can_do_is_refused(driver, monkeypatch):
+    monkeypatch.delitem(OPERATORS, ("", "Relu"))
+
+    @converter("Relu")
+    def relu(call):
+        asked = lambda x: tvm.te.extern([x.shape], [x], asks_the_host, dtype="float32")  # noqa: E731
+        return call.bb.emit_te(asked, call.inputs[0], primfunc_name_hint="asked")
+
+    made = imported(model([node("Relu", "x", "y")], X), V100)
+    with pytest.raises(ModelError, match="cannot be compiled for a GPU: a part of it runs on no"):
         compile_model(made, extract(made.mod, V100), {}, V100)
 
 

@@ -18,6 +18,7 @@ from helpers.cli_process import refused
 from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy.build.tolerance import compare
+from ansor_deploy.deploy import package
 
 RNG = np.random.default_rng(0)
 X, IDS = RNG.standard_normal((2, 16), np.float32), np.array([3, 0], np.int64)
@@ -235,3 +236,16 @@ def test_the_wheel_is_small_and_needs_numpy_alone(shop, tmp_path, want):
     )
     assert (ran.returncode, ran.stdout.strip()) == (0, ""), ran.stderr
     assert compare(np.load(tmp_path / "y.npy"), want)[0]
+
+
+def test_a_program_that_gives_something_else_is_not_packed(shop, monkeypatch):
+    made = package.c_runtime
+
+    def zeros(arch, folder, wheels):
+        made(arch, folder, wheels)
+        (folder / "run").write_text('#!/bin/sh\nexec /usr/bin/head -c 128 /dev/zero > "$6"\n')
+
+    monkeypatch.setattr(package, "c_runtime", zeros)
+    said = program(shop, "package", "net.so", "-o", "wrong.tar.gz")
+    refused(said, 6, "output y of the package's program is not the library's")
+    assert not (shop / "wrong.tar.gz").exists()

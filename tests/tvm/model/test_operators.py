@@ -3,7 +3,7 @@
 import numpy as np
 import onnx
 import pytest
-from helpers.built import assert_like_oracle, imported
+from helpers.built import assert_like_oracle, compiled, imported
 from helpers.graphs import model, node
 
 from ansor_deploy._tvm import onnx_frontend, relax
@@ -80,3 +80,14 @@ def test_squares_and_cubes_are_products(exponent, called):
     proto = model(nodes, {"x": (4, 8)}, constants={"e": value})
     assert ("T.pow(" in imported(proto).mod.script()) == called
     assert_like_oracle(proto)
+
+
+def test_what_calls_beyond_the_runtime_is_refused(monkeypatch):
+    monkeypatch.delitem(OPERATORS, ("", "Relu"))
+
+    @converter("Relu")
+    def relu(call):
+        return relax.op.sort(call.inputs[0])
+
+    with pytest.raises(ModelError, match=r"sort calls tvm\.contrib\.sort\.sort, which the runtime"):
+        compiled(model([node("Relu", "x", "y")], {"x": (4, 8)}))

@@ -1,0 +1,48 @@
+"""What a library calls by name is in the runtime that it ships with, not beside the compiler alone.
+
+TVM's operators may call functions of its extras, such as its sorts, or of its Python package. They
+are there while a library is built, and nowhere that it runs.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+from .._tvm import collect, relax, tirx, tvm
+from ..errors import ModelError
+from ..model.extract import readable
+from ..runtime import native
+from .callers_memory import original
+
+_BY_NAME = {"tirx.tvm_call_packed", "tirx.tvm_call_packed_lowered", "tirx.tvm_call_cpacked"}
+
+
+def check_calls(mod: tvm.IRModule) -> None:
+    """ModelError where a lowered module calls what the runtime lacks. Its kernels are in it."""
+    for name, func in mod.functions.items():
+        for called in sorted(_called(func)):
+            if not _is_there(called):
+                of_kernel = isinstance(func, tirx.PrimFunc)
+                what = readable(original(name.name_hint)) if of_kernel else "the model"
+                raise ModelError(
+                    f"{what} calls {called}, which the runtime that libraries ship with lacks",
+                    "report the model, please: nothing could run its library",
+                )
+
+
+def _called(func: Any) -> set[str]:
+    """The names of functions that a function looks up when it runs."""
+    if isinstance(func, tirx.PrimFunc):
+        calls = collect(func.body, tvm.ir.Call)
+        return {str(one.args[0].value) for one in calls if getattr(one.op, "name", "") in _BY_NAME}
+    return {str(one.global_symbol) for one in collect(func, relax.ExternFunc)}
+
+
+@lru_cache(maxsize=256)
+def _is_there(name: str) -> bool:
+    """Whether the runtime's file has a string of the name, as it has of all that it registers."""
+    return name.encode() + b"\0" in _runtime()
+
+
+@lru_cache(maxsize=1)
+def _runtime() -> bytes:
+    return native.library().read_bytes()

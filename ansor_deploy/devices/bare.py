@@ -1,0 +1,131 @@
+"""Libraries in a process of their own that has TVM's runtime and no compiler, as users have it.
+
+What is missing there is an error here, and a library that crashes takes nothing along. Tensors go
+through memory that both processes map.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import mmap
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import UsageError, VerificationError
+from ..runtime.model import choose, interfaces
+from ..runtime.out_of_range import OUT_OF_RANGE, RANGE_HINT
+from ..runtime.tensors import in_memory, memory_bytes
+from ..system.worker import Worker, WorkerFailure
+
+if TYPE_CHECKING:
+    from ..runtime.model import Interface
+
+RUN_SECONDS = 600.0  # for the runs of one call
+_CHILD = "ansor_deploy.devices.bare_child"
+_SENT = ("inputs", "outputs", "target", "variants")
+_numbers = itertools.count()
+_spare: list[Worker] = []
+
+
+class BareModel:
+    """A library that is called and timed as `runtime.Model` is, in a child process.
+
+    VerificationError where it does not run there; MachineError where that is this machine's fault.
+    """
+
+    def __init__(self, worker: Worker, path: Path, manifest: dict[str, Any], threads: int) -> None:
+        self.path, self.manifest = path, manifest
+        self.interfaces = interfaces(manifest)
+        self._worker = worker
+        sent = json.dumps({key: manifest.get(key) for key in _SENT})
+        # The number, since another build's library may have had the path.
+        self._library = [next(_numbers), str(path.absolute()), sent, threads]
+
+    def __call__(self, **inputs: np.ndarray) -> dict[str, np.ndarray]:
+        """Run once, in the shapes that the inputs have.
+
+        UsageError where it has none such, or where the inputs hold an index that is out of range.
+        """
+        _, outputs = self._call("run", inputs)
+        return outputs
+
+    def times(self, inputs: dict[str, np.ndarray], runs: int) -> list[float]:
+        """Seconds of each of so many runs, one after the other, by the child's clock."""
+        seconds, _ = self._call("times", inputs, runs=runs)
+        return list(seconds)
+
+    def _call(
+        self, function: str, inputs: dict[str, np.ndarray], **words: Any
+    ) -> tuple[Any, dict[str, np.ndarray]]:
+        """The answer of a function of the child's, and the outputs as it left them."""
+        variant = choose(self.path, self.interfaces, inputs)
+        with _shared(self.interfaces[variant], inputs) as (place, outputs):
+            payload = {"library": self._library, "variant": variant, "memory": place, **words}
+            try:
+                answer = self._worker.call(f"{_CHILD}:{function}", payload, RUN_SECONDS)
+            except WorkerFailure as failure:
+                raise self._refused(failure) from failure
+        return answer, outputs
+
+    def _refused(self, failure: WorkerFailure) -> UsageError | VerificationError:
+        if failure.kind == "raised" and (index := OUT_OF_RANGE.search(failure.message)):
+            return UsageError(index[0], RANGE_HINT, self.path)
+        how = {"raised": "does not run", "crash": "crashes", "timeout": "does not end"}
+        return VerificationError(
+            f"the library {how[failure.kind]}: {failure.message}",
+            "build with --trials 0 and an empty --registry to see whether a record is wrong, "
+            "and report it",
+        )
+
+
+class Bare:
+    """A child process for libraries, which is started when it is first needed."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+
+    def start(self) -> None:
+        """Start it in the background: a library will come."""
+        self._worker.start()
+
+    def load(self, path: Path, manifest: dict[str, Any], threads: int = 0) -> BareModel:
+        """A library with its manifest, ready to be called.
+
+        threads: that a call takes; 0 for as many as its target has cores.
+        """
+        return BareModel(self._worker, path, manifest, threads)
+
+
+@contextmanager
+def open_bare() -> Iterator[Bare]:
+    """A child process for libraries; it is kept for the next build of this process."""
+    worker = _spare.pop() if _spare else Worker(_CHILD)
+    try:
+        yield Bare(worker)
+    finally:
+        _spare.append(worker)
+
+
+@contextmanager
+def _shared(
+    one: Interface, inputs: dict[str, np.ndarray]
+) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
+    """Memory with the tensors of an interface: a file's path to it, and the outputs in it."""
+    kinds = [(info.shape, info.dtype) for info in (*one.inputs, *one.outputs)]
+    file = os.memfd_create("tensors")
+    try:
+        os.ftruncate(file, size := memory_bytes(kinds))
+        arrays = in_memory(np.frombuffer(mmap.mmap(file, size), np.uint8), kinds)
+        for info, place in zip(one.inputs, arrays, strict=False):
+            place[...] = inputs[info.name]
+        outputs = arrays[len(one.inputs) :]
+        names = [info.name for info in one.outputs]
+        yield f"/proc/{os.getpid()}/fd/{file}", dict(zip(names, outputs, strict=True))
+    finally:
+        os.close(file)

@@ -1,0 +1,57 @@
+"""The child's side of `bare.py`: libraries in a process that has TVM's runtime and nothing more.
+
+Whatever would import TVM here fails, as it does where a library is deployed.
+"""
+
+import json
+import sys
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..runtime import native
+from ..runtime.model import Model
+from ..runtime.tensors import in_memory
+
+native.ffi()  # loads the runtime, which lies in the package that cannot be found hereafter
+sys.modules["tvm"] = None  # type: ignore[assignment]  # whatever imports it fails
+
+
+def run(payload: dict[str, Any]) -> None:
+    """Run a library once.
+
+    payload: its "library", which is a number among all, path, the JSON text of the parts of its
+    manifest that say its tensors and cores, and threads; "variant", the number of the interface
+    that is used, and "memory", a file with room for its tensors (`in_memory`), inputs before
+    outputs, to which the results are written.
+    """
+    model, inputs, outputs = _given(payload)
+    for name, made in model(**inputs).items():
+        outputs[name][...] = made
+
+
+def times(payload: dict[str, Any]) -> list[float]:
+    """Seconds of each of "runs" runs; the rest of the payload is that of `run`."""
+    model, inputs, _ = _given(payload)
+    return model.times(inputs, payload["runs"])
+
+
+def _given(
+    payload: dict[str, Any],
+) -> tuple[Model, dict[str, np.ndarray], Mapping[str, np.ndarray]]:
+    model = _model(*payload["library"])
+    one = model.interfaces[payload["variant"]]
+    memory = np.memmap(payload["memory"], np.uint8, "r+")
+    arrays = in_memory(memory, [(info.shape, info.dtype) for info in (*one.inputs, *one.outputs)])
+    names = [info.name for info in one.inputs]
+    inputs = dict(zip(names, arrays, strict=False))
+    outputs = arrays[len(names) :]
+    return model, inputs, dict(zip([info.name for info in one.outputs], outputs, strict=True))
+
+
+@lru_cache(maxsize=2)  # two, to be timed in turns
+def _model(number: int, path: str, manifest: str, threads: int) -> Model:
+    return Model(Path(path), json.loads(manifest), threads)

@@ -1,0 +1,68 @@
+"""A library is verified as users run it: where there is the runtime, and no compiler."""
+
+import onnx
+import pytest
+from helpers.cli_inside import program
+from helpers.cli_process import refused
+from helpers.graphs import model, node
+
+from ansor_deploy._tvm import tirx, tvm
+from ansor_deploy.codegen import executable
+from ansor_deploy.devices import bare
+from ansor_deploy.model.operators import OPERATORS
+from ansor_deploy.model.operators.operator import converter
+from ansor_deploy.system.worker import WorkerFailure
+
+WORDS = ("build", "net.onnx", "-o", "net.so", "--trials", "0", "--registry", "r.db")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with a model of one operator, and no operator that computes it."""
+    monkeypatch.delitem(OPERATORS, ("", "Relu"))
+    onnx.save(model([node("Relu", "x", "y")], {"x": (4, 8)}), tmp_path / "net.onnx")
+    return tmp_path
+
+
+def calling(function):
+    """Have a Relu be the call of a function."""
+    body = lambda ins, outs: tirx.Evaluate(function)  # noqa: E731
+    made = lambda x: tvm.te.extern([x.shape], [x], body, dtype="float32")  # noqa: E731
+
+    @converter("Relu")
+    def relu(call):
+        return call.bb.emit_te(made, call.inputs[0], primfunc_name_hint="called")
+
+
+def test_what_only_the_compiler_has_is_missed(folder, monkeypatch):
+    calling(tirx.call_packed("tvm.contrib.sort.sort"))
+    monkeypatch.setattr(executable, "check_calls", lambda mod: None)
+    missing = "Cannot find function tvm.contrib.sort.sort"
+    refused(program(folder, *WORDS), 6, "the library does not run: ", missing)
+    assert not (folder / "net.so").exists()
+
+
+def test_a_library_that_crashes_ends_no_build(folder):
+    calling(tirx.call_extern("int32", "raise", 11))
+    refused(program(folder, *WORDS), 6, "the library crashes: SIGSEGV")
+    assert not (folder / "net.so").exists()
+
+
+def test_a_library_that_somebody_kills_is_the_machines_fault(folder):
+    calling(tirx.call_extern("int32", "raise", 9))
+    refused(program(folder, *WORDS), 9, "was killed twice", "SIGKILL")
+
+
+def test_a_library_that_does_not_end_is_ended(folder, monkeypatch):
+    calling(tirx.call_extern("int32", "sleep", 60))
+    monkeypatch.setattr(bare, "RUN_SECONDS", 0.5)
+    refused(program(folder, *WORDS), 6, "the library does not end: killed after 0.5 s")
+
+
+def test_the_process_has_no_compiler():
+    with bare.open_bare() as child:
+        call = child._worker.call
+        for function, asked in (("importlib:import_module", "tvm"),
+                                ("tvm_ffi:get_global_func", "tvm.contrib.sort.sort")):  # fmt: skip
+            with pytest.raises(WorkerFailure, match=asked):
+                call(function, asked, 10.0)
