@@ -17,12 +17,12 @@ from ..codegen.linker import linker_name
 from ..codegen.model import Compiled, check_space, compile_model
 from ..devices.bare import open_bare
 from ..devices.emulator import open_emulator
-from ..devices.machine import Machine, runs_here
+from ..devices.machine import Machine, runs_here, this_machine
 from ..errors import ModelError, UsageError, VerificationError
 from ..model.prepare import Prepared
 from ..registry.lock import Lock
 from ..registry.record import Record, TaskKey
-from ..request import Outputs, Request
+from ..request import Outputs, Request, Tolerance
 from ..runtime.model import Model
 from ..space.rule import rule_set
 from ..system.digest import file_sha256
@@ -31,6 +31,8 @@ from ..tune.borrow import Loan, borrow, lenders, lenders_digest
 from ..tune.plan import impacts, latencies
 from ..tune.workspace import Workspace
 from .beside import Beside, race
+from .blame import refusal, wrong_outputs
+from .by_node import How
 from .compare import Comparison, compare_speed
 from .draws import inputs_that_run
 from .limits import check_limits
@@ -107,7 +109,7 @@ def assemble_frozen(
                             made.verify(bare.load(library, manifest, width), oracles, "native")
                     else:
                         made.try_elsewhere(library, manifest, oracles, width)
-                manifest["verification"] = verified(None)
+                manifest["verification"] = verified(None, request)
             return made.commit(library, manifest)
 
     return _right(_Assembly(model, records, outputs, request, report), attempt)
@@ -313,17 +315,26 @@ class _Assembly:
         if not oracles:
             return {}
         self.report.stage("verify", "against ONNX Runtime on seeded inputs")
-        verification = verify_model(library, oracles, self.request.seed)
+        verification = verify_model(library, oracles, *self._asked)
         self.report.verified(verification)
         if not verification.ok:
-            raise VerificationError(
-                f"the library differs from {verification.oracle}: {verification.wrong}; no library "
-                "was written",
-                "build with --trials 0 and an empty --registry to see whether a record is wrong, "
-                "and report it",
-                self.model.path,
-            )
-        return {"verify": asdict(verification), "verification": verified(where)}
+            if self.rewritten and not self.strict:  # it is built anew
+                raise VerificationError(wrong_outputs(verification))
+            raise refusal(self.model, self._how(), verification, self.report)
+        return {"verify": verification.to_json(), "verification": verified(where, self.request)}
+
+    @property
+    def _asked(self) -> tuple[int, dict[str, Tolerance]]:
+        """The seed of the inputs, and what outputs may differ by."""
+        return self.request.seed, dict(self.request.tolerances)
+
+    def _how(self) -> How:
+        """How parts of the model are built: as the library where it runs here, or as a stand-in."""
+        request, target, records = self.request, self.request.target, self.records
+        if not runs_here(target):
+            target, records = this_machine(), {}
+        rules = rule_set(request.rules, target.kind, self.precision)
+        return How(target, rules, records, request.seed)
 
     def _compare(self, library: Library, machine: Machine) -> tuple[Library, Comparison]:
         """The same model with no record applied, and the two timed side by side."""

@@ -141,7 +141,7 @@ def _with(array: np.ndarray, values: Mapping[int, float]) -> np.ndarray:
 
 def _not_close(usual: Usual, drawn: Arrays, actual: Arrays, expected: Arrays) -> list[str]:
     floats = {name: one for name, one in expected.items() if _is_float(one)}
-    words = (usual.oracle, drawn, usual.allowed, usual.outputs)
+    words = (usual.oracle, dict(drawn), usual.allowed, usual.outputs)
     return [name for name, one in judge_outputs(actual, floats, *words).items() if not one.ok]
 
 

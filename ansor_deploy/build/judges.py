@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ..request import Tolerance
 from .rows import in_order
-from .tolerance import Tolerance, Verdict, judge, plainly
+from .tolerance import Verdict, judge, plainly
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +23,7 @@ def judge_outputs(
     actual: Arrays,
     expected: Arrays,
     oracle: Oracle,
-    feed: Arrays,
+    feed: dict[str, np.ndarray],
     allowed: Tolerances,
     usual: Arrays | None = None,
 ) -> dict[str, Verdict]:
@@ -35,7 +36,8 @@ def judge_outputs(
     found = _judged(actual, expected, [], allowed, usual)
     if all(one.ok for one in found.values()):
         return found
-    if not (noisy := oracle.samples(feed)):
+    noisy: Sequence[Arrays] = oracle.samples(feed)
+    if not noisy:
         return {
             name: found[name] if found[name].ok else plainly(actual[name], one)
             for name, one in expected.items()

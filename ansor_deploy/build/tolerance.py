@@ -1,10 +1,10 @@
 """When is an output right? When it is as near to the oracle's as float32 itself allows.
 
 What that is, is asked of the oracle: it runs again with every result of arithmetic off by some
-roundings (`noise.py`). An element may differ by FACTOR times what it moved by, or what nine of ten
-elements beside it moved by at most: beside it along the axis where that is least, so that scores
-are judged as scores, though pixels lie in the same tensor. One that is off by no more than TIGHT
-times the noise of a result, of the size that is usual beside it, is right without asking.
+roundings (`model/noise.py`). An element may differ by FACTOR times what it moved by, or what nine
+of ten elements beside it moved by at most: beside it along the axis where that is least, so that
+scores are judged as scores, though pixels lie in the same tensor. One that is off by no more than
+TIGHT times the noise of a result, of the size that is usual beside it, is right without asking.
 
 Decisions (which of two values is larger, which step is nearer) jump. So more elements may differ,
 as many as twice those that one run of the oracle has beyond what the others allow, by no more than
@@ -20,7 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .noise import NOISE
+from ..model.noise import NOISE
+from ..request import Tolerance
 
 FACTOR = 4.0
 TIGHT = 2  # times as many epsilons as noise is: of float32 4e-6
@@ -31,14 +32,6 @@ _KINDS = {"float32": 1, "float16": 10, "float64": 11, "bfloat16": 16}  # ONNX's 
 _STEP = ("int8", "uint8")  # of a quantised value: rounding decides on one
 # Where no oracle runs with noise: a share of the output's largest element, and one of each.
 _PLAIN = {1: (1e-4, 1e-3), 10: (1e-2, 1e-2), 11: (1e-9, 1e-7), 16: (1e-2, 1e-2)}
-
-
-@dataclass(frozen=True)
-class Tolerance:
-    """What a user allows of an output instead: |a - e| <= atol + rtol x |e|."""
-
-    rtol: float = 0.0
-    atol: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -108,7 +101,8 @@ class _Words:
         self.sizes = np.abs(_finite(self.e))
         self.usual = None if usual is None else np.abs(_finite(_wide(usual)))
         self.step = 1.0 if name in _STEP else 0.0
-        self.scale = max(float(self.sizes.max()), 0.0 if usual is None else self.usual.max()) or 1.0
+        largest = self.sizes if self.usual is None else np.append(self.sizes, self.usual)
+        self.scale = float(largest.max()) or 1.0
         self._tiny = 1e-37 if self.kind else 0.0
 
     @property
@@ -138,7 +132,9 @@ class _Words:
         shown = worst if over.any() else np.unravel_index(np.argmax(error), error.shape)
         largest = float(error.max())
         place = tuple(map(int, shown))
-        return Verdict(not over.any(), largest, largest / self.scale, float(bound[shown]), place)
+        return Verdict(
+            not bool(over.any()), largest, largest / self.scale, float(bound[shown]), place
+        )
 
     def verdict_beside(self, samples: Sequence[np.ndarray]) -> Verdict:
         """Whether it differs no more than the oracle with noise does."""
@@ -153,7 +149,7 @@ class _Words:
         error, _ = self._errors()
         beyond = np.maximum(error - bound, 0)
         is_jump = np.count_nonzero(beyond) <= 2 * most and beyond.max() <= 2 * largest
-        return Verdict(is_jump, verdict.abs_err, verdict.rel_err, verdict.allowed, verdict.at)
+        return Verdict(bool(is_jump), verdict.abs_err, verdict.rel_err, verdict.allowed, verdict.at)
 
     def _bound(self, moves: np.ndarray) -> np.ndarray:
         """What each element may be off by. moves: of each of the samples, by how much."""

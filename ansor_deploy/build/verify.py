@@ -5,8 +5,8 @@ What counts as right is in `tolerance.py`, and what is tried beside ordinary num
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -47,8 +47,8 @@ class Library(Runnable, Protocol):
 class Verification:
     """The library's outputs beside the oracle's on seeded inputs. Errors are maxima.
 
-    max_rel_err: largest |a - e| over the output's scale (its largest finite |e|). wrong: what is
-    wrong of the first output that is, in words; empty if none is.
+    max_rel_err: largest |a - e| over the output's scale (its largest finite |e|). wrong: by the
+    name of an output that is, what is wrong of it.
     """
 
     ok: bool
@@ -56,7 +56,11 @@ class Verification:
     max_rel_err: float
     oracle: str
     seed: int
-    wrong: str = ""
+    wrong: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in a manifest."""
+        return {name: value for name, value in self.__dict__.items() if name != "wrong"}
 
 
 def verify_model(
@@ -72,7 +76,7 @@ def verify_model(
     on edge values as well (`edges.py`), of which VerificationError names one that fails.
     """
     verdicts: list[Verdict] = []
-    wrong = ""
+    wrong: dict[str, str] = {}
     for interface, oracle in zip(model.interfaces, oracles, strict=True):
         if all(0 in output.shape for output in interface.outputs):
             continue  # there is nothing to compare
@@ -80,8 +84,8 @@ def verify_model(
         inputs, expected = oracle.ask(interface.inputs, seed)
         found = judge_outputs(model(**inputs), expected, oracle, inputs, allowed)
         verdicts += found.values()
-        wrong = wrong or next((wrong_text(n, one) for n, one in found.items() if not one.ok), "")
-        if all(one.ok for one in verdicts):
+        wrong |= {name: wrong_text(name, one) for name, one in found.items() if not one.ok}
+        if not wrong:
             check_edges(model, Usual(oracle, inputs, expected, allowed))
     return Verification(
         ok=not wrong,

@@ -10,10 +10,10 @@ run, is how far two right programs may be apart.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import onnx
+import onnx
+from onnx import helper
 
 # By ONNX's numbers of the types (float32, float16, float64, bfloat16): the largest relative error
 # that a result is given. It is 16 epsilons, since one result adds up a thousand products, or
@@ -46,8 +46,6 @@ def with_noise(proto: onnx.ModelProto, seed: int) -> onnx.ModelProto:
 
     seed: of the random numbers. What depends on no input is exact: shapes are computed of it.
     """
-    import onnx
-
     made = onnx.ModelProto()
     made.CopyFrom(proto)
     del made.graph.node[:]
@@ -57,7 +55,7 @@ def with_noise(proto: onnx.ModelProto, seed: int) -> onnx.ModelProto:
 
 def _nodes(proto: onnx.ModelProto, seed: int) -> Iterator[Any]:
     """The nodes, behind each one what makes its results inexact, and before all the inputs' own."""
-    types, varying = _types(proto), _varying(proto.graph)
+    types, varying = _types(proto), varying_tensors(proto.graph)
     renamed = {}
     for value in proto.graph.input:
         if value.name in varying and types.get(value.name) in NOISE:
@@ -83,8 +81,6 @@ def _nodes(proto: onnx.ModelProto, seed: int) -> Iterator[Any]:
 
 def _blur(source: str, result: str, kind: int, seed: int, bounded: bool) -> Iterator[Any]:
     """Nodes that multiply a tensor by about one, and add as much noise if `bounded`."""
-    from onnx import helper
-
     wide = _DOUBLE if kind == _DOUBLE else _FLOAT
     size, value = NOISE[kind], source
     if kind != wide:
@@ -109,14 +105,12 @@ def _blur(source: str, result: str, kind: int, seed: int, bounded: bool) -> Iter
 
 def _types(proto: onnx.ModelProto) -> dict[str, int]:
     """ONNX's number of the type of each tensor that it can infer."""
-    import onnx
-
     graph = onnx.shape_inference.infer_shapes(proto).graph
     values = (*graph.input, *graph.value_info, *graph.output)
     return {value.name: value.type.tensor_type.elem_type for value in values}
 
 
-def _varying(graph: onnx.GraphProto) -> set[str]:
+def varying_tensors(graph: onnx.GraphProto) -> set[str]:
     """The tensors that depend on the values of inputs, and not on their shapes alone."""
     constants = {tensor.name for tensor in graph.initializer}
     found = {value.name for value in graph.input} - constants
