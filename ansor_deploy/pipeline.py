@@ -9,9 +9,6 @@ that is refused no TVM.
 from __future__ import annotations
 
 import math
-import os
-import shlex
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -19,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .artifact.depfile import input_files, write_depfile
-from .artifact.files import output_paths, read_manifest
+from .artifact.files import output_paths
 from .artifact.outputs import check_writable
 from .build.lock import (
     check_complete,
@@ -32,21 +29,18 @@ from .build.lock import (
     write_used,
 )
 from .build.result import BuildResult, TuneResult, finished_build
-from .build.up_to_date import built_keys, current_manifest, has_same_records, is_verified
-from .devices.library import callable_somewhere
+from .build.up_to_date import built_keys, current_manifest, has_same_records
 from .devices.machine import check_buildable, runs_here
-from .errors import AnsorError, UsageError
+from .errors import UsageError
 from .registry.layers import indexes
 from .registry.store import Registry
 from .request import Outputs, Request, Shapes
 from .system.interrupt import check
-from .target import built_for
 from .tune import known
 from .tune.ledger import Ledger
 from .tune.workspace import Workspace, nowhere, open_workspace, with_devices, without_runs
 
 if TYPE_CHECKING:
-    from .build.verify import Verification
     from .model.prepare import Prepared
     from .model.tasks import Task
     from .report import Report
@@ -87,7 +81,7 @@ def _build_anew(
         prepared = known.read([model], work)
         from .build.assemble import assemble
         from .build.limits import check_limits
-        from .build.verify import Oracle
+        from .build.oracle import Oracle
 
         # A model that the oracle refuses is not worth the tuning.
         oracles = [Oracle(proto) for proto in prepared[0].protos] if request.verify else []
@@ -242,60 +236,6 @@ def revalidate(models: list[Path], request: Request, most: int, report: Report) 
             return revalidate_tasks(tasks, records, work, measurer)
 
 
-def rebuild(
-    artifact: Path, model: Path, lock: Path, rules: tuple[Path, ...], report: Report
-) -> dict[str, bool]:
-    """Build a library anew in a temporary folder: of each output, whether it has the same bytes.
-
-    AnsorError where it was not built from a lock, and what a frozen build raises.
-    """
-    manifest = read_manifest(artifact)
-    if manifest["lock"] is None:
-        raise AnsorError(
-            "it was not built from a lock: measured times are in its manifest",
-            f"build it so: ansor-deploy build {model} -o {artifact} --lock {lock} --frozen",
-            artifact,
-        )
-    shapes = manifest["model"]["input_shapes"]
-    request = Request(
-        target=built_for(manifest),
-        registry=Path(os.devnull),
-        input_shapes=tuple(
-            {name: tuple(shape) for name, shape in each.items()}
-            for each in (shapes if isinstance(shapes, list) else [shapes])
-        ),
-        rules=rules,
-        lock=lock,
-        remake=shlex.join(["ansor-deploy", "tune", str(model), "--lock", str(lock)]),
-        frozen=True,
-        verify=is_verified(manifest),
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        outputs = Outputs(Path(folder, artifact.name), header=manifest["header"] is not None)
-        made = output_paths(outputs.library, build(model, outputs, request, report).manifest)
-        there = {path: artifact.with_name(path.name) for path in made}
-        return {p.name: q.is_file() and p.read_bytes() == q.read_bytes() for p, q in there.items()}
-
-
-def verify(
-    artifact: Path, model: Path, seed: int, devices: Sequence[str] | None, report: Report
-) -> Verification:
-    """Compare an artifact's outputs with ONNX Runtime's on the model, on seeded inputs.
-
-    devices: as of `bench`; another machine is emulated. UsageError if the artifact was not
-    built from a model with these inputs and outputs.
-    """
-    from .build.verify import Oracle, verify_model
-    from .model.bind import bind_shapes
-    from .model.onnx_file import load
-
-    with callable_somewhere(artifact, devices, report) as library:
-        proto = load(model).proto
-        _check_same_interface(artifact, model, library, proto)
-        oracles = [Oracle(bind_shapes(proto, one.input_shapes)) for one in library.interfaces]
-        return verify_model(library, oracles, seed)
-
-
 def _plan(prepared: list[Prepared], ledger: Ledger) -> Plan:
     from .codegen.executable import memory_of_tensors
     from .model.prepare import merge
@@ -380,18 +320,3 @@ def _kept(model: Path, outputs: Outputs, manifest: dict[str, Any], request: Requ
     inputs = input_files(model, manifest, request.files)
     write_depfile(outputs.depfile, outputs.library, inputs)
     return BuildResult.unchanged(outputs.library, manifest)
-
-
-def _check_same_interface(artifact: Path, model: Path, library: Any, proto: Any) -> None:
-    from .model.bind import model_inputs
-
-    takes = [value.name for value in model_inputs(proto)]
-    gives = [value.name for value in proto.graph.output]
-    first = library.interfaces[0]
-    if takes == [i.name for i in first.inputs] and gives == [o.name for o in first.outputs]:
-        return
-    raise UsageError(
-        f"{artifact} was not built from {model}: the model's inputs are {takes} and its outputs "
-        f"{gives}",
-        f"build it: ansor-deploy build {model} -o {artifact}",
-    )

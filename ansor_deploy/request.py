@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,17 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Tolerance:
+    """What a user allows of an output instead of what rounding explains.
+
+    An element is right if |a - e| <= atol + rtol x |e|.
+    """
+
+    rtol: float = 0.0
+    atol: float = 0.0
+
+
+@dataclass(frozen=True)
 class Outputs:
     """What a build is asked to write.
 
@@ -88,6 +99,7 @@ class Request:
     remake: the command that writes the lock, for messages.
     precision: "default", or "strict" where no computation may be replaced by one of other products.
     verify: whether the library, or what stands in for it, is compared with ONNX Runtime.
+    tolerances: what the user allows of outputs, by their names; "" for all others.
     beside: the engine that a library which runs here is timed beside, of `ENGINES`; "" for none.
     codes: of a library with code for several targets all of them, the most demanding first, the
     request's own among them: the one that this machine would run.
@@ -114,6 +126,7 @@ class Request:
     remake: str = "ansor-deploy tune MODEL --lock FILE"
     precision: str = "default"
     verify: bool = True
+    tolerances: tuple[tuple[str, Tolerance], ...] = ()
     beside: str = ""
     codes: tuple[Target, ...] = ()
 
@@ -129,6 +142,11 @@ class Request:
         """The shapes as JSON: of each input its own, or a list of these where there are several."""
         listed = [{name: list(one) for name, one in each.items()} for each in self.input_shapes]
         return listed if len(listed) > 1 else listed[0]
+
+    @property
+    def allowed(self) -> dict[str, dict[str, float]]:
+        """The tolerances as JSON."""
+        return {name: asdict(one) for name, one in self.tolerances}
 
     @property
     def files(self) -> tuple[Path, ...]:

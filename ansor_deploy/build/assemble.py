@@ -30,20 +30,17 @@ from ..tune.borrow import Loan, borrow, lenders, lenders_digest
 from ..tune.plan import impacts, latencies
 from ..tune.workspace import Workspace
 from .beside import race_engine
+from .blame import refusal, wrong_outputs
 from .codes import described, try_codes, write_codes
 from .compare import Comparison, compare_speed, time_alone
 from .fresh import on_this_machine
 from .lock import lock_digest
+from .oracle import Oracle
 from .race import LOOKS, Race
 from .result import UNVERIFIED, TuneResult, verified
 from .stand_in import is_small, make_stand_in
 from .up_to_date import identity, records_digest
-from .verify import (
-    Library,
-    Oracle,
-    Runnable,
-    verify_model,
-)
+from .verify import Library, Runnable, verify_model
 
 if TYPE_CHECKING:
     from ..report import Report
@@ -125,7 +122,7 @@ def assemble_frozen(
                             made.verify(bare.load(library, manifest, width), oracles, "native")
                     else:
                         made.try_elsewhere(library, manifest, oracles, width)
-                manifest["verification"] = verified(None)
+                manifest["verification"] = verified(None, request)
             return made.commit(library, manifest)
 
     return _right(Assembly(model, records, outputs, request, report), attempt)
@@ -327,19 +324,15 @@ class Assembly:
         """
         if not oracles:
             return {}
+        request = self.request
         self.report.stage("verify", "against ONNX Runtime on seeded inputs")
-        verification = verify_model(library, oracles, self.request.seed)
+        verification = verify_model(library, oracles, request.seed, dict(request.tolerances))
         self.report.verified(verification)
         if not verification.ok:
-            raise VerificationError(
-                f"the library's outputs differ from {verification.oracle}: largest "
-                f"absolute error {verification.max_abs_err:.3g}, relative to the output's scale "
-                f"{verification.max_rel_err:.3g}; no library was written",
-                "build with --trials 0 and an empty --registry to see whether a record is wrong, "
-                "and report it",
-                self.model.path,
-            )
-        return {"verify": asdict(verification), "verification": verified(where)}
+            if self.rewritten and not self.strict:  # it is built anew
+                raise VerificationError(wrong_outputs(verification))
+            raise refusal(self, verification)
+        return {"verify": verification.to_json(), "verification": verified(where, request)}
 
     def _compare(self, library: Library, machine: Machine) -> tuple[Library, Comparison]:
         """The same model with no record applied, and how fast the two are side by side.

@@ -23,16 +23,21 @@ if TYPE_CHECKING:
 
 
 # What a manifest says of its verification where --no-verify was given.
-UNVERIFIED = {"verified": False, "where": None, "reason": "asked for by --no-verify"}
+UNVERIFIED: dict[str, Any] = {
+    "verified": False,
+    "where": None,
+    "reason": "asked for by --no-verify",
+    "allowed": {},
+}
 
 
 # Of code that this machine's processor cannot run, beside code that it can.
-UNTRIED = {"verified": False, "where": None, "reason": "its instructions are not here"}
+UNTRIED: dict[str, Any] = {**UNVERIFIED, "reason": "its instructions are not here"}
 
 
-def verified(where: str | None) -> dict[str, Any]:
+def verified(where: str | None, request: Request) -> dict[str, Any]:
     """What a manifest says of its verification. where: None in a frozen build's."""
-    return {"verified": True, "where": where, "reason": None}
+    return {"verified": True, "where": where, "reason": None, "allowed": request.allowed}
 
 
 # What a manifest has of the two libraries that ran in turns; version 0.1.0 had the one time alone.

@@ -36,6 +36,7 @@ def identity(model: str, model_digest: str, request: Request, *, header: bool) -
             {
                 **({"reuse": "near"} if near else {}),
                 **({"precision": "strict"} if request.precision == "strict" else {}),
+                **({"tolerances": request.allowed} if request.tolerances else {}),
                 "model": [model, model_digest],
                 "target": [target.name, target.description, target.fingerprint],
                 **({"codes": [one.fingerprint for one in request.codes]} if request.codes else {}),

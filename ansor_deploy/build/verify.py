@@ -5,23 +5,21 @@ What counts as right is in `tolerance.py`, and what is tried beside ordinary num
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from ..errors import ModelError
-from ..system.machine_fault import heed
-from .draws import seeded_inputs
-from .edges import check_edges, index_extents
-from .onnx_runtime import open_session, version
-from .tolerance import compare
+from .edges import Usual, check_edges
+from .judges import Tolerances, judge_outputs, wrong_text
+from .oracle import Oracle
+from .tolerance import Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import onnx
 
     from ..runtime.model import Interface, TensorInfo
 
@@ -49,7 +47,8 @@ class Library(Runnable, Protocol):
 class Verification:
     """The library's outputs beside the oracle's on seeded inputs. Errors are maxima.
 
-    max_rel_err: largest |a - e| over the output's scale (its largest finite |e|).
+    max_rel_err: largest |a - e| over the output's scale (its largest finite |e|). wrong: by the
+    name of an output that is, what is wrong of it.
     """
 
     ok: bool
@@ -57,74 +56,44 @@ class Verification:
     max_rel_err: float
     oracle: str
     seed: int
+    wrong: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in a manifest."""
+        return {name: value for name, value in self.__dict__.items() if name != "wrong"}
 
 
-class Oracle:
-    """ONNX Runtime on a model; ModelError if it refuses the model. threads: 0 for all cores.
-
-    extents: how many rows there are where an input of indices looks, by its name.
-
-    Made before the costly part of a build: what cannot be verified is not worth tuning.
-    """
-
-    def __init__(self, proto: onnx.ModelProto, threads: int = 0) -> None:
-        self.name = f"onnxruntime {version()}"
-        self.extents = index_extents(proto)
-        try:
-            # Its idle threads would spin beside the code that is measured between two questions.
-            self._session = open_session(proto.SerializeToString(), threads, spins=False)
-        except Exception as error:
-            heed(error)
-            raise _refused("refuses", error) from error
-
-    def ask(
-        self, inputs: Sequence[TensorInfo], seed: int
-    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """(seeded inputs, outputs).
-
-        Integer inputs are tried as indices of shrinking range: a graph does not say how many
-        rows the table has that they look into.
-        """
-        for upper in (64, 8, 2, 1):
-            feed = seeded_inputs(inputs, seed, upper)
-            try:
-                return feed, self.outputs(feed)
-            except ModelError as error:
-                failure = error
-        raise failure
-
-    def outputs(self, feed: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """What ONNX Runtime makes of inputs; ModelError if it refuses them."""
-        names = [output.name for output in self._session.get_outputs()]
-        try:
-            return dict(zip(names, self._session.run(names, feed), strict=True))
-        except Exception as error:
-            heed(error)
-            raise _refused("cannot run", error) from error
-
-
-def verify_model(model: Runnable, oracles: Sequence[Oracle], seed: int) -> Verification:
+def verify_model(
+    model: Runnable,
+    oracles: Sequence[Oracle],
+    seed: int,
+    allowed: Tolerances = MappingProxyType({}),
+) -> Verification:
     """Run the library and the oracles on the same seeded inputs and compare every output.
 
-    oracles: one of each of the library's interfaces; the errors are maxima over all. What is right
-    is tried on edge values as well (`edges.py`), of which VerificationError names one that fails.
+    oracles: one of each of the library's interfaces; the errors are maxima over all. allowed: what
+    the user lets outputs differ by, where that is not the oracle's to say. What is right is tried
+    on edge values as well (`edges.py`), of which VerificationError names one that fails.
     """
-    verdicts = []
+    verdicts: list[Verdict] = []
+    wrong: dict[str, str] = {}
     for interface, oracle in zip(model.interfaces, oracles, strict=True):
         if all(0 in output.shape for output in interface.outputs):
             continue  # there is nothing to compare
         _check_inputs(interface.inputs)
         inputs, expected = oracle.ask(interface.inputs, seed)
-        actual = model(**inputs)
-        verdicts += [compare(actual[name], expected[name]) for name in expected]
-        if all(ok for ok, _, _ in verdicts):
-            check_edges(model, oracle, inputs, expected)
+        found = judge_outputs(model(**inputs), expected, oracle, inputs, allowed)
+        verdicts += found.values()
+        wrong |= {name: wrong_text(name, one) for name, one in found.items() if not one.ok}
+        if not wrong:
+            check_edges(model, Usual(oracle, inputs, expected, allowed))
     return Verification(
-        ok=all(ok for ok, _, _ in verdicts),
-        max_abs_err=max((abs_err for _, abs_err, _ in verdicts), default=0.0),
-        max_rel_err=max((rel_err for _, _, rel_err in verdicts), default=0.0),
+        ok=not wrong,
+        max_abs_err=max((one.abs_err for one in verdicts), default=0.0),
+        max_rel_err=max((one.rel_err for one in verdicts), default=0.0),
         oracle=oracles[0].name,
         seed=seed,
+        wrong=wrong,
     )
 
 
@@ -136,10 +105,3 @@ def _check_inputs(inputs: Sequence[TensorInfo]) -> None:
                 f"input '{one.name}' is empty, and so the model's outputs cannot be verified",
                 "give it another --input-shape, or build the model with --no-verify",
             )
-
-
-def _refused(how: str, error: Exception) -> ModelError:
-    return ModelError(
-        f"ONNX Runtime {how} the model: {str(error).strip().splitlines()[0]}",
-        "mend the model, or build it with --no-verify: nothing can be verified without an oracle",
-    )

@@ -24,6 +24,7 @@ from .output import (
     report,
     verbose_option,
 )
+from .tolerances import tolerance_options
 from .values import parse_latency
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ PROFILE_SECONDS = 2.0  # that a library runs for its report
     type=new_file,
     help="The library to write.  [default: the model's name with .so, in this directory]",
 )
+@tolerance_options
 @building_options
 @reuse_option
 @limit_options

@@ -15,7 +15,7 @@ _GROUPS = {
     "Running": "run_seconds threads streams engines engine trace",
     "Devices": "devices device no_device",
     "Records": "registry reuse lock frozen",
-    "Output": "output page verify beside header depfile touch max_size max_memory",
+    "Output": "output page verify rtol atol beside header depfile touch max_size max_memory",
 }
 _FEW = 8  # options need no groups
 

@@ -72,6 +72,18 @@ def parse_tensor_shape(text: str) -> tuple[int, ...]:
     return tuple(map(int, sizes))
 
 
+def parse_tolerance(text: str) -> tuple[str, float]:
+    """The output and the number of "boxes=0.5"; of "0.5" for all outputs, with no name."""
+    name, _, number = text.rpartition("=")
+    try:
+        value = float(number)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise Fail(f"{text!r} is not a tolerance; write it like 1e-3, or boxes=0.5 for one output")
+    return name, value
+
+
 def parse_latency(text: str) -> float:
     """Seconds of "5ms"."""
     match = LATENCY.fullmatch(text.strip().lower())

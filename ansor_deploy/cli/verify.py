@@ -6,10 +6,12 @@ from pathlib import Path
 import click
 
 from ..errors import AnsorError, DeviceError, UsageError, VerificationError
+from ..request import Tolerance
 from .doctor import check_lines, checks_json, failed
 from .helptext import Command, with_examples
 from .options import device_option, existing_file, new_file, number_option, rule_files, rules_option
 from .output import Answer, answering, message_format_option, quiet_option, report
+from .tolerances import tolerance_options
 
 
 @with_examples(
@@ -17,6 +19,8 @@ from .output import Answer, answering, message_format_option, quiet_option, repo
     "verify resnet18.so --device pi",
     "verify resnet18.so resnet18.onnx",
     "verify resnet18.so resnet18.onnx --seed 7 --json",
+    "verify resnet18.so resnet18.onnx --by-node",
+    "verify detector.so detector.onnx --atol boxes=0.5",
     "verify resnet18.so resnet18.onnx --rebuild --lock records.lock",
 )
 @click.command("verify", cls=Command)
@@ -28,6 +32,8 @@ from .output import Answer, answering, message_format_option, quiet_option, repo
     type=new_file,
     help="The lock that it was built from, for --rebuild.",
 )
+@click.option("--by-node", is_flag=True, help="List what each node of the model is off by.")
+@tolerance_options
 @rules_option
 @number_option("--seed", 0, "Seed of the inputs that are compared.")
 @device_option
@@ -38,6 +44,8 @@ def command(
     artifact: Path,
     model: Path | None,
     rebuild: bool,
+    by_node: bool,
+    tolerances: tuple[tuple[str, Tolerance], ...],
     lock: Path | None,
     rules: tuple[Path, ...],
     seed: int,
@@ -45,8 +53,10 @@ def command(
 ) -> Answer:
     """Check a library's numbers, or that it is whole.
 
-    With a model it is run, and compared with ONNX Runtime: exits 6 if the outputs differ on seeded
-    inputs. With --rebuild, it is built from the lock again: exits 6 if that makes other bytes.
+    With a model it is run, and compared with ONNX Runtime: exits 6 if outputs differ on seeded
+    inputs by more than rounding explains, or --rtol and --atol allow. With --by-node, a library
+    that gives the value of every node is built for this machine and compared, too. With --rebuild,
+    it is built from the lock again: exits 6 if that makes other bytes.
 
     Without one nothing is loaded or run: exits 1 if the library or what lies beside it is not what
     was built, 4 if this machine, or the device that is named, could not run it.
@@ -59,7 +69,7 @@ def command(
         if lock is None:
             raise UsageError("--rebuild needs the lock to build from", "name it: --lock FILE")
         return _rebuilt(artifact, model, lock, rules)
-    return _compared(artifact, model, seed, devices)
+    return _compared(artifact, model, seed, dict(tolerances), devices, by_node=by_node)
 
 
 def _inspected(artifact: Path, device: str = "") -> Answer:
@@ -74,7 +84,7 @@ def _inspected(artifact: Path, device: str = "") -> Answer:
 
 def _rebuilt(artifact: Path, model: Path, lock: Path, rules: tuple[Path, ...]) -> Answer:
     """Whether the same bytes come out."""
-    from ..pipeline import rebuild
+    from ..checking import rebuild
 
     with report(quiet=True) as events:
         same = rebuild(artifact, model, lock, tuple(rule_files(rules)), events)
@@ -83,12 +93,23 @@ def _rebuilt(artifact: Path, model: Path, lock: Path, rules: tuple[Path, ...]) -
     return Answer({"ok": ok, "same": same}, lines, 0 if ok else VerificationError.exit_code)
 
 
-def _compared(artifact: Path, model: Path, seed: int, devices: tuple[str, ...] | None) -> Answer:
+def _compared(
+    artifact: Path,
+    model: Path,
+    seed: int,
+    tolerances: dict[str, Tolerance],
+    devices: tuple[str, ...] | None,
+    *,
+    by_node: bool,
+) -> Answer:
     """Whether the outputs agree with ONNX Runtime's."""
-    from ..pipeline import verify
-    from ..report.text import verification_text
+    from ..checking import verify, verify_by_node
+    from ..report.text import nodes_text, verification_text
 
     with report() as events:
-        found = verify(artifact, model, seed, devices, events)
+        found = verify(artifact, model, seed, tolerances, devices, events)
+        nodes = verify_by_node(artifact, model, seed, events) if by_node else None
     exit_code = 0 if found.ok else VerificationError.exit_code
-    return Answer(asdict(found), [verification_text(found)], exit_code)
+    listed = None if nodes is None else [one.to_json() for one in nodes]
+    lines = [verification_text(found), *found.wrong.values(), *nodes_text(nodes or ())]
+    return Answer({**asdict(found), "nodes": listed}, lines, exit_code)

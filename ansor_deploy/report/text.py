@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from ..codegen.memory import size_text
 from ..system.printable import printable
 
 if TYPE_CHECKING:
+    from ..build.by_node import NodeVerdict
     from ..build.changes import TaskChange
     from ..build.compare import Comparison
     from ..build.race import Race
@@ -183,6 +184,14 @@ def verification_text(verification: Verification) -> str:
         f"{verdict} {verification.oracle}: largest error {verification.max_abs_err:.2g} absolute, "
         f"{verification.max_rel_err:.2g} relative (seed {verification.seed})"
     )
+
+
+def nodes_text(nodes: Sequence[NodeVerdict]) -> Iterator[str]:
+    """The nodes of a model by what they are off by, the worst first, a line each."""
+    for one in sorted(nodes, key=lambda one: -one.verdict.rel_err):
+        verdict = one.verdict
+        fault = "" if verdict.ok else f"  OFF: rounding explains {verdict.allowed:.2g}"
+        yield f"{verdict.rel_err:9.2g}  {one.op:22} {one.name}{fault}"
 
 
 def race_text(race: Race, again: str = "") -> str:

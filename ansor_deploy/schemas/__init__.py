@@ -19,7 +19,7 @@ DESCRIBED: dict[str, tuple[str, tuple[Any, ...]]] = {
     "profile": ("`profile --json`", (commands.Profile, commands.ProfileVariants)),
     "compare": ("`compare --json`", (commands.Compare,)),
     "history": ("`history --json`", (registry.History,)),
-    "verify": ("`verify --json`", (commands.Checks, manifest.Errors, commands.Rebuilt)),
+    "verify": ("`verify --json`", (commands.Checks, manifest.Compared, commands.Rebuilt)),
     "report": ("`report --json`", (commands.Report,)),
     "run": ("`run --json`", (commands.Run,)),
     "package": ("`package --json`", (commands.Package,)),

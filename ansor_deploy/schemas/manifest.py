@@ -157,12 +157,34 @@ class Memory(Struct):
     peak: Bytes
 
 
+class Allowed(Struct):
+    """What an element may differ by: rtol of itself, and atol."""
+
+    rtol: float
+    atol: float
+
+
 class Verified(Struct):
-    """Whether and where numbers were compared with ONNX Runtime's, and else why not."""
+    """Whether and where numbers were compared with ONNX Runtime's, and else why not.
+
+    allowed: by output, what the user let it differ by; "" for all others.
+    """
 
     verified: bool
     where: str | None
     reason: str | None
+    allowed: dict[str, Allowed]
+
+
+class NodeErrors(Struct):
+    """The largest errors of a tensor that shows what a node computes."""
+
+    name: str
+    op: str
+    tensor: str
+    ok: bool
+    max_abs_err: float | None
+    max_rel_err: float | None
 
 
 class Errors(Struct):
@@ -173,6 +195,13 @@ class Errors(Struct):
     max_rel_err: float | None
     oracle: str
     seed: int
+
+
+class Compared(Errors):
+    """`verify --json`. wrong: by output, what is wrong of it. nodes: with --by-node."""
+
+    wrong: dict[str, str]
+    nodes: list[NodeErrors] | None
 
 
 class OtherWork(Struct):

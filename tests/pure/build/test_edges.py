@@ -6,7 +6,8 @@ from helpers.graphs import model, node
 from onnx import TensorProto, helper
 
 from ansor_deploy.build.edges import index_extents
-from ansor_deploy.build.verify import Oracle, verify_model
+from ansor_deploy.build.oracle import Oracle
+from ansor_deploy.build.verify import verify_model
 from ansor_deploy.errors import UsageError, VerificationError
 from ansor_deploy.runtime.model import Interface, TensorInfo
 

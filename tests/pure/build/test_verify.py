@@ -6,11 +6,9 @@ import pytest
 from helpers.graphs import model, node, randn
 from onnx import TensorProto
 
-from ansor_deploy.build.verify import (
-    Oracle,
-    compare,
-    seeded_inputs,
-)
+from ansor_deploy.build.draws import seeded_inputs
+from ansor_deploy.build.oracle import Oracle
+from ansor_deploy.build.tolerance import compare
 from ansor_deploy.errors import ModelError
 from ansor_deploy.runtime.model import TensorInfo
 

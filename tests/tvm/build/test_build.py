@@ -17,8 +17,9 @@ from helpers.graphs import LIGHT_FOLDER, before_softmax, model, node, randn, ran
 
 import ansor_deploy
 from ansor_deploy import runtime
+from ansor_deploy.build.oracle import Oracle
 from ansor_deploy.build.race import LOOKS
-from ansor_deploy.build.verify import Oracle, compare
+from ansor_deploy.build.tolerance import compare
 from ansor_deploy.project import shipped
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.target import load_target

@@ -9,7 +9,8 @@ from helpers.graphs import model, node, randn
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization import quantize_dynamic as by_range_at_run
 
-from ansor_deploy.build.verify import Oracle, compare
+from ansor_deploy.build.oracle import Oracle
+from ansor_deploy.build.tolerance import compare
 from ansor_deploy.model.onnx_file import load
 
 SHAPE = (1, 3, 16, 16)

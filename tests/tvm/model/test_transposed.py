@@ -7,7 +7,8 @@ from helpers.built import main_of
 from helpers.graphs import model, node, randn
 
 from ansor_deploy._tvm import tvm
-from ansor_deploy.build.verify import Oracle, compare
+from ansor_deploy.build.oracle import Oracle
+from ansor_deploy.build.tolerance import compare
 from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.extract import extract

@@ -1,0 +1,119 @@
+"""Is a finished library right? Its numbers, node by node too, and whether it is built again."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .artifact.files import output_paths, read_manifest
+from .build.up_to_date import is_verified
+from .devices.library import callable_somewhere
+from .errors import AnsorError, UsageError
+from .pipeline import build
+from .request import Outputs, Request
+from .target import built_for
+
+if TYPE_CHECKING:
+    from .build.by_node import NodeVerdict
+    from .build.judges import Tolerances
+    from .build.verify import Verification
+    from .report import Report
+
+
+def rebuild(
+    artifact: Path, model: Path, lock: Path, rules: tuple[Path, ...], report: Report
+) -> dict[str, bool]:
+    """Build a library anew in a temporary folder: of each output, whether it has the same bytes.
+
+    AnsorError where it was not built from a lock, and what a frozen build raises.
+    """
+    manifest = read_manifest(artifact)
+    if manifest["lock"] is None:
+        raise AnsorError(
+            "it was not built from a lock: measured times are in its manifest",
+            f"build it so: ansor-deploy build {model} -o {artifact} --lock {lock} --frozen",
+            artifact,
+        )
+    shapes = manifest["model"]["input_shapes"]
+    request = Request(
+        target=built_for(manifest),
+        registry=Path(os.devnull),
+        input_shapes=tuple(
+            {name: tuple(shape) for name, shape in each.items()}
+            for each in (shapes if isinstance(shapes, list) else [shapes])
+        ),
+        rules=rules,
+        lock=lock,
+        remake=shlex.join(["ansor-deploy", "tune", str(model), "--lock", str(lock)]),
+        frozen=True,
+        verify=is_verified(manifest),
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        outputs = Outputs(Path(folder, artifact.name), header=manifest["header"] is not None)
+        made = output_paths(outputs.library, build(model, outputs, request, report).manifest)
+        there = {path: artifact.with_name(path.name) for path in made}
+        return {p.name: q.is_file() and p.read_bytes() == q.read_bytes() for p, q in there.items()}
+
+
+def verify(
+    artifact: Path,
+    model: Path,
+    seed: int,
+    tolerances: Tolerances,
+    devices: Sequence[str] | None,
+    report: Report,
+) -> Verification:
+    """Compare an artifact's outputs with ONNX Runtime's on the model, on seeded inputs.
+
+    tolerances: what the user allows of outputs. devices: as of `bench`; another machine is
+    emulated. UsageError if the artifact was not built from a model with these inputs and outputs.
+    """
+    from .build.oracle import Oracle
+    from .build.verify import verify_model
+    from .model.bind import bind_shapes
+    from .model.onnx_file import load
+
+    with callable_somewhere(artifact, devices, report) as library:
+        proto = load(model).proto
+        _check_same_interface(artifact, model, library, proto)
+        oracles = [Oracle(bind_shapes(proto, one.input_shapes)) for one in library.interfaces]
+        return verify_model(library, oracles, seed, tolerances)
+
+
+def verify_by_node(artifact: Path, model: Path, seed: int, report: Report) -> list[NodeVerdict]:
+    """Every node of the model in the first of an artifact's shapes beside ONNX Runtime's.
+
+    They are computed on this machine by a library of the same model that gives all of them, with
+    default schedules. UsageError as of `verify`, AnsorError where that cannot be built.
+    """
+    from .build.by_node import How, every_node
+    from .devices.machine import this_machine
+    from .model.prepare import prepare
+    from .runtime.model import interfaces
+    from .space.rule import shipped_rules
+
+    manifest, target = read_manifest(artifact), this_machine()
+    shapes = interfaces(manifest)[0].input_shapes
+    prepared = prepare(model, target, (shapes,), report.stage, report.step)
+    rules = shipped_rules(target.kind, manifest.get("precision", "default"))
+    report.stage("by node", f"{len(prepared.protos[0].graph.node)} nodes, each an output")
+    return every_node(prepared, How(target, rules, {}, seed))
+
+
+def _check_same_interface(artifact: Path, model: Path, library: Any, proto: Any) -> None:
+    from .model.bind import model_inputs
+
+    takes = [value.name for value in model_inputs(proto)]
+    gives = [value.name for value in proto.graph.output]
+    first = library.interfaces[0]
+    if takes == [i.name for i in first.inputs] and gives == [o.name for o in first.outputs]:
+        return
+    raise UsageError(
+        f"{artifact} was not built from {model}: the model's inputs are {takes} and its outputs "
+        f"{gives}",
+        f"build it: ansor-deploy build {model} -o {artifact}",
+    )

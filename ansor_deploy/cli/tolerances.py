@@ -1,0 +1,49 @@
+"""The options by which a user allows outputs to differ: by name, or all of them."""
+
+from collections.abc import Sequence
+from functools import partial, wraps
+from typing import Any
+
+import click
+
+from ..request import Tolerance
+from .options import Command, together
+from .values import parse_tolerance
+
+Given = Sequence[tuple[str, float]]  # by an output's name; "" for all others
+
+
+def with_tolerances(command: Command) -> Command:
+    """Make the tolerances of a request of the two options."""
+
+    @wraps(command)
+    def call(rtol: Given, atol: Given, **words: Any) -> Any:
+        return command(tolerances=tolerances_of(rtol, atol), **words)
+
+    return call
+
+
+def tolerances_of(rtol: Given, atol: Given) -> tuple[tuple[str, Tolerance], ...]:
+    """What is allowed of each output that is named, or of all others."""
+    relative, absolute = dict(rtol), dict(atol)
+    return tuple(
+        (name, Tolerance(relative.get(name, 0.0), absolute.get(name, 0.0)))
+        for name in sorted(relative | absolute)
+    )
+
+
+_option = partial(click.option, type=parse_tolerance, multiple=True)
+tolerance_options = together(
+    _option(
+        "--rtol",
+        metavar="[OUTPUT=]1e-3",
+        help="Allow elements of an output to differ by so much of themselves, instead of what "
+        "rounding explains. Repeatable.",
+    ),
+    _option(
+        "--atol",
+        metavar="[OUTPUT=]0.5",
+        help="Allow elements of an output to differ by so much. Repeatable.",
+    ),
+    with_tolerances,
+)

@@ -1,0 +1,130 @@
+"""A model in which every result is off by a few roundings: how far may a right program be off?
+
+No two programs add in the same order, and what rounding does to an output is the network's to say:
+nothing where it saturates, everything where it subtracts what is nearly equal. So each result of
+arithmetic in the graph is multiplied by a random number near one (Monte Carlo arithmetic: D. S.
+Parker, IEEE Computing in Science & Engineering 2(4), 2000), and how far the outputs move, run by
+run, is how far two right programs may be apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import onnx
+from onnx import helper
+
+# By ONNX's numbers of the types (float32, float16, float64, bfloat16): the largest relative error
+# that a result is given. It is 16 epsilons, since one result adds up a thousand products, or
+# transforms tiles (Winograd); but two of the short types, which are computed in float32.
+NOISE = {1: 2.0**-19, 10: 2.0**-9, 11: 2.0**-48, 16: 2.0**-6}
+# What hands values on, or chooses among them, rounds nothing; equal values have to stay equal.
+# fmt: off
+_EXACT = {
+    "Abs", "Cast", "CastLike", "Ceil", "Clip", "Compress", "Concat", "Constant",
+    "ConstantOfShape", "DepthToSpace", "Dropout", "Expand", "Flatten", "Floor", "Gather",
+    "GatherElements", "GatherND", "Identity", "LeakyRelu", "Max", "MaxPool", "Min", "Neg",
+    "Pad", "QuantizeLinear", "Relu", "Reshape", "ReverseSequence", "Round", "ScatterElements",
+    "ScatterND", "Sign", "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "TopK",
+    "Transpose", "Trilu", "Unsqueeze", "Where",
+}
+# fmt: on
+# What is computed by approximation is as near to its range, which is about one, as to itself.
+# fmt: off
+_BOUNDED = {
+    "BiasGelu", "Cos", "Erf", "FastGelu", "GRU", "Gelu", "HardSigmoid", "LSTM", "LogSoftmax",
+    "Mish", "QuickGelu", "RNN", "Selu", "Sigmoid", "Sin", "Softmax", "Softplus", "Softsign",
+    "Swish", "Tanh",
+}
+# fmt: on
+_FLOAT, _DOUBLE = 1, 11
+
+
+def with_noise(proto: onnx.ModelProto, seed: int) -> onnx.ModelProto:
+    """A copy of a model whose results of arithmetic are off at random, run by run otherwise.
+
+    seed: of the random numbers. What depends on no input is exact: shapes are computed of it.
+    """
+    made = onnx.ModelProto()
+    made.CopyFrom(proto)
+    del made.graph.node[:]
+    made.graph.node.extend(_nodes(proto, seed))
+    return made
+
+
+def _nodes(proto: onnx.ModelProto, seed: int) -> Iterator[Any]:
+    """The nodes, behind each one what makes its results inexact, and before all the inputs' own."""
+    types, varying = _types(proto), varying_tensors(proto.graph)
+    renamed = {}
+    for value in proto.graph.input:
+        if value.name in varying and types.get(value.name) in NOISE:
+            renamed[value.name] = f"{value.name}__inexact"
+            yield from _blur(
+                value.name, renamed[value.name], types[value.name], seed, bounded=False
+            )
+    for at, node in enumerate(proto.graph.node):
+        kept = type(node)()
+        kept.CopyFrom(node)
+        for place, name in enumerate(kept.input):
+            kept.input[place] = renamed.get(name, name)
+        inexact = node.op_type not in _EXACT
+        blurred = {}
+        for place, name in enumerate(node.output):
+            if inexact and name in varying and types.get(name) in NOISE:
+                blurred[name] = kept.output[place] = f"{name}__exact"
+        yield kept
+        for place, (name, exact) in enumerate(blurred.items()):
+            number = seed + (at + 1) * 64 + place
+            yield from _blur(exact, name, types[name], number, node.op_type in _BOUNDED)
+
+
+def _blur(source: str, result: str, kind: int, seed: int, bounded: bool) -> Iterator[Any]:
+    """Nodes that multiply a tensor by about one, and add as much noise if `bounded`."""
+    wide = _DOUBLE if kind == _DOUBLE else _FLOAT
+    size, value = NOISE[kind], source
+    if kind != wide:
+        value = f"{result}__wide"
+        yield helper.make_node("Cast", [source], [value], to=wide)
+
+    def random(name: str, middle: float, number: int) -> Any:
+        words = {"low": middle - size, "high": middle + size, "seed": float(number), "dtype": wide}
+        return helper.make_node("RandomUniformLike", [source], [name], **words)
+
+    last = f"{result}__sum" if bounded else f"{result}__last" if kind != wide else result
+    yield random(f"{result}__factor", 1.0, 2 * seed)
+    product = f"{result}__product" if bounded else last
+    yield helper.make_node("Mul", [value, f"{result}__factor"], [product])
+    if bounded:
+        last = f"{result}__last" if kind != wide else result
+        yield random(f"{result}__term", 0.0, 2 * seed + 1)
+        yield helper.make_node("Add", [product, f"{result}__term"], [last])
+    if kind != wide:
+        yield helper.make_node("Cast", [last], [result], to=kind)
+
+
+def _types(proto: onnx.ModelProto) -> dict[str, int]:
+    """ONNX's number of the type of each tensor that it can infer."""
+    graph = onnx.shape_inference.infer_shapes(proto).graph
+    values = (*graph.input, *graph.value_info, *graph.output)
+    return {value.name: value.type.tensor_type.elem_type for value in values}
+
+
+def varying_tensors(graph: onnx.GraphProto) -> set[str]:
+    """The tensors that depend on the values of inputs, and not on their shapes alone."""
+    constants = {tensor.name for tensor in graph.initializer}
+    found = {value.name for value in graph.input} - constants
+    for node in graph.node:
+        reads = set(node.input) | {name for body in _bodies(node) for name in body}
+        if node.op_type not in ("Shape", "Size") and reads & found:
+            found.update(filter(None, node.output))
+    return found
+
+
+def _bodies(node: Any) -> Iterator[set[str]]:
+    """The names that the graphs within a node read."""
+    for entry in node.attribute:
+        for graph in (*([entry.g] if entry.HasField("g") else ()), *entry.graphs):
+            yield {name for inner in graph.node for name in inner.input}
+            for inner in graph.node:
+                yield from _bodies(inner)
