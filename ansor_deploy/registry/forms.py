@@ -80,7 +80,7 @@ def check_program(text: str) -> None:
 DIGEST = Form(text(r"[0-9a-f]{64}"))
 VERSION = Form(text(r"[0-9][0-9A-Za-z.+-]{0,39}"))
 WORD = Form(text(r"[a-z][a-z0-9_-]{0,60}"))
-REASON = Form(text(r"[a-z][a-z ]{0,40}"))
+REASON = Form(text(r"[a-z][a-z0-9 ]{0,60}"))
 TIME = Form(text(r"20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9](\+00:00|Z)"))
 COUNT = Form(integer(0, 2**53))
 SEED = Form(integer(0, 2**63))

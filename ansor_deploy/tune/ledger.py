@@ -20,6 +20,7 @@ from ..registry.plausible import impossible, least_seconds
 from ..registry.record import Measurement, Provenance, Record, SearchEnd, TaskKey
 from ..request import EFFORTS, Request
 from ..space.rule import rules_digest
+from .budget_end import is_larger
 
 if TYPE_CHECKING:
     from ..registry.store import Registry
@@ -88,7 +89,8 @@ class Ledger:
         """The keys that leave this request something to do, each with the reason.
 
         A key is finished if it has a record and a search of it has ended with the same rules,
-        the same search and the same TVM, under a budget of as many trials or more.
+        the same search and the same TVM, under a budget of as many trials or more. One that the
+        budget of a run ended is, as long as no larger one is asked for.
         """
         keys = list(keys)
         records = self.best(keys)
@@ -124,6 +126,8 @@ class Ledger:
             return changed
         if end.reason == SERVED:
             return "" if request.reuse == "near" else "never searched"
+        if is_larger(request.budget, end.reason):
+            return "more budget"
         enough = end.enough_for
         if enough >= _EVERY_EFFORT:
             enough = EFFORTS["normal"].per_task

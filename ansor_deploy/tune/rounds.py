@@ -15,6 +15,7 @@ from ..search import Search, has_first_guess, open_search
 from ..search.context import open_context
 from ..system.interrupt import check
 from ..system.machine_fault import heed
+from .budget_end import budget_reason
 from .final import Final, begin_final, end_final
 from .pace import Pace
 from .plan import ASKED, SECONDS_PER_TRIAL, Plan, PlanRow
@@ -76,7 +77,8 @@ class Rounds:
         self._settle()
         seen = [state for state in self.scheduler.states if state.history or state.measured]
         # What is good enough for one goal may not be for another: that search is not over.
-        self.ledger.add_ends({s.task.key: s.ended or "budget" for s in seen if s.ended != "goal"})
+        spent = budget_reason(self.ledger.request.budget)
+        self.ledger.add_ends({s.task.key: s.ended or spent for s in seen if s.ended != "goal"})
 
     def close(self) -> None:
         """Note what the trials took, and keep the cost model for the next run."""

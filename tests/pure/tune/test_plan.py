@@ -11,6 +11,7 @@ from ansor_deploy.registry.record import SearchEnd
 from ansor_deploy.report.plan import stale_lines
 from ansor_deploy.request import EFFORTS, Budget, Request
 from ansor_deploy.space.rule import rules_digest
+from ansor_deploy.tune.budget_end import budget_reason
 from ansor_deploy.tune.ledger import Ledger
 from ansor_deploy.tune.plan import SECONDS_PER_TRIAL, make_plan
 
@@ -89,6 +90,36 @@ def test_what_a_quick_search_left_is_tried_by_a_thorough_one(registry):
     assert statuses(plan(registry, task(0), budget=EFFORTS["quick"])) == {"task 0": "hit"}
     made = plan(registry, task(0), budget=EFFORTS["thorough"])
     assert reasons(made) == {"task 0": "more effort"}
+
+
+@pytest.mark.parametrize(
+    ("spent", "asked", "status"),
+    [
+        (Budget(seconds=15.0), Budget(seconds=15.0), "hit"),  # an unchanged build does nothing
+        (Budget(seconds=15.0), Budget(seconds=10.0, trials=5), "hit"),
+        (Budget(seconds=15.0), Budget(seconds=60.0), "miss"),
+        (Budget(seconds=15.0), Budget(trials=200), "miss"),
+        (Budget(seconds=15.0), Budget(), "miss"),
+        (Budget(trials=10), Budget(trials=10), "hit"),
+        (Budget(trials=10), Budget(trials=0), "hit"),
+        (Budget(trials=10), Budget(trials=11), "miss"),
+        (Budget(trials=10), Budget(seconds=1.0), "miss"),
+        (Budget(trials=10, seconds=15.0), Budget(trials=9, seconds=20.0), "miss"),
+    ],
+)
+def test_what_a_budget_ended_is_open_again_for_a_larger_one(registry, spent, asked, status):
+    tuned(registry, 1, 1e-3)
+    registry.add_batch([], [record(key(0), 1e-3)])
+    ledger(registry, Request(TARGET, registry.path, spent)).add_ends({key(0): budget_reason(spent)})
+    made = plan(registry, task(0), task(1), budget=asked)
+    assert statuses(made) == {"task 0": status, "task 1": "hit"}
+    assert reasons(made) == ({} if status == "hit" else {"task 0": "more budget"})
+
+
+def test_an_end_by_a_budget_that_nobody_noted_is_open(registry):
+    registry.add_batch([], [record(key(0), 1e-3)])
+    registry.add_searches([end(0, 12, reason="budget", enough_for=64)])
+    assert statuses(plan(registry, task(0), budget=Budget(trials=1))) == {"task 0": "miss"}
 
 
 def test_an_end_that_once_counted_for_every_effort_counts_for_a_normal_one(registry):

@@ -1,0 +1,38 @@
+"""The reason of a search that a run's budget ended: which it was, so that a larger one goes on."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from ..request import Budget
+
+_REASON = re.compile(r"budget(?: of)?(?: (\d+) trials)?(?: and)?(?: (\d+) ms)?")
+
+
+def budget_reason(budget: Budget) -> str:
+    """The reason that a registry keeps, such as "budget of 10 trials and 15000 ms"."""
+    parts = []
+    if budget.trials is not None:
+        parts.append(f"{budget.trials} trials")
+    if budget.seconds is not None:
+        parts.append(f"{round(budget.seconds * 1e3)} ms")
+    return f"budget of {' and '.join(parts)}"
+
+
+def is_larger(budget: Budget, reason: str) -> bool:
+    """Whether a budget allows more of anything than the one that ended a search for this reason.
+
+    False where no budget ended it. One that an older version noted counts as none at all.
+    """
+    if not (match := _REASON.fullmatch(reason)):
+        return False
+    if match[1] is None and match[2] is None:
+        return True
+    trials = math.inf if match[1] is None else int(match[1])
+    seconds = math.inf if match[2] is None else int(match[2]) * 1e-3
+    return _or_all(budget.trials) > trials or _or_all(budget.seconds) > seconds
+
+
+def _or_all(limit: float | None) -> float:
+    return math.inf if limit is None else limit
