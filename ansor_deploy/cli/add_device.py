@@ -13,6 +13,7 @@ import click
 
 from ..errors import DeviceError, UsageError
 from ..project import Project
+from ..system.words import count
 from .device_steps import examine, install, note, trust, way_to
 from .helptext import Command, with_examples
 from .options import chosen_target, existing_file
@@ -150,7 +151,8 @@ def decided(facts: Facts, again: str) -> str:
     names = [target.name for target in found]
     if not found:
         raise UsageError(
-            f"no target that is known is such a machine ({facts.machine}, {facts.cores} cores)",
+            f"no target that is known is such a machine ({facts.machine}, "
+            f"{count(facts.cores, 'core')})",
             "describe it in targets/NAME.toml (docs/targets.md), for fewer cores with two lines: "
             f'extends = "cortex-a53" and cores = {facts.cores}; then: {again} --target NAME',
         )

@@ -9,6 +9,7 @@ import click
 
 from ..errors import RegistryError, UsageError
 from ..project import Project
+from ..system.words import count
 from .helptext import Command, with_examples
 from .options import existing_file, new_file, registry_path
 from .output import Answer, answering, say
@@ -160,7 +161,7 @@ def _taken(taken: Taken, **more: Any) -> Answer:
 def _given(given: Given, where: str) -> Answer:
     for refusal in given.left_out:
         say(f"left out, as no one would take it in: {refusal}", err=True)
-    sent = f"{given.records} records to {where} ({given.name[:12]})"
+    sent = f"{count(given.records, 'record')} to {where} ({given.name[:12]})"
     line = sent if given.name else f"{where} has every record already"
     figures = {"bundle": given.name, "records": given.records, "left_out": len(given.left_out)}
     return Answer(figures, [line])

@@ -10,7 +10,8 @@ import click
 from ..build.race import Race
 from ..codegen.memory import size_text
 from ..errors import UsageError
-from ..report.text import count, gain_texts, latency, shortened
+from ..report.text import gain_texts, latency, shortened
+from ..system.words import count
 from .helptext import Command, with_examples
 from .options import number_option, opened
 from .output import Answer, answering, in_columns

@@ -18,8 +18,8 @@ from .run_options import seconds_option, threads_option
 
 if TYPE_CHECKING:
     from ..build.node_groups import Group
+    from ..report.roof import Roof
     from ..runtime.profile import Profile
-    from ..target import Target
 
 
 @with_examples(
@@ -60,8 +60,9 @@ def command(
     """Time each kernel of a library in its place in a run.
 
     Prints the kernels in the order of the network, each with its share of a run, its speed, and
-    how near that is to the machine's limit: the roofline of its task over its time. Then the same
-    by operator. What a run takes beside its kernels is the rest.
+    how near that is to the limit: what the arithmetic of the run's threads, or the caches that can
+    hold its tensors, would need at least, over its time. Then the same by operator. What a run
+    takes beside its kernels is the rest.
 
     With --beside, ONNX Runtime profiles MODEL, which the library was built from, on as many
     threads, and both are added up over the smallest groups of nodes that neither computes along
@@ -69,9 +70,10 @@ def command(
     this folder or beside the library.
     """
     from ..devices.library import opened
-    from ..devices.machine import rated, runs_here
+    from ..devices.machine import rated
     from ..report.profile import write_trace
-    from ..runtime.model import takes_text
+    from ..report.roof import roof_of
+    from ..runtime.model import Model, takes_text
     from ..timing import profile, profile_beside
 
     here = bool(engine or threads or model)
@@ -81,25 +83,25 @@ def command(
     with report() as events, opened(artifact, where, events, threads) as library:
         found = profile(library, run_seconds)
         raced = profile_beside(library, model, found, threads, run_seconds) if engine else []
-        target = built_for(library.manifest)
-        target = rated(target) if runs_here(target) else target
+        target, here = built_for(library.manifest), isinstance(library, Model)
+        roof = roof_of(rated(target) if here else target, threads, here=here)
     if trace:
         write_trace([(takes_text(one), times) for one, times in found], trace)
     if len(found) == 1:
-        return _answer(found[0][1], raced, target)
+        return _answer(found[0][1], raced, roof)
     variants, text = [], []
     for at, (one, times) in enumerate(found):
-        answer = _answer(times, raced[at : at + 1], target)
+        answer = _answer(times, raced[at : at + 1], roof)
         variants.append({"inputs": one.input_shapes, **answer.value})
         text += [takes_text(one), *answer.lines]
     return Answer({"variants": variants}, text)
 
 
-def _answer(times: Profile, beside: Sequence[tuple[str, list[Group]]], target: Target) -> Answer:
+def _answer(times: Profile, beside: Sequence[tuple[str, list[Group]]], roof: Roof) -> Answer:
     """The answer for one of a library's shapes. beside: of another engine, if that is asked for."""
     from ..report.profile import beside_lines, lines
 
-    value, text = times.to_json(), lines(times, target, nodes=is_verbose())
+    value, text = times.to_json(), lines(times, roof, nodes=is_verbose())
     for name, groups in beside:
         listed = [{**asdict(one), "ratio": one.ratio} for one in groups]
         value["beside"] = {"peer": name, "groups": listed}

@@ -12,6 +12,7 @@ import click
 
 from ..registry.faults import DamagedError, damaged
 from ..report.text import KEY, duration, fitted, latency, shortened
+from ..system.words import count
 from .browse import browse_command
 from .exchange import EXCHANGE
 from .helptext import Group, with_examples
@@ -226,6 +227,6 @@ def _saved_lines(stats: dict[str, Any]) -> list[str]:
     time = f", about {duration(sum(seconds))}" if seconds else ""
     return [
         "",
-        f"{saved} trials saved{time}: models share what was measured, and what others measured was",
-        "not measured again. Builds that found every record are not counted.",
+        f"{count(saved, 'trial')} saved{time}: models share what was measured, and what others",
+        "measured was not measured again. Builds that found every record are not counted.",
     ]

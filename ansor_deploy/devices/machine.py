@@ -18,6 +18,7 @@ from ..system.host import (
     no_runtime,
     processor_flags,
 )
+from ..system.words import count
 from ..target import load_target
 from .room import room_for
 
@@ -135,7 +136,8 @@ def cannot_run(target: Target) -> str:
     here = detect_host()
     if target.gpu is not None:
         return f"target {target.name} is a GPU ({target.gpu.arch}), and no device with one is given"
+    wanted = f"{target.kind} {target.cpu}, {count(target.cores, 'core')}"
     return (
-        f"target {target.name} ({target.kind} {target.cpu}, {target.cores} cores) cannot run on "
-        f"this machine ({here['cpu']}, {here['cores']} cores), and no device is given"
+        f"target {target.name} ({wanted}) cannot run on this machine ({here['cpu']}, "
+        f"{count(here['cores'], 'core')}), and no device is given"
     )

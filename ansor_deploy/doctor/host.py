@@ -17,6 +17,7 @@ from ..registry.store import Registry
 from ..system import tvm_pairing
 from ..system.environment import version
 from ..system.host import architecture
+from ..system.words import count
 from ..target import list_targets, load_target
 
 Level = Literal["ok", "warn", "FAIL"]
@@ -116,7 +117,7 @@ def check_host(project: Project) -> Check:
         host = load_target("host", project.target_path())
     except AnsorError as error:
         return Check("host", "warn", error.message, error.hint)
-    cores = "1 core" if host.cores == 1 else f"{host.cores} cores"
+    cores = count(host.cores, "core")
     return Check("host", "ok", f"{host.cpu}, {cores}, {host.vector_bytes * 8}-bit vectors")
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from ..devices.facts import Facts
 from ..system.host import x86_vector_bytes
+from ..system.words import count
 from ..target import HOST, Target
 from .device import check_architecture, check_features, check_word_size
 
@@ -33,7 +34,7 @@ def core(facts: Facts) -> str:
 
 def summary(facts: Facts) -> str:
     """The board in one line."""
-    cores = f"{facts.cores} cores" if facts.cores > 1 else "1 core"
+    cores = count(facts.cores, "core")
     words = [facts.model, facts.machine, core(facts), cores]
     words += [facts.gpu.name] if facts.gpu else []
     words += [f"{facts.memory >> 20} MiB free"] if facts.memory is not None else []

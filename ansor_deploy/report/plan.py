@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..codegen.memory import size_text
+from ..system.words import count
 from .text import (
     TASK_HEADER,
-    count,
     duration,
     fitted,
     latency,
@@ -168,4 +168,4 @@ def _cores(machine: Target) -> str:
     """What a machine has that another of its instructions may not have."""
     sizes = (machine.l1_bytes, machine.l2_bytes, machine.l3_bytes)
     caches = ", ".join(f"{size >> 10}" for size in sizes)
-    return f"{machine.cores} cores and caches of {caches} KiB"
+    return f"{count(machine.cores, 'core')} and caches of {caches} KiB"

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..registry.record import roofline
 from ..registry.title import shape_text
-from .text import KEY, TITLE, count, cut, latency, node_lines, share
+from ..system.words import count
+from .text import KEY, TITLE, cut, latency, node_lines, share
 
 if TYPE_CHECKING:
     from ..build.node_groups import Group
     from ..runtime.profile import KernelTime, Profile
-    from ..target import Target
+    from .roof import Roof
 
 HEADER = ("key", "kernel", "time", "share", "GFLOP/s", "GB/s", "limit")
 ROW = f"{{:{KEY}}} {{:{TITLE}}} {{:>8}} {{:>6}} {{:>7}} {{:>5}} {{:>5}}"
@@ -27,19 +27,19 @@ def title(one: KernelTime) -> str:
     return str((one.task or {}).get("title") or f"{one.name} {result}".strip())
 
 
-def lines(profile: Profile, target: Target, *, nodes: bool = False) -> list[str]:
+def lines(profile: Profile, roof: Roof, *, nodes: bool = False) -> list[str]:
     """Kernels in the order of the network, then operators, those that take longest first.
 
     nodes: whether those of the model that a kernel computes stand below it. Limit is the share of
-    the time that the machine's peak, or its memory, would need at least; what caches hold comes
-    faster than that.
+    the time that the arithmetic of the run's threads, or the caches that can hold its tensors,
+    would need at least.
     """
     rest = max(0.0, profile.rest)  # less is noise
     whole = profile.seconds
     kernels = (
         line
         for one in profile.kernels
-        for line in (*_table([_cells(one, whole, target)]), *(_nodes(one) if nodes else ()))
+        for line in (*_table([_cells(one, whole, roof)]), *(_nodes(one) if nodes else ()))
     )
     operators = [("", name, *_times(group, whole)) for name, group in by_operator(profile)]
     return [
@@ -62,12 +62,6 @@ def by_operator(profile: Profile) -> list[tuple[str, list[KernelTime]]]:
     for one in profile.kernels:
         groups.setdefault(one.op, []).append(one)
     return sorted(groups.items(), key=lambda item: -sum(one.seconds for one in item[1]))
-
-
-def limit(one: KernelTime, target: Target) -> float | None:
-    """Seconds that the kernel's task takes at least on the target; None for no task's."""
-    task = one.task or {}
-    return roofline(task["flops"], task["bytes"], target) if "bytes" in task else None
 
 
 def beside_lines(name: str, groups: Sequence[Group]) -> list[str]:
@@ -116,9 +110,9 @@ def _events(number: int, name: str, profile: Profile) -> Iterator[dict[str, Any]
         began += one.seconds
 
 
-def _cells(one: KernelTime, whole: float, target: Target) -> tuple[str, ...]:
+def _cells(one: KernelTime, whole: float, roof: Roof) -> tuple[str, ...]:
     task: Mapping[str, Any] = one.task or {}
-    least = limit(one, target)
+    least = roof.seconds(one)
     rate = f"{task['bytes'] / one.seconds / 1e9:.1f}" if "bytes" in task else ""
     reached = f"{least / one.seconds:.0%}" if least else ""
     name = task.get("key", "")[:KEY], cut(title(one), TITLE)

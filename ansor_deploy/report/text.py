@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..codegen.memory import size_text
 from ..system.printable import printable
+from ..system.words import count
 
 if TYPE_CHECKING:
     from ..build.by_node import NodeVerdict
@@ -75,11 +76,6 @@ def share(fraction: float) -> str:
     return f"{fraction * 100:.1f}%"
 
 
-def count(number: int, noun: str) -> str:
-    """A number of things, such as "1 task" or "3 tasks"."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def shortened(text: str, width: int) -> str:
     """At most `width` printable characters; the end stays, since two tasks differ there."""
     text = printable(text)
@@ -137,7 +133,8 @@ def trials(progress: Progress) -> str:
     """How far tuning is: "128/640 trials, 3 failed"; limited by time alone, it has no total."""
     total = f"/{progress.total_trials}" if progress.total_trials else ""
     failed = f", {progress.failed} failed" if progress.failed else ""
-    return f"{progress.trials}{total} trials{failed}"
+    of = progress.total_trials or progress.trials
+    return f"{progress.trials}{total} {count(of, 'trial').partition(' ')[2]}{failed}"
 
 
 def clock(progress: Progress, since: float = 0.0) -> str:

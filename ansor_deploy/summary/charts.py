@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
+from ..system.words import count
+
 WIDTH, HEIGHT = 640, 360
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 16, 44
 
@@ -71,7 +73,8 @@ def roofline(marks: Sequence[Mark], peak: float, bandwidth: float) -> str:
     y = _up("GFLOP/s", min(ys) / 2, max(ys) * 1.5, logarithmic=True)
     low = max(x.low, y.low / bandwidth)
     roof = [(low, low * bandwidth), (ridge, peak), (x.high, peak)]
-    said = f"Roofline: {len(marks)} kernels below {peak:.0f} GFLOP/s and {bandwidth:.0f} GB/s"
+    kernels = count(len(marks), "kernel")
+    said = f"Roofline: {kernels} below {peak:.0f} GFLOP/s and {bandwidth:.0f} GB/s"
     return _figure(said, x, y, _line(roof, x, y, "roof"), *(_dot(one, x, y) for one in marks))
 
 

@@ -7,7 +7,8 @@ from html import escape
 
 from ..build.changes import Changes, TaskChange
 from ..codegen.memory import size_text
-from ..report.text import KEY, change_cells, count, gain_texts, latency, race_text
+from ..report.text import KEY, change_cells, gain_texts, latency, race_text
+from ..system.words import count
 from .page import Figure, document, headline, section
 from .sections import Row, table
 

@@ -14,6 +14,7 @@ from ..target import Target, built_for
 from .curve import Tuning, tuning
 
 if TYPE_CHECKING:
+    from ..report.roof import Roof
     from ..runtime.profile import Profile
 
 _REUSED = """
@@ -28,14 +29,16 @@ _REUSED = """
 class Facts:
     """What a report shows. manifest: the library's. profile: None where it does not run here.
 
-    reused: how many of its tasks with a record other models have, too, by their names. saved: what
-    the registry says of the model on this target, as `Listing.stats` has it; None if nothing.
+    roof: what its kernels take at least, where there is a profile. reused: how many of its tasks
+    with a record other models have, too, by their names. saved: what the registry says of the model
+    on this target, as `Listing.stats` has it; None if nothing.
     """
 
     artifact: Path
     manifest: Mapping[str, Any]
     target: Target
     profile: Profile | None
+    roof: Roof | None
     tuning: Tuning | None
     reused: Mapping[str, int]
     saved: Mapping[str, Any] | None = None
@@ -54,18 +57,20 @@ class Facts:
 
 def facts(artifact: Path, registry: Path, seconds: float) -> Facts:
     """What there is to say of a library. seconds: to run it for its profile."""
+    from ..report.roof import roof_of
     from ..runtime.model import load
     from ..timing import profile
 
     manifest = read_manifest(artifact)
     target = built_for(manifest)
-    profiled = None
+    profiled = roof = None
     if runs_here(target):
         target, profiled = rated(target), profile(load(artifact), seconds)[0][1]
+        roof = roof_of(target, 0, here=True)
     with Registry.open(registry, write=False) as store:
         known = tuning(store, manifest)
         reused, saved = _reused(store, manifest), _saved(store, manifest)
-    return Facts(artifact, manifest, target, profiled, known, reused, saved)
+    return Facts(artifact, manifest, target, profiled, roof, known, reused, saved)
 
 
 def _saved(registry: Registry, manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:

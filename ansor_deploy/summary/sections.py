@@ -10,17 +10,17 @@ from ..build.compare import Comparison
 from ..build.race import Race
 from ..codegen.memory import size_text
 from ..registry.title import shape_text
-from ..report.profile import by_operator, limit, title
+from ..report.profile import by_operator, title
 from ..report.text import (
     KEY,
     comparison_text,
-    count,
     duration,
     latency,
     race_text,
     share,
 )
 from ..runtime.profile import KernelTime
+from ..system.words import count
 from .charts import Mark, roofline, steps
 from .facts import Facts, untuned
 
@@ -49,8 +49,8 @@ def where_time_goes(facts: Facts) -> Iterator[str]:
     kernels = sorted(profile.kernels, key=lambda one: -one.seconds)
     yield (
         f"<p>A run of {latency(profile.seconds)}, of which {latency(max(0.0, profile.rest))} are "
-        "outside the kernels. The limit is the time that a task takes at the machine's peak, or "
-        "its memory's, over the time that it took; what caches hold comes faster than that.</p>"
+        "outside the kernels. The limit is what the machine's arithmetic, or the caches that can "
+        "hold its tensors, would need at least, over the time that it took.</p>"
     )
     groups = [(name, sum(one.seconds for one in some)) for name, some in by_operator(profile)]
     rows: list[Row] = [
@@ -207,7 +207,7 @@ def _kernels(facts: Facts) -> Sequence[KernelTime]:
 
 def _kernel(one: KernelTime, whole: float, longest: float, facts: Facts) -> Row:
     task: Any = one.task or {}
-    least = limit(one, facts.target)
+    least = facts.roof and facts.roof.seconds(one)
     kind = _kind(one)
     return (
         f"<code>{task.get('key', '')[:KEY]}</code>",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..registry.record import Record, TaskKey
 from ..search.neighbours import Neighbour, nearest
 from ..system.digest import canonical_json, sha256
+from ..system.words import count
 
 if TYPE_CHECKING:
     from ..model.tasks import Task
@@ -68,7 +69,8 @@ def borrow(tasks: Sequence[Task], found: Lenders, work: Workspace) -> dict[TaskK
     """What neighbours lend to these tasks, as far as it fits them."""
     wanted = [task for task in tasks if task.key in found]
     if wanted:
-        work.report.stage("reuse", f"schedules of neighbours for {len(wanted)} tasks, untimed")
+        served = count(len(wanted), "task")
+        work.report.stage("reuse", f"schedules of neighbours for {served}, untimed")
     loans = {}
     for done, task in enumerate(wanted, 1):
         if (loan := _loan(task, found[task.key], work)) is not None:

@@ -17,7 +17,7 @@ def budget_reason(budget: Budget) -> str:
         parts.append(f"{budget.trials} trials")
     if budget.seconds is not None:
         parts.append(f"{round(budget.seconds * 1e3)} ms")
-    return f"budget of {' and '.join(parts)}"
+    return f"budget of {' and '.join(parts)}" if parts else "budget"
 
 
 def is_larger(budget: Budget, reason: str) -> bool:

@@ -14,6 +14,7 @@ from ..model.tasks import Task
 from ..registry.record import Provenance, Record
 from ..search.context import SearchContext
 from ..system.interrupt import check
+from ..system.words import count
 from .final import KNOWN, winner
 from .ledger import credible
 from .plan import impacts
@@ -35,7 +36,7 @@ def prove(tasks: Sequence[Task], work: Workspace) -> None:
         return
     if work.machine is None:
         what = "as claimed, since nothing here can measure it"
-        work.report.warn(f"{_records(len(claims))} of others: used {what}")
+        work.report.warn(f"{count(len(claims), 'record')} of others: used {what}")
         return
     target, least = work.request.target, work.request.budget.min_impact
     shares = impacts(tasks, work.ledger.best(task.key for task in tasks), target)
@@ -43,16 +44,13 @@ def prove(tasks: Sequence[Task], work: Workspace) -> None:
     chosen.sort(key=lambda task: (-shares[task.key], task.key))
     if not chosen:
         return
-    work.report.stage("prove", f"{_records(len(chosen))} of others, in turns with the default")
+    records = count(len(chosen), "record")
+    work.report.stage("prove", f"{records} of others, in turns with the default")
     with work.measuring() as measurer:
         for done, task in enumerate(chosen, 1):
             check()
             _Trial(task, work, measurer).hold()
             work.report.step("records", done, len(chosen))
-
-
-def _records(count: int) -> str:
-    return "1 record" if count == 1 else f"{count} records"
 
 
 class _Trial:

@@ -10,6 +10,7 @@ from ..measure.memory import memory_of_trials
 from ..registry.leases import Holder
 from ..registry.record import TaskKey
 from ..request import Budget, Request
+from ..system.words import count
 from .plan import ASKED, Plan, PlanRow
 from .reuse import serve
 from .rounds import Rounds
@@ -111,7 +112,7 @@ class _Queue:
         """Let neighbours serve what nobody else is tuning; the tasks that now have a record."""
         if not near:
             return set()
-        self.work.report.stage("reuse", f"schedules of neighbours for {len(near)} tasks")
+        self.work.report.stage("reuse", f"schedules of neighbours for {count(len(near), 'task')}")
         granted = self._lease(near)
         left = self._still_missed([row for row in near if row.task.key in granted])
         unserved = {row.task.key for row in left if not serve(row, self.work, self.measurer)}
@@ -150,5 +151,5 @@ class _Queue:
 
     def _say_who_is_waited_for(self, missing: Sequence[PlanRow]) -> None:
         other = self.work.registry.leaseholder(missing[0].task.key)
-        count = "1 task" if len(missing) == 1 else f"{len(missing)} tasks"
-        self.work.report.stage("wait", f"for {other or 'another process'}, which tunes {count}")
+        tunes = f"which tunes {count(len(missing), 'task')}"
+        self.work.report.stage("wait", f"for {other or 'another process'}, {tunes}")

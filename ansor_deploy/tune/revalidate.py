@@ -16,6 +16,7 @@ from ..registry.leases import Holder
 from ..registry.record import Provenance, Record, TaskKey
 from ..search.context import SearchContext
 from ..system.machine_fault import heed
+from ..system.words import count
 from .final import begin_final, end_final
 from .workspace import Workspace
 
@@ -90,7 +91,8 @@ def revalidate_tasks(
             if task.key not in granted:
                 work.report.warn(f"{task.name} is being tuned, and left to that process")
                 continue
-            work.report.stage("revalidate", f"{task.name}: {len(records[task.key])} records")
+            tried = count(len(records[task.key]), "record")
+            work.report.stage("revalidate", f"{task.name}: {tried}")
             made.append(_Trial(task, work, measurer).hold(records[task.key]))
             registry.renew(holder)
     finally:

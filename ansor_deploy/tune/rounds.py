@@ -15,6 +15,7 @@ from ..search import Search, has_first_guess, open_search
 from ..search.context import open_context
 from ..system.interrupt import check
 from ..system.machine_fault import heed
+from ..system.words import count
 from .budget_end import budget_reason
 from .final import Final, begin_final, end_final
 from .pace import Pace
@@ -142,7 +143,8 @@ class Rounds:
         """Let the best few of every task that was searched run against each other."""
         searched = [s for s in self.scheduler.states if s.task.key.workload in self.searches]
         if searched:
-            self.work.report.stage("settle", f"the best few of {len(searched)} tasks in turns")
+            settled = count(len(searched), "task")
+            self.work.report.stage("settle", f"the best few of {settled} in turns")
         under_way: deque[tuple[TaskProgress, Final]] = deque()
         for state in searched:
             check()

@@ -14,6 +14,7 @@ from typing import Any
 from ..model.tasks import Task
 from ..objectives import PATIENCE, Objective
 from ..request import Budget
+from ..system.words import count
 
 ALPHA = 0.2  # trust in the past against optimism (Ansor's default)
 BETA = 2.0  # how much slower than the best task like it a task may stay (Ansor's default)
@@ -186,7 +187,7 @@ class Scheduler:
     def _steepest(self, free: Sequence[TaskProgress]) -> tuple[TaskProgress, str]:
         chosen = max(free, key=self.gradient)
         share = chosen.task.weight * chosen.best / self.end_to_end
-        tried = "1 trial" if chosen.trials == 1 else f"{chosen.trials} trials"
+        tried = count(chosen.trials, "trial")
         why = f"steepest: {share:.0%} of the time, {tried} so far"
         if chosen.gain(self._fastest_like(chosen)) > chosen.gain():
             why += ", and a task like it runs faster"

@@ -13,7 +13,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from ansor_deploy import cli, pipeline, timing
+from ansor_deploy import checking, cli, pipeline, timing
 from ansor_deploy.build.verify import Verification
 from ansor_deploy.cli.options import make_budget
 from ansor_deploy.cli.values import parse_duration, parse_shape, parse_share, parse_size
@@ -254,7 +254,7 @@ def test_profile_prints_kernels_operators_and_the_rest(model, monkeypatch, tmp_p
         KernelTime("kernel_a", "add", 2e-3, ((1, 8), (1, 8)), task),
         KernelTime("kernel_b", "compute", 1e-3, (), None),
     )
-    target = replace(load_target("intel-cpu-avx2", Project().target_path()), memory_gbs=4.0)
+    target = replace(load_target("intel-cpu-avx2", Project().target_path()), peak_gflops=2.0)
     timed = [(Interface((), ()), Profile(4e-3, kernels))]
     monkeypatch.setattr(timing, "profile", lambda *_: timed)
     opened = nullcontext(types.SimpleNamespace(manifest={"target": target.to_json()}))
@@ -277,7 +277,7 @@ def test_profile_prints_kernels_operators_and_the_rest(model, monkeypatch, tmp_p
 @pytest.mark.parametrize(("ok", "code"), [(True, 0), (False, VerificationError.exit_code)])
 def test_verify_exits_by_the_result(model, monkeypatch, ok, code):
     found = Verification(ok, 0.5, float("inf"), "ONNX Runtime", 0)
-    monkeypatch.setattr(pipeline, "verify", lambda *_: found)
+    monkeypatch.setattr(checking, "verify", lambda *_: found)
     result = invoke("verify", "net.onnx", "net.onnx", "--json")
     assert result.exit_code == code
     assert json.loads(result.stdout)["max_rel_err"] is None

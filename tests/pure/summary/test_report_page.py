@@ -1,5 +1,6 @@
 """A report: its sections, its figures, and that the file stands alone."""
 
+import math
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -8,6 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from helpers.registry_samples import TARGET
 
+from ansor_deploy.report.roof import Roof
 from ansor_deploy.runtime.profile import KernelTime, Profile
 from ansor_deploy.summary import charts
 from ansor_deploy.summary.curve import Curve, Tuning
@@ -61,11 +63,13 @@ PROFILE = Profile(
     ),
 )
 CURVE = Curve("a" * 64, "conv2d 3x3 <b>", ((1.0, 4.0), (9.0, 2.0), (64.0, 2.0)))
+ROOF = Roof(1, 100.0, ((1e6, 1e11), (math.inf, 1e10)))
 FACTS = Facts(
     Path("net.so"),
     MANIFEST,
     TARGET,
     PROFILE,
+    ROOF,
     Tuning(CURVE, tuple(n / 7 for n in range(64)), (CURVE,)),
     {"other.onnx": 1},
     {"shared": 1, "trials_saved": 31.6, "seconds_saved": 75.0},
@@ -97,7 +101,7 @@ class Parsed(HTMLParser):
 @pytest.mark.parametrize("known", ["all", "nothing"])
 def test_every_section_is_there_and_every_tag_closed(known):
     bare = Facts(
-        Path("net.so"), {**MANIFEST, "speed": None, "verify": None}, TARGET, None, None, {}
+        Path("net.so"), {**MANIFEST, "speed": None, "verify": None}, TARGET, None, None, None, {}
     )
     parsed = Parsed(page(FACTS if known == "all" else bare))
     assert parsed.open == []
