@@ -14,7 +14,7 @@ import onnx
 import tvm
 from tvm import relax
 
-from ansor_deploy.build import verify
+from ansor_deploy.build.tolerance import compare
 from ansor_deploy.codegen.model import Compiled, compile_model
 from ansor_deploy.devices.bare import open_bare
 from ansor_deploy.model.canonicalize import canonical_graph
@@ -71,7 +71,7 @@ def assert_like_oracle(proto: onnx.ModelProto) -> None:
     feeds = graphs.random_feeds(proto)
     for have, want in zip(run(proto, feeds), graphs.run(proto, feeds), strict=True):
         assert (have.shape, have.dtype) == (want.shape, want.dtype)
-        ok, worst, _ = verify.compare(have, want)
+        ok, worst, _ = compare(have, want)
         assert ok, f"off by {worst}"
 
 

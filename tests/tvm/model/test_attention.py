@@ -11,7 +11,7 @@ from helpers import graphs
 from helpers.built import HOST, compiled, count_ops, imported, main_of
 from helpers.graphs import model, node
 
-from ansor_deploy.build import verify
+from ansor_deploy.build.tolerance import compare
 from ansor_deploy.model.extract import extract
 from ansor_deploy.space.attention import attention_pays
 from ansor_deploy.space.rule import shipped_rules
@@ -59,7 +59,7 @@ def assert_same(proto, target):
     feeds = graphs.random_feeds(proto)
     main = main_of(compiled(proto, target))
     found = main(*(tvm.runtime.tensor(value) for value in feeds.values()))
-    assert verify.compare(found.numpy(), *graphs.run(proto, feeds))[0]
+    assert compare(found.numpy(), *graphs.run(proto, feeds))[0]
 
 
 @pytest.mark.parametrize("between", BETWEEN.values(), ids=BETWEEN)

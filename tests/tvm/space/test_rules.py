@@ -11,7 +11,7 @@ from helpers.programs import PROGRAMS, program
 from tvm import te
 from tvm.s_tir.meta_schedule.testing import te_workload as w
 
-from ansor_deploy.build import verify
+from ansor_deploy.build.tolerance import compare
 from ansor_deploy.space.question import Guess, Random
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.space.sketch import derive
@@ -90,7 +90,7 @@ def test_a_panel_too_large_for_its_cache_is_summed_up_in_parts(name):
     for have, want in zip(
         built.kernel_outputs(made.sch.mod), built.kernel_outputs(module(name)), strict=True
     ):
-        assert verify.compare(have, want)[0]
+        assert compare(have, want)[0]
 
 
 def questions(rows: int, columns: int, depth: int, target) -> dict[str, object]:
@@ -124,7 +124,7 @@ def test_every_sketch_computes_what_the_program_computes(name):
             for chooser in (Guess(), Random(rng)):
                 have = built.kernel_outputs(sketch.program(chooser).sch.mod)
                 for one, other in zip(have, want, strict=True):
-                    assert verify.compare(one, other)[0], (target.name, str(sketch))
+                    assert compare(one, other)[0], (target.name, str(sketch))
 
 
 def fits(sketch, rng) -> bool:
@@ -180,7 +180,7 @@ def test_multi_level_tiling_computes_the_same_where_no_register_tile_is(name):
     for sketch in found:
         for chooser in (Guess(), Random(rng)):
             have = built.kernel_outputs(sketch.program(chooser).sch.mod)
-            assert verify.compare(have[-1], want[-1])[0], str(sketch)
+            assert compare(have[-1], want[-1])[0], str(sketch)
 
 
 def test_rules_say_why_they_pass():
