@@ -156,7 +156,7 @@ class _Words:
         largest = moves.max(axis=0)
         bound = FACTOR * np.maximum(largest, level(largest)) + self._of(_FLOOR) + self.step
         if self.usual is not None:
-            bound[bound > 1e-3 * self.scale] = np.inf
+            bound = np.where(bound > 1e-3 * self.scale, np.inf, bound)
         return bound
 
     def _jumps(self, moves: np.ndarray) -> tuple[int, float]:
@@ -174,8 +174,7 @@ class _Words:
         """|a - e| of elements of the same class, and which are of another."""
         other = _class(self.a) != _class(self.e)
         error = np.abs(_finite(self.a) - _finite(self.e))
-        error[self.hidden] = 1.0
-        return error, other
+        return np.where(self.hidden, 1.0, error), other
 
 
 def level(values: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ from onnx import TensorProto
 
 from ansor_deploy.build.draws import seeded_inputs
 from ansor_deploy.build.oracle import Oracle
-from ansor_deploy.build.tolerance import compare
+from ansor_deploy.build.tolerance import compare, judge
 from ansor_deploy.errors import ModelError
 from ansor_deploy.runtime.model import TensorInfo
 
@@ -93,6 +93,14 @@ def test_an_output_of_zeros_is_judged_on_its_own():
 @pytest.mark.parametrize("other", [np.zeros((2, 3), np.float32), np.zeros(6, np.float64)])
 def test_another_shape_or_type_is_wrong(other):
     assert compare(other, np.zeros(6, np.float32)) == (False, np.inf, np.inf)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_a_scalar_is_compared_too(dtype):
+    one = np.array(3, dtype)
+    assert judge(one, one, [one, one]).ok
+    assert not judge(one + np.array(1, dtype), one, [one, one]).ok
+    assert judge(one + np.array(1, dtype), one, [one + np.array(1, dtype)]).ok
 
 
 def test_an_empty_output_is_right():
