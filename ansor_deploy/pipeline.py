@@ -287,7 +287,13 @@ def _tune(planned: Plan, work: Workspace) -> TuneResult:
         replace(row, latency=records[row.task.key].latency) if row.task.key in records else row
         for row in planned.rows
     ]
-    return TuneResult.of_plan(planned, replace(planned, rows=tuple(rows)), spent, no_room)
+    kept = sum(
+        records[row.task.key].provenance.search == "default"
+        for row in planned.rows
+        if row.status in ("miss", "near") and row.task.key in records
+    )
+    made = TuneResult.of_plan(planned, replace(planned, rows=tuple(rows)), spent, no_room)
+    return replace(made, kept_default=kept)
 
 
 def _unchanged(

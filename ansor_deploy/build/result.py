@@ -49,7 +49,8 @@ class TuneResult:
     """What a tuning run did. latency_ms: the models' estimated latency under their records.
 
     latencies_ms: of each model, in their order. rounds: the scheduler's decisions, in order.
-    no_room: keys of the tasks that no device had the memory to try.
+    no_room: keys of the tasks that no device had the memory to try. kept_default: how many tasks
+    have a record now that is their default schedule.
     """
 
     tasks: int
@@ -62,6 +63,7 @@ class TuneResult:
     latencies_ms: tuple[float, ...] = ()
     rounds: tuple[Round, ...] = ()
     no_room: tuple[str, ...] = ()
+    kept_default: int = 0
 
     @classmethod
     def of_plan(
@@ -80,6 +82,11 @@ class TuneResult:
             rounds=spent.rounds,
             no_room=tuple(no_room),
         )
+
+    @property
+    def gained_nothing(self) -> bool:
+        """Whether tasks were tuned, and each of them has its default schedule still."""
+        return 0 < self.misses <= self.kept_default
 
     @classmethod
     def untuned(cls, tasks: int, hits: int, latency_ms: float = math.nan) -> TuneResult:

@@ -153,8 +153,9 @@ def tune_summary(result: TuneResult) -> str:
     """What a tuning run did, in one sentence."""
     tasks = f"{count(result.tasks, 'task')}: {result.hits} reused, {result.misses} tuned"
     spent = f"{count(result.trials, 'trial')} in {duration(result.tune_seconds)}"
-    now = f"now about {latency(result.latency_ms / 1e3)} a run"
-    return f"{tasks}, {result.skipped} skipped; {spent}; {now}"
+    sums = f"tasks alone add up to about {latency(result.latency_ms / 1e3)}"
+    gain = "no candidate beat the default schedules; " if result.gained_nothing else ""
+    return f"{gain}{tasks}, {result.skipped} skipped; {spent}; {sums}"
 
 
 def job_cells(row: Row) -> tuple[str, ...]:

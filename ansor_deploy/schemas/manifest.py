@@ -249,7 +249,10 @@ class Speed(Struct):
 
 
 class Tuned(Struct):
-    """What a build or a tuning run did. no_room: tasks that no device had memory to try."""
+    """What a build or a tuning run did. no_room: tasks that no device had memory to try.
+
+    kept_default: tasks that were to be tuned and have their default schedule as the best.
+    """
 
     tasks: Count
     hits: Count
@@ -259,6 +262,7 @@ class Tuned(Struct):
     tune_seconds: Seconds
     latency_ms: Ms | None
     no_room: list[Digest]
+    kept_default: Count
 
 
 class Code(Struct):

@@ -102,8 +102,16 @@ def test_shortened_keeps_both_ends():
 def test_tune_summary():
     result = TuneResult(12, 3, 5, 4, 320, 185.0, 12.3)
     assert text.tune_summary(result) == (
-        "12 tasks: 3 reused, 5 tuned, 4 skipped; 320 trials in 3m 05s; now about 12.3 ms a run"
+        "12 tasks: 3 reused, 5 tuned, 4 skipped; 320 trials in 3m 05s; "
+        "tasks alone add up to about 12.3 ms"
     )
+
+
+def test_that_nothing_was_gained_is_said_first():
+    result = TuneResult(12, 3, 5, 4, 320, 185.0, 12.3, kept_default=5)
+    assert text.tune_summary(result).startswith("no candidate beat the default schedules; 12 tasks")
+    assert not replace(result, kept_default=4).gained_nothing
+    assert not replace(result, misses=0, kept_default=0).gained_nothing
 
 
 # Lines
