@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 
     Layers = tuple[Path, ...]  # registries of what is in them now
 
+_MOVES = ("Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")  # beside what computes
+
 
 def build(model: Path, outputs: Outputs, request: Request, report: Report) -> BuildResult:
     """Tune what is missing and matters, compile, verify, write the library and its manifest.
@@ -244,7 +246,9 @@ def _plan(prepared: list[Prepared], ledger: Ledger) -> Plan:
     names, target = [model.path.name for model in prepared], ledger.request.target
     made = make_plan(names, merge(prepared), ledger, partial(_programs, ledger.request))
     memory = tuple(memory_of_tensors(model.imported, target) for model in prepared)
-    return replace(made, memory=memory, devices=ledger.request.devices)
+    nodes = (place.nodes for model in prepared for _, place in model.others)
+    others = tuple(node.op for group in nodes for node in group if node.op not in _MOVES)
+    return replace(made, memory=memory, others=others, devices=ledger.request.devices)
 
 
 def _prove(prepared: list[Prepared], work: Workspace) -> None:

@@ -117,10 +117,17 @@ def sums(plan: Plan, most: int | None) -> Iterator[Line]:
     measured = any(row.record for row in plan.rows)
     basis = "" if measured else " (the roofline: nothing was measured)"
     yield f"a run    about {latency(plan.forecast())}{basis}", ""
+    if plan.others:
+        yield f"besides  {_untimed(plan.others)}: no task, and in no time above", ""
     for line in memory(plan) if most is None or len(plan.models) <= MODELS else []:
         yield f"memory   {line}", ""
     for line in stale_lines(plan):
         yield line, ""
+
+
+def _untimed(others: Sequence[str]) -> str:
+    """Operators by how often they are there, such as "2 GRU, 1 Scan"."""
+    return ", ".join(f"{number} {op}" for op, number in Counter(others).items())
 
 
 def memory(plan: Plan) -> list[str]:

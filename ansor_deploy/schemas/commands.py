@@ -95,7 +95,10 @@ class PlannedTask(Struct):
 
 
 class Plan(Struct):
-    """`plan --json`. memory: of each model. seconds: that its trials take, about."""
+    """`plan --json`. memory: of each model. seconds: that its trials take, about.
+
+    others: operators of nodes whose kernels are no task, and are in no other figure.
+    """
 
     models: list[str]
     target: str
@@ -110,6 +113,7 @@ class Plan(Struct):
     seconds: Seconds | None
     latency_ms: Ms
     memory: list[Memory]
+    others: list[str]
 
 
 class Bench(Struct):

@@ -58,6 +58,8 @@ class Plan:
 
     stale: how many misses have records of another TVM that were not tried with this one.
     memory: of each model, as far as it is known without its kernels. devices: that would measure.
+    others: the operators of the model's nodes whose kernels are no task, such as recurrences; what
+    they take is in no figure here.
     """
 
     models: tuple[str, ...]
@@ -67,6 +69,7 @@ class Plan:
     seconds: float
     stale: int = 0
     memory: tuple[Memory, ...] = ()
+    others: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
 
     def count(self, status: Status) -> int:
@@ -117,6 +120,7 @@ class Plan:
             "seconds": self.seconds,
             "latency_ms": self.latency * 1e3,
             "memory": [memory.figures() for memory in self.memory],
+            "others": list(self.others),
         }
 
 
