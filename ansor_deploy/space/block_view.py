@@ -22,6 +22,16 @@ KEPT = "ansor.kept"
 MOST_COPIED = 1 << 8
 
 
+# Variables that an index may have, each counted as often as it stands there.
+MOST_IN_AN_INDEX = 1 << 8
+
+
+def _variables(index: Any) -> int:
+    """How often variables stand in an expression; what is shared counts wherever it is."""
+    operands = [one for name in ("a", "b", "condition") if (one := getattr(index, name, None)) is not None]
+    return sum(map(_variables, operands)) if operands else isinstance(index, tirx.Var)
+
+
 def blocks(sch: Any) -> list[Any]:
     """The program's blocks in order, as the schedule's random variables."""
     return list(sch.get_child_blocks(sch.get_sblock("root")))
@@ -244,7 +254,20 @@ class BlockView:
             return "several consumers would each compute it"
         if self._copied(consumers) > MOST_COPIED:
             return "its consumers would write it out too often"
+        if self._index_size(consumers) > MOST_IN_AN_INDEX:
+            return "its indices in its consumers would be too long"
         return ""
+
+    def _index_size(self, consumers: Sequence[BlockView]) -> int:
+        """How often variables would stand in an index, where a consumer computes it: an estimate.
+
+        Each reshape uses a variable twice, so that a chain of them doubles an index again and again.
+        """
+        (made, *_) = [region.source for region in self.node.writes]
+        loads = [one for user in consumers for one in collect(user.node.body, tvm.ir.TensorLoad)]
+        read = [index for one in loads if one.source.same_as(made) for index in one.indices]
+        own = [i for one in collect(self.node.body, tvm.ir.TensorLoad) for i in one.indices]
+        return max(map(_variables, read), default=0) * max(map(_variables, own), default=0)
 
     def _copied(self, consumers: Sequence[BlockView]) -> int:
         """Operations that copies of it would come to, one wherever it is read; 0 for one copy."""

@@ -26,7 +26,7 @@ from ansor_deploy.target import load_target
 from benchmarks import zoo
 
 COMPARED = ("shipped", "tuned_ms", "untuned_ms", "ratio", "interval", "pairs", "verdict", "seen")
-BUILD_KEYS = {
+BUILD_KEYS = {"kept_default", 
     *("artifact", "manifest", "outputs", "up_to_date", "tasks", "hits", "misses", "skipped"),
     *("trials", "tune_seconds", "no_room", "latency_ms", *COMPARED, "verify", "verification"),
     *("ran_on", "memory"),
