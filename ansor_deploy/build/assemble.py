@@ -19,7 +19,7 @@ from ..codegen.model import Compiled, check_space
 from ..devices.bare import open_bare
 from ..devices.emulator import open_emulator
 from ..devices.machine import Machine, runs_here
-from ..errors import ModelError, UsageError, VerificationError
+from ..errors import MachineError, ModelError, UsageError, VerificationError
 from ..model.prepare import Prepared
 from ..registry.lock import Lock
 from ..registry.record import Record, TaskKey
@@ -372,8 +372,8 @@ class Assembly:
         try:
             until = time.monotonic() + RACE_SECONDS
             found = race_engine(library, engine, model, 0, seed, until, LOOKS)
-        except (ModelError, UsageError) as error:  # the library is none the worse for it
-            self.warn(f"not timed beside it: {error.text}")
+        except (ModelError, UsageError, MachineError, OSError) as error:  # it is none the worse
+            self.warn(f"not timed beside it: {error}")
             return None
         self.report.raced(found)
         return found

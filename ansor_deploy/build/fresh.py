@@ -16,7 +16,7 @@ import shutil
 import signal
 import tempfile
 import time
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -185,6 +185,7 @@ def _opened(side: Side, place: Path) -> Any:
         return open_peer(side["engine"], Path(side["model"]), side["threads"])
     path = Path(side["library"])
     if path.stat().st_size <= COPIED_BYTES:
-        place.unlink(missing_ok=True)  # its pages may be used still, and are not to be used again
-        path = Path(shutil.copyfile(path, place))
+        with suppress(OSError):  # without room for it, the file as it lies
+            place.unlink(missing_ok=True)  # its pages may be used, and are not to be used again
+            path = Path(shutil.copyfile(path, place))
     return Model(path, side["manifest"], side["threads"])

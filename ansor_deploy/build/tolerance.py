@@ -23,7 +23,7 @@ import numpy as np
 from ..model.noise import NOISE
 from ..request import Tolerance
 
-FACTOR = 4.0
+FACTOR = 8.0
 TIGHT = 2  # times as many epsilons as noise is: of float32 4e-6
 _FLOOR = 1  # times, of an element that nothing moves
 _SHARE = 0.9  # of the elements beside one

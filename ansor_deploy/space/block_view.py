@@ -28,7 +28,8 @@ MOST_IN_AN_INDEX = 1 << 8
 
 def _variables(index: Any) -> int:
     """How often variables stand in an expression; what is shared counts wherever it is."""
-    operands = [one for name in ("a", "b", "condition") if (one := getattr(index, name, None)) is not None]
+    fields = (getattr(index, name, None) for name in ("a", "b", "condition"))
+    operands = [one for one in fields if one is not None]
     return sum(map(_variables, operands)) if operands else isinstance(index, tirx.Var)
 
 
@@ -261,7 +262,7 @@ class BlockView:
     def _index_size(self, consumers: Sequence[BlockView]) -> int:
         """How often variables would stand in an index, where a consumer computes it: an estimate.
 
-        Each reshape uses a variable twice, so that a chain of them doubles an index again and again.
+        Each reshape uses a variable twice: a chain of them doubles an index again and again.
         """
         (made, *_) = [region.source for region in self.node.writes]
         loads = [one for user in consumers for one in collect(user.node.body, tvm.ir.TensorLoad)]

@@ -75,6 +75,7 @@ class Rounds:
             for batch in under_way:
                 self._keep(batch.state, batch.submitted.outcomes)
             raise
+        self.scheduler.end_finished()
         self._settle()
         seen = [state for state in self.scheduler.states if state.history or state.measured]
         # What is good enough for one goal may not be for another: that search is not over.

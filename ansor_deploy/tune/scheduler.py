@@ -164,7 +164,7 @@ class Scheduler:
 
         First every task once, the heaviest first; from then on by gradient.
         """
-        self._end()
+        self.end_finished()
         free = [s for s in self.states if not s.ended and not s.busy]
         fresh = [s for s in free if not s.history]
         if fresh:
@@ -199,7 +199,8 @@ class Scheduler:
         like = [s for s in self.states if s.task.workload.family == family and s is not state]
         return max((s.flops_per_second for s in like), default=0.0)
 
-    def _end(self) -> None:
+    def end_finished(self) -> None:
+        """Note which tasks have had enough, each with the reason."""
         least = self.budget.min_impact * self.end_to_end
         known = all(state.measured or state.history for state in self.states)
         for state in self.states:

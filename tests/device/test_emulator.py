@@ -20,7 +20,7 @@ from ansor_deploy.project import shipped
 from ansor_deploy.target import load_target
 
 BOARD = load_target("rpi3", [shipped("targets")])
-EMULATED = {"verified": True, "where": "under qemu-aarch64", "reason": None}
+EMULATED = {"verified": True, "where": "under qemu-aarch64", "reason": None, "allowed": {}}
 BUILD = ("build", "net.onnx", "--target", "rpi3", "--registry", "r.db")
 
 

@@ -14,7 +14,7 @@ from helpers.kernels import ASTRAY, ENDLESS
 from helpers.local_board import open_site
 from tvm import te
 
-from ansor_deploy.build import verify
+from ansor_deploy.build.draws import seeded_inputs
 from ansor_deploy.codegen import candidate as codegen
 from ansor_deploy.codegen.signature import signature
 from ansor_deploy.devices.inventory import Inventory, parse_url
@@ -122,7 +122,7 @@ def test_a_model_on_the_board_agrees_with_numpy(site, tmp_path):
     entries = {n: [{"name": n, "shape": s, "dtype": "float32"}] for n, s in tensors.items()}
     told = {"inputs": entries["x"], "outputs": entries["y"], "target": RPI3.to_json()}
     model = RemoteModel(site, tmp_path / "net.so", told)
-    inputs = verify.seeded_inputs(model.inputs, 0)
+    inputs = seeded_inputs(model.inputs, 0)
     expected = np.maximum(inputs["x"] @ weight, 0)
     np.testing.assert_allclose(model(**inputs)["y"], expected, rtol=1e-5, atol=1e-5)
     assert min(model.times(inputs, 3)) > 0

@@ -9,7 +9,7 @@ from helpers import built, graphs
 from helpers.graphs import model, node, randn
 from tvm import te
 
-from ansor_deploy.build.verify import compare
+from ansor_deploy.build.tolerance import compare
 from ansor_deploy.codegen.lowering import code_generation
 from ansor_deploy.codegen.part import Part, as_part
 

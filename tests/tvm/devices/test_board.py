@@ -21,8 +21,8 @@ from helpers.local_board import LocalBoard, open_site
 from helpers.processes import is_running, wait_until_gone
 from tvm import te
 
-from ansor_deploy.build import verify
 from ansor_deploy.build.compare import compare_speed
+from ansor_deploy.build.draws import seeded_inputs
 from ansor_deploy.codegen import candidate as codegen
 from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.codegen.signature import signature
@@ -332,7 +332,7 @@ def test_a_model_of_several_shapes_on_a_board(site, tmp_path):
 def test_a_model_on_a_board_computes_what_it_does_here(site, library):
     there, here = RemoteModel(site, *library), Model(*library)
     for seed in (0, 1):
-        inputs = verify.seeded_inputs(here.inputs, seed)
+        inputs = seeded_inputs(here.inputs, seed)
         np.testing.assert_array_equal(there(**inputs)["y"], here(**inputs)["y"])
     compared = compare_speed(there, RemoteModel(site, *library), 0).race
     assert min(compared.ours_ms, compared.theirs_ms) > 0

@@ -51,7 +51,7 @@ def shop(tmp_path_factory):
     nodes = [node("MatMul", "x w", "h"), node("Relu", "h", "y")]
     made = model(nodes, {"x": (64, 64)}, constants={"w": randn(0, 64, 64)})
     onnx.save(made, folder / "m.onnx")
-    answer(folder, "tune", "m.onnx", "--registry", "tuned.db", *QUICK, "--trials", "6")
+    answer(folder, "tune", "m.onnx", "--registry", "tuned.db", *QUICK, "--trials", "16")
     return folder
 
 
