@@ -268,7 +268,7 @@ class _Assembly:
             known = {name: untuned.manifest[name] for name in names}
             shipped = {"shipped": "untuned", **known}
             untuned.path.replace(path)
-            library = untuned
+            library = untuned if machine.sites else machine.load(path, untuned.manifest)
         beside = None if machine.sites else self._race(library)
         return {
             "ran_on": machine.name,
@@ -360,7 +360,7 @@ class _Assembly:
         self.report.stage("beside", engine)
         try:
             until = time.monotonic() + RACE_SECONDS
-            found = race_engine(library, engine, model, 0, seed, until, LOOKS)
+            found = race_engine(library, engine, model, 0, seed, until, LOOKS, library.path.parent)
         except (ModelError, UsageError) as error:  # the library is none the worse for it
             self.warn(f"not timed beside it: {error.text}")
             return None
