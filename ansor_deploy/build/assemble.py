@@ -281,7 +281,7 @@ class Assembly:
             known = {name: untuned.manifest[name] for name in names if name in untuned.manifest}
             shipped = {"shipped": "untuned", **known}
             untuned.path.replace(path)
-            library = machine.load(path, untuned.manifest)
+            library = untuned if machine.sites else machine.load(path, untuned.manifest)
         beside = None if machine.sites else self._race(library)
         return {
             "ran_on": machine.name,
@@ -371,7 +371,7 @@ class Assembly:
         self.report.stage("beside", engine)
         try:
             until = time.monotonic() + RACE_SECONDS
-            found = race_engine(library, engine, model, 0, seed, until, LOOKS)
+            found = race_engine(library, engine, model, 0, seed, until, LOOKS, library.path.parent)
         except (ModelError, UsageError, MachineError, OSError) as error:  # it is none the worse
             self.warn(f"not timed beside it: {error}")
             return None

@@ -22,18 +22,19 @@ def race_engine(
     seed: int,
     until: float,
     looks: Sequence[int] = (MOST_TURNS,),
+    folder: Path | None = None,
 ) -> Race:
     """A library beside an engine of `request.ENGINES`, on as many threads.
 
     model: what is in the file of its model. shape: which of the library's. seed: of the inputs.
-    until, looks: as of `race`. ModelError where the engine refuses the model, UsageError where it
-    is not installed.
+    until, looks: as of `race`. folder: as of `fresh_turns`. ModelError where the engine refuses the
+    model, UsageError where it is not installed.
     """
-    with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as folder:
-        path = Path(folder, "model.onnx")
+    with tempfile.TemporaryDirectory(prefix="ansor-deploy-", dir=folder) as place:
+        path = Path(place, "model.onnx")
         path.write_bytes(model)
         sides = library_side(library), engine_side(engine, path, library.threads)
-        with fresh_turns(*sides, [shape], seed, until) as turns:
+        with fresh_turns(*sides, [shape], seed, until, folder) as turns:
             return race(turns.peer, turns.take, until, looks)
 
 

@@ -74,12 +74,13 @@ def time_alone(library: Library, seed: int, *, same: bool = False) -> Comparison
 def compare_speed(tuned: Library, untuned: Library, seed: int) -> Comparison:
     """The race of two libraries, which ends when it is sure, or after some seconds.
 
-    On this machine each turn loads both anew. On a device both stay loaded. seed: of their inputs.
+    On this machine each turn loads both anew, from copies that lie for a while in the tuned one's
+    folder. On a device both stay loaded. seed: of their inputs.
     """
     until = time.monotonic() + MOST_SECONDS
     if on_this_machine(tuned) and on_this_machine(untuned):
         sides, shapes = (library_side(tuned), library_side(untuned)), range(len(tuned.interfaces))
-        with fresh_turns(*sides, shapes, seed, until) as turns:
+        with fresh_turns(*sides, shapes, seed, until, tuned.path.parent) as turns:
             found = race(UNTUNED, turns.take, until, LOOKS, LOOKS[0])
     else:
         found = race(UNTUNED, _InPlace(tuned, untuned, seed).take, until, LOOKS, LOOKS[0])

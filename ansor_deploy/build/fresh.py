@@ -98,12 +98,18 @@ class FreshTurns:
 
 @contextmanager
 def fresh_turns(
-    ours: Side, theirs: Side, shapes: Sequence[int], seed: int, until: float
+    ours: Side,
+    theirs: Side,
+    shapes: Sequence[int],
+    seed: int,
+    until: float,
+    folder: Path | None = None,
 ) -> Iterator[FreshTurns]:
     """The turns of a library and another side.
 
     shapes: which of the library's a run is made in. seed: of the inputs. until: of
-    `time.monotonic`; a load makes no second turn after that. ModelError where an engine refuses the
+    `time.monotonic`; a load makes no second turn after that. folder: for copies; None for
+    that of temporary files. ModelError where an engine refuses the
     model, UsageError where it is not installed.
     """
     payload = {
@@ -114,10 +120,12 @@ def fresh_turns(
         "pause": one_turn.PAUSE_SECONDS if "engine" in theirs else 0.0,
     }
     with (
-        tempfile.TemporaryDirectory(prefix="ansor-deploy-", ignore_cleanup_errors=True) as folder,
+        tempfile.TemporaryDirectory(
+            prefix="ansor-deploy-", dir=folder, ignore_cleanup_errors=True
+        ) as place,
         closing(Worker(__name__)) as worker,
     ):
-        yield FreshTurns(worker, {**payload, "folder": folder})
+        yield FreshTurns(worker, {**payload, "folder": str(Path(place).absolute())})
 
 
 def prepare(payload: dict[str, Any]) -> dict[str, Any]:
@@ -185,7 +193,7 @@ def _opened(side: Side, place: Path) -> Any:
         return open_peer(side["engine"], Path(side["model"]), side["threads"])
     path = Path(side["library"])
     if path.stat().st_size <= COPIED_BYTES:
-        with suppress(OSError):  # without room for it, the file as it lies
-            place.unlink(missing_ok=True)  # its pages may be used, and are not to be used again
+        place.unlink(missing_ok=True)  # its pages may be used still, and are not to be used again
+        with suppress(OSError):  # no space: what is loaded is the file itself
             path = Path(shutil.copyfile(path, place))
     return Model(path, side["manifest"], side["threads"])
