@@ -6,7 +6,9 @@ of ten elements beside it moved by at most: beside it along the axis where that 
 scores are judged as scores, though pixels lie in the same tensor. One that is off by no more than
 TIGHT times the noise of a result, of the size that is usual beside it, is right without asking.
 
-Decisions (which of two values is larger, which step is nearer) jump. So more elements may differ,
+Decisions (which of two values is larger, which step is nearer) jump, and a jump says how far apart
+two right values are, not how fast they part: one that is larger than JUMP times the noise counts
+twice, not FACTOR times. Jumps are rare in most outputs. So more elements may differ,
 as many as twice those that one run of the oracle has beyond what the others allow, by no more than
 twice as much; where the order of rows is such a decision, any will do (`rows.py`).
 
@@ -24,6 +26,8 @@ from ..model.noise import NOISE
 from ..request import Tolerance
 
 FACTOR = 8.0
+JUMP = 512  # times the noise of a result: of float32 1e-3, of float16 all of it
+_TWICE = 2.0
 TIGHT = 2  # times as many epsilons as noise is: of float32 4e-6
 _FLOOR = 1  # times, of an element that nothing moves
 _SHARE = 0.9  # of the elements beside one
@@ -154,7 +158,9 @@ class _Words:
     def _bound(self, moves: np.ndarray) -> np.ndarray:
         """What each element may be off by. moves: of each of the samples, by how much."""
         largest = moves.max(axis=0)
-        bound = FACTOR * np.maximum(largest, level(largest)) + self._of(_FLOOR) + self.step
+        moved = np.maximum(largest, level(largest))
+        jump = np.maximum(_TWICE * moved, FACTOR * self._of(JUMP))
+        bound = np.minimum(FACTOR * moved, jump) + self._of(_FLOOR) + self.step
         if self.usual is not None:
             bound = np.where(bound > 1e-3 * self.scale, np.inf, bound)
         return bound

@@ -163,3 +163,14 @@ def test_a_model_that_the_oracle_refuses_is_a_model_error():
     proto.graph.node[0].op_type = "NoSuchOperator"
     with pytest.raises(ModelError, match="ONNX Runtime refuses"):
         Oracle(proto).ask([TensorInfo("x", (1,), "float32")], 0)
+
+
+def test_an_element_that_a_decision_chooses_stays_among_what_it_may_be():
+    """Rows of numbers in 0..1 that each run with noise selects otherwise: 5 is none of these."""
+    rng = np.random.default_rng(0)
+    expected, other, *samples = rng.random((6, 20, 64)).astype(np.float32)
+    assert judge(other, expected, samples).ok
+    for far in (3, 5):
+        wrong = expected.copy()
+        wrong[2] = far
+        assert not judge(wrong, expected, samples).ok
