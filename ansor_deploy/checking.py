@@ -14,7 +14,7 @@ from .build.up_to_date import is_verified
 from .devices.library import callable_somewhere
 from .errors import AnsorError, UsageError
 from .pipeline import build
-from .request import Outputs, Request
+from .request import Outputs, Request, Tolerance
 from .target import built_for
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def rebuild(
             artifact,
         )
     shapes = manifest["model"]["input_shapes"]
+    allowed = (manifest.get("verification") or {}).get("allowed", {})
     request = Request(
         target=built_for(manifest),
         registry=Path(os.devnull),
@@ -51,6 +52,7 @@ def rebuild(
         remake=shlex.join(["ansor-deploy", "tune", str(model), "--lock", str(lock)]),
         frozen=True,
         verify=is_verified(manifest),
+        tolerances=tuple((name, Tolerance(**one)) for name, one in allowed.items()),
     )
     with tempfile.TemporaryDirectory() as folder:
         outputs = Outputs(Path(folder, artifact.name), header=manifest["header"] is not None)
