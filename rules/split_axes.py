@@ -25,7 +25,9 @@ def applies(state, block, target):
         return Pass("it is no pass over its results")
     if view.producers:
         return Pass("the rules of what it reads go through it")
-    return ApplyAndSkipRest() if _split(view) else Pass("each axis of it is one of its operands")
+    if not _split(view):
+        return Pass("each axis of it is one of its operands")
+    return view.divides_what_it_shifts() or ApplyAndSkipRest()
 
 
 def apply(state, block, target):

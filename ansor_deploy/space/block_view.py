@@ -286,6 +286,20 @@ class BlockView:
         one = len(self.node.writes) == 1
         return None if one else Pass("it computes several results at once")
 
+    def divides_what_it_shifts(self) -> Pass | None:
+        """It divides what a constant was added to, or under a condition.
+
+        With axes put together or apart, TVM would simplify such indices into those of other
+        elements (`codegen/flattening.py`).
+        """
+        kinds = ("FloorDiv", "FloorMod")
+        terms = [term for kind in kinds for term, _ in divisions(self.node.body, kind)]
+        sums = [one for term in terms for one in collect(term, tirx.Add, tirx.Sub)]
+        shifted = any(isinstance(side, tirx.IntImm) for one in sums for side in (one.a, one.b))
+        calls = [one.op.name for one in collect(self.node.body, tirx.Call) if terms]
+        wrong = shifted or "tirx.if_then_else" in calls
+        return Pass("its indices would be simplified wrongly") if wrong else None
+
     def is_single_number(self) -> Pass | None:
         """It has no data-parallel axis."""
         return None if self.spatial else Pass("its result is a single number")

@@ -179,3 +179,19 @@ def test_weights_computed_at_run_time_are_packed_there():
     feeds = graphs.random_feeds(proto)
     (have,) = built.run(proto, feeds)
     np.testing.assert_allclose(have, feeds["x"] @ -feeds["k"], rtol=1e-4, atol=1e-4)
+
+
+def test_an_axis_that_is_divided_where_it_is_shifted_is_not_split():
+    nodes = [
+        *(node("Reshape", "x s", "r"), node("Slice", "r four end one", "a")),
+        *(node("Slice", "r zero four one", "b"), node("Concat", "a b", "c", axis=1)),
+        *(node("Reshape", "c rows", "d"), node("Transpose", "d", "e", perm=[0, 2, 1, 3])),
+        *(node("Reshape", "e flat", "f"), node("Reshape", "f parts", "g")),
+        *(node("Transpose", "g", "h", perm=[0, 2, 1, 3]), node("Reshape", "h last", "y")),
+    ]
+    shapes = {"s": [63, 15], "four": [4], "end": [15], "one": [1], "zero": [0], "last": [5, 189]}
+    shapes |= {"rows": [1, 63, 1, 15], "flat": [1, 945], "parts": [1, 1, 5, 189]}
+    constants = {name: np.int64(values) for name, values in shapes.items()}
+    x = np.arange(63 * 15, dtype=np.float32).reshape(63, 15)
+    (have,) = built.run(model(nodes, {"x": x.shape}, constants=constants), {"x": x})
+    np.testing.assert_array_equal(have, np.roll(x, -4, 1).reshape(5, 189))
