@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from .artifact.files import read_manifest
@@ -65,14 +66,13 @@ def bench(
         proto = _model_of(artifact, library.manifest["model"], model) if engines else None
         shapes = range(len(library.interfaces))
         ends = _ends(end, [1.0, *[ENGINE_SHARE] * len(engines)] * len(shapes))
-        return [
-            Timing(
-                library.interfaces[shape],
-                _run_times(library, library.interfaces[shape], next(ends)),
-                [_race(library, shape, engine, proto, next(ends)) for engine in engines],
-            )
-            for shape in shapes
-        ]
+        found = []
+        for shape in shapes:
+            times = _run_times(library, library.interfaces[shape], next(ends))
+            raced = [_race(library, shape, engine, proto, next(ends)) for engine in engines]
+            beside = [one.at(median(times) * 1e3) for one in raced]
+            found.append(Timing(library.interfaces[shape], times, beside))
+        return found
 
 
 def bench_streams(artifact: Path, seconds: float, threads: int, streams: int) -> list[Timing]:

@@ -23,14 +23,19 @@ UNTUNED = "untuned"
 class Comparison:
     """What a library that may be shipped takes, and its race with the untuned one.
 
-    latency_ms: of a run of what is shipped; of several shapes, of one in each. race: None where
-    there was none: no task has a record, two have no room, or the two are the same. same: byte by
-    byte, though tasks have records.
+    shapes_ms: of a run of what is shipped, in each of its shapes. race: None where there was none:
+    no task has a record, two have no room, or the two are the same. same: byte by byte, though
+    tasks have records.
     """
 
-    latency_ms: float
+    shapes_ms: tuple[float, ...]
     race: Race | None = None
     same: bool = False
+
+    @property
+    def latency_ms(self) -> float:
+        """Of a run, in the first shape."""
+        return self.shapes_ms[0]
 
     @property
     def slower(self) -> bool:
@@ -43,6 +48,7 @@ class Comparison:
         known = found.to_json()
         return {
             "latency_ms": self.latency_ms,
+            "shapes_ms": list(self.shapes_ms),
             "tuned_ms": found.ours_ms,
             "untuned_ms": found.theirs_ms,
             "ratio": found.ratio,
@@ -54,7 +60,7 @@ class Comparison:
 
     @classmethod
     def from_json(cls, speed: Mapping[str, Any]) -> Comparison:
-        """The comparison of a manifest's `speed`, or of one that an older version wrote."""
+        """The comparison of a manifest's `speed`."""
         known = {
             **speed,
             "peer": UNTUNED,
@@ -63,12 +69,14 @@ class Comparison:
             "turns": speed["pairs"],
         }
         same = speed.get("verdict") == "same"
-        return cls(speed["latency_ms"], Race.from_json(known) if speed["pairs"] else None, same)
+        each = tuple(speed["shapes_ms"])
+        return cls(each, Race.from_json(known) if speed["pairs"] else None, same)
 
 
 def time_alone(library: Library, seed: int, *, same: bool = False) -> Comparison:
     """The time of a library by itself. seed: of its inputs. same: as the untuned one."""
-    return Comparison(turn.alone(library, _feeds(library, seed)) * 1e3, same=same)
+    each = turn.alone(library, _feeds(library, seed))
+    return Comparison(tuple(seconds * 1e3 for seconds in each), same=same)
 
 
 def compare_speed(tuned: Library, untuned: Library, seed: int) -> Comparison:
@@ -84,7 +92,9 @@ def compare_speed(tuned: Library, untuned: Library, seed: int) -> Comparison:
             found = race(UNTUNED, turns.take, until, LOOKS, LOOKS[0])
     else:
         found = race(UNTUNED, _InPlace(tuned, untuned, seed).take, until, LOOKS, LOOKS[0])
-    return Comparison(found.theirs_ms if found.verdict == "slower" else found.ours_ms, found)
+    each = found.shapes_ms or (found.ours_ms,)
+    ships = 1 / found.ratio if found.verdict == "slower" else 1.0
+    return Comparison(tuple(ms * ships for ms in each), found)
 
 
 class _InPlace:

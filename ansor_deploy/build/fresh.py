@@ -81,7 +81,10 @@ class FreshTurns:
         found = self._call("turns", ours_first=ours_first, turns=self._turns)
         if self._payload["pause"]:
             self._turns = max(1, math.ceil(found["loading"] / found["turning"]))
-        return [Turn(ours, theirs, tuple(loop)) for ours, theirs, loop in found["turns"]]
+        return [
+            Turn(ours, theirs, tuple(loop), tuple(each))
+            for ours, theirs, loop, each in found["turns"]
+        ]
 
     def _call(self, function: str, **words: Any) -> Any:
         what = f"{__name__}:{function}"
@@ -180,7 +183,7 @@ def _turns(payload: dict[str, Any]) -> dict[str, Any]:
     loaded, found = time.monotonic(), list[tuple[Any, ...]]()
     while not found or (len(found) < payload["turns"] and time.monotonic() < payload["until"]):
         taken = one_turn.take((library, other), feeds, ours_first=first, pause=payload["pause"])
-        found.append((taken.ours, taken.theirs, taken.reference))
+        found.append((taken.ours, taken.theirs, taken.reference, taken.shapes))
         first = random.random() < 0.5  # noqa: S311 - no secret
     gap.close()
     turning = (time.monotonic() - loaded) / len(found)

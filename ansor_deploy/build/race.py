@@ -21,7 +21,7 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from itertools import combinations_with_replacement
 from typing import Any, Literal
@@ -41,20 +41,25 @@ VERDICTS: tuple[Verdict, ...] = ("faster", "slower", "as fast", "cannot say")
 
 @dataclass(frozen=True)
 class Turn:
-    """Seconds of a run of each. reference: those of a loop that always does the same."""
+    """Seconds of a run of each; of several shapes, the geometric mean.
+
+    reference: those of a loop that always does the same. shapes: ours, in each of its shapes.
+    """
 
     ours: float
     theirs: float
     reference: tuple[float, ...] = ()
+    shapes: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
 class Race:
     """A library beside a peer: another library, or an engine.
 
-    ours_ms, theirs_ms: a run of each, at the machine's speed in the median turn. ratio: the first
-    over the second. interval: in which it is with 99% confidence; None of too few turns. seen: what
-    else the machine did; None where nobody looked.
+    ours_ms, theirs_ms: a run of each, at the machine's speed in the median turn; of several shapes,
+    in the first. ratio: the first over the second, for all shapes. interval: in which it is with
+    99% confidence; None of too few turns. seen: what else the machine did; None where nobody
+    looked. shapes_ms: a run of ours in each shape, where there are several.
     """
 
     peer: str
@@ -64,6 +69,11 @@ class Race:
     interval: tuple[float, float] | None
     turns: int
     seen: OtherWork | None = None
+    shapes_ms: tuple[float, ...] = ()
+
+    def at(self, ours_ms: float) -> Race:
+        """The same race, with the time that a run of ours is said to take elsewhere."""
+        return replace(self, ours_ms=ours_ms, theirs_ms=ours_ms / self.ratio)
 
     @property
     def verdict(self) -> Verdict:
@@ -77,7 +87,9 @@ class Race:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object, with the verdict."""
-        return {**asdict(self), "verdict": self.verdict}
+        known = {**asdict(self), "verdict": self.verdict}
+        del known["shapes_ms"]
+        return known
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Race:
@@ -85,6 +97,8 @@ class Race:
         known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
         interval, seen = known["interval"], known.get("seen")
         known["interval"] = tuple(interval) if interval else None
+        each = tuple(known.pop("shapes_ms", ()))
+        known["shapes_ms"] = each if len(each) > 1 else ()
         return cls(**{**known, "seen": OtherWork(**seen) if seen else None})
 
 
@@ -119,8 +133,20 @@ def judged(peer: str, turns: Sequence[Turn], error: float, seen: OtherWork | Non
     means = sorted((a + b) / 2 for a, b in combinations_with_replacement(logs, 2))
     middle, rank = statistics.median(means), least_rank(len(turns), error)
     interval = (math.exp(means[rank - 1]), math.exp(means[-rank])) if rank else None
-    ours, theirs = (math.exp(level + sign * middle / 2) * 1e3 for sign in (1, -1))
-    return Race(peer, ours, theirs, math.exp(middle), interval, len(turns), seen)
+    ours = math.exp(level + middle / 2) * 1e3
+    each = _in_shapes(turns, ours)
+    found = Race(peer, ours, 0.0, math.exp(middle), interval, len(turns), seen, each)
+    return found.at(each[0] if each else ours)
+
+
+def _in_shapes(turns: Sequence[Turn], ours: float) -> tuple[float, ...]:
+    """A run in each of several shapes. ours: their geometric mean, as is what is returned."""
+    columns = list(zip(*(turn.shapes for turn in turns), strict=True))
+    if len(columns) < 2:
+        return ()
+    logs = [statistics.median(map(math.log, column)) for column in columns]
+    mean = statistics.fmean(logs)
+    return tuple(ours * math.exp(one - mean) for one in logs)
 
 
 @cache

@@ -8,7 +8,6 @@ libraries share one pool, and need no pause.
 
 from __future__ import annotations
 
-import math
 import statistics
 import time
 from collections.abc import Iterable, Sequence
@@ -40,15 +39,19 @@ def take(sides: tuple[Timed, Timed], feeds: Feeds, *, ours_first: bool, pause: f
     ours_first: whether ours is a. pause: seconds before a block; 0 where they share their threads.
     """
     first, second = (0, 1) if ours_first else (1, 0)
-    blocks: tuple[list[float], list[float]] = ([], [])
+    blocks: tuple[list[list[float]], list[list[float]]] = ([], [])
     reference = []
     for at in (first, second, second, first):
-        if len(blocks[at]) == 1 and (pause or blocks[at][0] > SLOW_SECONDS):
+        if len(blocks[at]) == 1 and (pause or sum(blocks[at][0]) > SLOW_SECONDS):
             continue
         reference.append(reference_loop())
         blocks[at].append(_block(sides[at], feeds, pause))
-    ours, theirs = (math.prod(some) ** (1 / len(some)) for some in blocks)
-    return Turn(ours, theirs, tuple(reference))
+    ours, theirs = (
+        tuple(statistics.geometric_mean(times) for times in zip(*some, strict=True))
+        for some in blocks
+    )
+    means = statistics.geometric_mean(ours), statistics.geometric_mean(theirs)
+    return Turn(*means, tuple(reference), ours)
 
 
 def warm(sides: Iterable[Timed], feeds: Feeds) -> None:
@@ -58,19 +61,20 @@ def warm(sides: Iterable[Timed], feeds: Feeds) -> None:
             _timed(one, inputs, BLOCK_SECONDS, UNCOUNTED)
 
 
-def alone(library: Timed, feeds: Feeds, blocks: int = 8) -> float:
-    """Seconds of a run of one by itself, in each shape once: the median of blocks."""
+def alone(library: Timed, feeds: Feeds, blocks: int = 8) -> list[float]:
+    """Seconds of a run of one by itself, in each shape: the medians of blocks."""
     warm([library], feeds)
-    return statistics.median(_block(library, feeds, 0.0) for _ in range(blocks))
+    found = [_block(library, feeds, 0.0) for _ in range(blocks)]
+    return [statistics.median(times) for times in zip(*found, strict=True)]
 
 
-def _block(side: Timed, feeds: Feeds, pause: float) -> float:
-    """Seconds of one run in each shape: the sum of the medians of some runs."""
+def _block(side: Timed, feeds: Feeds, pause: float) -> list[float]:
+    """Seconds of one run in each shape: the medians of some runs."""
     if pause:
         time.sleep(pause)
         _timed(side, feeds[0], WARM_SECONDS, UNCOUNTED)
     share = BLOCK_SECONDS / len(feeds)
-    return sum(statistics.median(_timed(side, inputs, share, MOST_RUNS)) for inputs in feeds)
+    return [statistics.median(_timed(side, inputs, share, MOST_RUNS)) for inputs in feeds]
 
 
 def _timed(side: Timed, inputs: dict[str, Any], seconds: float, most: int) -> list[float]:

@@ -96,8 +96,9 @@ def coverage_lines(found: dict[str, Any], part: dict[str, Any]) -> list[str]:
         task = task_cells(*names, row["weight"], row["share"], seconds / 1e3, record)
         table.append((*task, (record or "none")[:_KEY], (row["created"] or "")[:10]))
     tasks = f"{part['covered']} of {count(len(part['tasks']), 'task')} have a record"
-    time = f"{share(part['share'])} of the time; about {latency(part['latency_ms'] / 1e3)} a run"
-    sums = f"{found['model']} on {part['target']}: {tasks}, with {time}"
+    time = f"{share(part['share'])} of the time"
+    alone = f"tasks alone add up to about {latency(part['latency_ms'] / 1e3)}"
+    sums = f"{found['model']} on {part['target']}: {tasks}, with {time}; {alone}"
     return [*in_columns(fitted(table, 1)), sums]
 
 

@@ -108,7 +108,7 @@ class _Events(Report):
     def plan(self, plan: Plan) -> None:
         """Send how much is to be done."""
         self._workloads = {row.task.key.workload for row in plan.rows}
-        self.send(total=plan.trials, latency_ms=plan.forecast() * 1e3)
+        self.send(total=plan.trials, latency_ms=plan.latency * 1e3)
 
     def progress(self, progress: Progress) -> None:
         """Send how far it is."""

@@ -9,7 +9,7 @@ from ..errors import UsageError
 from ..target import Target
 from .database import Database
 from .listing import OF_MODEL, OF_TARGET, best_of
-from .record import roofline
+from .record import forecast, roofline
 from .schema import WORKLOADS
 from .title import titled
 
@@ -73,6 +73,7 @@ def _on_target(registry: Database, digest: str, row: dict[str, Any]) -> dict[str
     values = {"digest": digest, "fingerprint": row["fingerprint"], "tvm": tvm}
     read = partial(_task, target=target)
     tasks = [registry.decoded(read, task, "workload") for task in registry.rows(_TASKS, values)]
+    _estimate(tasks)
     total = sum(task["weight"] * task["latency_ms"] for task in tasks)
     for task in tasks:
         task["share"] = task["weight"] * task["latency_ms"] / total
@@ -89,11 +90,17 @@ def _on_target(registry: Database, digest: str, row: dict[str, Any]) -> dict[str
     }
 
 
+def _estimate(tasks: list[dict[str, Any]]) -> None:
+    """Give each task without a record the latency that a plan forecasts."""
+    known = {at: row["latency_ms"] for at, row in enumerate(tasks) if row["record"]}
+    limits = {at: (row["weight"], row.pop("roofline_ms")) for at, row in enumerate(tasks)}
+    for at, latency in forecast(limits, known).items():
+        tasks[at]["latency_ms"] = latency
+
+
 def _task(row: dict[str, Any], target: Target) -> dict[str, Any]:
-    """A row with its latency, estimated where nothing was measured."""
+    """A row with the least that it can take."""
     provenance = json.loads(row.pop("provenance") or "{}")
-    flops, moved = row.pop("flops"), row.pop("bytes")
-    if row["record"] is None:
-        row["latency_ms"] = roofline(flops, moved, target) * 1e3
+    row["roofline_ms"] = roofline(row.pop("flops"), row.pop("bytes"), target) * 1e3
     where = {name: provenance.get(name) for name in ("search", "device")}
     return {**titled(WORKLOADS.parsed(row)), **where}

@@ -1,9 +1,10 @@
 """What tuning leaves behind: workloads, measurements and records, by the identity of a task."""
 
+from collections.abc import Hashable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
 from ..system.digest import canonical_json, sha256
 from ..target import Target
@@ -11,6 +12,8 @@ from .title import title
 
 # The annotation by which a trace names what is done to its program first (`space/rewriting.py`).
 REWRITING = "ansor.rewriting"
+
+K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True, order=True)
@@ -65,6 +68,19 @@ def roofline(flops: float, moved: float, target: Target) -> float:
     """
     compute = flops / (target.peak_gflops * 1e9)
     return max(compute, moved / (target.memory_gbs * 1e9), 1e-7)
+
+
+def forecast(tasks: Mapping[K, tuple[float, float]], measured: Mapping[K, float]) -> dict[K, float]:
+    """Seconds of a run of each task, on one basis however much of it was measured.
+
+    What was not counts as its roofline, times what the measured tasks took of theirs; without any
+    it is the roofline. tasks: how often each occurs, and its roofline in seconds. measured: seconds
+    of some.
+    """
+    least = sum(weight * limit for key, (weight, limit) in tasks.items() if key in measured)
+    taken = sum(weight * measured[key] for key, (weight, _) in tasks.items() if key in measured)
+    factor = taken / least if least else 1.0
+    return {key: measured.get(key, limit * factor) for key, (_, limit) in tasks.items()}
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ def panel(progress: Progress, since: float = 0.0) -> RenderableType:
     bar = ProgressBar(total=progress.total_trials or None, completed=progress.trials, width=30)
     grid = Table.grid(padding=(0, 2))
     grid.add_row(bar, Text(text.trials(progress), "yellow" if progress.failed else ""))
-    model = f"model about {text.latency(progress.round.end_to_end_ms / 1e3)} a run"
+    model = f"tasks alone about {text.latency(progress.round.end_to_end_ms / 1e3)}"
     state = Text.assemble((model, "bold"), f"; {text.clock(progress, since)}")
     task = f"{progress.round.title}: {text.best(progress)}"
     return Group(grid, state, Text(task, "dim"))

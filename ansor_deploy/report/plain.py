@@ -88,7 +88,7 @@ class PlainReport(QuietReport):
         state = f"{text.trials(progress)}, {text.clock(progress)}"
         best = f"{progress.round.title}: {text.best(progress)}"
         model = text.latency(progress.round.end_to_end_ms / 1e3)
-        self._say(f"{state}; {best}; model about {model}")
+        self._say(f"{state}; {best}; tasks alone about {model}")
 
     def jobs(self, rows: Sequence[Row]) -> None:
         """Print those that have moved on, a line each."""

@@ -114,15 +114,21 @@ def sums(plan: Plan, most: int | None) -> Iterator[Line]:
     """What the plan costs, and what of the models is known beforehand."""
     cost = f"at most {count(plan.trials, 'trial')}, about {duration(plan.seconds)}"
     yield f"cost     {cost if plan.trials else 'nothing to measure'}", "bold"
-    measured = any(row.record for row in plan.rows)
-    basis = "" if measured else " (the roofline: nothing was measured)"
-    yield f"a run    about {latency(plan.forecast())}{basis}", ""
+    yield f"a run    about {latency(plan.latency)}, {_basis(plan.measured)}", ""
     if plan.others:
         yield f"besides  {_untimed(plan.others)}: no task, and in no time above", ""
     for line in memory(plan) if most is None or len(plan.models) <= MODELS else []:
         yield f"memory   {line}", ""
     for line in stale_lines(plan):
         yield line, ""
+
+
+def _basis(measured: float) -> str:
+    """What the time of a plan is made of. measured: the share of it that was."""
+    if not measured:
+        return "by the roofline: nothing was measured"
+    forecast = "" if measured > 0.999 else f", {share(1 - measured)} of that by forecast"
+    return f"which its tasks take alone{forecast}"
 
 
 def _untimed(others: Sequence[str]) -> str:

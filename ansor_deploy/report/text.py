@@ -196,11 +196,18 @@ def race_text(race: Race, again: str = "") -> str:
     """What a race has found, in one sentence. again: how to see more where that is not sure."""
     gain, spread = gain_texts(race)
     link = {"cannot say": " whether it is faster than", "as fast": " as"}.get(race.verdict, " than")
-    ours, theirs = latency(race.ours_ms / 1e3), latency(race.theirs_ms / 1e3)
-    said = f"{gain}{link} {race.peer}: {ours} a run beside {theirs} ({spread})"
+    ours, theirs = run_text(race.shapes_ms or [race.ours_ms]), latency(race.theirs_ms / 1e3)
+    beside = "" if race.shapes_ms else f" beside {theirs}"
+    said = f"{gain}{link} {race.peer}: {ours}{beside} ({spread})"
     if race.verdict != "cannot say":
         return said
     return "; ".join(filter(None, [said, _why_unsure(race), again]))
+
+
+def run_text(shapes_ms: Sequence[float]) -> str:
+    """What a run takes, in each shape: "1.20 ms a run", or "1.20 ms, 4.80 ms a run by shape"."""
+    times = ", ".join(latency(ms / 1e3) for ms in shapes_ms)
+    return f"{times} a run{' by shape' if len(shapes_ms) > 1 else ''}"
 
 
 def gain_texts(race: Race) -> tuple[str, str]:
@@ -242,7 +249,7 @@ def change_cells(task: TaskChange) -> tuple[str, str, str]:
 
 def comparison_text(comparison: Comparison) -> str:
     """Whether tuning was worth it, and so what is shipped, in one sentence."""
-    run = f"{latency(comparison.latency_ms / 1e3)} a run"
+    run = run_text(comparison.shapes_ms)
     if comparison.same:
         return f"the same as untuned, byte by byte: {run}"
     if comparison.race is None:

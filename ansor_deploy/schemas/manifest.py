@@ -233,10 +233,13 @@ class Race(Struct):
 class Speed(Struct):
     """The times of the tuned and the untuned library. records: digest of the records used.
 
+    latency_ms: a run of what is shipped, in the first shape; shapes_ms: in each. tuned_ms and
+    untuned_ms: in the first shape; the ratio is for all of them.
     verdict: same where both have the same bytes, null where no race was run.
     """
 
     latency_ms: Ms
+    shapes_ms: list[Ms]
     tuned_ms: Ms
     untuned_ms: Ms
     ratio: Ratio

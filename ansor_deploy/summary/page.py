@@ -76,7 +76,8 @@ def figures(facts: Facts) -> Iterator[Figure]:
     manifest = facts.manifest
     speed, verify = manifest["speed"] or {}, manifest["verify"]
     if speed:
-        yield "a run", latency(speed["latency_ms"] / 1e3), f"{manifest['shipped']} is shipped"
+        each = " / ".join(latency(ms / 1e3) for ms in speed["shapes_ms"])
+        yield "a run", each, f"{manifest['shipped']} is shipped"
     if speed.get("interval") and (race := Comparison.from_json(speed).race):
         yield "beside untuned", *gain_texts(race)
     if beside := speed.get("beside"):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import UsageError
+from ..registry.record import forecast
 from ..search.neighbours import Neighbour, nearest
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class PlanRow:
 
     status: "hit": its search is over; "near": unknown, but for its neighbours; "miss"; "skip".
     reason: why its search is not over; "" for a hit.
-    latency: seconds of one run; measured where a record exists, else the roofline estimate.
+    latency: seconds of one run; measured where a record exists, else forecast from those.
     impact: weight x latency as a share of the model's sum, 0 to 1. trials: at most, of it.
     roofline: seconds.
     """
@@ -83,25 +83,24 @@ class Plan:
 
     @property
     def latency(self) -> float:
-        """Estimated end-to-end latency in seconds: sum of weight x latency."""
+        """Seconds that all tasks take alone: the sum of weight x latency."""
         return sum(row.task.weight * row.latency for row in self.rows)
 
-    def forecast(self, found: Mapping[TaskKey, float] = MappingProxyType({})) -> float:
-        """Seconds of one run of all models, on one basis however much of it was measured.
-
-        What was not counts as its roofline, times what the measured tasks took of theirs; without
-        any it is the roofline. found: seconds of tasks that were measured since the plan was made.
-        """
+    def forecast(self, found: Mapping[TaskKey, float]) -> float:
+        """The same with what was measured since the plan was made. found: seconds of some tasks."""
         known = {row.task.key: row.latency for row in self.rows if row.record} | dict(found)
-        measured = [row for row in self.rows if row.task.key in known]
-        least = sum(row.task.weight * row.roofline for row in measured)
-        taken = sum(row.task.weight * known[row.task.key] for row in measured)
-        rest = sum(row.task.weight * row.roofline for row in self.rows) - least
-        return taken + rest * (taken / least if least else 1.0)
+        tasks = {row.task.key: (row.task.weight, row.roofline) for row in self.rows}
+        each = forecast(tasks, known)
+        return sum(weight * each[key] for key, (weight, _) in tasks.items())
+
+    @property
+    def measured(self) -> float:
+        """The share of `latency` that was measured, 0 to 1."""
+        return sum(row.impact for row in self.rows if row.record)
 
     @property
     def latencies(self) -> tuple[float, ...]:
-        """Estimated latency of each model in seconds, in their order."""
+        """Seconds that each model's tasks take alone, in the models' order."""
         return tuple(
             sum(row.task.per_model[model] * row.latency for row in self.rows)
             for model in range(len(self.models))
@@ -195,11 +194,9 @@ def _asked_again(tasks: Sequence[Task], names: Sequence[str]) -> set[TaskKey]:
 def latencies(
     tasks: Sequence[Task], records: Mapping[TaskKey, Record], target: Target
 ) -> dict[TaskKey, float]:
-    """Seconds of one run of each task: as recorded, else by the roofline."""
-    return {
-        task.key: records[task.key].latency if task.key in records else task.roofline(target)
-        for task in tasks
-    }
+    """Seconds of one run of each task, by `forecast` of those that have a record."""
+    known = {task.key: (task.weight, task.roofline(target)) for task in tasks}
+    return forecast(known, {key: records[key].latency for key in known if key in records})
 
 
 def impacts(
@@ -207,8 +204,8 @@ def impacts(
 ) -> dict[TaskKey, float]:
     """Each task's share of the end-to-end time, 0 to 1.
 
-    A task without a record counts for no more than its share of the rooflines: else tuning the
-    others would make one matter that was skipped, and the next build of the model would tune.
+    A task without a record counts for no more than its share of the rooflines: else records of
+    the others would make one matter that was skipped, and the next build of the model would tune.
     """
     share = _shares(tasks, latencies(tasks, records, target))
     untuned = _shares(tasks, latencies(tasks, {}, target))

@@ -60,6 +60,19 @@ def test_a_library_is_seldom_faster_or_slower_than_itself(vices):
     assert found.count("faster") + found.count("slower") <= 4
 
 
+def test_the_times_of_several_shapes_are_not_added_up():
+    turns = [Turn(2.0, 4.0, (), (1.0, 4.0)) for _ in range(12)]  # means of two shapes
+    found = judged("untuned", turns, ERROR)
+    assert found.shapes_ms == pytest.approx((1e3, 4e3))
+    assert (found.ours_ms, found.theirs_ms) == pytest.approx((1e3, 2e3))
+    assert "shapes_ms" not in found.to_json()
+
+
+def test_a_race_can_be_read_in_the_time_of_another():
+    found = judged("untuned", [Turn(1.0, 2.0)] * 12, ERROR).at(10.0)
+    assert (found.ours_ms, found.theirs_ms, found.ratio) == (10.0, 20.0, 0.5)
+
+
 def test_a_difference_is_found_the_sooner_the_larger_it_is():
     turns = {}
     for ratio in (0.97, 0.9):

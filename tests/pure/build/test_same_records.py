@@ -56,7 +56,7 @@ def test_what_meets_its_goal_is_up_to_date_though_more_could_be_tuned(tmp_path):
         registry.add_workloads([workload(n) for n in range(2)])
         registry.add_batch([], RECORDS)  # of searches that have not ended
         known = manifest(*(one.id for one in RECORDS))
-        known["speed"]["latency_ms"] = 2.0
+        known["speed"]["shapes_ms"] = [2.0]
         for seconds, same in ((3e-3, True), (1e-3, False)):
             goal = make_objective("goal", [seconds])
             ledger = Ledger(registry, Request(TARGET, registry.path, objective=goal), measures=True)

@@ -62,10 +62,16 @@ def test_what_wakes_an_engine_is_not_counted(monkeypatch):
     assert (found.ours, found.theirs) == (1.0, 1.0)
 
 
-def test_of_several_shapes_the_times_are_sums():
-    found = take((Library(1e-3), Library(2e-3)), [{}, {}, {}], ours_first=True, pause=0.0)
-    assert (found.ours, found.theirs) == (pytest.approx(3e-3), pytest.approx(6e-3))
-    assert alone(Library(1e-3), [{}, {}]) == pytest.approx(2e-3)
+def test_of_several_shapes_no_times_are_added_up():
+    class Growing(Library):
+        def times(self, inputs, runs):
+            return [inputs["rows"] * self.seconds] * runs
+
+    feeds = [{"rows": 1}, {"rows": 4}]
+    found = take((Growing(1e-3), Growing(2e-3)), feeds, ours_first=True, pause=0.0)
+    assert (found.ours, found.theirs) == (pytest.approx(2e-3), pytest.approx(4e-3))  # the means
+    assert found.shapes == pytest.approx((1e-3, 4e-3))
+    assert alone(Growing(1e-3), feeds) == pytest.approx([1e-3, 4e-3])
 
 
 def test_each_is_warmed_in_each_shape():

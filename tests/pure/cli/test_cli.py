@@ -198,8 +198,8 @@ def test_build_passes_a_request(model, monkeypatch):
 @pytest.mark.parametrize(
     ("speed", "code", "says"),
     [
-        ({"latency_ms": 6.0}, 7, "net.so takes 6.00 ms a run, its goal is 5.00 ms"),
-        ({"latency_ms": 4.0}, 0, ""),
+        ({"shapes_ms": [1.0, 6.0]}, 7, "net.so takes 6.00 ms a run, its goal is 5.00 ms"),
+        ({"shapes_ms": [4.0]}, 0, ""),
         (None, 7, "whether net.so meets its goal is not known: it was not run"),
     ],
 )

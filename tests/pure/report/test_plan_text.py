@@ -100,10 +100,14 @@ def test_tasks_are_summed_up_by_what_becomes_of_them():
 def test_the_price_is_trials_and_time():
     shown = said(plan_of(row("new", "miss", 1.0)))
     assert "cost     at most 640 trials, about 5m 20s" in shown
-    assert "a run    about 4.00 ms (the roofline: nothing was measured)" in shown
+    assert "a run    about 4.00 ms, by the roofline: nothing was measured" in shown
     nothing = said(plan_of(row("dense", "hit", 1.0), trials=0))
     assert "cost     nothing to measure" in nothing
-    assert "a run    about 4.00 ms" in nothing
+    assert "a run    about 4.00 ms, which its tasks take alone" in nothing
+    rows = [row("dense", "hit", 0.6), row("new", "miss", 0.4)]
+    assert any(
+        line.endswith("take alone, 40.0% of that by forecast") for line in said(plan_of(*rows))
+    )
 
 
 def test_near_tasks_cost_nothing_where_a_neighbour_serves():

@@ -8,11 +8,11 @@ from ansor_deploy.report import text
 from ansor_deploy.system.other_work import OtherWork
 
 UNTUNED = "untuned"
-FASTER = Comparison(1.0, Race(UNTUNED, 1.0, 1.84, 1 / 1.84, (0.53, 0.56), 10))
-SLOWER = Comparison(1.0, Race(UNTUNED, 2.0, 1.0, 2.0, (1.9, 2.1), 10))
+FASTER = Comparison((1.0,), Race(UNTUNED, 1.0, 1.84, 1 / 1.84, (0.53, 0.56), 10))
+SLOWER = Comparison((1.0,), Race(UNTUNED, 2.0, 1.0, 2.0, (1.9, 2.1), 10))
 BUSY = OtherWork(3.1, 2, 0.12, 1.8)
-EQUAL = Comparison(1.1, Race(UNTUNED, 1.01, 1.0, 1.01, (0.98, 1.02), 20))
-UNSURE = Comparison(1.1, Race(UNTUNED, 2.56, 3.88, 0.66, (0.61, 1.26), 40, BUSY))
+EQUAL = Comparison((1.1,), Race(UNTUNED, 1.01, 1.0, 1.01, (0.98, 1.02), 20))
+UNSURE = Comparison((1.1,), Race(UNTUNED, 2.56, 3.88, 0.66, (0.61, 1.26), 40, BUSY))
 
 
 @pytest.mark.parametrize(
@@ -65,6 +65,6 @@ def test_a_race_without_a_verdict_says_what_to_do():
     [(False, "untuned: 1.00 ms a run"), (True, "the same as untuned, byte by byte: 1.00 ms a run")],
 )
 def test_a_library_without_an_other_one_is_raced_with_nothing(same, said):
-    found = Comparison(1.0, same=same)
+    found = Comparison((1.0,), same=same)
     assert text.comparison_text(found) == said
     assert Comparison.from_json(found.to_json()) == found

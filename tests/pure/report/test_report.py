@@ -25,8 +25,8 @@ TITLE = "conv2d 3x3 64->64 @56x56 +add+relu"
 ROUND = Round("conv2d_add_relu", TITLE, "a" * 64, 16, "largest gradient", 0.81, 12.3)
 PROGRESS = Progress(ROUND, 128, 640, 3, 65.0, 240.0)
 UNTUNED = "untuned"
-FASTER = Comparison(1.0, Race(UNTUNED, 1.0, 1.84, 1 / 1.84, (0.53, 0.56), 10))
-SLOWER = Comparison(1.0, Race(UNTUNED, 2.0, 1.0, 2.0, (1.9, 2.1), 10))
+FASTER = Comparison((1.0,), Race(UNTUNED, 1.0, 1.84, 1 / 1.84, (0.53, 0.56), 10))
+SLOWER = Comparison((1.0,), Race(UNTUNED, 2.0, 1.0, 2.0, (1.9, 2.1), 10))
 RIGHT = Verification(True, 1e-6, 2e-5, "ONNX Runtime", 0)
 WRONG = Verification(False, 0.5, 2.0, "ONNX Runtime", 0)
 
@@ -129,7 +129,7 @@ def test_plain_progress(plain):
     assert max(map(len, lines)) <= 80
     assert " ".join(line.strip() for line in lines) == (
         f"128/640 trials, 3 failed, 1m 05s gone, 4m 00s left; {TITLE}: "
-        "best 810 us (largest gradient); model about 12.3 ms"
+        "best 810 us (largest gradient); tasks alone about 12.3 ms"
     )
 
 
@@ -173,7 +173,7 @@ def test_live_panel():
     assert "128/640 trials, 3 failed" in said
     assert "1m 10s gone, 3m 55s left" in said
     assert f"{TITLE}: best 810 us (largest gradient)" in said
-    assert "model about 12.3 ms a run" in said
+    assert "tasks alone about 12.3 ms" in said
 
 
 def test_live_panel_without_a_total():

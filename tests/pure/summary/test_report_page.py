@@ -30,6 +30,7 @@ MANIFEST = {
     "tuning": {"hits": 1, "misses": 1, "trials": 64, "tune_seconds": 9.0},
     "speed": {
         "latency_ms": 2.0,
+        "shapes_ms": [2.0],
         "tuned_ms": 2.0,
         "untuned_ms": 4.0,
         "ratio": 0.5,
