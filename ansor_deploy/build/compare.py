@@ -54,7 +54,7 @@ class Comparison:
 
     @classmethod
     def from_json(cls, speed: Mapping[str, Any]) -> Comparison:
-        """The comparison of a manifest's `speed`, or of one that an older version wrote."""
+        """The comparison of a manifest's `speed`."""
         known = {
             **speed,
             "peer": UNTUNED,
@@ -62,7 +62,7 @@ class Comparison:
             "theirs_ms": speed["untuned_ms"],
             "turns": speed["pairs"],
         }
-        same = speed.get("verdict") == "same"
+        same = speed["verdict"] == "same"
         return cls(speed["latency_ms"], Race.from_json(known) if speed["pairs"] else None, same)
 
 

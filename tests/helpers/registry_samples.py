@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -133,14 +132,6 @@ def fill_disk(path: Path) -> None:
         click.echo("one more")
 
 
-def migrate_copies(old: Path) -> None:
-    """Bring a hundred copies of a file up to date, and say on stdout when each is."""
-    for number in range(100):
-        copy = Path(shutil.copy(old, old.with_name(f"copy-{number}.db")))
-        Registry.open(copy).close()
-        click.echo(number)
-
-
 def hold_leases(path: Path) -> None:
     """Be granted three leases and keep them."""
     with Registry.open(path) as registry:
@@ -165,7 +156,6 @@ if __name__ == "__main__":
         "hold": hold_lock,
         "write": write_batches,
         "fill": fill_disk,
-        "migrate": migrate_copies,
         "lease": hold_leases,
         "lease-some": lease_some,
     }

@@ -81,12 +81,6 @@ def test_a_kernel_that_is_no_task_has_an_operator_and_nodes(tmp_path_factory):
     assert [one.nodes[0]["name"] for one in scans] == [nodes[0].name, nodes[2].name]
 
 
-def test_a_manifest_of_before_names_no_kernel(model):
-    older = {name: value for name, value in model.manifest.items() if name != "kernels"}
-    found = of(Model(model.path, older)).kernels
-    assert [(one.name, one.task) for one in found] == [(one.symbol, None) for one in found]
-
-
 def test_inputs_that_do_not_fit_are_refused(model):
     with pytest.raises(UsageError, match="x: missing"):
         profile(model, {}, SECONDS)
