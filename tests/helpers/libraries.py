@@ -18,7 +18,7 @@ TVM = "0.27.0.post1"
 def manifest(target: Target = HOST, tvm: str = TVM) -> dict[str, Any]:
     """What a build without tasks says of its library, but for the library itself."""
     return {
-        "tool": "0.1.0",
+        "tool": "0.2.0",
         "tvm": tvm,
         "linker": "ld 2.40",
         "identity": "a" * 64,

@@ -44,7 +44,7 @@ def key(number: int = 0, op: str = "conv2d") -> TaskKey:
 
 
 def provenance(tvm: str = TVM, created: str = "2026-01-31T12:00:00Z", seed: int = 0) -> Provenance:
-    return Provenance("0.1.0", tvm, "metaschedule", "board-1", seed, created)
+    return Provenance("0.2.0", tvm, "metaschedule", "board-1", seed, created)
 
 
 def record(task: TaskKey, seconds: float, trace: str = "[]", **where: str) -> Record:
@@ -78,7 +78,7 @@ def build(artifact: Path, model: str, created: str, **more: Any) -> Build:
         "shipped": "tuned",
         "verification": {"max_abs_err": 1e-6, "ok": True},
         "digests": {"library": "ef" * 32, "manifest": "01" * 32},
-        "tool": "0.1.0",
+        "tool": "0.2.0",
         "tvm": TVM,
     }
     return Build(**{**values, **more})
