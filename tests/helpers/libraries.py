@@ -34,8 +34,12 @@ def manifest(target: Target = HOST, tvm: str = TVM) -> dict[str, Any]:
         "rules": [],
         "target": {**target.to_json(), "fingerprint": target.fingerprint},
         "tasks": [],
+        "kernels": [],
+        "others": [],
+        "memory": dict.fromkeys(("library", "weights", "workspace", "peak"), 0),
+        "verification": {"verified": False, "where": None, "reason": "unasked", "allowed": {}},
         "shipped": "untuned",
-        **dict.fromkeys(("lock", "ran_on", "speed", "tuning", "verify")),
+        **dict.fromkeys(("lock", "ran_on", "speed", "tuning", "variants", "verify")),
     }
 
 

@@ -30,8 +30,8 @@ MANIFEST = {
     "target": {**_BARE["target"], "name": "board", "fingerprint": "e" * 64},
     "lock": "f" * 64,
     "tasks": [
-        {"record": record, "key": "0" * 64, "name": "t", "op": "add", "weight": 1}
-        | {"impact": None, "latency_ms": None}
+        {"record": record, "key": "0" * 64, "name": "t", "title": "t", "op": "add", "weight": 1}
+        | {"flops": 1.0, "bytes": 1.0, "impact": None, "latency_ms": None, "places": []}
         for record in (RECORD, "default", RECORD)
     ],
 }

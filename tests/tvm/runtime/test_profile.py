@@ -41,7 +41,7 @@ def library(proto, tmp_path_factory):
     manifest = {
         **made.interfaces[0].to_json(),
         "target": HOST.to_json(),
-        "tasks": [{"name": one.name, "key": one.key.workload} for one in tasks],
+        "tasks": [{"name": one.name, "key": one.key.workload, "places": []} for one in tasks],
         "kernels": compiled.listed(),
         "others": compiled.placed(others),
     }
