@@ -90,7 +90,7 @@ def test_equal_outputs_are_left_alone(output):
         os.utime(output.with_name(name), (1, 1))
     write(output)
     assert [output.with_name(name).stat().st_mtime for name in names] == [1, 1, 1]
-    write(output, manifest={**MANIFEST, "tool": "0.2.0"})
+    write(output, manifest={**MANIFEST, "tool": "0.3.0"})
     assert output.stat().st_mtime == 1
     assert output.with_name("m.json").stat().st_mtime > 1
     header = output.with_name("m.h")
