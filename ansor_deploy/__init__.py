@@ -3,4 +3,4 @@
 Importing this package loads nothing heavy: TVM enters only through `ansor_deploy._tvm`.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

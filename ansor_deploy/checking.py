@@ -39,7 +39,7 @@ def rebuild(
             artifact,
         )
     shapes = manifest["model"]["input_shapes"]
-    allowed = (manifest.get("verification") or {}).get("allowed", {})
+    allowed = manifest["verification"]["allowed"]
     request = Request(
         target=built_for(manifest),
         registry=Path(os.devnull),

@@ -9,9 +9,9 @@ with the features, and with traces that are real but for their random decisions.
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import random
-import shutil
 import statistics
 import tempfile
 import time
@@ -31,7 +31,7 @@ from ansor_deploy.search.neighbours import nearest
 from ansor_deploy.system.digest import canonical_json, sha256
 from ansor_deploy.target import Target, load_target
 
-REAL = Path(__file__).resolve().parents[1] / "tests" / "assets" / "registry-schema-1.db"
+REAL = Path(__file__).resolve().parents[1] / "tests" / "assets" / "kept" / "registry.db.gz"
 TARGETS = ("cortex-a53", "intel-cpu-avx2", "intel-cpu-avx512")
 WORKLOADS, LOOKUPS, PLANNED, CHUNK = 5000, 5000, 200, 2000
 FAMILIES = 50
@@ -91,7 +91,8 @@ class Speed:
 def fill(path: Path, records: int, chance: random.Random) -> list[TaskKey]:
     """Make the registry: its keys."""
     with tempfile.TemporaryDirectory() as folder:
-        models = _real_measurements(Path(shutil.copy(REAL, folder)))
+        (real := Path(folder, "real.db")).write_bytes(gzip.decompress(REAL.read_bytes()))
+        models = _real_measurements(real)
     targets = [load_target(name, [shipped("targets")]) for name in TARGETS]
     workloads = [_workload(number) for number in range(WORKLOADS)]
     keys = [TaskKey(w.key, target.fingerprint) for w in workloads for target in targets]

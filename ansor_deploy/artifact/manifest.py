@@ -50,17 +50,22 @@ class _Place(Struct):
     nodes: list[_Node]
 
 
+class _OtherPlace(_Place):
+    kernels: list[str]
+
+
 class _Task(Struct):
     key: _Digest
     name: _Name
+    title: _Name
     op: _Name
     record: _Name
     weight: _Count
     impact: _Number
     latency_ms: _Number
-    flops: _Number = None
-    bytes: _Number = None
-    places: list[_Place] = []
+    flops: _Number
+    bytes: _Number
+    places: list[_Place]
 
 
 class _Kernel(Struct):
@@ -97,7 +102,32 @@ class _Code(Struct):
 
 
 class _Tuning(Struct):
-    no_room: list[_Digest] = []
+    no_room: list[_Digest]
+
+
+class _Memory(Struct):
+    library: _Count
+    weights: _Count
+    workspace: _Count
+    peak: _Count
+
+
+class _Verification(Struct):
+    verified: bool
+    where: str | None
+    reason: str | None
+    allowed: dict[str, dict[str, float]]
+
+
+class _Speed(Struct):
+    latency_ms: float
+    tuned_ms: float
+    untuned_ms: float
+    ratio: float
+    interval: tuple[float, float] | None
+    pairs: _Count
+    verdict: str | None
+    seen: dict[str, float] | None
 
 
 class _Manifest(_Interface):
@@ -109,17 +139,18 @@ class _Manifest(_Interface):
     ran_on: _Name | None
     rules: list[_File]
     shipped: _Name
-    speed: dict[str, Any] | None
+    speed: _Speed | None
     target: _Target
     tasks: list[_Task]
     tool: _Name
     tuning: _Tuning | None
     tvm: _Name
     verify: dict[str, Any] | None
-    memory: dict[str, _Count] | None = None
-    kernels: list[_Kernel] = []
-    variants: list[_Interface] | None = None
-    verification: dict[str, Any] | None = None
+    memory: _Memory
+    kernels: list[_Kernel]
+    others: list[_OtherPlace]
+    variants: list[_Interface] | None
+    verification: _Verification
     codes: list[_Code] | None = None
 
 

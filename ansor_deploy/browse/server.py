@@ -53,7 +53,7 @@ def serve(registry: Path, port: int, started: Callable[[str], None], *, opens: b
     port: 0 for any that is free. started: is called with the address. opens: in the browser, too.
     """
     with Registry.open(registry, write=False):
-        pass  # damaged, of a newer tool, or none; an older one is brought up to date
+        pass  # damaged, of a newer tool, or none
     with _listening(port) as door:
         url = f"http://{HOST}:{door.getsockname()[1]}/"
         config = uvicorn.Config(

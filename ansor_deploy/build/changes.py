@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..registry.title import title_of
 from .race import ALIKE, Race
 
 Manifest = Mapping[str, Any]
@@ -131,7 +130,7 @@ def changes(
     tasks = [
         TaskChange(
             key,
-            title_of(known[1].get(key) or known[0][key]),
+            str((known[1].get(key) or known[0][key])["title"]),
             *(one[key]["record"] if key in one else None for one in known),
             *(one.get(key) for one in times),
         )

@@ -68,8 +68,7 @@ class Comparison:
             "theirs_ms": speed["untuned_ms"],
             "turns": speed["pairs"],
         }
-        same = speed.get("verdict") == "same"
-        each = tuple(speed["shapes_ms"])
+        same, each = speed["verdict"] == "same", tuple(speed["shapes_ms"])
         return cls(each, Race.from_json(known) if speed["pairs"] else None, same)
 
 

@@ -93,9 +93,9 @@ class Race:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Race:
-        """The race of a `to_json` object, or of one that an older version wrote."""
-        known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
-        interval, seen = known["interval"], known.get("seen")
+        """The race of a `to_json` object, or of what has its fields and more."""
+        known = {name: data[name] for name in cls.__dataclass_fields__}
+        interval, seen = known["interval"], known["seen"]
         known["interval"] = tuple(interval) if interval else None
         each = tuple(known.pop("shapes_ms", ()))
         known["shapes_ms"] = each if len(each) > 1 else ()

@@ -40,7 +40,7 @@ def verified(where: str | None, request: Request) -> dict[str, Any]:
     return {"verified": True, "where": where, "reason": None, "allowed": request.allowed}
 
 
-# What a manifest has of the two libraries that ran in turns; version 0.1.0 had the one time alone.
+# What a manifest has of the two libraries that ran in turns.
 _COMPARED = ("tuned_ms", "untuned_ms", "ratio", "interval", "pairs", "verdict", "seen")
 
 
@@ -141,9 +141,9 @@ class BuildResult:
             "shipped": self.manifest["shipped"],
             **{name: speed.get(name) for name in ("latency_ms", *_COMPARED)},
             "verify": self.manifest["verify"],
-            "verification": self.manifest.get("verification"),  # version 0.1.0 did not say
+            "verification": self.manifest["verification"],
             "ran_on": self.manifest["ran_on"],
-            "memory": self.manifest.get("memory"),
+            "memory": self.manifest["memory"],
         }
 
 

@@ -81,21 +81,15 @@ def current_manifest(model: Path, outputs: Outputs, request: Request) -> dict[st
 
 
 def is_verified(manifest: dict[str, Any]) -> bool:
-    """Whether a library's numbers were compared.
-
-    Version 0.1.0 did not say so. A frozen build of its compared where the code ran, and one that
-    was not frozen has the errors that it found.
-    """
-    if known := manifest.get("verification"):
-        return bool(known["verified"])
-    return manifest["lock"] is not None or manifest["verify"] is not None
+    """Whether a library's numbers were compared."""
+    return bool(manifest["verification"]["verified"])
 
 
 def _is_within(manifest: dict[str, Any], request: Request) -> bool:
-    """Whether a library takes no more than it may; not, where its manifest does not say."""
-    limits, figures = request.limits, manifest.get("memory") or {}
-    pairs = ((limits.size, figures.get("library")), (limits.memory, figures.get("peak")))
-    return all(most is None or (taken is not None and taken <= most) for most, taken in pairs)
+    """Whether a library takes no more than it may."""
+    limits, figures = request.limits, manifest["memory"]
+    pairs = ((limits.size, figures["library"]), (limits.memory, figures["peak"]))
+    return all(most is None or taken <= most for most, taken in pairs)
 
 
 def records_digest(records: Iterable[Record]) -> str:

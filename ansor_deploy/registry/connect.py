@@ -1,23 +1,20 @@
-"""Open a registry file safely: create, check, bring up to date, or refuse."""
+"""Open a registry file safely: create, check, or refuse."""
 
 import os
 import random
-import runpy
 import sqlite3
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from ..errors import RegistryError
-from ..project import shipped
 from .faults import damaged, explained
-from .schema_check import named, strange
+from .schema_check import declared, named, strange
 
 APPLICATION_ID = 0x416E7344  # "AnsD", in the file's header
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 1  # of registry/schema.sql
 BUSY_SECONDS = 30.0
 SQLITES_LOCKS = (512, 0x40000000)  # bytes of the file that stand for its locks: length, start
 _SMALLEST = 512  # bytes of a page
@@ -25,7 +22,7 @@ _END_OF_A_NAME = bytes.fromhex("d9d505f920a163d7")  # in a journal
 
 
 def connect(path: Path, *, write: bool, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
-    """A connection to an up-to-date registry; an empty one in memory if nothing is there to read.
+    """A connection to a registry; an empty one in memory if nothing is there to read.
 
     RegistryError (exit 8) if the file is damaged, locked, of a newer tool, or not a registry.
     """
@@ -130,8 +127,7 @@ def _prepare(path: Path) -> None:
 
 def _empty() -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:", isolation_level=None)
-    with transaction(connection):
-        _migrate(connection)
+    _create(connection, Path(":memory:"))
     connection.execute("PRAGMA query_only = ON")
     return connection
 
@@ -147,24 +143,28 @@ def _connect(path: Path, *, write: bool, busy_seconds: float = BUSY_SECONDS) -> 
 
 
 def _check(connection: sqlite3.Connection, path: Path, *, write: bool) -> None:
-    connection.execute("BEGIN")  # another process may bring the file up to date between two looks
+    connection.execute("BEGIN")  # another process may create it between two looks
     try:
         version = version_of(connection, path)
-        found = strange(connection, version, own=True)
+        found = strange(connection, own=True)
     finally:
         connection.execute("ROLLBACK")
     if found:
         raise damaged(path, f"no registry has {named(found)} as it has it")
     if version < SCHEMA_VERSION:
-        _update(connection, path, version)
+        _create(connection, path)
     if write:
         # WAL is faster, but in SQLite before 3.51.3 two processes can corrupt it.
         connection.execute("PRAGMA journal_mode = DELETE")
 
 
 def version_of(connection: sqlite3.Connection, path: Path) -> int:
-    """The schema version of a file; RegistryError if it is no registry, or a newer tool's."""
-    identity, version, tables = _header(connection)
+    """The schema version of a file; 0 of an empty one.
+
+    RegistryError if it is no registry, or a newer tool's.
+    """
+    queries = ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_schema")
+    identity, version, tables = (connection.execute(query).fetchone()[0] for query in queries)
     if identity != APPLICATION_ID and (identity or version or tables):
         raise RegistryError(
             f"{path} is a SQLite file but not a registry",
@@ -176,48 +176,17 @@ def version_of(connection: sqlite3.Connection, path: Path) -> int:
             f"(schema {version}; this one knows {SCHEMA_VERSION})",
             "Update ansor-deploy, or name another registry with --registry PATH.",
         )
-    return version
+    if tables and version < SCHEMA_VERSION:
+        raise damaged(path, f"no registry has schema {version}")
+    return int(version)
 
 
-def _header(connection: sqlite3.Connection) -> tuple[int, int, int]:
-    """Application id, schema version and number of tables."""
-    queries = ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_schema")
-    identity, version, tables = (connection.execute(query).fetchone()[0] for query in queries)
-    return identity, version, tables
-
-
-def _update(connection: sqlite3.Connection, path: Path, version: int) -> None:
-    """Bring an older file up to date, for a reader as well, and keep a copy of it as it was."""
-    if not all(os.access(place, os.W_OK) for place in (path, path.parent)):
-        raise RegistryError(
-            f"the registry {path} has schema {version}; this ansor-deploy needs {SCHEMA_VERSION}",
-            "Make it and its folder writable, so that it can be updated, or use a copy of it.",
-        )
+def _create(connection: sqlite3.Connection, path: Path) -> None:
+    """Declare the tables, and name the file a registry."""
     with transaction(connection):
-        # Another process may have migrated between our look at the version and this lock.
-        _, version, tables = _header(connection)
-        if version < SCHEMA_VERSION:
-            if tables:
-                _back_up(path, path.with_name(f"{path.name}.schema-{version}"))
-            _migrate(connection)
-
-
-def _back_up(path: Path, copy: Path) -> None:
-    """Copy the file as it was before the transaction that is under way."""
-    unfinished = copy.with_name(f"{copy.name}.unfinished")
-    unfinished.unlink(missing_ok=True)  # of a process that was killed: the lock is ours
-    with closing(_connect(path, write=False)) as source, closing(sqlite3.connect(unfinished)) as to:
-        source.backup(to)
-    unfinished.replace(copy)
-
-
-def _migrate(connection: sqlite3.Connection) -> None:
-    """Bring the schema up to date, and name the file a registry."""
-    from sqlite_utils import Database
-
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    _load_migrations().apply(Database(connection, execute_plugins=False))
-
-
-def _load_migrations() -> Any:
-    return runpy.run_path(str(shipped("registry") / "migrations.py"))["migrations"]
+        # Another process may have done so between our look at the version and this lock.
+        if version_of(connection, path) < SCHEMA_VERSION:
+            for statement in declared():
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")

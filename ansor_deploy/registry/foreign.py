@@ -3,7 +3,7 @@
 Nothing is written, not even beside the file: SQLite takes it for immutable, and neither locks it
 nor rolls anything back. Instead it is locked here as a reader of SQLite's locks, must have no
 unfinished transaction, and must be the same afterwards. Nothing in it runs: what it declares must
-be what the migrations make before any row is asked for, and SQLite is held to limits of size and
+be what the schema declares before any row is asked for, and SQLite is held to limits of size and
 time.
 """
 
@@ -31,7 +31,7 @@ _ALLOWED = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_PRAGMA)
 
 
 class ForeignFile:
-    """An open file that declares what a registry of its version does. version: of its schema.
+    """An open file that declares what a registry does.
 
     own: of a copy of the user's own, to which they may have added tables.
     Every method raises RegistryError if the file is damaged or exceeds a limit.
@@ -41,10 +41,9 @@ class ForeignFile:
         self._connection, self._path = connection, path
         self._deadline, self._left = time.monotonic() + PATIENCE, MOST_BYTES
         connection.set_progress_handler(lambda: time.monotonic() > self._deadline, _LOOK)
-        self.version = version_of(connection, path)
-        if not self.version:
+        if not version_of(connection, path):
             raise damaged(path, "it is empty")
-        if found := strange(connection, self.version, own=own):
+        if found := strange(connection, own=own):
             raise RegistryError(
                 f"{path} is refused: no registry has {named(found)} as it has it", ASK_FOR_A_BUNDLE
             )

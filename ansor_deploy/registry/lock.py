@@ -1,6 +1,6 @@
 """Lock files: the very records that a build used, to be kept in version control.
 
-    {"ansor-deploy-lock":2,"machine":{...},"target":"<fingerprint>","tool":"0.1.0","tvm":"..."}
+    {"ansor-deploy-lock":2,"machine":{...},"target":"<fingerprint>","tool":"0.2.0","tvm":"..."}
     # conv2d_add (conv2d) 1x56x56x64 3x3x64x64: 0.123 ms
     {"id":"<SHA-256 of the record>","record":{...}}
     # softmax (softmax) 1x1000: the default schedule
@@ -9,7 +9,7 @@
 A task is named with its record, or as one that gets the default schedule on purpose. Canonical
 JSON, one whole record a line, in the order of their keys: a changed schedule is two changed lines,
 the first of which is for people and counts for nothing. Others may edit the file, so it is read
-like anything from outside. Version 1 had neither the machine nor the lines for people.
+like anything from outside.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,8 +42,8 @@ _MOST_NAMED = 4  # differences of two targets
 class Lock:
     """What a build may use. defaults: keys of workloads that get the default schedule.
 
-    machine: that it was made for; None in a lock of version 1. labels: what people read of
-    workloads, by their keys: whatever somebody wrote there.
+    machine: that it was made for; None where none was read. labels: what people read of workloads,
+    by their keys: whatever somebody wrote there.
     """
 
     records: dict[TaskKey, Record]
@@ -58,11 +58,8 @@ class Lock:
 
 @dataclass(frozen=True)
 class _Header:
-    """machine: None in version 1, which had its fingerprint alone."""
-
-    target: str
     tvm: str
-    machine: Target | None
+    machine: Target
 
 
 def label(workload: Workload) -> str:
@@ -135,11 +132,8 @@ def read_lock(path: Path, target: Target, tvm: str, remake: str = REMAKE) -> Loc
     return Lock(found, frozenset(defaults), header.machine, labels)
 
 
-def machine_of(path: Path, remake: str = REMAKE) -> Target | None:
-    """The machine that a lock was made for; None where one of version 1 does not say.
-
-    RegistryError where it is no lock.
-    """
+def machine_of(path: Path, remake: str = REMAKE) -> Target:
+    """The machine that a lock was made for. RegistryError where it is no lock."""
     try:
         return _header(_lines(path)[0]).machine
     except Refused as refused:
@@ -181,14 +175,11 @@ def _lines(path: Path) -> list[str]:
 def _header(line: str) -> _Header:
     refuse(not line.startswith(f'{{"{_FORMAT}":'), "it is not a lock of ansor-deploy")
     said = strict_json(line, MOST_LINE)
-    version = said[_FORMAT]
-    refuse(version not in (1, VERSION), f"this ansor-deploy reads versions 1 to {VERSION} of locks")
-    fields = ("machine", "target") if version == VERSION else ("target",)
-    exactly(said, _FORMAT, *fields, "tool", "tvm")
-    machine = _machine(said["machine"]) if version == VERSION else None
-    differ = machine is not None and machine.fingerprint != said["target"]
-    refuse(differ, "its machine is not its target")
-    return _Header(str(said["target"]), str(said["tvm"]), machine)
+    refuse(said[_FORMAT] != VERSION, f"this ansor-deploy reads version {VERSION} of locks")
+    exactly(said, _FORMAT, "machine", "target", "tool", "tvm")
+    machine = _machine(said["machine"])
+    refuse(machine.fingerprint != said["target"], "its machine is not its target")
+    return _Header(str(said["tvm"]), machine)
 
 
 def _machine(data: Any) -> Target:
@@ -205,18 +196,16 @@ def _is_readable(text: Any) -> bool:
 
 def _check_target(header: _Header, target: Target, path: Path, remake: str) -> None:
     """MissingRecordError where the lock is for another target, with what differs."""
-    if header.target == target.fingerprint:
+    if header.machine.fingerprint == target.fingerprint:
         return
     hint = f"keep a lock for each target; or remove {path} and make it anew: {remake}"
-    if header.machine is None:
-        text = f"it is for the target {quoted(header.target[:8])}, and not for {target.name}"
-    elif header.machine.name == target.name:
+    if header.machine.name == target.name:
         text = f"it was made for another {target.name}"
         if target.name == HOST:
             hint = f"with --frozen it is used as it is, where its code can run; {hint}"
     else:
         text = f"it is for {quoted(header.machine.name)}, and not for {target.name}"
-    different = differences(header.machine, target)[:_MOST_NAMED] if header.machine else []
+    different = differences(header.machine, target)[:_MOST_NAMED]
     raise MissingRecordError("; ".join([text, *different]), hint, path)
 
 

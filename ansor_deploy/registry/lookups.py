@@ -9,7 +9,6 @@ from typing import Any
 from ..system.digest import canonical_json
 from ..target import Target, are_alike
 from .database import Database
-from .facts import FACT, UNDISTURBED
 from .record import Measurement, Record, SearchEnd, TaskKey, Workload
 from .schema import MEASUREMENTS, RECORDS, SEARCHES, WORKLOADS
 
@@ -38,8 +37,8 @@ _FASTEST_CLAIM = """
     WHERE workload = ? AND target = ? AND tvm = ? AND claimed
 """
 _OF_KEY = "target = ? AND workload = ?"
-_TRIALS = f"SELECT count(*) AS n FROM measurements AS m WHERE {_OF_KEY} AND {FACT}"  # noqa: S608
-_ENDS = f"SELECT * FROM searches AS s WHERE {_OF_KEY} AND {UNDISTURBED} ORDER BY id"  # noqa: S608
+_TRIALS = f"SELECT count(*) AS n FROM measurements WHERE {_OF_KEY}"  # noqa: S608
+_ENDS = f"SELECT * FROM searches WHERE {_OF_KEY} ORDER BY id"  # noqa: S608
 _RANKING = """
     SELECT tvm, id, lost FROM standings WHERE workload = ? AND target = ?
     ORDER BY tvm, claimed, lost, latency, id
@@ -121,17 +120,14 @@ class Lookups(Database):
         """Every measurement of a target's fingerprint, or of one of its keys, oldest first."""
         # Without a key the table is walked in its own order: an index would need sorting.
         rows = (
-            self.walk("measurements AS m NOT INDEXED", f"target = ? AND {FACT}", (target,))
+            self.walk("measurements NOT INDEXED", "target = ?", (target,))
             if key is None
-            else self.walk("measurements AS m", f"{_OF_KEY} AND {FACT}", (target, key.workload))
+            else self.walk("measurements", _OF_KEY, (target, key.workload))
         )
         return (self.noun(MEASUREMENTS, row) for row in rows)
 
     def ends(self, key: TaskKey) -> list[SearchEnd]:
-        """The ends of a key's searches, under every version of TVM, the first first.
-
-        Without such as met a fault of the machine (`facts.py`).
-        """
+        """The ends of a key's searches, under every version of TVM, the first first."""
         return self.nouns(SEARCHES, _ENDS, (key.target, key.workload))
 
     def ranking(self, key: TaskKey) -> list[tuple[str, str, bool]]:

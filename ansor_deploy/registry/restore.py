@@ -2,7 +2,7 @@
 
 A row is named after what is in it, so a copy is known to be right by its digest. A target's is in
 the manifests of its builds and among the machines that the project and this tool declare; one of
-either is in the copies of before the schema changed and in the indexes of layers.
+either is in the indexes of layers.
 """
 
 import json
@@ -76,10 +76,11 @@ def _copies(registry: Registry, wanted: Mapping[str, set[str]]) -> Iterator[tupl
     yield from ((MODELS, (key, key[:12])) for key in sorted(wanted[MODELS.name]))
     if wanted[TARGETS.name]:
         yield from ((TARGETS, row) for row in _declared(registry))
-    for copy in _files(registry.path):
-        if wanted[TARGETS.name] or wanted[WORKLOADS.name]:
-            with suppress(AnsorError):
-                yield from _rows_of(copy)
+    with suppress(AnsorError):  # no home, and so no cache
+        for index in sorted(cache_folder("layers").glob("*.db")):
+            if wanted[TARGETS.name] or wanted[WORKLOADS.name]:
+                with suppress(AnsorError):
+                    yield from _rows_of(index)
 
 
 def _declared(registry: Registry) -> Iterator[Row]:
@@ -93,16 +94,8 @@ def _declared(registry: Registry) -> Iterator[Row]:
             yield TARGETS.row(load_target(name, folders))
 
 
-def _files(path: Path) -> list[Path]:
-    """Other files of this user that may have a row."""
-    found = sorted(path.parent.glob(f"{path.name}.schema-[0-9]"), reverse=True)
-    with suppress(AnsorError):  # no home, and so no cache
-        found += sorted(cache_folder("layers").glob("*.db"))
-    return found
-
-
-def _rows_of(copy: Path) -> Iterator[tuple[Table, Row]]:
-    with foreign_file(copy, own=True) as file:
+def _rows_of(index: Path) -> Iterator[tuple[Table, Row]]:
+    with foreign_file(index, own=True) as file:
         targets, workloads = (
             file.rows(table.name, f"SELECT * FROM {table.name}")  # noqa: S608
             for table in (TARGETS, WORKLOADS)

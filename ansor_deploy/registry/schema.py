@@ -2,7 +2,7 @@
 
 From here come the statements that add rows, rows of nouns and nouns of rows, the fields of bundles
 with what the firewall demands of them, and the looks by which rows of a damaged file are known.
-`registry/migrations.py` makes the tables; a test holds both equal.
+`registry/schema.sql` makes the tables; a test holds both equal.
 """
 
 import json
@@ -42,7 +42,7 @@ def packed(text: str) -> bytes:
     """A text in few bytes.
 
     Traces are most of a registry, and are alike: a preset dictionary makes them a fifth of what
-    zlib makes of them alone. What was written without it is read all the same.
+    zlib makes of them alone.
     """
     packer = zlib.compressobj(level=9, memLevel=9, zdict=dictionary())
     return packer.compress(text.encode()) + packer.flush()
@@ -105,13 +105,12 @@ PROVENANCE = replace(
 class Column:
     """A column. form: what others must send there; without one it stays at home.
 
-    since: the schema that added it. default: what older rows have there, and nouns of others.
+    default: what nouns of others have there.
     """
 
     name: str
     kind: Kind
     form: Form | Forms | None = None
-    since: int = 1
     default: Value = None
 
 
@@ -184,18 +183,15 @@ class Table:
         )
 
     def whole(self, number: int | None, values: Row) -> Row:
-        """A damaged file's row with all columns; () if it is none of this table, or not whole.
+        """A damaged file's row with its number; () if it is none of this table, or not whole.
 
-        number: of the row; None in a table without. Of a row that is older than a column, the
-        column is missing.
+        number: of the row; None in a table without.
         """
-        lacking = self.columns[len(values) :]
-        fits = (number is not None) == self._rowids and len(values) <= len(self.columns)
-        fits = fits and all(column.since > 1 for column in lacking)
-        if not fits or not all(c.kind.fits(v) for c, v in zip(self.columns, values, strict=False)):
+        fits = (number is not None) == self._rowids and len(values) == len(self.columns)
+        if not fits or not all(c.kind.fits(v) for c, v in zip(self.columns, values, strict=True)):
             return ()
         before = (number,) if self.columns[0].kind is NUMBER else ()
-        found = (*before, *values[len(before) :], *(column.default for column in lacking))
+        found = (*before, *values[len(before) :])
         if self._noun is None:
             return found
         try:
@@ -222,7 +218,7 @@ _TRACE = Column("trace", PACKED, forms.TRACE)
 _TIMES = Column("seconds", LIST, forms.TIMES)
 _PROVENANCE = Column("provenance", PROVENANCE, forms.PROVENANCE)
 _CREATED = Column("created", TEXT, forms.TIME)
-_CLAIMED = Column("claimed", FLAG, since=5, default=0)  # of what others send, all is
+_CLAIMED = Column("claimed", FLAG, default=0)  # of what others send, all is
 
 WORKLOADS = Table(
     "workloads",
@@ -276,10 +272,10 @@ BUILDS = Table(
     Build,
     *(_ID, Column("artifact", TEXT), *_columns("model target", DIGEST), _CREATED),
     Column("manifest", JSON),
-    *_columns("name shipped tool tvm", TEXT, since=4, default=""),
-    *_columns("asked verification digests", JSON, since=4, default="{}"),
-    *_columns("hits near misses skipped trials", COUNT, since=4, default=0),
-    *_columns("tuned_ms untuned_ms", REAL_OR_NONE, since=4),
+    *_columns("name shipped tool tvm", TEXT),
+    *_columns("asked verification digests", JSON),
+    *_columns("hits near misses skipped trials", COUNT),
+    *_columns("tuned_ms untuned_ms", REAL_OR_NONE),
 )
 TUNINGS = Table(
     "tunings",
@@ -293,7 +289,7 @@ SEARCHES = Table(
     *(_ID, *_OF_TASK, Column("tvm", TEXT, forms.VERSION), Column("search", TEXT, forms.WORD)),
     *(Column("trials", COUNT, forms.COUNT), Column("reason", TEXT, forms.REASON)),
     *(Column("enough_for", COUNT, forms.COUNT), _CREATED),
-    *(Column("rules", TEXT, since=4, default=""), _CLAIMED),  # which older tools do not know
+    *(Column("rules", TEXT, default=""), _CLAIMED),
     entry="search",
 )
 BEATEN = Table(

@@ -1,4 +1,4 @@
-"""Whether what a SQLite file declares is what the migrations make, and no more.
+"""What a registry declares, and whether a SQLite file declares that and no more.
 
 A trigger, a view in a table's place, a generated column, an index or a CHECK over an expression are
 code in the file, which SQLite runs when a row is read or written. So nothing but the catalogue,
@@ -14,29 +14,32 @@ from ..project import shipped
 from .untrusted import quoted
 
 _NAMED = 5  # in a message
-_CATALOGUE = "SELECT sql, name FROM sqlite_schema WHERE sql IS NOT NULL"
-# Which steps were taken, as releases of sqlite-utils spell it. Of a foreign file it is not read.
-_MIGRATIONS = re.compile(
-    r'CREATE (TABLE|UNIQUE INDEX) "(idx_)?_sqlite_migrations\w*" '
-    r'(ON "_sqlite_migrations" )?\([\w", ]*\)'
-)
+_CATALOGUE = "SELECT sql, name FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid"
 # What users add to a registry of their own: it says nothing about our tables, or nothing but names
 # of columns.
 _ADDED = re.compile(r"""CREATE (?:TABLE|VIEW) ["'`\[]?(\w+).*""")
 _PLAIN_INDEX = re.compile(r'CREATE INDEX "?\w+"? ON "?\w+"? ?\([\w", ]+\)')
 
 
-def strange(connection: sqlite3.Connection, version: int, *, own: bool) -> list[str]:
-    """Names of what the migrations up to a version do not make, safe to print.
+@cache
+def declared() -> tuple[str, ...]:
+    """The statements of the schema, in their order."""
+    with closing(sqlite3.connect(":memory:")) as memory:
+        memory.executescript((shipped("registry") / "schema.sql").read_text(encoding="utf-8"))
+        return tuple(sql for sql, _ in memory.execute(_CATALOGUE))
+
+
+def strange(connection: sqlite3.Connection, *, own: bool) -> list[str]:
+    """Names of what the schema does not declare, safe to print.
 
     own: of the user's registry, where other tables, views and indexes of columns are let be.
     """
-    ours = _made(version)
-    names = {match[1].lower() for match in map(_ADDED.fullmatch, _made(None)) if match}
+    ours = set(map(_plain, declared()))
+    names = {match[1].lower() for match in map(_ADDED.fullmatch, ours) if match}
     return [
         quoted(name)
         for sql, name in connection.execute(_CATALOGUE)
-        if _plain(str(sql)) not in ours and not _harmless(str(sql), names, own=own)
+        if _plain(str(sql)) not in ours and not (own and _harmless(str(sql), names))
     ]
 
 
@@ -46,23 +49,10 @@ def named(found: list[str]) -> str:
     return f"{', '.join(found[:_NAMED])}{more}"
 
 
-def _harmless(sql: str, ours: set[str], *, own: bool) -> bool:
+def _harmless(sql: str, ours: set[str]) -> bool:
     line = " ".join(sql.split())  # with its comments: what looks like one may be within quotes
     added = _ADDED.fullmatch(line)
-    by_user = _PLAIN_INDEX.fullmatch(line) or (added and added[1].lower() not in ours)
-    return bool(_MIGRATIONS.fullmatch(line) or (own and by_user))
-
-
-@cache
-def _made(version: int | None) -> frozenset[str]:
-    """The statements that a file of a version declares; None: that any version ever declared."""
-    made: set[str] = set()
-    with closing(sqlite3.connect(":memory:")) as memory:
-        for step in sorted(shipped("registry").glob("[0-9]*.sql"))[:version]:
-            memory.executescript(step.read_text(encoding="utf-8"))
-            declared = {_plain(sql) for sql, _ in memory.execute(_CATALOGUE)}
-            made = declared if version is not None else made | declared
-    return frozenset(made)
+    return bool(_PLAIN_INDEX.fullmatch(line) or (added and added[1].lower() not in ours))
 
 
 def _plain(sql: str) -> str:

@@ -20,14 +20,6 @@ from .store import Registry
 _SENT = (TARGETS, WORKLOADS, RECORDS, SEARCHES, BEATEN)
 Rows = list[dict[str, Any]]
 
-# Of schema 2, which has no times of comparisons: both records were there by then.
-_UNDATED = """
-    SELECT loser, winner, (
-        SELECT created FROM records WHERE id IN (loser, winner) ORDER BY created DESC LIMIT 1
-    ) AS created
-    FROM beaten
-"""
-
 # What others say of a target or a search never replaces what this machine knows. A bundle does not
 # say under which rules a search has ended: those by which its newest record was found.
 _ADD_SEARCH = """
@@ -79,11 +71,7 @@ def contents_of_other(path: Path) -> tuple[Bundle, list[str]]:
     RegistryError if it is not a registry, damaged, or larger than a bundle may be.
     """
     with foreign_file(path) as file:
-        rows = {
-            table: file.rows(table.name, _select(table, file.version))
-            for table in _SENT
-            if table is not BEATEN or file.version > 1  # which brought it
-        }
+        rows = {table: file.rows(table.name, f"SELECT * FROM {table.name}") for table in _SENT}  # noqa: S608
     return read_lines(_bounded(path, _lines(rows)))
 
 
@@ -107,10 +95,6 @@ def take_in(path: Path, bundle: Bundle) -> Taken:
         new = max(0, run.executemany(RECORDS.insert + UNLESS_KNOWN, records).rowcount)  # -1: none
         run.executemany(_ADD_SEARCH, ends)
         return Taken(new, len(records) - new, registry.add_contests(bundle.contests))
-
-
-def _select(table: Table, version: int) -> str:
-    return _UNDATED if table is BEATEN and version == 2 else f"SELECT * FROM {table.name}"  # noqa: S608
 
 
 def _only(wanted: Callable[[str, str], bool], rows: dict[Table, Rows]) -> dict[Table, Rows]:

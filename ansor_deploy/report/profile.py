@@ -23,8 +23,10 @@ NODES = 52  # characters of a line on a group of nodes
 
 def title(one: KernelTime) -> str:
     """What a kernel computes, in a line."""
+    if one.task:
+        return str(one.task["title"])
     result = shape_text(one.shapes[-1]) if one.shapes else ""
-    return str((one.task or {}).get("title") or f"{one.name} {result}".strip())
+    return f"{one.name} {result}".strip()
 
 
 def lines(profile: Profile, roof: Roof, *, nodes: bool = False) -> list[str]:

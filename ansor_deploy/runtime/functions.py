@@ -26,9 +26,7 @@ def into_functions(
     errors.
     """
     number, machine = _opened(path, names := main_names(count), threads, code)
-    if machine.implements_function("main_into"):
-        return number, [_InPlace(machine[f"{name}_into"]) for name in names]
-    return number, [partial(_copying, machine[name]) for name in names]  # as in version 0.1.0
+    return number, [_InPlace(machine[f"{name}_into"]) for name in names]
 
 
 def main_functions(path: Path, count: int = 1, threads: int = 0) -> list[Any]:
@@ -112,16 +110,6 @@ class _InPlace:
         return self._copies[at]
 
 
-def _copying(
-    main: Callable[..., Any], inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]
-) -> None:
-    """Call a function of tensors that returns what it makes."""
-    result = main(*map(native.tensor, inputs))
-    results = [result] if isinstance(result, native.ffi().Tensor) else list(result)
-    for one, tensor in zip(outputs, results, strict=True):
-        native.copy_to(one, tensor)
-
-
 def bind_weights(
     machine: Any,
     block: Callable[[int], Any],
@@ -130,14 +118,11 @@ def bind_weights(
 ) -> None:
     """Give functions of a virtual machine their last arguments: weights, and memory for tensors.
 
-    block: makes a tensor, uint8, of the block of so many bytes (`codegen/weights.py`). A library of
-    version 0.1.0 has its weights in its code, and needs none. prefix: of the functions in the code
-    that is chosen; bound, they go by their names without it.
+    block: makes a tensor, uint8, of the block of so many bytes (`codegen/weights.py`). prefix: of
+    the functions in the code that is chosen; bound, they go by their names without it.
     """
-    if machine.implements_function("weights_size") and (size := machine["weights_size"]()):
-        memory = block(size)
-        for name in functions:
-            views = machine[f"{prefix}{name}_weights"](memory)
-            for one in (name, f"{name}_into"):
-                if machine.implements_function(prefix + one):
-                    machine["save_function"](prefix + one, one, True, *views)
+    memory = block(machine["weights_size"]())
+    for name in functions:
+        views = machine[f"{prefix}{name}_weights"](memory)
+        for one in (name, f"{name}_into"):
+            machine["save_function"](prefix + one, one, True, *views)

@@ -51,22 +51,17 @@ def use_cores(count: int) -> None:
 def use_threads(module: Any, count: int) -> None:
     """Let the loops of a loaded library take so many threads, of those that all libraries share.
 
-    One that was built before libraries brought their threads along takes TVM's.
+    One for a GPU has no such loops.
     """
     if module.implements_function("use_threads", query_imports=True):
         module.get_function("use_threads", query_imports=True)(count)
-    else:
-        use_cores(count)
 
 
 def choose_code(module: Any, path: Path, wanted: int | None = None) -> int:
     """The number of a loaded library's code that this processor runs, before any of it has run.
 
-    It is the best, or the one that is wanted. DeviceError where there is none. A library of version
-    0.1.0 does not know what it needs.
+    It is the best, or the one that is wanted. DeviceError where there is none.
     """
-    if not module.implements_function("choose_code", query_imports=True):
-        return 0
     asked = () if wanted is None else (wanted,)
     try:
         return int(module.get_function("choose_code", query_imports=True)(*asked))

@@ -204,10 +204,7 @@ def _calls(machine: Any, name: str, inputs: Sequence[Any]) -> list[Call]:
 
 
 def _is_kernel(symbol: str) -> bool:
-    """Whether it is neither a builtin, such as "vm.builtin.reshape", nor a function of the graph.
-
-    Version 0.1.0 called kernels as it pleased TVM.
-    """
+    """Whether it is no builtin, such as "vm.builtin.reshape", and no function of the graph."""
     return "." not in symbol and not symbol.startswith("main")
 
 
@@ -224,19 +221,19 @@ def _empty_call(arguments: Sequence[Any]) -> float:
 
 
 class _Described:
-    """A timed call with what the manifest says of its kernel; an older one says nothing.
+    """A timed call with what the manifest says of its kernel.
 
     The calls of a run have to come in their order. shape: which of the library's several it has.
     """
 
     def __init__(self, manifest: Mapping[str, Any], shape: int) -> None:
-        self._kernels = {one["symbol"]: one for one in manifest.get("kernels") or ()}
+        self._kernels = {one["symbol"]: one for one in manifest["kernels"]}
         self._tasks = {task["key"]: task for task in manifest["tasks"]}
         self._places = {
-            key: iter([one["nodes"] for one in task.get("places", ()) if one["shape"] == shape])
+            key: iter([one["nodes"] for one in task["places"] if one["shape"] == shape])
             for key, task in self._tasks.items()
         }
-        self._others = [one for one in manifest.get("others", ()) if one["shape"] == shape]
+        self._others = [one for one in manifest["others"] if one["shape"] == shape]
 
     def __call__(self, call: Mapping[str, Any]) -> KernelTime:
         symbol, shapes = call["symbol"], tuple(map(tuple, call["shapes"]))

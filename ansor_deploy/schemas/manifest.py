@@ -226,8 +226,8 @@ class Race(Struct):
     ratio: Ratio
     interval: Interval | None
     turns: Count
-    verdict: Verdict | None = None
-    seen: OtherWork | None = None
+    verdict: Verdict
+    seen: OtherWork | None
 
 
 class Speed(Struct):
@@ -247,8 +247,8 @@ class Speed(Struct):
     pairs: Count
     beside: Race | None
     records: str
-    verdict: Verdict | Literal["same"] | None = None
-    seen: OtherWork | None = None
+    verdict: Verdict | Literal["same"] | None
+    seen: OtherWork | None
 
 
 class Tuned(Struct):

@@ -11,7 +11,6 @@ from typing import Any
 
 from ..registry.record import Measurement, TaskKey
 from ..registry.store import Registry
-from ..registry.title import title_of
 
 PAUSE = 300.0  # seconds without a measurement after which another run of tuning began
 
@@ -77,7 +76,7 @@ def falling(latencies: Sequence[float]) -> tuple[tuple[float, float], ...]:
 
 
 def _of_task(task: Mapping[str, Any], trials: Sequence[Measurement]) -> Curve:
-    return Curve(task["key"], title_of(task), falling([one.latency for one in trials]))
+    return Curve(task["key"], str(task["title"]), falling([one.latency for one in trials]))
 
 
 def _of_model(

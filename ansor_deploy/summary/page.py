@@ -84,5 +84,5 @@ def figures(facts: Facts) -> Iterator[Figure]:
         yield f"beside {beside['peer']}", *gain_texts(Race.from_json(beside))
     if verify:
         yield "largest error", f"{verify['max_rel_err']:.1g}", f"beside {verify['oracle']}"
-    if memory := manifest.get("memory"):
-        yield "library", size_text(memory["library"]), f"a run takes {size_text(memory['peak'])}"
+    memory = manifest["memory"]
+    yield "library", size_text(memory["library"]), f"a run takes {size_text(memory['peak'])}"

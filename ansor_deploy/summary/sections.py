@@ -32,7 +32,7 @@ MOST_CURVES = 12
 def verdict(facts: Facts) -> Iterator[str]:
     """What tuning gained, how fast the library is beside another engine, and what is shipped."""
     speed = facts.manifest["speed"] or {}
-    if "pairs" in speed:  # the first version noted less
+    if speed:
         yield _sentence(comparison_text(Comparison.from_json(speed)))
     if beside := speed.get("beside"):
         yield _sentence(race_text(Race.from_json(beside)))
@@ -130,27 +130,26 @@ def what_was_reused(facts: Facts) -> Iterator[str]:
 
 def memory(facts: Facts) -> Iterator[str]:
     """What it takes, on disk and in a run."""
-    figures = facts.manifest.get("memory") or {}
+    figures = facts.manifest["memory"]
     names = {
         "library": "the library's file",
         "weights": "of it weights",
         "workspace": "tensors between kernels",
         "peak": "a run at most",
     }
-    pairs = [(text, size_text(figures[name])) for name, text in names.items() if name in figures]
-    yield from plain(pairs or [("memory", "not known")])
+    yield from plain([(text, size_text(figures[name])) for name, text in names.items()])
 
 
 def verification(facts: Facts) -> Iterator[str]:
     """What its numbers were compared with, and by how much they differ."""
-    found, known = facts.manifest["verify"], facts.manifest.get("verification") or {}
+    found, known = facts.manifest["verify"], facts.manifest["verification"]
     if not found:
-        yield f"<p>{escape(known.get('reason') or 'The errors are not in the manifest.')}</p>"
+        yield f"<p>{escape(known['reason'] or 'The errors are not in the manifest.')}</p>"
         return
     yield from plain(
         [
             ("compared with", found["oracle"]),
-            ("where it ran", known.get("where") or "not said"),
+            ("where it ran", known["where"] or "not said"),
             ("largest error", f"{found['max_abs_err']:.2g}"),
             ("relative to the output's scale", f"{found['max_rel_err']:.2g}"),
             ("seed of the inputs", str(found["seed"])),

@@ -23,12 +23,10 @@ def budget_reason(budget: Budget) -> str:
 def is_larger(budget: Budget, reason: str) -> bool:
     """Whether a budget allows more of anything than the one that ended a search for this reason.
 
-    False where no budget ended it. One that an older version noted counts as none at all.
+    False where no budget ended it.
     """
     if not (match := _REASON.fullmatch(reason)):
         return False
-    if match[1] is None and match[2] is None:
-        return True
     trials = math.inf if match[1] is None else int(match[1])
     seconds = math.inf if match[2] is None else int(match[2]) * 1e-3
     return _or_all(budget.trials) > trials or _or_all(budget.seconds) > seconds

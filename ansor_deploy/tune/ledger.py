@@ -18,7 +18,7 @@ from ..measure.outcome import INFRASTRUCTURE, Outcome
 from ..registry.lookups import FEW
 from ..registry.plausible import impossible, least_seconds
 from ..registry.record import Measurement, Provenance, Record, SearchEnd, TaskKey
-from ..request import EFFORTS, Request
+from ..request import Request
 from ..space.rule import rules_digest
 from .budget_end import is_larger
 
@@ -31,9 +31,6 @@ FALSE = 3.0  # times as long as claimed: no other machine of the same kind is so
 SERVED = "near"  # a neighbour's schedule, or the default one, became the record
 LOCKED = "locked"  # a lock brought the record
 REVALIDATED = "revalidated"  # a record of another version of TVM proved itself
-
-# Searches that had run out of candidates used to count for every effort, by a number this large.
-_EVERY_EFFORT = 1 << 40
 
 
 class Ledger:
@@ -128,17 +125,13 @@ class Ledger:
             return "" if request.reuse == "near" else "never searched"
         if is_larger(request.budget, end.reason):
             return "more budget"
-        enough = end.enough_for
-        if enough >= _EVERY_EFFORT:
-            enough = EFFORTS["normal"].per_task
-        return "" if enough >= request.budget.per_task else "more effort"
+        return "" if end.enough_for >= request.budget.per_task else "more effort"
 
     def _changed_since(self, end: SearchEnd) -> str:
         """What has changed since a search ended that could find better programs now; or ""."""
         if end.tvm != self.tvm:
             return "another TVM"
-        # Ends of older versions do not say by which rules: only the shipped ones were ever new.
-        if end.rules != self.rules and (end.rules or self.request.rules):
+        if end.rules != self.rules:
             return "rules changed"
         if end.search != self.request.search and end.reason not in (SERVED, LOCKED):
             return "another search"

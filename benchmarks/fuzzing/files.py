@@ -38,7 +38,7 @@ _SQL = (
     "DROP TABLE searches",
     "ALTER TABLE records ADD COLUMN more TEXT",
     "PRAGMA user_version = 99",
-    "PRAGMA user_version = 1",
+    "PRAGMA user_version = 0",
     "PRAGMA application_id = 7",
     "CREATE TABLE more (x GENERATED ALWAYS AS (hex(randomblob(1 << 20))) VIRTUAL)",
 )

@@ -38,7 +38,6 @@ from helpers import foreign
 from helpers.registry_samples import TARGET, TVM, build, fill, key, measurement, record, workload
 
 FAULTS = ctypes.CDLL(None)
-OLD = Path(__file__).parents[1] / "assets" / "registry-schema-1.db"
 MODEL, NOW = "ab" * 32, "2026-01-31T12:00:00Z"
 HOLDER = Holder("ab", "host", "", "", 1, 1)
 NEW = [record(key(n), 1e-4, f"new {n} {'x' * 3000}") for n in range(20)]
@@ -61,11 +60,6 @@ def filled(path: Path) -> None:
 
 def nothing(path: Path) -> None:
     """No file."""
-
-
-def old(path: Path) -> None:
-    """A registry of schema 1."""
-    shutil.copy(OLD, path)
 
 
 def with_others(path: Path) -> None:
@@ -148,7 +142,6 @@ class Scenario:
 
 SCENARIOS = {
     "creation": Scenario(nothing, on_open(lambda registry: registry.stats())),
-    "migration": Scenario(old, on_open(lambda registry: registry.stats())),
     "target": Scenario(filled, on_open(lambda r: r.add_target(replace(TARGET, cores=2)))),
     "workloads": Scenario(filled, on_open(lambda r: r.add_workloads([workload(99)]))),
     "batch": Scenario(filled, on_open(lambda r: r.add_batch([measurement(key())] * 20, NEW))),

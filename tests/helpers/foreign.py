@@ -97,7 +97,7 @@ def parts(size: int = 64, seconds: float = 1e-3) -> dict[str, Any]:
                 "seconds": [seconds, seconds * 2, seconds * 3],
                 "proof": {"oracle": "default", "seed": 0, "max_abs_err": 0.0, "max_rel_err": 0.0},
                 "provenance": {
-                    "tool": "0.1.0",
+                    "tool": "0.2.0",
                     "tvm": TVM,
                     "search": "ansor",
                     "device": "board-1",

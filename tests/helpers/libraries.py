@@ -18,7 +18,7 @@ TVM = "0.27.0.post1"
 def manifest(target: Target = HOST, tvm: str = TVM) -> dict[str, Any]:
     """What a build without tasks says of its library, but for the library itself."""
     return {
-        "tool": "0.1.0",
+        "tool": "0.2.0",
         "tvm": tvm,
         "linker": "ld 2.40",
         "identity": "a" * 64,
@@ -34,8 +34,12 @@ def manifest(target: Target = HOST, tvm: str = TVM) -> dict[str, Any]:
         "rules": [],
         "target": {**target.to_json(), "fingerprint": target.fingerprint},
         "tasks": [],
+        "kernels": [],
+        "others": [],
+        "memory": dict.fromkeys(("library", "weights", "workspace", "peak"), 0),
+        "verification": {"verified": False, "where": None, "reason": "unasked", "allowed": {}},
         "shipped": "untuned",
-        **dict.fromkeys(("lock", "ran_on", "speed", "tuning", "verify")),
+        **dict.fromkeys(("lock", "ran_on", "speed", "tuning", "variants", "verify")),
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -45,7 +44,7 @@ def key(number: int = 0, op: str = "conv2d") -> TaskKey:
 
 
 def provenance(tvm: str = TVM, created: str = "2026-01-31T12:00:00Z", seed: int = 0) -> Provenance:
-    return Provenance("0.1.0", tvm, "metaschedule", "board-1", seed, created)
+    return Provenance("0.2.0", tvm, "metaschedule", "board-1", seed, created)
 
 
 def record(task: TaskKey, seconds: float, trace: str = "[]", **where: str) -> Record:
@@ -79,7 +78,7 @@ def build(artifact: Path, model: str, created: str, **more: Any) -> Build:
         "shipped": "tuned",
         "verification": {"max_abs_err": 1e-6, "ok": True},
         "digests": {"library": "ef" * 32, "manifest": "01" * 32},
-        "tool": "0.1.0",
+        "tool": "0.2.0",
         "tvm": TVM,
     }
     return Build(**{**values, **more})
@@ -133,14 +132,6 @@ def fill_disk(path: Path) -> None:
         click.echo("one more")
 
 
-def migrate_copies(old: Path) -> None:
-    """Bring a hundred copies of a file up to date, and say on stdout when each is."""
-    for number in range(100):
-        copy = Path(shutil.copy(old, old.with_name(f"copy-{number}.db")))
-        Registry.open(copy).close()
-        click.echo(number)
-
-
 def hold_leases(path: Path) -> None:
     """Be granted three leases and keep them."""
     with Registry.open(path) as registry:
@@ -165,7 +156,6 @@ if __name__ == "__main__":
         "hold": hold_lock,
         "write": write_batches,
         "fill": fill_disk,
-        "migrate": migrate_copies,
         "lease": hold_leases,
         "lease-some": lease_some,
     }

@@ -15,7 +15,7 @@ AARCH64 = 183  # e_machine in the header of an ELF file
 HEAD = """\
 cmake_minimum_required(VERSION 3.20)
 project(scenarios LANGUAGES C)
-find_package(AnsorDeploy 0.1 CONFIG REQUIRED)
+find_package(AnsorDeploy 0.2 CONFIG REQUIRED)
 """
 MODEL = """
 ansor_deploy_model(NAME {name} MODEL "{file}" LOCK models.lock TARGET board.toml RULES rule.py

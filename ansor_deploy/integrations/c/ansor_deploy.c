@@ -10,8 +10,7 @@
 #include "ansor_deploy_weights.h"
 
 typedef struct {
-    TVMFFIAny main;      /* the machine's function that computes the model */
-    int into;            /* it writes to outputs that it is given, wherever they lie */
+    TVMFFIAny main;      /* the machine's function that computes the model into given outputs */
     argument *arguments; /* one an input, and one an output */
     TVMFFIAny *values;   /* their tensors */
 } runner;
@@ -42,7 +41,6 @@ const char *ansor_deploy_last_error(void) { return last_error; }
    one of a number. */
 static int choose_code(ansor_deploy_model *model, int wanted) {
     TVMFFIAny code, number = integer(wanted);
-    if (!has_function(model->library, "choose_code")) return 0; /* one of version 0.1.0 */
     if (call_method(model->library, "choose_code", &number, wanted >= 0, &code) != 0) return -1;
     model->code = code.v_int64;
     return 0;
@@ -73,12 +71,8 @@ static int make_runner(ansor_deploy_model *model, size_t variant, TVMFFIAny weig
     char name[32], into[40];
     snprintf(name, sizeof name, variant > 0 ? "main_%zu" : "main", variant);
     snprintf(into, sizeof into, "%s_into", name);
-    made->into = has_function(model->machine, into); /* no library of version 0.1.0 has it */
-    const char *used = made->into ? into : name;
-    if (weights.type_index == kTVMFFITensor &&
-        bind_function(model->machine, model->code, name, used, weights) != 0)
-        return -1;
-    if (get_function(model->machine, used, &made->main) != 0) return -1;
+    if (bind_function(model->machine, model->code, name, into, weights) != 0) return -1;
+    if (get_function(model->machine, into, &made->main) != 0) return -1;
     made->arguments = (argument *)zeros(all, sizeof *made->arguments);
     made->values = (TVMFFIAny *)zeros(all, sizeof *made->values);
     if (made->arguments == NULL || made->values == NULL) return -1;
@@ -262,28 +256,11 @@ static int fits_none(const ansor_deploy_model *model) {
                 model->declared.count, takes);
 }
 
-static size_t held_bytes(const DLTensor *tensor) {
-    uint64_t bits = (uint64_t)tensor->dtype.bits * tensor->dtype.lanes;
-    for (int32_t at = 0; at < tensor->ndim; at++) bits *= (uint64_t)tensor->shape[at];
-    return (size_t)(bits / 8 + (bits % 8 != 0));
-}
-
-static int copy_out(TVMFFIAny result, size_t at, const ansor_deploy_output *output) {
-    TVMFFIAny one = value(kTVMFFINone);
-    int only = result.type_index == kTVMFFITensor;
-    if (!only && entry(result, integer((int64_t)at), kTVMFFITensor, &one) != 0) return -1;
-    const DLTensor *tensor = memory(only ? result : one);
-    int bad = held_bytes(tensor) != output->bytes;
-    if (!bad) copy(output->data, (char *)tensor->data + tensor->byte_offset, output->bytes);
-    release(&one);
-    return bad ? fail("its output %zu has another size than its manifest says", at) : 0;
-}
-
 /* An input is read where it lies, unless an output is to be written over it. */
 static int put_input(const runner *chosen, size_t at, const ansor_deploy_input *input,
                      const ansor_deploy_output *outputs, size_t output_count) {
     argument *one = &chosen->arguments[at];
-    int borrowed = chosen->into && suits(one, input->data);
+    int borrowed = suits(one, input->data);
     for (size_t k = 0; k < output_count; k++)
         if (overlap(input->data, input->bytes, outputs[k].data, outputs[k].bytes)) borrowed = 0;
     if (put(one, borrowed ? input->data : NULL, input->bytes) != 0) return -1;
@@ -295,21 +272,10 @@ static int put_all(const runner *chosen, const ansor_deploy_input *inputs, size_
                    const ansor_deploy_output *outputs, size_t output_count) {
     for (size_t at = 0; at < input_count; at++)
         if (put_input(chosen, at, &inputs[at], outputs, output_count) != 0) return -1;
-    for (size_t at = 0; chosen->into && at < output_count; at++) {
+    for (size_t at = 0; at < output_count; at++) {
         argument *one = &chosen->arguments[input_count + at];
         const void *data = suits(one, outputs[at].data) ? outputs[at].data : NULL;
         if (put(one, data, outputs[at].bytes) != 0) return -1;
-    }
-    return 0;
-}
-
-/* What the last kernels have not written to where the caller wants it. */
-static int take_outputs(const runner *chosen, TVMFFIAny result, const argument *made,
-                        const ansor_deploy_output *outputs, size_t output_count) {
-    for (size_t at = 0; at < output_count; at++) {
-        if (!chosen->into && copy_out(result, at, &outputs[at]) != 0) return -1;
-        if (chosen->into && !made[at].borrowed)
-            copy(outputs[at].data, made[at].spare, outputs[at].bytes);
     }
     return 0;
 }
@@ -322,12 +288,13 @@ int ansor_deploy_run_variant(ansor_deploy_model *model, size_t variant,
     if (check(model, variant, inputs, input_count, outputs, output_count) != 0) return -1;
     const runner *chosen = &model->runners[variant];
     if (put_all(chosen, inputs, input_count, outputs, output_count) != 0) return -1;
-    size_t given = input_count + (chosen->into ? output_count : 0);
-    int bad = call(chosen->main.v_obj, chosen->values, given, &result) != 0;
-    if (bad) return fail("%s: cannot be run: %s", model->path, last_error);
-    bad = take_outputs(chosen, result, chosen->arguments + input_count, outputs, output_count) != 0;
+    if (call(chosen->main.v_obj, chosen->values, input_count + output_count, &result) != 0)
+        return fail("%s: cannot be run: %s", model->path, last_error);
     release(&result);
-    return bad ? fail("%s: cannot be run: %s", model->path, last_error) : 0;
+    const argument *made = chosen->arguments + input_count;
+    for (size_t at = 0; at < output_count; at++) /* not written where the caller wants it */
+        if (!made[at].borrowed) copy(outputs[at].data, made[at].spare, outputs[at].bytes);
+    return 0;
 }
 
 int ansor_deploy_run(ansor_deploy_model *model, const ansor_deploy_input *inputs,

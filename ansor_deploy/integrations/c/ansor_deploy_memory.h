@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* Where a tensor begins that is ours: what kernels of older libraries rely on. */
+/* Where a tensor begins that is ours: with a cache line. */
 #define ALIGNMENT 64
 
 /* An argument of a function: the same tensor in each call, wherever its elements then are. */

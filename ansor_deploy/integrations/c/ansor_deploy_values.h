@@ -86,22 +86,11 @@ static int call_global(const char *name, TVMFFIAny *arguments, size_t count, TVM
     return status;
 }
 
-/* A function of a module, or of one that it imports; none where none has one of this name. */
-static int find_function(TVMFFIAny module, const char *name, TVMFFIAny *result) {
+/* A function of a module, or of one that it imports. */
+static int get_function(TVMFFIAny module, const char *name, TVMFFIAny *result) {
     TVMFFIAny arguments[] = {module, text(name), value(kTVMFFIBool)};
     arguments[2].v_int64 = 1;
-    return call_global("ffi.ModuleGetFunction", arguments, 3, result);
-}
-
-static int has_function(TVMFFIAny module, const char *name) {
-    TVMFFIAny found;
-    int has = find_function(module, name, &found) == 0 && found.type_index == kTVMFFIFunction;
-    release(&found);
-    return has;
-}
-
-static int get_function(TVMFFIAny module, const char *name, TVMFFIAny *result) {
-    if (find_function(module, name, result) != 0) return -1;
+    if (call_global("ffi.ModuleGetFunction", arguments, 3, result) != 0) return -1;
     return result->type_index == kTVMFFIFunction ? 0 : fail("it has no function %s", name);
 }
 

@@ -83,7 +83,7 @@ static int bind_views(TVMFFIAny machine, const char *function, const char *bound
     return bad ? -1 : 0;
 }
 
-/* name: without the "_into" that the function may have. In the code of a number, names of functions
+/* name: without the "_into" that the function has. In the code of a number, names of functions
    begin with it; the first has none. */
 static int bind_function(TVMFFIAny machine, int64_t code, const char *name, const char *function,
                          TVMFFIAny block) {
@@ -98,13 +98,12 @@ static int bind_function(TVMFFIAny machine, int64_t code, const char *name, cons
     return status;
 }
 
-/* The weights of a library; none where they are in its code, as those of version 0.1.0. */
+/* The weights of a library. */
 static int open_weights(TVMFFIAny machine, const char *path, TVMFFIAny *block) {
     TVMFFIAny size;
     *block = value(kTVMFFINone);
-    if (!has_function(machine, "weights_size")) return 0;
     if (call_method(machine, "weights_size", NULL, 0, &size) != 0) return -1;
-    if (size.type_index != kTVMFFIInt || size.v_int64 <= 0) return 0;
+    if (size.type_index != kTVMFFIInt) return fail("its weights have no size");
     return map_weights(path, size.v_int64, block);
 }
 

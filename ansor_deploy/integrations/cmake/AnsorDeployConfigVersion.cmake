@@ -1,5 +1,5 @@
 # The version of the tool. Before 1.0, another minor version is another contract.
-set(PACKAGE_VERSION "0.1.0")
+set(PACKAGE_VERSION "0.2.0")
 string(REGEX MATCH "^[0-9]+\\.[0-9]+" _AnsorDeploy_series "${PACKAGE_VERSION}")
 set(_AnsorDeploy_asked "${PACKAGE_FIND_VERSION_MAJOR}.${PACKAGE_FIND_VERSION_MINOR}")
 if(_AnsorDeploy_asked VERSION_EQUAL _AnsorDeploy_series

@@ -30,8 +30,8 @@ MANIFEST = {
     "target": {**_BARE["target"], "name": "board", "fingerprint": "e" * 64},
     "lock": "f" * 64,
     "tasks": [
-        {"record": record, "key": "0" * 64, "name": "t", "op": "add", "weight": 1}
-        | {"impact": None, "latency_ms": None}
+        {"record": record, "key": "0" * 64, "name": "t", "title": "t", "op": "add", "weight": 1}
+        | {"flops": 1.0, "bytes": 1.0, "impact": None, "latency_ms": None, "places": []}
         for record in (RECORD, "default", RECORD)
     ],
 }
@@ -90,7 +90,7 @@ def test_equal_outputs_are_left_alone(output):
         os.utime(output.with_name(name), (1, 1))
     write(output)
     assert [output.with_name(name).stat().st_mtime for name in names] == [1, 1, 1]
-    write(output, manifest={**MANIFEST, "tool": "0.2.0"})
+    write(output, manifest={**MANIFEST, "tool": "0.3.0"})
     assert output.stat().st_mtime == 1
     assert output.with_name("m.json").stat().st_mtime > 1
     header = output.with_name("m.h")

@@ -10,6 +10,7 @@ from ansor_deploy.objectives import make_objective
 from ansor_deploy.registry.record import SearchEnd
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.request import Request
+from ansor_deploy.space.rule import rules_digest
 from ansor_deploy.tune.ledger import Ledger
 
 RECORDS = [record(key(n), 1e-2) for n in range(2)]
@@ -22,7 +23,8 @@ def ledger(tmp_path):
         registry.add_workloads([workload(n) for n in range(2)])
         registry.add_batch([], RECORDS)
         when = "2026-01-31T12:00:00Z"
-        ends = [SearchEnd(one.key, TVM, "ansor", 64, "limit", 1 << 20, when) for one in RECORDS]
+        words, rules = ("ansor", 64, "limit", 1 << 20, when), rules_digest([], "llvm")
+        ends = [SearchEnd(one.key, TVM, *words, rules) for one in RECORDS]
         registry.add_searches(ends)
         made = Ledger(registry, Request(TARGET, registry.path), measures=True)
         made.tvm = TVM

@@ -36,8 +36,8 @@ def library(tmp_path):
 
 def test_a_run_takes_its_peak_and_its_tensors_once_more(library):
     assert memory_of_runs(library, MANIFEST) == 58_000
-    older = {**MANIFEST, "memory": None}
-    assert memory_of_runs(library, older) == 48_000
+    unknown = {**MANIFEST, "memory": None}
+    assert memory_of_runs(library, unknown) == 48_000
     several = [MANIFEST, {"inputs": [TENSOR] * 5, "outputs": [TENSOR]}]
     assert memory_of_runs(library, {**MANIFEST, "variants": several}) == 74_000
 

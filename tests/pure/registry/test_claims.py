@@ -7,9 +7,11 @@ from helpers.registry_samples import TARGET, TVM, key, record, workload
 
 from ansor_deploy.registry.record import Contest, SearchEnd
 from ansor_deploy.request import Request
+from ansor_deploy.space.rule import rules_digest
 from ansor_deploy.tune.ledger import FALSE, Ledger
 
 NOON, LATER = "2026-01-31T12:00:00+00:00", "2026-02-01T12:00:00+00:00"
+SHIPPED = rules_digest([], "llvm")
 OURS, CLAIM, OTHER = record(key(), 2e-2), record(key(), 1e-2, "[1]"), record(key(), 1.5e-2, "[2]")
 
 
@@ -82,7 +84,7 @@ def test_what_no_machine_can_have_timed_is_no_claim(registry):
 def test_the_search_behind_a_false_claim_is_not_believed(registry, times, believed):
     claim = record(key(1), 1e-2)
     registry.add_batch([], [replace(claim, claimed=True)])
-    end = SearchEnd(key(1), TVM, "ansor", 64, "limit", 1 << 20, NOON)
+    end = SearchEnd(key(1), TVM, "ansor", 64, "limit", 1 << 20, NOON, SHIPPED)
     registry.add_searches([replace(end, claimed=True)])
     shown = record(key(1), times * FALSE * claim.latency, "[1]")
     registry.add_contest(shown, [claim.id], LATER)
@@ -93,7 +95,7 @@ def test_the_search_behind_a_false_claim_is_not_believed(registry, times, believ
 
 
 def test_on_a_busy_machine_the_fastest_of_all_that_ran_counts(registry):
-    end = SearchEnd(key(), TVM, "ansor", 64, "limit", 1 << 20, NOON)
+    end = SearchEnd(key(), TVM, "ansor", 64, "limit", 1 << 20, NOON, SHIPPED)
     registry.add_searches([replace(end, claimed=True)])
     slow = record(key(), 9 * CLAIM.latency, "[3]")
     registry.add_contest(slow, [OURS.id, CLAIM.id, OTHER.id], LATER)

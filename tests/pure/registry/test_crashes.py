@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -21,7 +20,6 @@ from ansor_deploy.registry.store import Registry
 
 SAMPLES = registry_samples.__file__
 TESTS = Path(SAMPLES).parents[1]
-OLD = TESTS / "assets" / "registry-schema-1.db"
 
 
 def start(*words):
@@ -55,27 +53,6 @@ def test_a_killed_writer_loses_nothing_that_it_acknowledged(tmp_path, kills):
         # The last batch may be in the file without having been acknowledged.
         assert stats["records"] in (expected, expected + 10)
         expected = stats["records"]
-
-
-@pytest.mark.parametrize("kills", [8, pytest.param(100, marks=pytest.mark.slow)])
-def test_a_killed_migration_leaves_the_old_or_the_new_schema(tmp_path, kills):
-    chance = random.Random(kills)
-    with Registry.open(Path(shutil.copy(OLD, tmp_path / "whole.db"))) as registry:
-        whole = {**registry.stats(), "bytes": 0}
-    for number in range(kills):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        migrating = start("migrate", shutil.copy(OLD, folder / "old.db"))
-        done = killed(migrating, chance.uniform(0, 0.1))
-        copies = list(folder.glob("copy-*.db"))
-        assert len(copies) >= len(done)
-        for copy in sorted(copies, key=os.path.getmtime)[-2:]:
-            if copy.stat().st_size < OLD.stat().st_size:
-                continue  # killed while the test was still copying it
-            with Registry.open(copy) as registry:
-                assert registry.verify() == []
-                assert {**registry.stats(), "bytes": 0} == whole
-        shutil.rmtree(folder)
 
 
 # A disk that fails, and memory that runs out
@@ -188,14 +165,3 @@ def test_of_many_writers_none_loses_a_row_or_is_turned_away(tmp_path, writers, c
     assert stats["measurements"] == stats["records"] == writers * commits
     wanted = {f"{seed}-{n}" for seed in range(writers) for n in range(commits)}
     assert {record.trace for record in records} == wanted
-
-
-def test_processes_that_migrate_at_once_keep_one_good_copy(tmp_path):
-    path = Path(shutil.copy(OLD, tmp_path / "registry.db"))
-    writing = [start("write", path, 5, 1, seed) for seed in range(6)]
-    assert [process.communicate()[1] for process in writing] == [""] * 6
-    kept = tmp_path / "registry.db.schema-1"
-    assert sorted(file.name for file in tmp_path.iterdir()) == [path.name, kept.name]
-    with Registry.open(kept) as before, Registry.open(path) as after:
-        assert after.stats()["records"] == before.stats()["records"] + 30
-        assert after.verify() == []

@@ -63,7 +63,7 @@ def test_a_part_is_whole_in_itself(tmp_path):
 
 
 def test_a_search_ended_elsewhere_under_the_rules_of_its_newest_record(tmp_path):
-    """Bundles do not say it, so that older tools read them."""
+    """Bundles do not say it."""
     mine = registry(tmp_path / "mine.db", 64, ended=True)
     (wanted,) = bundle(64).records.values()
     early = SearchEnd(wanted.key, TVM, "ansor", 8, "limit", 8, "2025-01-31T12:00:00+00:00")

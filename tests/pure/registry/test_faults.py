@@ -18,7 +18,6 @@ from ansor_deploy.registry.connect import APPLICATION_ID, SCHEMA_VERSION
 from ansor_deploy.registry.store import Registry
 
 SAMPLES = registry_samples.__file__
-OLD = Path(SAMPLES).parents[1] / "assets" / "registry-schema-1.db"
 
 
 @pytest.fixture
@@ -69,14 +68,11 @@ def test_a_folder_without_permission_is_refused_before_any_work():
         with Registry.open(folder / "registry.db") as registry:
             fill(registry)
         (folder / "registry.db").chmod(0o444)
-        old = Path(shutil.copy(OLD, folder))
         folder.chmod(0o555)
         printed = as_nobody(folder / "registry.db", folder / "new" / "registry.db")
-        *_, unreadable = as_nobody(old, old)
     finally:
         folder.chmod(0o755)
         shutil.rmtree(folder)
-    assert f"has schema 1; this ansor-deploy needs {SCHEMA_VERSION}" in unreadable
     assert "not writable" in printed[0]
     assert "not writable" in printed[1] or "denied" in printed[1]
     assert printed[2] == "read 20"
@@ -208,25 +204,13 @@ def test_another_programs_file_is_refused_and_left_alone(tmp_path, statement):
     assert path.read_bytes() == before
 
 
-def test_an_older_schema_is_backed_up_and_migrated(tmp_path):
+@pytest.mark.parametrize("table", ["theirs", "tunings"])
+@pytest.mark.parametrize("write", [True, False])
+def test_tables_without_a_schema_are_left_as_they_are(tmp_path, table, write):
     path = tmp_path / "registry.db"
-    alter(path, f"PRAGMA application_id = {APPLICATION_ID}", "CREATE TABLE old (x)")
-    Registry.open(path, write=False).close()  # the first to look at it, for reading or writing
-    with Registry.open(path) as registry:
-        fill(registry)
-    with closing(sqlite3.connect(tmp_path / "registry.db.schema-0")) as backup:
-        assert [row[0] for row in backup.execute("SELECT name FROM sqlite_master")] == ["old"]
-    assert sorted(file.name for file in tmp_path.iterdir()) == [
-        "registry.db",
-        "registry.db.schema-0",
-    ]
-
-
-def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path):
-    path = tmp_path / "registry.db"
-    alter(path, f"PRAGMA application_id = {APPLICATION_ID}", "CREATE TABLE tunings (x)")
+    alter(path, f"PRAGMA application_id = {APPLICATION_ID}", f"CREATE TABLE {table} (x)")
     before = path.read_bytes()
-    assert "'tunings'" in refused(path)
+    assert "no registry has schema 0" in refused(path, write=write)
     assert path.read_bytes() == before
 
 

@@ -1,7 +1,6 @@
 """A SQLite file of somebody else is read, never written, and nothing in it runs."""
 
 import os
-import shutil
 import sqlite3
 import struct
 import subprocess
@@ -9,7 +8,6 @@ import sys
 import threading
 import zlib
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from helpers import registry_samples
@@ -20,14 +18,12 @@ from helpers.registry_samples import fill, workload
 
 from ansor_deploy.errors import RegistryError
 from ansor_deploy.registry import foreign, transfer
-from ansor_deploy.registry.connect import SCHEMA_VERSION
 from ansor_deploy.registry.exchange import merge_file
 from ansor_deploy.registry.salvage import salvage
 from ansor_deploy.registry.schema import PACKED, packed
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.registry.transfer import Taken
 
-ASSETS = Path(__file__).parents[2] / "assets"
 ENDLESS = "WITH RECURSIVE e(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM e) SELECT n FROM e"
 TRIGGER = f"CREATE TRIGGER evil BEFORE UPDATE ON beaten BEGIN SELECT n FROM ({ENDLESS}); END"  # noqa: S608
 
@@ -100,20 +96,6 @@ def test_the_command_refuses_what_is_no_file(tmp_path):
 
 
 # Nothing is written
-
-
-@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION))
-def test_an_older_registry_is_read_as_it_is(tmp_path, mine, version):
-    """It has the same in it as one that is brought up to date first."""
-    folder = tmp_path / "other"
-    folder.mkdir()
-    old = Path(shutil.copy(ASSETS / f"registry-schema-{version}.db", folder / "old.db"))
-    before = everything(folder)
-    taken = merge_file(mine, old)
-    assert taken.records > 0
-    assert everything(folder) == before
-    Registry.open(old).close()
-    assert merge_file(mine, old) == Taken(0, taken.records)
 
 
 def test_a_registry_without_permissions_to_write_is_read(other, mine):
@@ -299,8 +281,8 @@ def test_no_more_than_rows_is_asked_of_it(other):
 # One's own
 
 
-def test_a_planted_trigger_does_not_run_when_a_registry_is_brought_up_to_date(tmp_path):
-    path = Path(shutil.copy(ASSETS / "registry-schema-2.db", tmp_path / "registry.db"))
+def test_a_planted_trigger_does_not_run(tmp_path):
+    path = registry(tmp_path / "registry.db", 1, 2)
     alter(path, TRIGGER)
     before = path.read_bytes()
     for write in (True, False):

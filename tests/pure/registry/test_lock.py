@@ -50,23 +50,6 @@ def test_what_gets_the_default_schedule_is_named_too(tmp_path):
             read_lock(path, TARGET, TVM)
 
 
-def first_version(text):
-    """A lock as version 1 had it."""
-    header, *lines = [line for line in text.splitlines() if not line.startswith("#")]
-    said = {**json.loads(header), "ansor-deploy-lock": 1}
-    del said["machine"]
-    return "".join(f"{line}\n" for line in (canonical_json(said), *lines))
-
-
-def test_a_lock_of_the_first_version_is_read(path):
-    path.write_text(first_version(path.read_text()))
-    lock = read_lock(path, TARGET, TVM)
-    assert lock.records == {record.key: record for record in RECORDS}
-    assert lock.machine is None
-    with pytest.raises(MissingRecordError, match=f"for the target '{TARGET.fingerprint[:8]}'"):
-        read_lock(path, dataclasses.replace(TARGET, cores=2), TVM)
-
-
 def test_a_lock_says_what_machine_it_was_made_for(path):
     named = dataclasses.replace(TARGET, peak_gflops=1.0, memory_gbs=1.0)
     assert machine_of(path) == read_lock(path, TARGET, TVM).machine == named

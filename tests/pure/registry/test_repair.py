@@ -2,7 +2,6 @@
 
 import json
 import random
-import shutil
 import sqlite3
 import struct
 import subprocess
@@ -25,7 +24,6 @@ from ansor_deploy.registry.store import Registry
 TABLES = ("workloads", "targets", "measurements", "records", "models", "model_tasks", "builds")
 TABLES += ("tunings", "searches", "beaten")
 DIGEST = "ab" * 32
-ASSETS = Path(__file__).parents[2] / "assets"
 
 
 @pytest.fixture(scope="module")
@@ -82,21 +80,6 @@ def test_of_a_whole_file_everything_is_kept(path, original):
         "registry.db",
         "registry.db.damaged",
     ]
-
-
-def test_rows_that_are_older_than_a_column_are_kept(tmp_path):
-    """On a page, such a row is shorter; SQLite fills it up when it is asked."""
-    path = Path(shutil.copy(ASSETS / "registry-schema-3.db", tmp_path / "registry.db"))
-    Registry.open(path).close()  # brings it up to date
-    with Registry.open(path) as registry:
-        before = {t: rows(path)[t] for t in ("searches", "builds")}
-        known = registry.builds()
-    salvage(path)
-    after = rows(path)
-    assert {t: after[t] for t in before} == before
-    with Registry.open(path) as registry:
-        assert registry.builds() == known
-        assert (known[0].trials, known[0].tuned_ms, known[0].asked) == (0, None, {})
 
 
 @pytest.mark.parametrize("count", [100, 4096])

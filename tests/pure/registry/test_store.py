@@ -20,7 +20,7 @@ from helpers.registry_samples import (
 
 from ansor_deploy.errors import RegistryError
 from ansor_deploy.registry import lookups, schema
-from ansor_deploy.registry.connect import SCHEMA_VERSION, _load_migrations
+from ansor_deploy.registry.connect import SCHEMA_VERSION
 from ansor_deploy.registry.record import Contest, Measurement, SearchEnd
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.system.digest import sha256
@@ -292,10 +292,6 @@ def test_a_reader_cannot_write(registry, path):
         reader.add_workloads([workload(7)])
 
 
-def test_the_schema_version_is_the_last_migration():
-    assert len(_load_migrations()._migrations) == SCHEMA_VERSION
-
-
 def test_the_file_says_what_it_is(registry):
     def pragma(name):
         return registry._connection.execute(f"PRAGMA {name}").fetchone()[0]
@@ -321,7 +317,6 @@ def test_traces_lie_packed_with_a_dictionary_that_never_changes():
     blob = schema.packed(trace)
     assert schema.unpacked(blob) == trace
     assert len(blob) < len(zlib.compress(trace.encode())) / 3
-    assert schema.unpacked(zlib.compress(b"as schema 1 did")) == "as schema 1 did"
     with pytest.raises(ValueError, match="too long"):
         schema.unpacked(schema.packed("0" * 100_000), most=1000)
     for broken in (blob[:-1], blob + b"x", blob[:-4] + b"abcd", b""):
@@ -335,7 +330,7 @@ def test_opening_a_registry_loads_nothing_heavy(registry, path):
         "from ansor_deploy.target import load_target; from ansor_deploy.project import Project; "
         "load_target('host', Project().target_path()); "
         "Registry.open(Path(sys.argv[1])).stats(); "
-        "print({'tvm', 'numpy', 'xgboost', 'onnx', 'sqlite_utils', 'rich'} & set(sys.modules))"
+        "print({'tvm', 'numpy', 'xgboost', 'onnx', 'rich'} & set(sys.modules))"
     )
     command = [sys.executable, "-c", code, str(path)]
     found = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -18,11 +18,13 @@ from ansor_deploy.search.neighbours import (
     distance,
     nearest,
 )
+from ansor_deploy.space.rule import rules_digest
 from ansor_deploy.system.digest import sha256
 from ansor_deploy.tune.ledger import SERVED, Ledger
 from ansor_deploy.tune.plan import make_plan
 
 WHEN = "2026-01-31T12:00:00Z"
+SHIPPED = rules_digest([], "llvm")
 ELSEWHERE = replace(TARGET, vector_bytes=32)
 LIKE = replace(TARGET, name="like", cores=2, l2_bytes=1 << 20)  # but for cores and caches the same
 
@@ -68,7 +70,7 @@ def known(registry, workload, target=TARGET, tvm=TVM, trials=64, reason="limit",
     if model:
         registry.add_model(workload.key, "other.onnx", [(key(workload, target), 1)])
     registry.add_batch([], [record(key(workload, target), 1e-3, workload.key, tvm=tvm)])
-    end = SearchEnd(key(workload, target), tvm, "ansor", trials, reason, trials, WHEN)
+    end = SearchEnd(key(workload, target), tvm, "ansor", trials, reason, trials, WHEN, SHIPPED)
     registry.add_searches([end])
 
 
@@ -224,7 +226,7 @@ def test_what_was_served_once_is_served_and_still_to_be_tuned_by_others(registry
     two = conv(14, 32, 48)
     registry.add_workloads([two])
     registry.add_batch([], [record(key(two), 1e-3, "[]")])
-    registry.add_searches([SearchEnd(key(two), TVM, "near", 1, SERVED, 0, WHEN)])
+    registry.add_searches([SearchEnd(key(two), TVM, "near", 1, SERVED, 0, WHEN, SHIPPED)])
     assert planned(registry, two, reuse="near").count("hit") == 1
     made = planned(registry, two)
     assert (made.count("miss"), made.trials) == (1, Budget().per_task)

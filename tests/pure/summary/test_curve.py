@@ -12,7 +12,7 @@ MANIFEST = {
     "model": {"name": "net.onnx"},
     "target": {"fingerprint": TARGET.fingerprint},
     "tasks": [
-        {"key": key(n).workload, "name": f"conv {n}", "weight": n + 1, "latency_ms": 3.0}
+        {"key": key(n).workload, "title": f"conv {n}", "weight": n + 1, "latency_ms": 3.0}
         for n in range(3)
     ],
 }

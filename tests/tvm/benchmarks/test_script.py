@@ -29,7 +29,7 @@ def scheduled():
 def path(tmp_path, scheduled):
     task, schedule = scheduled
     made = [
-        Provenance("0.1.0", tvm, "ansor", "host", 0, "2026-01-31T12:00:00+00:00")
+        Provenance("0.2.0", tvm, "ansor", "host", 0, "2026-01-31T12:00:00+00:00")
         for tvm in (VERSION, "0.26.0")
     ]
     best = Record(task.key, dump(schedule.trace), (2e-3,), PROOF, made[0])

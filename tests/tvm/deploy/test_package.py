@@ -167,7 +167,6 @@ def test_its_loader_refuses_in_words(shop, tmp_path):
 
 
 def test_a_library_that_nothing_loads_is_not_packed(shop, tmp_path):
-    """As version 0.1.0 built them for 32-bit systems."""
     manifest = json.loads((shop / "net.json").read_text())
     manifest["target"]["triple"] = "armv7-linux-gnueabihf"
     shutil.copyfile(shop / "net.so", tmp_path / "net.so")

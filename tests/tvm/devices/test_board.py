@@ -351,7 +351,7 @@ def test_a_profile_of_a_board_names_the_kernels(site, tmp_path):
         {"name": task.name, "key": task.key.workload, "places": list(map(asdict, task.places))}
         for task in model.tasks
     ]
-    known = {"target": HOST.to_json(), "tasks": tasks, "kernels": made.listed()}
+    known = {"target": HOST.to_json(), "tasks": tasks, "kernels": made.listed(), "others": []}
     there = RemoteModel(site, tmp_path / "net.so", {**variants[0], "variants": variants, **known})
     for shape, found in profile(there, 0.02):
         assert 0 < found.seconds < 10

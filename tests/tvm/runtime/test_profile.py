@@ -41,7 +41,7 @@ def library(proto, tmp_path_factory):
     manifest = {
         **made.interfaces[0].to_json(),
         "target": HOST.to_json(),
-        "tasks": [{"name": one.name, "key": one.key.workload} for one in tasks],
+        "tasks": [{"name": one.name, "key": one.key.workload, "places": []} for one in tasks],
         "kernels": compiled.listed(),
         "others": compiled.placed(others),
     }
@@ -79,12 +79,6 @@ def test_a_kernel_that_is_no_task_has_an_operator_and_nodes(tmp_path_factory):
     assert [one.op for one in scans] == ["cumsum"] * 2
     assert [[node["op"] for node in one.nodes] for one in scans] == [["CumSum"], ["CumSum"]]
     assert [one.nodes[0]["name"] for one in scans] == [nodes[0].name, nodes[2].name]
-
-
-def test_a_manifest_of_before_names_no_kernel(model):
-    older = {name: value for name, value in model.manifest.items() if name != "kernels"}
-    found = of(Model(model.path, older)).kernels
-    assert [(one.name, one.task) for one in found] == [(one.symbol, None) for one in found]
 
 
 def test_inputs_that_do_not_fit_are_refused(model):

@@ -53,7 +53,7 @@ def outcome(number, text):
 
 
 def measured(task, text, search, seconds=SECONDS, error=""):
-    provenance = Provenance("0.1.0", "0.27.0", search, os.uname().nodename, 0, "2026-01-31T12:00Z")
+    provenance = Provenance("0.2.0", "0.27.0", search, os.uname().nodename, 0, "2026-01-31T12:00Z")
     return Measurement(task.key, text, () if error else seconds, error, error, provenance)
 
 

@@ -35,7 +35,7 @@ from ansor_deploy.space.trace import dump, replay
 from ansor_deploy.target import load_target
 
 RULES = rule_set((), HOST.kind)
-OLD_TRACES = Path(__file__).parents[2] / "assets" / "traces.json"
+TRACES = Path(__file__).parents[2] / "assets" / "traces.json"
 BATCH = 16
 
 
@@ -375,20 +375,14 @@ def _refusing(extract, bad):
     return refuse
 
 
-def test_the_traces_of_an_older_version_replay_and_are_recovered_where_rules_ask_the_same():
-    """All but the last were written when tiles divided, and were asked for in two ways."""
-    target, recovered = load_target("cortex-a53", [shipped("targets")]), []
-    for old in json.loads(OLD_TRACES.read_text(encoding="utf-8")):
-        mod = PROGRAMS[old["program"]]()
-        assert dump(replay(mod, old["trace"]).trace) == old["trace"]
-        rules = [rule for rule in shipped_rules("llvm") if rule.name not in old["without"]]
-        sketches = derive(mod, target, rules).sketches
-        if (found := recover(sketches, old["trace"])) is None:
-            continue
-        genome, candidate = found
-        recovered.append(old["program"])
-        assert str(sketches[genome.sketch]) == old["sketch"]
+def test_traces_that_were_kept_replay_and_are_recovered():
+    target = load_target("cortex-a53", [shipped("targets")])
+    for kept in json.loads(TRACES.read_text(encoding="utf-8")):
+        mod = PROGRAMS[kept["program"]]()
+        assert dump(replay(mod, kept["trace"]).trace) == kept["trace"]
+        sketches = derive(mod, target, shipped_rules("llvm")).sketches
+        genome, candidate = recover(sketches, kept["trace"])
+        assert str(sketches[genome.sketch]) == kept["sketch"]
         made = choices(candidate.sketch, genome.decisions)
         asked = [one for one in made if not one[0].startswith("rule ")]
-        assert json.loads(json.dumps(asked)) == old["choices"]
-    assert "sum of ends" in recovered
+        assert json.loads(json.dumps(asked)) == kept["choices"]

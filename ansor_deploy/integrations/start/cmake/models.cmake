@@ -5,6 +5,6 @@ if(NOT AnsorDeploy_DIR)
   execute_process(COMMAND ansor-deploy hooks cmake OUTPUT_VARIABLE AnsorDeploy_DIR
     OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 endif()
-find_package(AnsorDeploy 0.1 CONFIG REQUIRED)
+find_package(AnsorDeploy 0.2 CONFIG REQUIRED)
 
 @MODELS@
