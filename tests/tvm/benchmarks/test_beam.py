@@ -9,7 +9,7 @@ from ansor_deploy.model.extract import task_of
 from ansor_deploy.search.context import SearchContext
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.space.trace import replay
-from benchmarks import beam, searching
+from benchmarks.search import beam, searching
 
 
 @pytest.fixture(scope="module")

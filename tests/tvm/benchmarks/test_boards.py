@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks import boards
+from benchmarks.machine import boards
 
 RUNS = [
     boards.Run(1, 32, 64.0, 0),

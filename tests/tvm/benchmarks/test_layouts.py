@@ -17,8 +17,8 @@ from tvm import te
 from ansor_deploy._tvm import tvm_target
 from ansor_deploy.codegen.lowering import PIPELINE
 from ansor_deploy.runtime import native
-from benchmarks.fuzzing import fences, layouts
-from benchmarks.fuzzing.layout_graphs import beginning, graph
+from benchmarks.fuzz import fences, layouts
+from benchmarks.fuzz.layout_graphs import beginning, graph
 
 ELEMENTS = 100  # which no page ends with
 

@@ -10,7 +10,7 @@ from ansor_deploy.measure.outcome import Outcome
 from ansor_deploy.model.extract import task_of
 from ansor_deploy.space.sketch import default_schedule
 from ansor_deploy.space.trace import dump
-from benchmarks import ablation, cost_model, reuse, spaces
+from benchmarks.search import ablation, cost_model, reuse, spaces
 
 
 def test_a_perfect_prediction_ranks_every_pair():

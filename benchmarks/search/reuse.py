@@ -1,0 +1,297 @@
+"""What a registry of four networks is worth to a fifth.
+
+The known networks are tuned into one registry. The new one's tasks are then exact (its own
+schedule is there), near (that of another size is) or missing. Each near task is searched three
+times: cold, with an empty registry; with what the cost model learnt of the four networks; and with
+that and what was measured of its relatives, as a build with the registry does. The last needs no
+look at the default schedule first; in the end that runs in turns with the best few in any case.
+
+So that chance has no say, all programs of a near task (at most --programs) are measured once, and
+the searches, under many seeds, replay what was measured then. What a search held best after so
+many trials is a lucky timing, which is why a build lets the best few run in turns. The same is
+done here with the best of all: the trials counted are those after which a build would have shipped
+what is as fast as what the cold search ended with, but for what is a tie in turns.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+import onnx
+
+from ansor_deploy.measure.libraries import KEEP
+from ansor_deploy.measure.measurer import Measurer
+from ansor_deploy.measure.outcome import UNMEASURED, Outcome
+from ansor_deploy.measure.replay import ReplayMeasurer
+from ansor_deploy.model.tasks import Task
+from ansor_deploy.pipeline import plan, tune
+from ansor_deploy.registry.record import Measurement
+from ansor_deploy.registry.store import Registry
+from ansor_deploy.report.plain import QuietReport
+from ansor_deploy.request import Budget, Request
+from ansor_deploy.search import Search, open_search
+from ansor_deploy.search.context import SearchContext, open_context
+from ansor_deploy.space.rule import shipped_rules
+from ansor_deploy.target import Target
+from ansor_deploy.tune.final import MARGIN
+from ansor_deploy.tune.plan import Plan, PlanRow
+from benchmarks.networks import light, zoo
+from benchmarks.options import Listed, json_option, number, progress, save
+from benchmarks.search import searching, spaces
+from benchmarks.search.spaces import Space
+
+SEARCHES = ("cold", "model", "near")
+KNOWN = ("light_squeezenet", "light_resnet50", "light_vgg19", "light_inception_v1")
+VARIANTS: dict[str, Callable[[], onnx.ModelProto]] = {
+    **zoo.NETWORKS,
+    "mobilenet_v2_075": lambda: zoo.mobilenet_v2(width=0.75, size=192),
+    "resnet50_160": lambda: zoo.resnet50(size=160),
+    "squeezenet_160": lambda: zoo.squeezenet(size=160),
+    "bert_64": lambda: zoo.bert_base(sequence=64),
+    **{name: partial(onnx.load, light.FOLDER / f"{name}.onnx") for name in light.NAMES},
+}
+SMALL: dict[str, Callable[[], onnx.ModelProto]] = {
+    "squeezenet": lambda: zoo.squeezenet(size=64, classes=10),
+    "resnet50": lambda: zoo.resnet50(size=64, width=16, blocks=(1, 1, 1, 1), classes=10),
+    "mobilenet_v2": lambda: zoo.mobilenet_v2(0.35, 64, zoo.MOBILENET_V2[:4], classes=10),
+    "resnet3d18": lambda: zoo.resnet3d18(4, 32, 16, (1, 1), classes=10),
+    "mobilenet_v2_075": lambda: zoo.mobilenet_v2(0.5, 96, zoo.MOBILENET_V2[:4], classes=10),
+}
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Of the new network's tasks, as many and as much of its time as the registry knows."""
+
+    tasks: dict[str, int]
+    time: dict[str, float]
+
+    def __str__(self) -> str:
+        parts = [f"{n} {status} ({self.time[status]:.0%})" for status, n in self.tasks.items()]
+        return f"tasks (share of the time): {', '.join(parts)}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One near task searched with one seed. Latencies in milliseconds, all of the same turns.
+
+    trials: of each of the searches, until it held what is as fast as what the cold one held at its
+    end; None where it never did. ms: of what each held at its end. default_ms: of the default
+    schedule. served_ms: of that or the first look of a search with neighbours, the faster.
+    """
+
+    task: str
+    distance: float
+    seed: int
+    trials: dict[str, int | None]
+    default_ms: float
+    served_ms: float
+    ms: dict[str, float]
+
+    def __str__(self) -> str:
+        counts = "".join(f"{self.trials[name] or '-':>6}" for name in SEARCHES)
+        times = (self.default_ms, self.served_ms, *(self.ms[name] for name in SEARCHES))
+        columns = "".join(f"{ms:9.4f}" for ms in times)
+        return f"{self.task[:30]:30}{self.distance:6.1f}{counts}{columns}"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How near tasks are searched, by the names of the options."""
+
+    target: Target
+    trials: int
+    seed: int
+    seeds: int
+    programs: int
+    recorded: Path | None
+
+
+@click.command
+@click.option("--new", type=click.Choice(list(VARIANTS)), default="light_inception_v2")
+@click.option("--known", type=Listed(click.Choice(list(VARIANTS))), default=list(KNOWN))
+@number("--tasks", 12, "Near tasks that are searched.")
+@number("--trials", 64, "Of a task.")
+@click.option("--fill", type=int, help="Most trials of a known network; 0 leaves the registry.")
+@number("--min-impact", 0.01)
+@number("--seeds", 3)
+@number("--seed", 0, "The first one.")
+@number("--programs", 512, "Of a task's space, at most.")
+@click.option("--recorded", type=Path, help="Kept, and measured where it is not.")
+@number("--threads", 2)
+@click.option("--registry", "path", type=Path, help="Kept, and filled where it is not.")
+@click.option("--small", is_flag=True, help=f"Small nets: {', '.join(SMALL)}.")
+@json_option
+def command(
+    new: str,
+    known: list[str],
+    tasks: int,
+    fill: int | None,
+    min_impact: float,
+    threads: int,
+    path: Path | None,
+    small: bool,
+    file: Path | None,
+    **how: Any,
+) -> None:
+    """Fill the registry, look at the new network, search its near tasks; print and write."""
+    setting = Setting(searching.host(threads), **how)
+    networks = SMALL if small else VARIANTS
+    with tempfile.TemporaryDirectory() as folder:
+        registry = path or Path(folder) / "registry.db"
+        budget = Budget(fill, per_task=setting.trials, min_impact=min_impact)
+        request = Request(setting.target, registry, budget, seed=setting.seed)
+        for name in known if fill != 0 else ():
+            result = tune([_saved(name, networks, folder)], request, QuietReport())
+            progress(f"{name}: {result.trials} trials")
+        planned = plan([_saved(new, networks, folder)], request, QuietReport())
+        near = [row for row in planned.rows if row.status == "near"][:tasks]
+        shares = _shares(planned)
+        rows = _searched(near, registry, setting)
+    print(f"{new} after {', '.join(known)}: {shares}")
+    _print(rows, setting.trials)
+    found = {"new": new, "known": known, "trials": setting.trials, **asdict(shares)}
+    save({**found, "rows": [asdict(row) for row in rows]}, file)
+
+
+def _saved(name: str, networks: dict[str, Callable[[], onnx.ModelProto]], folder: str) -> Path:
+    path = Path(folder) / f"{name}.onnx"
+    onnx.save(networks[name](), path)
+    return path
+
+
+def _shares(planned: Plan) -> Shares:
+    names = {"hit": "exact", "near": "near", "miss": "miss", "skip": "skipped"}
+    of = {name: [r for r in planned.rows if r.status == status] for status, name in names.items()}
+    return Shares(
+        {name: len(rows) for name, rows in of.items()},
+        {name: sum(row.impact for row in rows) for name, rows in of.items()},
+    )
+
+
+def _searched(near: Sequence[PlanRow], path: Path, setting: Setting) -> list[Row]:
+    """Every near task under every seed, by each of the searches."""
+    rows = []
+    with Registry.open(path, write=False) as registry:
+        found = _spaces(near, setting)
+        measurer = spaces.replayed(found)
+        for row in near:
+            for seed in range(setting.seed, setting.seed + setting.seeds):
+                runs = {
+                    name: _search(name, registry, row.task, measurer, setting, seed)
+                    for name in SEARCHES
+                }
+                rows.append(_row(row, seed, runs, found[row.task.workload.key]))
+                progress(str(rows[-1]))
+    return rows
+
+
+def _spaces(near: Sequence[PlanRow], setting: Setting) -> dict[str, Space]:
+    """The near tasks' programs: of the file, and measured where that lacks a task."""
+    target, recorded = setting.target, setting.recorded
+    found = spaces.load(recorded) if recorded else {}
+    tasks = [row.task for row in near if row.task.workload.key not in found]
+    if not tasks:
+        return found
+    traces = [spaces.programs(task, target, setting.programs, setting.seed) for task in tasks]
+    with Measurer(target) as measurer:
+        for task, some in zip(tasks, traces, strict=True):
+            found[task.workload.key] = spaces.measured(task, some, measurer)
+            progress(f"{task.name}: {len(some)} programs")
+            if recorded:
+                spaces.save(recorded, found)
+    return found
+
+
+def _search(
+    name: str,
+    registry: Registry,
+    task: Task,
+    measurer: ReplayMeasurer,
+    setting: Setting,
+    seed: int,
+) -> Sequence[Outcome]:
+    """A search as a build begins it: only one that knows relatives does without the default."""
+    opener, on, blind = _opener(registry, name), setting.target, name != "near"
+    run = searching.search(opener, task, on, measurer, setting.trials, seed, default_first=blind)
+    return run.outcomes
+
+
+def _opener(registry: Registry, name: str) -> searching.Opener:
+    """Opens one of `SEARCHES`, ours, with a cost model of its own."""
+
+    def open_(task: Task, target: Target, known: Sequence[Measurement], seed: int) -> Search:
+        rules = shipped_rules(target.kind)
+        if name == "cold":
+            return open_search("ansor", task, known, SearchContext(target, rules, seed))
+        context = open_context(registry, target, rules, seed)
+        if name == "model":
+            context.neighbours = lambda task: ()
+            context.relatives = lambda workload: ()
+        return open_search("ansor", task, known, context)
+
+    return open_
+
+
+def _row(row: PlanRow, seed: int, runs: Mapping[str, Sequence[Outcome]], space: Space) -> Row:
+    """Unmeasured programs, of a space that is larger than what was measured, are no trials."""
+    ran = {name: [o for o in run if o.error != UNMEASURED] for name, run in runs.items()}
+    default, *_ = space.first
+    best = {
+        name: [1e3 * min(map(space.judged, moment)) for moment in _held(run, default)]
+        for name, run in ran.items()
+    }
+    goal = best["cold"][-1] * (1 + MARGIN)
+    return Row(
+        task=row.task.name,
+        distance=row.neighbours[0].distance,
+        seed=seed,
+        trials={name: reached(found, goal) for name, found in best.items()},
+        default_ms=1e3 * space.judged(default),
+        served_ms=best["near"][0],
+        ms={name: found[-1] for name, found in best.items()},
+    )
+
+
+def _held(outcomes: Sequence[Outcome], default: str) -> list[list[str]]:
+    """After each trial, the traces that would run in turns: the default's and the best few."""
+    return [
+        [default, *[o.trace for o in sorted(outcomes[:trials], key=_latency)[:KEEP]]]
+        for trials in range(1, len(outcomes) + 1)
+    ]
+
+
+def _latency(outcome: Outcome) -> float:
+    return outcome.latency
+
+
+def reached(times: Sequence[float], goal: float) -> int | None:
+    """Trials until that latency; None where it never was."""
+    return next((at for at, ms in enumerate(times, start=1) if ms <= goal), None)
+
+
+def means(rows: Sequence[Row], trials: int) -> dict[str, float]:
+    """Mean trials of each search; one that never got there counts as all of them."""
+    return {name: statistics.mean(row.trials[name] or trials for row in rows) for name in SEARCHES}
+
+
+def _print(rows: Sequence[Row], trials: int) -> None:
+    columns = "".join(f"{name:>6}" for name in SEARCHES) + f"{'default':>9}{'served':>9}"
+    columns += "".join(f"{name + ' ms':>9}" for name in SEARCHES)
+    print(f"{'task':30}{'apart':>6}{columns}")
+    for row in rows:
+        print(row)
+    if not rows:
+        return
+    found = means(rows, trials)
+    counts = ", ".join(f"{found[name]:.1f} {name}" for name in SEARCHES)
+    print(f"trials to what {trials} cold ones bring: {counts}: {found['near'] / found['cold']:.2f}")
+    never = sum(row.trials["near"] is None for row in rows)
+    print(f"of {len(rows)} searches with neighbours {never} never got there")
