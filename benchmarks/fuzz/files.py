@@ -20,7 +20,7 @@ import numpy as np
 
 from ansor_deploy.system.digest import canonical_json, sha256
 from benchmarks.fuzz.messages import spoilt_bytes
-from benchmarks.fuzz.models import convolutional
+from benchmarks.fuzz.models import network
 
 _VALUES: tuple[Any, ...] = (
     None, True, -1, 0, 1e-30, 1e308, float("nan"), float("inf"), 1 << 70,
@@ -62,7 +62,7 @@ class Kind:
 def make(folder: Path) -> None:
     """A model, a target, and what the tool makes of them: good files, to be spoilt by others."""
     folder.mkdir()
-    (folder / "net.onnx").write_bytes(convolutional().SerializeToString())
+    (folder / "net.onnx").write_bytes(network("convolutional").SerializeToString())
     (folder / "own.toml").write_text('extends = "host"\ncores = 1\n', encoding="utf-8")
     np.save(folder / "x.npy", np.zeros((1, 3, 10, 10), "float32"))
     for words in _MADE_BY:
@@ -90,17 +90,15 @@ def spoil(seed: int, samples: Path, folder: Path) -> tuple[str, list[str]]:
 
 def _special(path: Path, chance: random.Random) -> str:
     """What is no ordinary file."""
-    what = chance.choice(("zeros without end", "a pipe", "a folder", "nothing", "a link to itself"))
-    if what == "zeros without end":
-        path.symlink_to("/dev/zero")
-    elif what == "a pipe":
-        os.mkfifo(path)
-    elif what == "a folder":
-        path.mkdir()
-    elif what == "nothing":
-        path.touch()
-    else:
-        path.symlink_to(path.name)
+    makes: dict[str, Callable[[], object]] = {
+        "zeros without end": lambda: path.symlink_to("/dev/zero"),
+        "a pipe": lambda: os.mkfifo(path),
+        "a folder": path.mkdir,
+        "nothing": path.touch,
+        "a link to itself": lambda: path.symlink_to(path.name),
+    }
+    what = chance.choice(list(makes))
+    makes[what]()
     return what
 
 
@@ -123,12 +121,9 @@ def _text(content: bytes, chance: random.Random) -> bytes:
 
 def _replaced(tree: Any, chance: random.Random) -> Any:
     """The tree with one part, anywhere in it, replaced or lost."""
-    keys = (
-        list(tree) if isinstance(tree, dict) else range(len(tree)) if isinstance(tree, list) else ()
-    )
-    if not keys or chance.random() < 0.2:
+    if not isinstance(tree, (dict, list)) or not tree or chance.random() < 0.2:
         return chance.choice(_VALUES)
-    key = chance.choice(list(keys))
+    key = chance.choice(list(tree if isinstance(tree, dict) else range(len(tree))))
     if isinstance(tree, dict) and chance.random() < 0.1:
         del tree[key]
         return tree
@@ -152,19 +147,8 @@ def _toml(content: bytes, chance: random.Random) -> bytes:
     lines = content.decode().splitlines()
     at = chance.randrange(len(lines))
     name = lines[at].partition("=")[0]
-    values = (
-        "-1",
-        "nan",
-        "1e400",
-        "9" * 5000,
-        '"x"',
-        "[]",
-        "{}",
-        "true",
-        '"\\u001b[2J"',
-        "[" * 5000,
-    )
-    lines[at] = f"{name}= {chance.choice(values)}"
+    values = "-1", "nan", "1e400", '"x"', "[]", "{}", "true", '"\\u001b[2J"'
+    lines[at] = f"{name}= {chance.choice((*values, '9' * 5000, '[' * 5000))}"
     return "\n".join([*lines, *([chance.choice(lines)] if chance.random() < 0.2 else [])]).encode()
 
 
@@ -172,15 +156,10 @@ def _array(content: bytes, chance: random.Random) -> bytes:
     """An array with another header, or of objects."""
     if chance.random() < 0.5:
         return spoilt_bytes(content[:128], chance) + content[128:]
-    header = chance.choice((
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000,)}",
-        "{'descr': '|O', 'fortran_order': False, 'shape': (1,)}",
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (-1, 3)}",
-        "[" * 100,
-    ))  # fmt: skip
-    return (
-        np.lib.format.magic(1, 0) + len(header).to_bytes(2, "little") + header.encode() + b"\0" * 64
-    )
+    dtype, shape = chance.choice((("<f4", "(1000000000000,)"), ("|O", "(1,)"), ("<f4", "(-1, 3)")))
+    header = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}}}".encode()
+    header = chance.choice((header, header, header, b"[" * 100))
+    return np.lib.format.magic(1, 0) + len(header).to_bytes(2, "little") + header + b"\0" * 64
 
 
 def _manifest(content: bytes, chance: random.Random) -> bytes:

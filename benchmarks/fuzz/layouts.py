@@ -20,19 +20,19 @@ from benchmarks.fuzz.layout_graphs import beginning, graph
 def attempt(payload: dict[str, Any]) -> dict[str, Any]:
     """Build and try the graph of {"seed"} for a {"target"} in a {"folder"}, which must be new.
 
-    {"wrong": what, or ""; "refused": why, or ""; "seconds"}
+    {"end": "done", "wrong" or "refused"; "said": what, or why; "seconds"}
     """
     began = time.perf_counter()
     proto, exact = graph(payload["seed"])
     folder = Path(payload["folder"])
     (folder / "net.onnx").write_bytes(proto.SerializeToString())
-    wrong, refused = "", ""
+    end = "done"
     try:
-        if wrong := fault(proto, exact, payload["target"], folder):
-            wrong += _first(proto, exact, payload["target"], folder)
+        if said := fault(proto, exact, payload["target"], folder):
+            end, said = "wrong", said + _first(proto, exact, payload["target"], folder)
     except AnsorError as error:
-        refused = str(error)
-    return {"wrong": wrong, "refused": refused, "seconds": time.perf_counter() - began}
+        end, said = "refused", str(error)
+    return {"end": end, "said": said, "seconds": time.perf_counter() - began}
 
 
 def fault(proto: ModelProto, exact: bool, target: str, folder: Path) -> str:

@@ -7,6 +7,7 @@ swapped. The same random numbers make the same edits.
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +16,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 _FLOATS = (FieldDescriptor.CPPTYPE_FLOAT, FieldDescriptor.CPPTYPE_DOUBLE)
-_WHOLE = (
+_WHOLE: tuple[int, ...] = (
     -1,
     0,
     1,
@@ -23,15 +24,12 @@ _WHOLE = (
     3,
     7,
     255,
-    1 << 16,
+    *(1 << bits for bits in (16, 31, 40)),
     (1 << 31) - 1,
-    1 << 31,
-    1 << 40,
-    (1 << 63) - 1,
-    -(1 << 63),
 )
+_WHOLE += ((1 << 63) - 1, -(1 << 63))
 _REAL = (0.0, -0.0, -1.0, 1e-45, 1e38, float("inf"), float("-inf"), float("nan"))
-_NAMES = (
+_NAMES: tuple[str, ...] = (
     "",
     " ",
     "../x",
@@ -41,8 +39,8 @@ _NAMES = (
     "a\nb",
     "[bold]",
     "$(id)",
-    "%s{0}",
 )
+_NAMES += ("%s{0}",)
 _BYTES = 1 << 16  # of a field that is changed byte by byte
 
 Place = tuple[Message, FieldDescriptor]
@@ -85,32 +83,17 @@ def _repeated(root: Message, owner: Message, field: FieldDescriptor, chance: ran
     if field.message_type is None and chance.random() < 0.5:
         entries[at] = value = _other(root, field, entries[at], chance)
         return f"entry {at} is {value!r:.60}"
-    return chance.choice((_lose, _double, _swap))(entries, at, field, chance)
-
-
-def _lose(entries: Any, at: int, field: FieldDescriptor, chance: random.Random) -> str:
-    del entries[at]
-    return f"entry {at} is lost"
-
-
-def _double(entries: Any, at: int, field: FieldDescriptor, chance: random.Random) -> str:
-    if field.message_type is not None:
-        entries.add().CopyFrom(entries[at])
+    changed, other = copy.deepcopy(list(entries)), chance.randrange(len(entries))
+    how = chance.choice(("lost", "doubled", "swapped"))
+    if how == "lost":
+        del changed[at]
+    elif how == "doubled":
+        changed.append(changed[at])
     else:
-        entries.append(entries[at])
-    return f"entry {at} is doubled"
-
-
-def _swap(entries: Any, at: int, field: FieldDescriptor, chance: random.Random) -> str:
-    other = chance.randrange(len(entries))
-    if field.message_type is not None:
-        kept = type(entries[at])()
-        kept.CopyFrom(entries[at])
-        entries[at].CopyFrom(entries[other])
-        entries[other].CopyFrom(kept)
-    else:
-        entries[at], entries[other] = entries[other], entries[at]
-    return f"entries {at} and {other} are swapped"
+        changed[at], changed[other] = changed[other], changed[at]
+    del entries[:]
+    entries.extend(changed)
+    return f"entry {at} is {how}{f' with {other}' if how == 'swapped' else ''}"
 
 
 def _single(root: Message, owner: Message, field: FieldDescriptor, chance: random.Random) -> str:
@@ -136,16 +119,14 @@ def _other(root: Message, field: FieldDescriptor, value: Any, chance: random.Ran
 
 def _names(root: Message, name: str) -> list[str]:
     """The texts that the message has in fields of this name, and in those that refer to them."""
-    same = {name, "input", "output", "name"} if name in {"input", "output", "name"} else {name}
-    found = [
-        text
-        for owner, field in _places(root)
-        if field.name in same and field.cpp_type == FieldDescriptor.CPPTYPE_STRING
-        for text in (
-            getattr(owner, field.name) if _is_repeated(field) else [getattr(owner, field.name)]
-        )
-    ]
-    return sorted(set(map(str, found)))
+    linked = {"input", "output", "name"}
+    found: set[str] = set()
+    for owner, field in _places(root):
+        same = field.name == name or {field.name, name} <= linked
+        if same and field.cpp_type == FieldDescriptor.CPPTYPE_STRING:
+            value = getattr(owner, field.name)
+            found |= set(value if _is_repeated(field) else [value])
+    return sorted(found)
 
 
 def _spoilt(value: bytes, chance: random.Random) -> bytes:

@@ -6,6 +6,7 @@ a library must too; where both answer, they are compared as a build compares the
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -77,8 +78,8 @@ def write(payload: dict[str, Any]) -> str:
     return ""
 
 
-def expected(payload: dict[str, Any]) -> str:
-    """What ONNX Runtime answers to a kind of input, into a file; why it refuses, or "".
+def expected(payload: dict[str, Any]) -> dict[str, str]:
+    """What ONNX Runtime answers to a kind of input, into a file; {"said": why it refuses, or ""}.
 
     payload: {"case", "path": of the model, "kind", "answer": the file}
     """
@@ -93,31 +94,33 @@ def expected(payload: dict[str, Any]) -> str:
         )
         answers = session.run(None, feeds)
     except Exception as error:  # noqa: BLE001 - its errors have no common type
-        return str(error)[:300] or "refused"
+        return {"said": str(error)[:300] or "refused"}
     if any(not isinstance(one, np.ndarray) for one in answers):
-        return "an answer that is no tensor"
+        return {"said": "an answer that is no tensor"}
     np.savez(payload["answer"], *answers)
-    return ""
+    return {"said": ""}
 
 
-def differs(payload: dict[str, Any]) -> dict[str, str]:
+def differs(payload: dict[str, Any]) -> dict[str, Any]:
     """What a library does with a kind of input: {"case", "library", "kind", "answer"}.
 
-    {"refused": why, or ""; "differs": from the answer's file, if there is one, or ""}
+    {"end": "done", "refused", or "differs" from the answer's file if there is one; "said": why;
+    "seconds"}
     """
-    feeds = _feeds(payload["case"], payload["kind"])
-    library = load(Path(payload["library"]))
+    began = time.perf_counter()
+    feeds, answer = _feeds(payload["case"], payload["kind"]), Path(payload["answer"])
+    end, said = "done", ""
     try:
-        found = library(**feeds)
+        found = load(Path(payload["library"]))(**feeds)
     except AnsorError as error:
-        return {"refused": str(error), "differs": ""}
-    answer = Path(payload["answer"])
-    if not answer.exists():
-        return {"refused": "", "differs": ""}
-    with np.load(answer, allow_pickle=False) as stored:
-        wanted = [stored[name] for name in stored.files]
-    faults = [fault(have, want) for have, want in zip(found.values(), wanted, strict=True)]
-    return {"refused": "", "differs": "; ".join(filter(None, faults))}
+        end, said, found = "refused", str(error), {}
+    if found and answer.exists():
+        with np.load(answer, allow_pickle=False) as stored:
+            wanted = [stored[name] for name in stored.files]
+        pairs = zip(found.values(), wanted, strict=True)
+        said = "; ".join(filter(None, (fault(have, want) for have, want in pairs)))
+        end = "differs" if said else end
+    return {"end": end, "said": said, "seconds": time.perf_counter() - began}
 
 
 def _bound(name: str) -> tuple[ModelProto, list[Any]]:

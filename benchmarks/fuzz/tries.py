@@ -19,7 +19,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -67,34 +67,39 @@ class Bench:
         """A new, empty folder."""
         return Path(tempfile.mkdtemp(dir=self._scratch))
 
-    def call(self, function: str, payload: dict[str, Any]) -> Any:
-        """Call a function of the child's side; WorkerFailure as `Worker.call`."""
-        return self.worker.call(f"benchmarks.fuzz.{function}", payload, PATIENCE)
+    def call(self, function: str, payload: dict[str, Any]) -> dict[str, Any]:
+        """What a function of the child's side says; how the child ended where it cannot."""
+        try:
+            found: dict[str, Any] = self.worker.call(
+                f"benchmarks.fuzz.{function}", payload, PATIENCE
+            )
+        except WorkerFailure as failure:
+            end = {"timeout": "hang", "raised": "traceback"}.get(failure.kind, "dead")
+            return {"end": end, "said": failure.message, "seconds": PATIENCE}
+        return found
 
     def command(self, surface: str, what: str, folder: Path, words: Sequence[str]) -> Found:
         """Run a command in a folder, and judge how it ended."""
-        try:
-            ended = self.call("command:attempt", {"words": list(words), "folder": str(folder)})
-        except WorkerFailure as failure:
-            end = "hang" if failure.kind == "timeout" else "dead"
-            return Found(surface, what, end, PATIENCE, 0.0, failure.message, folder)
-        return judged(surface, what, ended, folder)
+        payload = {"words": list(words), "folder": str(folder)}
+        return judged(surface, what, self.call("command:attempt", payload), folder)
 
 
 def judged(surface: str, what: str, ended: dict[str, Any], folder: Path | None) -> Found:
-    """The end of a command as the table counts it."""
-    code = ended["code"]
+    """A try with its end as the table counts it, which that of a command follows from."""
+    code = ended.get("code", 0)
     holds = {
-        "traceback": ended["traceback"],
+        ended.get("end"): "end" in ended,
+        "traceback": ended.get("traceback"),
         "exit 70": code == BUG,
         "hang": ended["seconds"] > SECONDS,
-        "memory": ended["megabytes"] > MEGABYTES,
+        "memory": ended.get("megabytes", 0.0) > MEGABYTES,
         "differs": code == DIFFER,
         "refused": code != 0,
         "done": True,
     }
-    end = next(name for name, is_so in holds.items() if is_so)
-    return Found(surface, what, end, ended["seconds"], ended["megabytes"], ended["said"], folder)
+    end = next(str(name) for name, is_so in holds.items() if is_so)
+    took = ended["seconds"], ended.get("megabytes", 0.0)
+    return Found(surface, what, end, *took, ended["said"], folder)
 
 
 def models(bench: Bench, seed: int) -> Iterator[Found]:
@@ -126,47 +131,29 @@ def operators(bench: Bench, seed: int) -> Iterator[Found]:
 
 def _called(bench: Bench, case: str, kind: str, folder: Path) -> Found:
     """A library and ONNX Runtime on one kind of input."""
-    what = f"{case}, {kind}"
     answer = folder / "answer.npz"
     answer.unlink(missing_ok=True)
     words = {"case": case, "kind": kind, "path": str(folder / "net.onnx"), "answer": str(answer)}
-    try:
-        refuses = bench.call("operators:expected", words)
-    except WorkerFailure as failure:
-        refuses = f"ONNX Runtime: {failure.message}"
-    began = time.perf_counter()
-    try:
-        ours = bench.call("operators:differs", {"library": str(folder / "net.so"), **words})
-    except WorkerFailure as failure:
-        end = {"timeout": "hang", "raised": "traceback"}.get(failure.kind, "dead")
-        return Found("operators", what, end, SECONDS, 0.0, failure.message, folder)
-    end, said = "done", ours["refused"] or ours["differs"]
-    if refuses and not ours["refused"]:
-        end = "differs" if any(one in refuses for one in ANSWERED) else "unsafe"
+    theirs = bench.call("operators:expected", words)
+    refuses = theirs["said"]
+    ours = bench.call("operators:differs", {"library": str(folder / "net.so"), **words})
+    if refuses and ours["end"] in {"done", "differs"}:
+        answered = any(one in refuses for one in ANSWERED)
         said = f"ONNX Runtime refuses: {refuses}"
-    elif ours["refused"]:
-        end = "refused" if refuses else "differs"
-    elif ours["differs"]:
-        end = "differs"
-    return Found("operators", what, end, time.perf_counter() - began, 0.0, said, folder)
+        ours |= {"end": "differs" if answered else "unsafe", "said": said}
+    elif ours["end"] == "refused" and not refuses:
+        ours |= {"end": "differs"}
+    return judged("operators", f"{case}, {kind}", ours, folder)
 
 
 def layouts(bench: Bench, seed: int) -> Iterator[Found]:
     """A random graph of layouts is built, run, and run again with fences beside its tensors."""
     folder, target = bench.folder(), _TARGETS[seed % len(_TARGETS)]
-    what = f"graph {seed} for {target}"
-    try:
-        payload = {"seed": seed, "target": target, "folder": str(folder)}
-        ended = bench.call("layouts:attempt", payload)
-    except WorkerFailure as failure:
-        end = {"timeout": "hang", "raised": "traceback"}.get(failure.kind, "dead")
-        kernel = folder / "kernel.txt"
-        said = f"{failure.message}\n{kernel.read_text() if kernel.exists() else ''}"
-        yield Found("layouts", what, end, PATIENCE, 0.0, said, folder)
-    else:
-        end = "wrong" if ended["wrong"] else "refused" if ended["refused"] else "done"
-        said = ended["wrong"] or ended["refused"]
-        yield Found("layouts", what, end, ended["seconds"], 0.0, said, folder)
+    payload = {"seed": seed, "target": target, "folder": str(folder)}
+    ended, kernel = bench.call("layouts:attempt", payload), folder / "kernel.txt"
+    if ended["end"] in BAD and kernel.exists():
+        ended["said"] += f"\n{kernel.read_text()}"
+    yield judged("layouts", f"graph {seed} for {target}", ended, folder)
 
 
 def files(bench: Bench, seed: int) -> Iterator[Found]:
@@ -180,14 +167,7 @@ def files(bench: Bench, seed: int) -> Iterator[Found]:
 
 def frames(bench: Bench, seed: int) -> Iterator[Found]:
     """A board says what no board should; the host heeds it or gives the board up."""
-    what = f"session {seed}"
-    try:
-        ended = bench.call("frames:attempt", {"seed": seed})
-    except WorkerFailure as failure:
-        end = {"timeout": "hang", "raised": "traceback"}.get(failure.kind, "dead")
-        yield Found("frames", what, end, PATIENCE, 0.0, failure.message)
-    else:
-        yield judged("frames", what, ended, None)
+    yield judged("frames", f"session {seed}", bench.call("frames:attempt", {"seed": seed}), None)
 
 
 def faults(kind: str, bench: Bench, seed: int) -> Iterator[Found]:
@@ -200,7 +180,7 @@ def faults(kind: str, bench: Bench, seed: int) -> Iterator[Found]:
     ended = getattr(of, kind)(seed, folder)
     found = judged(kind, ended["what"], ended, folder)
     if found.end == "refused":  # with space and time enough
-        found = Found(kind, found.what, "broken", found.seconds, 0.0, found.said, folder)
+        found = replace(found, end="broken")
     yield found
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
-import numpy as np
 import onnx
 from onnx import TensorProto
 
@@ -238,27 +237,6 @@ NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {
     "bert_base": bert_base,
     "squeezenet": squeezenet,
 }
-
-
-def inputs(model: onnx.ModelProto, seed: int = 0) -> dict[str, np.ndarray]:
-    """Seeded inputs that the model can take: normal values, token ids, an all-ones mask."""
-    rng = np.random.default_rng(seed)
-    values = {}
-    for value in model.graph.input:
-        shape = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
-        if value.name == "attention_mask":
-            values[value.name] = np.ones(shape, "int64")
-        elif value.type.tensor_type.elem_type == TensorProto.INT64:
-            values[value.name] = rng.integers(0, _rows(model, value.name), shape, "int64")
-        else:
-            values[value.name] = rng.standard_normal(shape, dtype="float32")
-    return values
-
-
-def _rows(model: onnx.ModelProto, ids: str) -> int:
-    """How many rows the table has that these ids look up."""
-    table = next(n.input[0] for n in model.graph.node if n.op_type == "Gather" and ids in n.input)
-    return next(w.dims[0] for w in model.graph.initializer if w.name == table)
 
 
 def network(name: str) -> onnx.ModelProto:

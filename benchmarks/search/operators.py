@@ -12,7 +12,6 @@ from dataclasses import asdict
 from typing import Any
 
 from ansor_deploy.model.tasks import Task
-from ansor_deploy.tune.final import MARGIN
 from benchmarks.machine.peak import Peak, measured_apart
 from benchmarks.options import progress
 from benchmarks.search import searching
@@ -22,7 +21,6 @@ from benchmarks.search.results import Bench, Found
 OURS, THEIRS = "ansor", "metaschedule"
 FINALISTS = 4  # of each search
 ROUNDS = 3  # of turns, of the two that are left
-PATIENCE = 4  # times the trials: where MetaSchedule arrives, and we should be earlier
 
 
 def compare(bench: Bench, case: str, trials: int) -> Found:
@@ -38,27 +36,6 @@ def compare(bench: Bench, case: str, trials: int) -> Found:
         return {**_duel(bench, task, *sides), "limit_ms": _limit(bench, case, task) * 1e3}
 
     return bench.results.once("operators", _about(bench, case, trials), find)
-
-
-def match(bench: Bench, case: str, trials: int) -> Found:
-    """The trials and seconds after which ours is where MetaSchedule's many trials arrive.
-
-    Timed in turns, but for what is a tie; None where ours never gets there.
-    """
-    task = searching.operator_task(case, bench.target)
-    ours = searched(bench, case, OURS, trials)["records"]
-    theirs = searched(bench, case, THEIRS, PATIENCE * trials)
-
-    def find() -> Found:
-        last = theirs["finalists"]
-        seconds = _in_turns(bench, task, [*last, *(trace for *_, trace in ours)])
-        goal = min(seconds[: len(last)]) * (1 + MARGIN)
-        later = zip(ours, seconds[len(last) :], strict=True)
-        there = [record for record, taken in later if taken <= goal]
-        reached = {"trials": there[0][0], "seconds": there[0][1]} if there else None
-        return {"ours": reached, "trials": theirs["trials"], "seconds": theirs["seconds"]}
-
-    return bench.results.once("match", _about(bench, case, trials), find)
 
 
 def searched(bench: Bench, case: str, engine: str, trials: int) -> Found:
@@ -81,7 +58,6 @@ def searched(bench: Bench, case: str, engine: str, trials: int) -> Found:
             "seconds": run.clock[-1],
             "searching": run.searching,
             "finalists": [outcome.trace for outcome in run.fastest(FINALISTS)],
-            "records": run.records,
         }
 
     about = {**_about(bench, case, trials), "engine": engine}

@@ -1,7 +1,6 @@
 """The evaluation of the Ansor paper: our search beside TVM's MetaSchedule, and without its parts.
 
     operators    our search's programs beside MetaSchedule's after as many trials (figures 6, 8)
-    match        trials and seconds until ours is where MetaSchedule is after four times as many
     ablation     every subject under every variant of the search (figures 7, 10; see `ablation`)
     cost-model   how well programs are ranked unseen (section 7.4; see `cost_model`)
 
@@ -29,7 +28,7 @@ from benchmarks.search.results import Bench
 
 Piece = Callable[[], object]
 SUBJECTS = ["C2D-4-b16", "Fused-4-b16"]  # of figure 7: an operator, and it as a network has it
-PARTS = ("operators", "match", "ablation", "cost-model")
+PARTS = ("operators", "ablation", "cost-model")
 
 
 @click.command
@@ -64,7 +63,6 @@ def command(
     def pieces(bench: Bench) -> dict[str, list[Piece]]:
         return {
             "operators": [partial(operators.compare, bench, case, trials) for case in some],
-            "match": [partial(operators.match, bench, case, trials) for case in some],
             "ablation": [
                 partial(ablation.ablate, bench, one, trials, variants) for one in subjects
             ],

@@ -57,16 +57,6 @@ class Run:
         ranked = sorted(self.outcomes, key=lambda outcome: outcome.latency)
         return [outcome for outcome in ranked[:count] if not outcome.error]
 
-    @property
-    def records(self) -> list[tuple[int, float, str]]:
-        """Whatever was the best when it was measured: trials and seconds by then, and its trace."""
-        found, best = [], float("inf")
-        for number, outcome in enumerate(self.outcomes):
-            if outcome.latency < best:
-                best = outcome.latency
-                found.append((number + 1, self.clock[number], outcome.trace))
-        return found
-
 
 def opener(name: str) -> Opener:
     """A function that opens the search of that name."""

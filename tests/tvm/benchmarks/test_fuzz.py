@@ -10,13 +10,13 @@ from onnx import ModelProto
 
 from benchmarks.fuzz import tries
 from benchmarks.fuzz.messages import mutate
-from benchmarks.fuzz.models import NETS, spoil
+from benchmarks.fuzz.models import network, spoil
 
 ENDED = {"code": 0, "traceback": False, "seconds": 1.0, "megabytes": 100.0, "said": ""}
 
 
 def test_an_edit_changes_the_message_and_the_same_seed_makes_the_same(tmp_path):
-    whole = NETS["convolutional"]()
+    whole = network("convolutional")
     made = []
     for _ in range(2):
         proto = ModelProto()
