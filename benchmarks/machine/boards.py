@@ -51,39 +51,31 @@ FASTER = 2  # than a candidate the best that is known is: it is repeated once, a
 
 
 @dataclass(frozen=True)
-class Run:
-    """So many trials on so many boards. repeated: chunks measured twice, as the speed changed."""
+class Round:
+    """Seconds of a run of so many trials on one board, then on all; how often a chunk was repeated.
 
-    boards: int
+    Chunks are measured twice as the machine's speed changes.
+    """
+
     trials: int
-    seconds: float
-    repeated: int
-
-    @property
-    def rate(self) -> float:
-        """Trials a second."""
-        return self.trials / self.seconds
+    seconds: tuple[float, float]
+    repeated: tuple[int, int]
 
     def __str__(self) -> str:
-        return f"{self.boards} board(s): {self.rate:.3f} trials/s ({self.repeated} repeated)"
+        one, together = (self.trials / seconds for seconds in self.seconds)
+        return f"trials/s: {one:.3f} and {together:.3f} (repeated: {self.repeated})"
 
 
-def ratio(runs: Sequence[Run]) -> float:
+def ratio(rounds: Sequence[Round]) -> float:
     """The median rate of all boards over that of one."""
-    one, all_ = _rates(runs)
-    return statistics.median(all_) / statistics.median(one)
+    one, together = zip(*(of.seconds for of in rounds), strict=True)
+    return statistics.median(one) / statistics.median(together)
 
 
-def span(runs: Sequence[Run]) -> tuple[float, float]:
+def span(rounds: Sequence[Round]) -> tuple[float, float]:
     """The least and the largest ratio of a round."""
-    ratios = [together / alone for alone, together in zip(*_rates(runs), strict=True)]
+    ratios = [one / together for one, together in (of.seconds for of in rounds)]
     return min(ratios), max(ratios)
-
-
-def _rates(runs: Sequence[Run]) -> tuple[list[float], list[float]]:
-    most = max(run.boards for run in runs)
-    one, all_ = ([run.rate for run in runs if run.boards == count] for count in (1, most))
-    return one, all_
 
 
 @click.command
@@ -97,29 +89,20 @@ def command(boards: int, trials: int, rounds: int, file: Path | None) -> None:
     task = _sleeper(target)
     building = _build_seconds(task, target)
     print(f"{building:.2f} s of a processor to build a candidate", flush=True)
-    runs: list[Run] = []
+    found: list[Round] = []
     with _boards(target, boards) as sites, ExitStack() as stack:
         os.nice(NICE)
-        counts = (1, boards)
-        measurers = [stack.enter_context(Measurer(target, sites[:count])) for count in counts]
+        measurers = [stack.enter_context(Measurer(target, sites[:n])) for n in (1, boards)]
         known = [_warmed(measurer, task) for measurer in measurers]
         for _ in range(rounds):
-            for measurer, seconds in zip(measurers, known, strict=True):
-                runs.append(_run(measurer, task, trials, seconds / FASTER))
-                print(runs[-1], flush=True)
-    low, high = span(runs)
-    print(f"{boards} boards over one: {ratio(runs):.2f} ({low:.2f} to {high:.2f})")
-    save(summary(runs, building), file)
-
-
-def summary(runs: Sequence[Run], building: float) -> dict[str, object]:
-    """As written to the file. building: seconds of a processor to build a candidate."""
-    return {
-        "ratio": ratio(runs),
-        "range": span(runs),
-        "build_seconds": building,
-        "runs": [asdict(run) for run in runs],
-    }
+            pairs = zip(measurers, known, strict=True)
+            runs = [_run(one, task, trials, seconds / FASTER) for one, seconds in pairs]
+            found.append(Round(trials, *zip(*runs, strict=True)))
+            print(found[-1], flush=True)
+    low, high = span(found)
+    print(f"{boards} boards over one: {ratio(found):.2f} ({low:.2f} to {high:.2f})")
+    summary = {"ratio": ratio(found), "range": (low, high), "build_seconds": building}
+    save({**summary, "rounds": [asdict(one) for one in found]}, file)
 
 
 def _warmed(measurer: Measurer, task: Task) -> float:
@@ -128,8 +111,11 @@ def _warmed(measurer: Measurer, task: Task) -> float:
     return min(outcome.latency for one in first for outcome in measurer.wait(one))
 
 
-def _run(measurer: Measurer, task: Task, trials: int, best: float) -> Run:
-    """Batches as a tuning run has them under way. best: seconds of the best that is known."""
+def _run(measurer: Measurer, task: Task, trials: int, best: float) -> tuple[float, int]:
+    """Batches as a tuning run has them under way: seconds, and how many were repeated.
+
+    best: seconds of the best that is known.
+    """
     repeated, began = measurer.repeated, time.perf_counter()
     left, under_way = trials, deque()  # type: ignore[var-annotated]
     while left or under_way:
@@ -140,8 +126,7 @@ def _run(measurer: Measurer, task: Task, trials: int, best: float) -> Run:
         for outcome in measurer.wait(under_way.popleft()):
             if outcome.error:
                 raise RuntimeError(outcome.message)
-    seconds = time.perf_counter() - began
-    return Run(len(measurer.sites), trials, seconds, measurer.repeated - repeated)
+    return time.perf_counter() - began, measurer.repeated - repeated
 
 
 def _trace(task: Task) -> str:

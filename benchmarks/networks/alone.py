@@ -22,10 +22,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import onnx
 
-from benchmarks.networks import zoo
 from benchmarks.options import json_option, networks_argument, number, save, target, target_option
+from benchmarks.search.searching import default_trace, saved
 
 if TYPE_CHECKING:
     from ansor_deploy.runtime.profile import Profile
@@ -71,8 +70,7 @@ def command(networks: Sequence[str], name: str, threads: int, out: Path, file: P
     out.mkdir(parents=True, exist_ok=True)
     tables = {}
     for network in networks:
-        path = out / f"{Path(network).stem}.onnx"
-        onnx.save(zoo.network(network), path)
+        path = saved(network, out)
         tables[path.stem] = table = _table(path, name, target(name, threads))
         print(f"## {path.stem}\n{'task':40}{'calls':>6}{'alone us':>12}{'network us':>12}")
         print(*table.rows, sep="\n")
@@ -117,7 +115,6 @@ def _alone(path: Path, on: Target, whole: Callable[[], float]) -> dict[str, tupl
     """Seconds of each task as a candidate, and of a run of the library just before and after."""
     from ansor_deploy.measure.measurer import Measurer
     from ansor_deploy.model.prepare import prepare
-    from benchmarks.search.searching import default_trace
 
     found = {}
     with Measurer(on) as measurer:

@@ -75,14 +75,9 @@ def _shortcut(net: Net, x: str, width: int, strides: tuple[int, ...]) -> str:
 
 # Expansion, width, repeats and first stride of MobileNet-V2's stages.
 MOBILENET_V2 = (
-    (1, 16, 1, 1),
-    (6, 24, 2, 2),
-    (6, 32, 3, 2),
-    (6, 64, 4, 2),
-    (6, 96, 3, 1),
-    (6, 160, 3, 2),
+    (1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2),
     (6, 320, 1, 1),
-)
+)  # fmt: skip
 
 
 def mobilenet_v2(
@@ -229,14 +224,8 @@ def _layer_norm(net: Net, x: str) -> str:
     return net.node("LayerNormalization", x, gamma, beta, axis=-1, epsilon=1e-12)
 
 
-NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {
-    "resnet50": resnet50,
-    "mobilenet_v2": mobilenet_v2,
-    "resnet3d18": resnet3d18,
-    "dcgan": dcgan,
-    "bert_base": bert_base,
-    "squeezenet": squeezenet,
-}
+_MADE = (resnet50, mobilenet_v2, resnet3d18, dcgan, bert_base, squeezenet)
+NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {make.__name__: make for make in _MADE}
 
 
 def network(name: str) -> onnx.ModelProto:

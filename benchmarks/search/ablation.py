@@ -8,7 +8,6 @@ turns at the end, and the best of each few counts, as when a build settles. Vari
 
     full               everything
     random             no fine-tuning: random programs, as they come
-    beam               incomplete programs pruned by the cost model instead (`beam`)
     limited            the register tile alone, as a template written by hand has it
     round-robin        no task scheduler: the tasks take turns, as cases always do
     no-crossover       every child has one parent
@@ -21,7 +20,7 @@ from __future__ import annotations
 
 import statistics
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -30,7 +29,7 @@ from ansor_deploy.measure.outcome import Outcome
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.objectives import Objective
 from ansor_deploy.request import Budget
-from ansor_deploy.search import Search, open_search
+from ansor_deploy.search import open_search
 from ansor_deploy.search.context import SearchContext
 from ansor_deploy.search.cost_model import CostModel
 from ansor_deploy.search.options import EvolutionOptions
@@ -42,7 +41,6 @@ from ansor_deploy.target import Target
 from ansor_deploy.tune.scheduler import BATCH, Scheduler, TaskProgress
 from benchmarks.options import progress
 from benchmarks.search import searching
-from benchmarks.search.beam import BeamSearch
 from benchmarks.search.cost_model import Program, measured_programs
 from benchmarks.search.operators_te import CASES
 from benchmarks.search.results import Bench, Found
@@ -65,10 +63,6 @@ class Ignorant(CostModel):
         return False
 
 
-def _evolution(task: Task, context: SearchContext) -> Search:
-    return open_search("ansor", task, [], context)
-
-
 @dataclass(frozen=True)
 class Variant:
     """without: rules left out. options: of the evolution. learns: whether the cost model does."""
@@ -78,23 +72,17 @@ class Variant:
     round_robin: bool = False
     warm: bool = False
     learns: bool = True
-    search: Callable[[Task, SearchContext], Search] = _evolution
 
 
 # What a template written by hand has not; and what keeps a tile of the output in registers.
 BEYOND_TEMPLATES = (
-    "factored-tile",
-    "multi-level-tiling",
-    "multi-level-tiling-with-fusion",
-    "reduction-factorisation",
-    "row-fusion",
-    "winograd",
+    *("factored-tile", "multi-level-tiling", "multi-level-tiling-with-fusion"),
+    *("reduction-factorisation", "row-fusion", "winograd"),
 )
 REGISTER_TILES = ("factored-tile", "register-tile", "strip-tile", "transposed", "winograd")
 VARIANTS = {
     "full": Variant(),
     "random": Variant(options=RANDOM, learns=False),
-    "beam": Variant(search=BeamSearch),
     "limited": Variant(without=BEYOND_TEMPLATES),
     "round-robin": Variant(round_robin=True),
     "no-crossover": Variant(options=NO_CROSSOVER),
@@ -103,7 +91,7 @@ VARIANTS = {
     "no-register-tile-random": Variant(REGISTER_TILES, RANDOM, learns=False),
     "no-register-tile-no-crossover": Variant(REGISTER_TILES, NO_CROSSOVER),
 }
-FIGURE_7 = ("full", "beam", "random", "limited")
+FIGURE_7 = ("full", "random", "limited")
 
 
 Held = dict[str, Sequence[str]]  # traces by workload: the best few of each task at one moment
@@ -117,11 +105,14 @@ def ablate(bench: Bench, subject: str, trials: int, variants: Sequence[str]) -> 
         tasks = _tasks(subject, bench.target)
         runs = {name: _moments(bench, subject, tasks, name, trials) for name in variants}
         seconds = _measured_again(bench, tasks, [held for run in runs.values() for held in run])
-        mean = statistics.geometric_mean if _of_cases(subject) else _weighted_sum(tasks)
-        return {
-            name: [1e3 * mean(_best(held, tasks, seconds)) for held in run]
-            for name, run in runs.items()
-        }
+
+        def mean(held: Held) -> float:
+            best = _best(held, tasks, seconds)
+            if _of_cases(subject):
+                return statistics.geometric_mean(best)
+            return sum(task.weight * one for task, one in zip(tasks, best, strict=True))
+
+        return {name: [1e3 * mean(held) for held in run] for name, run in runs.items()}
 
     return bench.results.once("ablation", {**about, "variants": list(variants)}, find)
 
@@ -132,8 +123,12 @@ def _moments(
     """What one variant held at each of the moments."""
 
     def find() -> Found:
-        variant = _variant(subject, name)
-        context = _context(variant, bench.target, _known(bench) if variant.warm else [], bench.seed)
+        variant = replace(VARIANTS[name], round_robin=_of_cases(subject) or name == "round-robin")
+        known: list[Program] = []
+        if variant.warm:  # programs of another network, for the cost models that are not cold
+            others = searching.network_tasks(WARM_NETWORK, bench.target, WARM_TASKS)
+            known = measured_programs(bench, others, WARM_PROGRAMS)
+        context = _context(variant, bench.target, known, bench.seed)
         run = _run(bench, tasks, variant, context, trials)
         progress(f"{subject}, {name}, seed {bench.seed}: {run[-1][0]} trials")
         return {"held": [_held(run, round(trials * part)) for part in MOMENTS]}
@@ -143,10 +138,6 @@ def _moments(
     return held
 
 
-def _variant(subject: str, name: str) -> Variant:
-    return replace(VARIANTS[name], round_robin=True) if _of_cases(subject) else VARIANTS[name]
-
-
 def _of_cases(subject: str) -> bool:
     return set(subject.split("+")) <= set(CASES)
 
@@ -154,23 +145,13 @@ def _of_cases(subject: str) -> bool:
 def _tasks(subject: str, target: Target) -> list[Task]:
     """Of one subject; what several networks share is one task."""
     found: dict[str, Task] = {}
-    for task in (task for name in subject.split("+") for task in _of(name, target)):
-        key = task.key.workload
-        weight = task.weight + (found[key].weight if key in found else 0)
-        found[key] = replace(task, weight=weight)
+    for name in subject.split("+"):
+        operator = [searching.operator_task(name, target)] if name in CASES else []
+        for task in operator or searching.network_tasks(name, target, HEAVIEST):
+            known = found.get(task.key.workload)
+            weight = task.weight + (known.weight if known else 0)
+            found[task.key.workload] = replace(task, weight=weight)
     return list(found.values())
-
-
-def _of(name: str, target: Target) -> list[Task]:
-    if name in CASES:
-        return [searching.operator_task(name, target)]
-    return searching.network_tasks(name, target, HEAVIEST)
-
-
-def _known(bench: Bench) -> list[Program]:
-    """Programs of another network, for the cost models that are not cold."""
-    tasks = searching.network_tasks(WARM_NETWORK, bench.target, WARM_TASKS)
-    return measured_programs(bench, tasks, WARM_PROGRAMS)
 
 
 def _measured_again(
@@ -193,13 +174,6 @@ def _best(held: Held, tasks: Sequence[Task], seconds: dict[tuple[str, str], floa
     return [min((seconds[key, trace] for trace in held[key]), default=inf) for key in keys]
 
 
-def _weighted_sum(tasks: Sequence[Task]) -> Callable[[Sequence[float]], float]:
-    def total(seconds: Sequence[float]) -> float:
-        return sum(t.weight * one for t, one in zip(tasks, seconds, strict=True))
-
-    return total
-
-
 def _run(
     bench: Bench, tasks: Sequence[Task], variant: Variant, context: SearchContext, trials: int
 ) -> list[tuple[int, Held]]:
@@ -207,16 +181,14 @@ def _run(
     budget = Budget(per_task=1 << 30, min_impact=0.0)
     states = [TaskProgress(task, task.roofline(bench.target)) for task in tasks]
     scheduler = Scheduler(states, budget, [0.0], ENDLESS, bench.seed)
-    searches = {task.key.workload: variant.search(task, context) for task in tasks}
+    searches = {task.key.workload: open_search("ansor", task, [], context) for task in tasks}
     spent = 0
     curve: list[tuple[int, Held]] = []
     best: dict[str, tuple[Outcome, ...]] = {}
     while spent < trials and (state := _next(scheduler, variant)) is not None:
         task, key = state.task, state.task.key.workload
-        if not state.history:
-            traces = [_guess(task, context)]
-        else:
-            traces = searches[key].propose(min(BATCH, trials - spent))
+        count = min(BATCH, trials - spent)
+        traces = searches[key].propose(count) if state.history else [_guess(task, context)]
         if not traces:
             state.ended = "exhausted"
             continue

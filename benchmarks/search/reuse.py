@@ -17,19 +17,16 @@ from __future__ import annotations
 
 import statistics
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
-import onnx
 
 from ansor_deploy.measure.libraries import KEEP
 from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.measure.outcome import UNMEASURED, Outcome
-from ansor_deploy.measure.replay import ReplayMeasurer
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.pipeline import plan, tune
 from ansor_deploy.registry.record import Measurement
@@ -42,40 +39,12 @@ from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.target import Target
 from ansor_deploy.tune.final import MARGIN
 from ansor_deploy.tune.plan import Plan, PlanRow
-from benchmarks.networks import light, zoo
 from benchmarks.options import Listed, json_option, number, progress, save
 from benchmarks.search import searching, spaces
 from benchmarks.search.spaces import Space
 
 SEARCHES = ("cold", "model", "near")
 KNOWN = ("light_squeezenet", "light_resnet50", "light_vgg19", "light_inception_v1")
-VARIANTS: dict[str, Callable[[], onnx.ModelProto]] = {
-    **zoo.NETWORKS,
-    "mobilenet_v2_075": lambda: zoo.mobilenet_v2(width=0.75, size=192),
-    "resnet50_160": lambda: zoo.resnet50(size=160),
-    "squeezenet_160": lambda: zoo.squeezenet(size=160),
-    "bert_64": lambda: zoo.bert_base(sequence=64),
-    **{name: partial(onnx.load, light.FOLDER / f"{name}.onnx") for name in light.NAMES},
-}
-SMALL: dict[str, Callable[[], onnx.ModelProto]] = {
-    "squeezenet": lambda: zoo.squeezenet(size=64, classes=10),
-    "resnet50": lambda: zoo.resnet50(size=64, width=16, blocks=(1, 1, 1, 1), classes=10),
-    "mobilenet_v2": lambda: zoo.mobilenet_v2(0.35, 64, zoo.MOBILENET_V2[:4], classes=10),
-    "resnet3d18": lambda: zoo.resnet3d18(4, 32, 16, (1, 1), classes=10),
-    "mobilenet_v2_075": lambda: zoo.mobilenet_v2(0.5, 96, zoo.MOBILENET_V2[:4], classes=10),
-}
-
-
-@dataclass(frozen=True)
-class Shares:
-    """Of the new network's tasks, as many and as much of its time as the registry knows."""
-
-    tasks: dict[str, int]
-    time: dict[str, float]
-
-    def __str__(self) -> str:
-        parts = [f"{n} {status} ({self.time[status]:.0%})" for status, n in self.tasks.items()]
-        return f"tasks (share of the time): {', '.join(parts)}"
 
 
 @dataclass(frozen=True)
@@ -115,11 +84,10 @@ class Setting:
 
 
 @click.command
-@click.option("--new", type=click.Choice(list(VARIANTS)), default="light_inception_v2")
-@click.option("--known", type=Listed(click.Choice(list(VARIANTS))), default=list(KNOWN))
+@click.option("--new", default="light_inception_v2", help="A network of `zoo`, or an ONNX file.")
+@click.option("--known", type=Listed(), default=KNOWN, help="The same, with commas.")
 @number("--tasks", 12, "Near tasks that are searched.")
 @number("--trials", 64, "Of a task.")
-@click.option("--fill", type=int, help="Most trials of a known network; 0 leaves the registry.")
 @number("--min-impact", 0.01)
 @number("--seeds", 3)
 @number("--seed", 0, "The first one.")
@@ -127,53 +95,35 @@ class Setting:
 @click.option("--recorded", type=Path, help="Kept, and measured where it is not.")
 @number("--threads", 2)
 @click.option("--registry", "path", type=Path, help="Kept, and filled where it is not.")
-@click.option("--small", is_flag=True, help=f"Small nets: {', '.join(SMALL)}.")
 @json_option
 def command(
-    new: str,
-    known: list[str],
-    tasks: int,
-    fill: int | None,
-    min_impact: float,
-    threads: int,
-    path: Path | None,
-    small: bool,
-    file: Path | None,
-    **how: Any,
-) -> None:
+    new: str, known: list[str], tasks: int, min_impact: float, threads: int, path: Path | None,
+    file: Path | None, **how: Any,
+) -> None:  # fmt: skip
     """Fill the registry, look at the new network, search its near tasks; print and write."""
     setting = Setting(searching.host(threads), **how)
-    networks = SMALL if small else VARIANTS
     with tempfile.TemporaryDirectory() as folder:
         registry = path or Path(folder) / "registry.db"
-        budget = Budget(fill, per_task=setting.trials, min_impact=min_impact)
+        budget = Budget(None, per_task=setting.trials, min_impact=min_impact)
         request = Request(setting.target, registry, budget, seed=setting.seed)
-        for name in known if fill != 0 else ():
-            result = tune([_saved(name, networks, folder)], request, QuietReport())
+        for name in known:
+            result = tune([searching.saved(name, folder)], request, QuietReport())
             progress(f"{name}: {result.trials} trials")
-        planned = plan([_saved(new, networks, folder)], request, QuietReport())
+        planned = plan([searching.saved(new, folder)], request, QuietReport())
         near = [row for row in planned.rows if row.status == "near"][:tasks]
-        shares = _shares(planned)
         rows = _searched(near, registry, setting)
-    print(f"{new} after {', '.join(known)}: {shares}")
+    shares = {status: _share(planned, status) for status in ("hit", "near", "miss", "skip")}
+    said = ", ".join(f"{count} {status} ({time:.0%})" for status, (count, time) in shares.items())
+    print(f"{new} after {', '.join(known)}: tasks (share of the time): {said}")
     _print(rows, setting.trials)
-    found = {"new": new, "known": known, "trials": setting.trials, **asdict(shares)}
+    found = {"new": new, "known": known, "trials": setting.trials, "shares": shares}
     save({**found, "rows": [asdict(row) for row in rows]}, file)
 
 
-def _saved(name: str, networks: dict[str, Callable[[], onnx.ModelProto]], folder: str) -> Path:
-    path = Path(folder) / f"{name}.onnx"
-    onnx.save(networks[name](), path)
-    return path
-
-
-def _shares(planned: Plan) -> Shares:
-    names = {"hit": "exact", "near": "near", "miss": "miss", "skip": "skipped"}
-    of = {name: [r for r in planned.rows if r.status == status] for status, name in names.items()}
-    return Shares(
-        {name: len(rows) for name, rows in of.items()},
-        {name: sum(row.impact for row in rows) for name, rows in of.items()},
-    )
+def _share(planned: Plan, status: str) -> tuple[int, float]:
+    """Of the new network's tasks, as many and as much of its time."""
+    rows = [row for row in planned.rows if row.status == status]
+    return len(rows), sum(row.impact for row in rows)
 
 
 def _searched(near: Sequence[PlanRow], path: Path, setting: Setting) -> list[Row]:
@@ -184,10 +134,14 @@ def _searched(near: Sequence[PlanRow], path: Path, setting: Setting) -> list[Row
         measurer = spaces.replayed(found)
         for row in near:
             for seed in range(setting.seed, setting.seed + setting.seeds):
+                # As a build begins: only a search that knows relatives does without the default.
                 runs = {
-                    name: _search(name, registry, row.task, measurer, setting, seed)
+                    name: searching.search(
+                        _opener(registry, name), row.task, setting.target, measurer,
+                        setting.trials, seed, default_first=name != "near",
+                    ).outcomes
                     for name in SEARCHES
-                }
+                }  # fmt: skip
                 rows.append(_row(row, seed, runs, found[row.task.workload.key]))
                 progress(str(rows[-1]))
     return rows
@@ -208,20 +162,6 @@ def _spaces(near: Sequence[PlanRow], setting: Setting) -> dict[str, Space]:
             if recorded:
                 spaces.save(recorded, found)
     return found
-
-
-def _search(
-    name: str,
-    registry: Registry,
-    task: Task,
-    measurer: ReplayMeasurer,
-    setting: Setting,
-    seed: int,
-) -> Sequence[Outcome]:
-    """A search as a build begins it: only one that knows relatives does without the default."""
-    opener, on, blind = _opener(registry, name), setting.target, name != "near"
-    run = searching.search(opener, task, on, measurer, setting.trials, seed, default_first=blind)
-    return run.outcomes
 
 
 def _opener(registry: Registry, name: str) -> searching.Opener:
@@ -262,14 +202,9 @@ def _row(row: PlanRow, seed: int, runs: Mapping[str, Sequence[Outcome]], space: 
 
 def _held(outcomes: Sequence[Outcome], default: str) -> list[list[str]]:
     """After each trial, the traces that would run in turns: the default's and the best few."""
-    return [
-        [default, *[o.trace for o in sorted(outcomes[:trials], key=_latency)[:KEEP]]]
-        for trials in range(1, len(outcomes) + 1)
-    ]
-
-
-def _latency(outcome: Outcome) -> float:
-    return outcome.latency
+    firsts = (outcomes[:trials] for trials in range(1, len(outcomes) + 1))
+    ranked = (sorted(some, key=lambda one: one.latency)[:KEEP] for some in firsts)
+    return [[default, *(one.trace for one in few)] for few in ranked]
 
 
 def reached(times: Sequence[float], goal: float) -> int | None:

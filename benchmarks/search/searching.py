@@ -120,10 +120,15 @@ def operator_task(case: str, target: Target) -> Task:
 def network_tasks(name: str, target: Target, count: int | None = None) -> list[Task]:
     """The tasks in which a network must spend most of its time, heaviest first; by default all."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"{Path(name).stem}.onnx"
-        onnx.save(zoo.network(name), path)
-        tasks = prepare(path, target).tasks
+        tasks = prepare(saved(name, folder), target).tasks
     return sorted(tasks, key=lambda task: -task.weight * task.roofline(target))[:count]
+
+
+def saved(name: str, folder: Path | str) -> Path:
+    """The file of a network, of one's own in a folder."""
+    path = Path(folder) / f"{Path(name).stem}.onnx"
+    onnx.save(zoo.network(name), path)
+    return path
 
 
 def drawn(

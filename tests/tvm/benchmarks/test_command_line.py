@@ -30,6 +30,11 @@ def test_names_are_listed_and_none_is_imported(pytestconfig):
     assert heavy == "[]"
 
 
+def test_the_page_has_a_line_for_each(pytestconfig):
+    page = (pytestconfig.rootpath / "docs" / "benchmarks.md").read_text("utf-8")
+    assert [name for name in NAMES if f"\npython -m benchmarks {name} " not in page] == []
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_benchmark_says_what_it_is(name):
     said = CliRunner().invoke(main, [name, "--help"])

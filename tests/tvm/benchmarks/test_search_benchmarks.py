@@ -21,12 +21,6 @@ def test_a_perfect_prediction_ranks_every_pair():
     assert cost_model.pairwise(actual, actual, ["a", "b", "c", "d"]) == 0.5
 
 
-def test_recall_counts_the_best_among_the_chosen():
-    actual, predicted = np.array([4.0, 3.0, 2.0, 1.0]), np.array([4.0, 1.0, 3.0, 2.0])
-    assert cost_model.recall(predicted, actual, 2) == 0.5
-    assert cost_model.recall(actual, actual) == 1.0
-
-
 def test_a_model_that_learns_is_better_than_guessing():
     rng = np.random.default_rng(0)
     programs = []
@@ -100,8 +94,3 @@ def test_the_programs_of_a_space_differ_and_the_default_schedule_is_the_first():
     found = spaces.programs(task, HOST, 12, 0)
     assert found[0] == dump(default_schedule(task.mod, HOST).trace)
     assert len(set(found)) == len(found) > 2
-
-
-def test_the_small_networks_are_ones_that_there_are():
-    assert set(reuse.SMALL) <= set(reuse.VARIANTS)
-    assert set(reuse.KNOWN) <= set(reuse.VARIANTS)
