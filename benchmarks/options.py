@@ -47,7 +47,7 @@ def target(name: str, threads: int | None = None) -> Target:
     from ansor_deploy.target import load_target
 
     found = load_target(name, Project.find().target_path())
-    return found if threads is None else replace(found, cores=threads)
+    return replace(found, cores=min(threads or found.cores, found.cores))
 
 
 def cores() -> int:

@@ -26,6 +26,7 @@ from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.extract import extract
 from ansor_deploy.model.importer import import_model
 from ansor_deploy.project import shipped
+from ansor_deploy.runtime.model import Interface
 from ansor_deploy.target import Target, load_target
 
 # Inputs, by the name that the operator's definition gives them, that say how large or where and
@@ -162,17 +163,21 @@ def _formals(node: NodeProto) -> list[str]:
 
 
 def _run(proto: ModelProto, feeds: list[Any]) -> list[np.ndarray]:
-    target = _target()
-    model = import_model(canonical_graph(bind_shapes(proto, {})), target)
-    built = compile_model(model, extract(model.mod, target), {}, target)
-    (interface,) = model.interfaces
-    manifest = {**interface.to_json(), "target": target.to_json()}
-    names = [info.name for info in interface.inputs]
-    given = {name: np.asarray(_plain(one)) for name, one in zip(names, feeds, strict=True)}
     with tempfile.TemporaryDirectory() as folder, open_bare() as bare:
-        built.export(path := Path(folder, "case.so"), target)
+        interface = build(proto, _target(), path := Path(folder, "case.so"))
+        manifest = {**interface.to_json(), "target": _target().to_json()}
+        names = [info.name for info in interface.inputs]
+        given = {name: np.asarray(_plain(one)) for name, one in zip(names, feeds, strict=True)}
         results = bare.load(path, manifest, threads=1)(**given)
     return [results[info.name] for info in interface.outputs]
+
+
+def build(proto: ModelProto, target: Target, library: Path) -> Interface:
+    """A library of default schedules, of kernels that this process compiles."""
+    model = import_model(canonical_graph(bind_shapes(proto, {})), target)
+    compile_model(model, extract(model.mod, target), {}, target).export(library, target)
+    (interface,) = model.interfaces
+    return interface
 
 
 @cache

@@ -13,6 +13,8 @@ import numpy as np
 from onnx import ModelProto, helper
 
 from ansor_deploy.errors import AnsorError
+from benchmarks.fuzz.conformance_cases import build
+from benchmarks.fuzz.conformance_cases import fault as differs
 from benchmarks.fuzz.fences import faults, traced
 from benchmarks.fuzz.layout_graphs import beginning, graph
 
@@ -37,10 +39,8 @@ def attempt(payload: dict[str, Any]) -> dict[str, Any]:
 
 def fault(proto: ModelProto, exact: bool, target: str, folder: Path) -> str:
     """What the library of a model does wrong, or "". exact: every bit counts."""
-    from benchmarks.fuzz.conformance_cases import fault as differs
-
     library = folder / "net.so"
-    build(proto, target, library)
+    build(proto, _target(target), library)
     feeds = _feeds(proto)
     run = traced(library, list(feeds.values()))
     for have, want in zip(run.outputs, _expected(proto, feeds), strict=True):
@@ -59,18 +59,6 @@ def _first(proto: ModelProto, exact: bool, target: str, folder: Path) -> str:
         if fault(beginning(proto, count), exact, target, inside):
             return f": {', '.join(operators[:count])}"
     return f": {', '.join(operators)}"
-
-
-def build(proto: ModelProto, target: str, library: Path) -> None:
-    """A library of default schedules, of kernels that this process compiles."""
-    from ansor_deploy.codegen.model import compile_model
-    from ansor_deploy.model.canonicalize import canonical_graph
-    from ansor_deploy.model.extract import extract
-    from ansor_deploy.model.importer import import_model
-
-    chosen = _target(target)
-    model = import_model(canonical_graph(proto), chosen)
-    compile_model(model, extract(model.mod, chosen), {}, chosen).export(library, chosen)
 
 
 @cache

@@ -41,8 +41,7 @@ from ansor_deploy.model.extract import task_of
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.space.trace import dump
 from ansor_deploy.target import Target
-from benchmarks.options import json_option, number, save
-from benchmarks.search import searching
+from benchmarks.options import json_option, number, save, target
 
 _TESTS = Path(__file__).resolve().parents[2] / "tests"
 PARTS, SLEEP = 4, 150_000  # of a kernel: so often so many microseconds
@@ -85,14 +84,14 @@ def span(rounds: Sequence[Round]) -> tuple[float, float]:
 @json_option
 def command(boards: int, trials: int, rounds: int, file: Path | None) -> None:
     """One board, all boards, and again; print as they come."""
-    target = searching.host(1)
-    task = _sleeper(target)
-    building = _build_seconds(task, target)
+    on = target("host", 1)
+    task = _sleeper(on)
+    building = _build_seconds(task, on)
     print(f"{building:.2f} s of a processor to build a candidate", flush=True)
     found: list[Round] = []
-    with _boards(target, boards) as sites, ExitStack() as stack:
+    with _boards(on, boards) as sites, ExitStack() as stack:
         os.nice(NICE)
-        measurers = [stack.enter_context(Measurer(target, sites[:n])) for n in (1, boards)]
+        measurers = [stack.enter_context(Measurer(on, sites[:n])) for n in (1, boards)]
         known = [_warmed(measurer, task) for measurer in measurers]
         for _ in range(rounds):
             pairs = zip(measurers, known, strict=True)

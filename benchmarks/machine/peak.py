@@ -43,10 +43,14 @@ def measure(width: int) -> Peak:
     os.environ["TVM_NUM_THREADS"] = str(width)
     target = _host_target()
     bits, accumulators = _vector_file(target)
-    gbytes = 3.0 * 4 * TRIAD_ELEMENTS / _time_triad(target, width) / 1e9
-    flops = 2.0 * width * FMA_STEPS * accumulators * bits // 32
-    gflops = flops / _time_fma(target, width, accumulators, bits // 32) / 1e9
-    return Peak(width, bits, gflops, gbytes)
+    arrays = [np.ones(TRIAD_ELEMENTS, "float32") for _ in range(3)]
+    seconds = _best(_triad_kernel(width), target, *arrays)
+    gbytes = sum(one.nbytes for one in arrays) / seconds / 1e9
+    lanes = bits // 32
+    sums = np.zeros((width, accumulators, lanes), "float32")
+    factors = np.full((2, lanes), 0.5, "float32")
+    seconds = _best(_fma_kernel(width, accumulators, lanes), target, factors, sums)
+    return Peak(width, bits, 2.0 * FMA_STEPS * sums.size / seconds / 1e9, gbytes)
 
 
 def measured_apart() -> Peak:
@@ -78,17 +82,7 @@ def _vector_file(target: Any) -> tuple[int, int]:
     return 128, 28  # Advanced SIMD
 
 
-def _time_fma(target: Any, cores: int, accumulators: int, lanes: int) -> float:
-    import tvm
-
-    kernel = tvm.compile(_fma_kernel(cores, accumulators, lanes), target=target)
-    factors = tvm.runtime.tensor(np.full((2, lanes), 0.5, "float32"))
-    sums = tvm.runtime.tensor(np.zeros((cores, accumulators, lanes), "float32"))
-    return _best(kernel["main"], factors, sums)
-
-
 def _fma_kernel(cores: int, accumulators: int, lanes: int) -> Any:
-    import tvm
     from tvm.script import tirx as T  # noqa: N812 - TVM's own name for it
 
     @T.prim_func(s_tir=True)
@@ -103,19 +97,10 @@ def _fma_kernel(cores: int, accumulators: int, lanes: int) -> Any:
                     for v in T.vectorized(lanes):
                         sums[core, j, v] = sums[core, j, v] * factors[0, v] + factors[1, v]
 
-    return tvm.IRModule({"main": main})
-
-
-def _time_triad(target: Any, cores: int) -> float:
-    import tvm
-
-    kernel = tvm.compile(_triad_kernel(cores), target=target)
-    arrays = [tvm.runtime.tensor(np.ones(TRIAD_ELEMENTS, "float32")) for _ in range(3)]
-    return _best(kernel["main"], *arrays)
+    return main
 
 
 def _triad_kernel(cores: int) -> Any:
-    import tvm
     from tvm.script import tirx as T  # noqa: N812 - TVM's own name for it
 
     lanes, size = 64, TRIAD_ELEMENTS
@@ -135,14 +120,18 @@ def _triad_kernel(cores: int) -> Any:
                         + b[(core * chunk + i) * lanes + v]
                     )
 
-    return tvm.IRModule({"main": main})
+    return main
 
 
-def _best(kernel: Any, *arrays: Any) -> float:
-    times = []
+def _best(kernel: Any, target: Any, *arrays: np.ndarray) -> float:
+    """Seconds of a call."""
+    import tvm
+
+    call = tvm.compile(tvm.IRModule({"main": kernel}), target=target)["main"]
+    tensors, times = [tvm.runtime.tensor(one) for one in arrays], []
     for _ in range(ROUNDS):
         start = time.perf_counter()
-        kernel(*arrays)
+        call(*tensors)
         times.append(time.perf_counter() - start)
     return min(times)
 

@@ -48,15 +48,6 @@ class Row:
         return f"{self.task[:39]:40}{self.calls:6d}{self.alone_us:12.1f}{self.network_us:12.1f}"
 
 
-@dataclass(frozen=True)
-class Table:
-    """A network. kernels, alone: all kernels as shares of a run, in it and as candidates."""
-
-    rows: tuple[Row, ...]
-    kernels: float
-    alone: float
-
-
 @click.command
 @networks_argument
 @target_option
@@ -71,14 +62,17 @@ def command(networks: Sequence[str], name: str, threads: int, out: Path, file: P
     tables = {}
     for network in networks:
         path = saved(network, out)
-        tables[path.stem] = table = _table(path, name, target(name, threads))
+        rows, kernels, alone = _measured(path, name, target(name, threads))
         print(f"## {path.stem}\n{'task':40}{'calls':>6}{'alone us':>12}{'network us':>12}")
-        print(*table.rows, sep="\n")
-        print(f"all kernels {table.kernels:.3f} of the network, alone {table.alone:.3f}")
-    save({network: asdict(table) for network, table in tables.items()}, file)
+        print(*rows, sep="\n")
+        print(f"all kernels {kernels:.3f} of the network, alone {alone:.3f}")
+        listed = list(map(asdict, rows))
+        tables[path.stem] = {"rows": listed, "kernels": kernels, "alone": alone}
+    save(tables, file)
 
 
-def _table(path: Path, name: str, on: Target) -> Table:
+def _measured(path: Path, name: str, on: Target) -> tuple[list[Row], float, float]:
+    """The tasks; all kernels as shares of a run, in it and as candidates."""
     from ansor_deploy.build.draws import seeded_inputs
     from ansor_deploy.runtime.model import load
     from ansor_deploy.runtime.profile import Replay, profile
@@ -95,7 +89,9 @@ def _table(path: Path, name: str, on: Target) -> Table:
     return _summed(found, alone)
 
 
-def _summed(found: Profile, alone: dict[str, tuple[float, float]]) -> Table:
+def _summed(
+    found: Profile, alone: dict[str, tuple[float, float]]
+) -> tuple[list[Row], float, float]:
     """alone: seconds as a candidate, and of a run of the network meanwhile, by workload."""
     kernels = [(str((one.task or {}).get("key")), one) for one in found.kernels]
     shares = [
@@ -104,11 +100,10 @@ def _summed(found: Profile, alone: dict[str, tuple[float, float]]) -> Table:
     ]
     rows = []
     for key, (seconds, _) in alone.items():
-        times = [one.seconds for called, one in kernels if called == key]
-        name = next((one.name for called, one in kernels if called == key), key)
-        rows.append(Row(name, len(times), seconds * 1e6, statistics.mean(times or [0.0]) * 1e6))
-    total = sum(one.seconds for one in found.kernels)
-    return Table(tuple(rows), total / found.seconds, sum(shares))
+        calls = [one for called, one in kernels if called == key]
+        mean = statistics.mean(one.seconds for one in calls)
+        rows.append(Row(calls[0].name, len(calls), seconds * 1e6, mean * 1e6))
+    return rows, sum(one.seconds for one in found.kernels) / found.seconds, sum(shares)
 
 
 def _alone(path: Path, on: Target, whole: Callable[[], float]) -> dict[str, tuple[float, float]]:

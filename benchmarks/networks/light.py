@@ -7,6 +7,7 @@ have to be.
 
 from __future__ import annotations
 
+import copy
 from math import prod
 from pathlib import Path
 
@@ -33,7 +34,7 @@ def load(name: str, seed: int = 0) -> onnx.ModelProto:
         (graph.initializer, [*initial, *weights]),
         (graph.input, [one for one in graph.input if one.name in read - set(shapes)]),
     ):
-        copies = [_copy(value) for value in values]
+        copies = copy.deepcopy(values)
         del field[:]
         field.extend(copies)
     model.ir_version = 8  # before 4, every initializer had to be an input
@@ -51,9 +52,3 @@ def _random(rng: np.random.Generator, shape: np.ndarray, name: str) -> onnx.Tens
     else:
         values = rng.random(size, "float32") + np.float32(0.5)
     return numpy_helper.from_array(values, name)
-
-
-def _copy(message: onnx.NodeProto) -> onnx.NodeProto:
-    made = type(message)()
-    made.CopyFrom(message)
-    return made

@@ -96,7 +96,7 @@ def measure(
         asks: dict[str, Callable[[], object]] = {
             "plan_200_s": lambda: _plan(registry, planned),
             "near_200_s": lambda: _near(registry, planned[0].target),
-            "relatives_s": lambda: experiences(registry, asked[0].target)(unknown),
+            "relatives_s": partial(experiences(registry, asked[0].target), unknown),
             "query_s": registry.query,
             "stats_s": registry.stats,
             "best_s": lambda: coverage(registry, "model-0", TARGETS[0]),

@@ -21,8 +21,8 @@ import click
 
 from ansor_deploy.measure.measurer import Measurer
 from benchmarks.networks import zoo
-from benchmarks.options import Listed, number, progress
-from benchmarks.search import ablation, cost_model, operators, results, searching, tables
+from benchmarks.options import Listed, number, progress, target
+from benchmarks.search import ablation, cost_model, operators, results, tables
 from benchmarks.search.operators_te import CASES, PAPER_CASES
 from benchmarks.search.results import Bench
 
@@ -57,8 +57,8 @@ def command(
     """Find what is not known yet, piece by piece; print the tables."""
     some = cases(chosen) if chosen else PAPER_CASES
     known(subjects)
-    target = searching.host(threads)
-    found = results.Results(file, results.machine(target))
+    on = target("host", threads)
+    found = results.Results(file, results.machine(on))
 
     def pieces(bench: Bench) -> dict[str, list[Piece]]:
         return {
@@ -69,9 +69,9 @@ def command(
             "cost-model": [partial(cost_model.rank, bench, programs)],
         }
 
-    with Measurer(target, warn=progress) as measurer:
+    with Measurer(on, warn=progress) as measurer:
         for part, seed in itertools.product(only, range(seeds)):
-            for piece in pieces(Bench(target, measurer, found, seed))[part]:
+            for piece in pieces(Bench(on, measurer, found, seed))[part]:
                 _attempt(piece)
                 _report(found)
     print(_report(found))

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ansor_deploy.system.host import detect_host
 from ansor_deploy.target import Target
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Machine:
 def machine(target: Target) -> Machine:
     """This one, as far as the target uses it."""
     isa = f"{target.cpu}, {target.vector_registers} registers of {8 * target.vector_bytes} bits"
-    return Machine(_processor(), target.cores, isa)
+    return Machine(detect_host()["description"], target.cores, isa)
 
 
 class Results:
@@ -102,15 +102,6 @@ def _lines(path: Path) -> Iterator[Found]:
     if whole != data:
         os.truncate(path, len(whole))
     yield from map(json.loads, whole.splitlines())
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return named[0] if named else platform.processor() or platform.machine()
 
 
 def _commit() -> str:

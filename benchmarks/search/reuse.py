@@ -39,7 +39,7 @@ from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.target import Target
 from ansor_deploy.tune.final import MARGIN
 from ansor_deploy.tune.plan import Plan, PlanRow
-from benchmarks.options import Listed, json_option, number, progress, save
+from benchmarks.options import Listed, json_option, number, progress, save, target
 from benchmarks.search import searching, spaces
 from benchmarks.search.spaces import Space
 
@@ -80,7 +80,6 @@ class Setting:
     seed: int
     seeds: int
     programs: int
-    recorded: Path | None
 
 
 @click.command
@@ -92,7 +91,6 @@ class Setting:
 @number("--seeds", 3)
 @number("--seed", 0, "The first one.")
 @number("--programs", 512, "Of a task's space, at most.")
-@click.option("--recorded", type=Path, help="Kept, and measured where it is not.")
 @number("--threads", 2)
 @click.option("--registry", "path", type=Path, help="Kept, and filled where it is not.")
 @json_option
@@ -101,7 +99,7 @@ def command(
     file: Path | None, **how: Any,
 ) -> None:  # fmt: skip
     """Fill the registry, look at the new network, search its near tasks; print and write."""
-    setting = Setting(searching.host(threads), **how)
+    setting = Setting(target("host", threads), **how)
     with tempfile.TemporaryDirectory() as folder:
         registry = path or Path(folder) / "registry.db"
         budget = Budget(None, per_task=setting.trials, min_impact=min_impact)
@@ -148,19 +146,13 @@ def _searched(near: Sequence[PlanRow], path: Path, setting: Setting) -> list[Row
 
 
 def _spaces(near: Sequence[PlanRow], setting: Setting) -> dict[str, Space]:
-    """The near tasks' programs: of the file, and measured where that lacks a task."""
-    target, recorded = setting.target, setting.recorded
-    found = spaces.load(recorded) if recorded else {}
-    tasks = [row.task for row in near if row.task.workload.key not in found]
-    if not tasks:
-        return found
-    traces = [spaces.programs(task, target, setting.programs, setting.seed) for task in tasks]
-    with Measurer(target) as measurer:
-        for task, some in zip(tasks, traces, strict=True):
-            found[task.workload.key] = spaces.measured(task, some, measurer)
-            progress(f"{task.name}: {len(some)} programs")
-            if recorded:
-                spaces.save(recorded, found)
+    """The near tasks' programs, all measured."""
+    found, on = {}, setting.target
+    with Measurer(on) as measurer:
+        for task in (row.task for row in near):
+            traces = spaces.programs(task, on, setting.programs, setting.seed)
+            found[task.workload.key] = spaces.measured(task, traces, measurer)
+            progress(f"{task.name}: {len(traces)} programs")
     return found
 
 

@@ -7,7 +7,7 @@ import random
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +21,13 @@ from ansor_deploy.measure.replay import ReplayMeasurer
 from ansor_deploy.model.extract import task_of
 from ansor_deploy.model.prepare import prepare
 from ansor_deploy.model.tasks import Task
-from ansor_deploy.project import shipped
 from ansor_deploy.registry.record import Measurement, Provenance
-from ansor_deploy.search import Search, open_search
-from ansor_deploy.search.context import SearchContext
+from ansor_deploy.search import Search
 from ansor_deploy.space.question import Random
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.space.sketch import default_schedule, derive
 from ansor_deploy.space.trace import dump
-from ansor_deploy.target import Target, load_target
+from ansor_deploy.target import Target
 from ansor_deploy.tune.ledger import now
 from ansor_deploy.tune.scheduler import BATCH
 from benchmarks.networks import zoo
@@ -44,29 +42,18 @@ Opener = Callable[[Task, Target, Sequence[Measurement], int], Search]
 class Run:
     """A search of one task.
 
-    outcomes: in the order measured. clock: seconds since the start when each was known.
-    searching: seconds spent on anything but building and running.
+    outcomes: in the order measured. seconds: that it took; searching: on anything but building
+    and running.
     """
 
     outcomes: tuple[Outcome, ...]
-    clock: tuple[float, ...]
+    seconds: float
     searching: float
 
     def fastest(self, count: int) -> list[Outcome]:
         """The fastest few, the best first; fewer where the others failed."""
         ranked = sorted(self.outcomes, key=lambda outcome: outcome.latency)
         return [outcome for outcome in ranked[:count] if not outcome.error]
-
-
-def opener(name: str) -> Opener:
-    """A function that opens the search of that name."""
-
-    def open_(task: Task, target: Target, known: Sequence[Measurement], seed: int) -> Search:
-        return open_search(
-            name, task, known, SearchContext(target, shipped_rules(target.kind), seed)
-        )
-
-    return open_
 
 
 def search(
@@ -85,12 +72,9 @@ def search(
     """
     began, measuring = time.perf_counter(), 0.0
     outcomes: list[Outcome] = []
-    clock: list[float] = []
     if default_first:
-        start = time.perf_counter()
         outcomes += measurer.measure(task, [default_trace(task, target)])
-        measuring += time.perf_counter() - start
-        clock.append(time.perf_counter() - began)
+        measuring += time.perf_counter() - began
     searcher = open_(task, target, [measurement(task, outcome) for outcome in outcomes], seed)
     while len(outcomes) < trials:
         traces = searcher.propose(min(BATCH, trials - len(outcomes)))
@@ -101,15 +85,8 @@ def search(
         measuring += time.perf_counter() - start
         searcher.observe(found)
         outcomes += found
-        clock += [time.perf_counter() - began] * len(found)
-    searching = time.perf_counter() - began - measuring
-    return Run(tuple(outcomes), tuple(clock), searching)
-
-
-def host(threads: int) -> Target:
-    """This machine, with so many of its cores."""
-    target = load_target("host", [shipped("targets")])
-    return replace(target, cores=min(threads, target.cores))
+    seconds = time.perf_counter() - began
+    return Run(tuple(outcomes), seconds, seconds - measuring)
 
 
 def operator_task(case: str, target: Target) -> Task:

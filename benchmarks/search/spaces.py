@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 
 from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.measure.outcome import Outcome
@@ -67,14 +65,3 @@ def replayed(spaces: dict[str, Space]) -> ReplayMeasurer:
         for workload, space in spaces.items()
         for trace in space.first
     )
-
-
-def load(path: Path) -> dict[str, Space]:
-    """What `save` wrote, nothing where there is no file: spaces by workload keys."""
-    found = json.loads(path.read_text()) if path.exists() else {}
-    return {workload: Space(**space) for workload, space in found.items()}
-
-
-def save(path: Path, spaces: dict[str, Space]) -> None:
-    """Write them to a file."""
-    path.write_text(json.dumps({workload: asdict(one) for workload, one in spaces.items()}))

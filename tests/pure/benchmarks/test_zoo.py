@@ -4,6 +4,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from click.testing import CliRunner
 from onnx import TensorProto
 
 from benchmarks.networks import light, zoo
@@ -91,3 +92,10 @@ def test_a_light_model_gets_weights_of_its_own():
     assert all(0.5 < one.std() * (one[0].size / 2) ** 0.5 < 2 for one in values)
     assert given.name not in {one.name for one in model.graph.initializer}
     assert model == light.load("light_squeezenet") != light.load("light_squeezenet", seed=1)
+
+
+def test_a_network_is_written_by_its_name(monkeypatch, tmp_path):
+    monkeypatch.setitem(zoo.NETWORKS, "dcgan", SMALL["dcgan"])
+    ended = CliRunner().invoke(zoo.command, ["dcgan", str(tmp_path / "net.onnx")])
+    assert ended.exit_code == 0, ended.output
+    assert onnx.load(tmp_path / "net.onnx") == SMALL["dcgan"]()

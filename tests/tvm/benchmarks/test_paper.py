@@ -115,5 +115,5 @@ def test_the_tables_sum_the_cases_up(bench):
 def test_the_fastest_of_a_run_are_those_that_ran():
     outcomes = [Outcome(f"{n}", (ms,)) for n, ms in enumerate([4.0, 5.0, 3.0, 3.0])]
     failed = Outcome("failed", error="run")
-    run = searching.Run((failed, *outcomes), (1.0, 2.0, 2.0, 3.0, 3.0), 0.5)
+    run = searching.Run((failed, *outcomes), 3.0, 0.5)
     assert [one.trace for one in run.fastest(9)] == ["2", "3", "0", "1"]

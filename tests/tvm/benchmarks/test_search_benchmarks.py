@@ -80,13 +80,10 @@ def test_a_search_that_never_got_there_counts_as_all_its_trials():
     assert found == {"cold": 20, "model": 14, "near": 33}
 
 
-def test_what_ran_in_turns_is_judged_by_that(tmp_path):
+def test_what_ran_in_turns_is_judged_by_that():
     space = spaces.Space({"a": 1.0, "b": 1.1, "c": spaces.FAILED}, {"a": 1.2})
     assert [space.judged(trace) for trace in "abc"] == [1.2, 1.1, math.inf]
     assert [space.outcome(trace).latency for trace in "abc"] == [1.0, 1.1, math.inf]
-    spaces.save(tmp_path / "spaces.json", {"key": space})
-    assert spaces.load(tmp_path / "spaces.json") == {"key": space}
-    assert spaces.load(tmp_path / "nothing.json") == {}
 
 
 def test_the_programs_of_a_space_differ_and_the_default_schedule_is_the_first():
