@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -59,6 +60,12 @@ def save(found: Any, file: Path | None) -> None:
     """Write numbers as JSON, where a file was asked for."""
     if file:
         file.write_text(json.dumps(found, indent=2, default=str) + "\n", encoding="utf-8")
+
+
+def python(*words: str, **environment: str) -> str:
+    """What a process of this Python prints, such as a command's; of an error, its stderr."""
+    command, env = [sys.executable, *words], os.environ | environment
+    return subprocess.run(command, capture_output=True, text=True, env=env, check=True).stdout
 
 
 def progress(line: str) -> None:

@@ -92,6 +92,12 @@ def counts(case: Any) -> bool:
     return all(map(_is_meant, graph.node)) and not _is_training(case)
 
 
+@cache
+def meant() -> list[str]:
+    """The names of the cases that the goal is about."""
+    return [name for name, case in cases().items() if counts(case)]
+
+
 def _is_meant(node: NodeProto) -> bool:
     kinds = _RANDOM.search(node.op_type) or _NO_TENSORS.search(node.op_type)
     return not kinds and node.op_type not in _DYNAMIC and node.domain not in _TRAINING
@@ -163,9 +169,10 @@ def _formals(node: NodeProto) -> list[str]:
 
 
 def _run(proto: ModelProto, feeds: list[Any]) -> list[np.ndarray]:
+    target = shipped_target("host")
     with tempfile.TemporaryDirectory() as folder, open_bare() as bare:
-        interface = build(proto, _target(), path := Path(folder, "case.so"))
-        manifest = {**interface.to_json(), "target": _target().to_json()}
+        interface = build(proto, target, path := Path(folder, "case.so"))
+        manifest = {**interface.to_json(), "target": target.to_json()}
         names = [info.name for info in interface.inputs]
         given = {name: np.asarray(_plain(one)) for name, one in zip(names, feeds, strict=True)}
         results = bare.load(path, manifest, threads=1)(**given)
@@ -181,8 +188,9 @@ def build(proto: ModelProto, target: Target, library: Path) -> Interface:
 
 
 @cache
-def _target() -> Target:
-    return load_target("host", [shipped("targets")])
+def shipped_target(name: str) -> Target:
+    """A target that comes with the tool, whatever project the folder is in."""
+    return load_target(name, [shipped("targets")])
 
 
 def _plain(value: Any) -> Any:

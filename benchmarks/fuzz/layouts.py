@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +11,11 @@ import numpy as np
 from onnx import ModelProto, helper
 
 from ansor_deploy.errors import AnsorError
-from benchmarks.fuzz.conformance_cases import build
+from benchmarks.fuzz.conformance_cases import build, shipped_target
 from benchmarks.fuzz.conformance_cases import fault as differs
 from benchmarks.fuzz.fences import faults, traced
 from benchmarks.fuzz.layout_graphs import beginning, graph
+from benchmarks.options import cores
 
 
 def attempt(payload: dict[str, Any]) -> dict[str, Any]:
@@ -40,7 +39,7 @@ def attempt(payload: dict[str, Any]) -> dict[str, Any]:
 def fault(proto: ModelProto, exact: bool, target: str, folder: Path) -> str:
     """What the library of a model does wrong, or "". exact: every bit counts."""
     library = folder / "net.so"
-    build(proto, _target(target), library)
+    build(proto, replace(shipped_target(target), cores=min(2, cores())), library)
     feeds = _feeds(proto)
     run = traced(library, list(feeds.values()))
     for have, want in zip(run.outputs, _expected(proto, feeds), strict=True):
@@ -59,15 +58,6 @@ def _first(proto: ModelProto, exact: bool, target: str, folder: Path) -> str:
         if fault(beginning(proto, count), exact, target, inside):
             return f": {', '.join(operators[:count])}"
     return f": {', '.join(operators)}"
-
-
-@cache
-def _target(name: str) -> Any:
-    from ansor_deploy.project import shipped
-    from ansor_deploy.target import load_target
-
-    cores = min(2, len(os.sched_getaffinity(0)))
-    return replace(load_target(name, [shipped("targets")]), cores=cores)
 
 
 def _feeds(proto: ModelProto) -> dict[str, np.ndarray]:

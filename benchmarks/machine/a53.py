@@ -9,7 +9,6 @@ shows what a core that executes them in order, two at a time at best, has to get
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ from benchmarks.machine import emulated, hot_loops
 from benchmarks.machine.emulated import Retired
 from benchmarks.networks import engines, zoo
 from benchmarks.networks.side_by_side import compare
-from benchmarks.options import target
+from benchmarks.options import python, target
 from benchmarks.search import searching
 
 TARGET = "rpi3"
@@ -61,9 +60,7 @@ def _counted(name: str, folder: Path) -> list[str]:
     onnx.save(zoo.network(name), model)
     words = ["build", str(model), "-o", str(library), "--target", TARGET, "--no-device"]
     words += ["--trials", "0", "--no-verify", "--registry", str(folder / "registry.db")]
-    subprocess.run(
-        [sys.executable, "-m", "ansor_deploy", *words], check=True, stdout=subprocess.DEVNULL
-    )
+    python("-m", "ansor_deploy", *words)
     (ours, found), (theirs, truth) = (
         emulated.retired(engine, model, library, folder) for engine in (engines.OURS, PEER)
     )

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass
@@ -20,7 +18,7 @@ from typing import Any
 import click
 import numpy as np
 
-from benchmarks.options import cores, json_option, save
+from benchmarks.options import cores, json_option, python, save
 
 ROUNDS = 30
 FMA_STEPS = 2_000_000  # some ten milliseconds: many short rounds dodge other processes
@@ -57,8 +55,7 @@ def measured_apart() -> Peak:
     """This machine's limits, measured in a process of its own: its threads would linger here."""
     with tempfile.TemporaryDirectory() as folder:
         found = Path(folder) / "peak.json"
-        command = [sys.executable, "-m", "benchmarks", "peak", "--json", str(found)]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        python("-m", "benchmarks", "peak", "--json", str(found))
         return Peak(**json.loads(found.read_text()))
 
 

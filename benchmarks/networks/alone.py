@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import os
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -23,7 +21,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from benchmarks.options import json_option, networks_argument, number, save, target, target_option
+from benchmarks.options import (
+    json_option,
+    networks_argument,
+    number,
+    python,
+    save,
+    target,
+    target_option,
+)
 from benchmarks.search.searching import default_trace, saved
 
 if TYPE_CHECKING:
@@ -80,8 +86,7 @@ def _measured(path: Path, name: str, on: Target) -> tuple[list[Row], float, floa
     library = path.with_suffix(".so")
     words = ["build", str(path), "-o", str(library), "--target", name, "--trials", "0"]
     words += ["--no-verify", "--registry", str(path.with_suffix(".db"))]
-    program = [sys.executable, "-m", "ansor_deploy", *words]
-    subprocess.run(program, check=True, stdout=subprocess.DEVNULL)
+    python("-m", "ansor_deploy", *words)
     model = load(library, on.cores)
     values = seeded_inputs(model.interfaces[0].inputs, seed=0, upper=2)
     found = profile(model, values, SECONDS)

@@ -11,7 +11,6 @@ goes on where it was stopped.
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -28,7 +27,7 @@ from benchmarks.machine.peak import measured_apart
 from benchmarks.networks import engines, zoo
 from benchmarks.networks.flops import count_flops
 from benchmarks.networks.side_by_side import Race, beside_option
-from benchmarks.options import Listed, cores, json_option, number, save, target
+from benchmarks.options import Listed, cores, json_option, number, python, save, target
 from benchmarks.search.results import Found, Results, machine
 
 UNTUNED = "untuned"  # among efforts: `--trials 0`
@@ -139,7 +138,7 @@ def _build(model: Path, folder: Path, effort: str, precision: str) -> Found:
     words += ["--registry", str(folder / f"{effort}.db"), "--precision", precision]
     words += ["--trials", "0"] if effort == UNTUNED else ["--effort", effort]
     started = time.perf_counter()
-    found = json.loads(_python(*words, XDG_CACHE_HOME=str(folder / f"{effort}.cache")))
+    found = json.loads(python(*words, XDG_CACHE_HOME=str(folder / f"{effort}.cache")))
     return {
         "seconds": time.perf_counter() - started,
         "trials": found["trials"],
@@ -152,17 +151,8 @@ def _build(model: Path, folder: Path, effort: str, precision: str) -> Found:
 def _race(model: Path, libraries: list[Path], beside: list[str], threads: int) -> Found:
     words = ["-m", "benchmarks", "side-by-side", str(model), *map(str, libraries)]
     words += ["--threads", str(threads), "--beside", ",".join(beside)]
-    found: Found = json.loads(_python(*words))
+    found: Found = json.loads(python(*words))
     return found
-
-
-def _python(*words: str, **environment: str) -> str:
-    """What a process prints; its last lines of stderr are the error's."""
-    done = subprocess.run(
-        [sys.executable, *words], capture_output=True, text=True, env=os.environ | environment,
-        check=True,
-    )  # fmt: skip
-    return done.stdout
 
 
 def _of_batch(model: onnx.ModelProto, batch: int) -> onnx.ModelProto:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
 from math import nan
 from statistics import geometric_mean, median
 from typing import Any
@@ -15,7 +14,7 @@ from benchmarks.search.operators import OURS, THEIRS
 from benchmarks.search.operators_te import BATCHES, CASES, OPERATORS, PAPER_CASES
 from benchmarks.search.results import Found, Results
 
-PAPER_ROW = ("the Ansor paper", asdict(PAPER))
+PAPER_ROW = ("the Ansor paper", PAPER)
 HEAD = (
     *("case", "ours ms", "MetaSchedule ms", "ratio", "quartiles", "limit ms", "of limit"),
     *("s a trial", "MetaSchedule's", "of it searching", "MetaSchedule's", "commit"),

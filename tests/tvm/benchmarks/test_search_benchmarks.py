@@ -29,8 +29,8 @@ def test_a_model_that_learns_is_better_than_guessing():
         latency = 1e-3 / (0.1 + rows[0, 3])
         programs.append(cost_model.Program("task", str(number), latency, rows, 1e-3 / latency))
     quality = cost_model.evaluate(programs, seed=0)
-    assert (quality.trained, quality.tested) == (160, 40)
-    assert quality.pairwise > 0.8
+    assert (quality["trained"], quality["tested"]) == (160, 40)
+    assert quality["pairwise"] > 0.8
 
 
 def test_what_was_best_is_read_at_the_last_batch():
