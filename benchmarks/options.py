@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from ansor_deploy.target import Target
 
 json_option = click.option("--json", "file", type=Path, help="Also write the numbers here.")
-target_option = click.option("--target", "name", default="host", show_default=True)
 networks_argument = click.argument("networks", nargs=-1, required=True)
 
 

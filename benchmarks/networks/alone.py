@@ -21,15 +21,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from benchmarks.options import (
-    json_option,
-    networks_argument,
-    number,
-    python,
-    save,
-    target,
-    target_option,
-)
+from benchmarks.options import json_option, networks_argument, number, python, save, target
 from benchmarks.search.searching import default_trace, saved
 
 if TYPE_CHECKING:
@@ -56,7 +48,7 @@ class Row:
 
 @click.command
 @networks_argument
-@target_option
+@click.option("--target", "name", default="host", show_default=True)
 @number("--threads", 1)
 @click.option("--out", type=Path, default=Path("out/alone"), help="Work folder.")
 @json_option
@@ -65,10 +57,12 @@ def command(networks: Sequence[str], name: str, threads: int, out: Path, file: P
     # TVM reads it when it is loaded; left alone it takes half the cores of an x86 machine.
     os.environ["TVM_NUM_THREADS"] = str(threads)
     out.mkdir(parents=True, exist_ok=True)
+    own = (out / "target.toml").resolve()
+    own.write_text(f'extends = "{name}"\ncores = {threads}\n')
     tables = {}
     for network in networks:
         path = saved(network, out)
-        rows, kernels, alone = _measured(path, name, target(name, threads))
+        rows, kernels, alone = _measured(path, own, target(str(own)))
         print(f"## {path.stem}\n{'task':40}{'calls':>6}{'alone us':>12}{'network us':>12}")
         print(*rows, sep="\n")
         print(f"all kernels {kernels:.3f} of the network, alone {alone:.3f}")
@@ -77,14 +71,14 @@ def command(networks: Sequence[str], name: str, threads: int, out: Path, file: P
     save(tables, file)
 
 
-def _measured(path: Path, name: str, on: Target) -> tuple[list[Row], float, float]:
+def _measured(path: Path, own: Path, on: Target) -> tuple[list[Row], float, float]:
     """The tasks; all kernels as shares of a run, in it and as candidates."""
     from ansor_deploy.build.draws import seeded_inputs
     from ansor_deploy.runtime.model import load
     from ansor_deploy.runtime.profile import Replay, profile
 
     library = path.with_suffix(".so")
-    words = ["build", str(path), "-o", str(library), "--target", name, "--trials", "0"]
+    words = ["build", str(path), "-o", str(library), "--target", str(own), "--trials", "0"]
     words += ["--no-verify", "--registry", str(path.with_suffix(".db"))]
     python("-m", "ansor_deploy", *words)
     model = load(library, on.cores)
@@ -105,7 +99,8 @@ def _summed(
     ]
     rows = []
     for key, (seconds, _) in alone.items():
-        calls = [one for called, one in kernels if called == key]
+        if not (calls := [one for called, one in kernels if called == key]):
+            continue  # of a task that the library folds away
         mean = statistics.mean(one.seconds for one in calls)
         rows.append(Row(calls[0].name, len(calls), seconds * 1e6, mean * 1e6))
     return rows, sum(one.seconds for one in found.kernels) / found.seconds, sum(shares)

@@ -44,7 +44,7 @@ def compare(bench: Bench, case: str, trials: int) -> Found:
 
 
 def searched(bench: Bench, case: str, engine: str, trials: int) -> Found:
-    """What one search found: its fastest few, what it held when, and the seconds that it took.
+    """What one search found: its fastest few, and the seconds that it took.
 
     RuntimeError where none of its programs ran.
     """
