@@ -1,1 +1,1 @@
-"""The commands that print this project's figures: `python -m benchmarks.NAME`."""
+"""The commands that print this project's figures: `python -m benchmarks NAME ...`."""

@@ -6,7 +6,7 @@ import pytest
 from helpers.cli_inside import answer
 from helpers.graphs import model, node, randn
 
-from benchmarks import emulated
+from benchmarks.machine import emulated
 
 ROWS, DEPTH, COLUMNS = 60, 64, 48
 

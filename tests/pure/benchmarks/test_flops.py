@@ -3,9 +3,9 @@
 import pytest
 from onnx import TensorProto, helper
 
-from benchmarks import zoo
-from benchmarks.flops import count_flops
-from benchmarks.onnx_net import Net
+from benchmarks.networks import zoo
+from benchmarks.networks.flops import count_flops
+from benchmarks.networks.onnx_net import Net
 
 
 def test_known_layers():

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from benchmarks import noop
+from benchmarks.registry import noop
 
 MAKES = "import pathlib, sys; pathlib.Path(sys.argv[1]).write_text('made')"
 

@@ -7,14 +7,14 @@ import sys
 
 import pytest
 
-from benchmarks import results
+from benchmarks.search import results
 
 HERE = results.Machine("cpu", 2, "isa")
 PIECES = """
 import sys, time
 from pathlib import Path
 sys.path[:0] = [sys.argv[3]]
-from benchmarks import results
+from benchmarks.search import results
 found = results.Results(Path(sys.argv[1]), results.Machine("cpu", 2, "isa"))
 for piece in range(3):
     if piece == 2:

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 
-from benchmarks import engines, networks, side_by_side, zoo
+from benchmarks.networks import engines, side_by_side, whole, zoo
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_of_several_peers_the_faster_counts_too():
     turns = {"untuned": (4.0, 4.0), "onnxruntime": (8.0, 8.0), "openvino": (2.0, 2.0)}
     row = {"network": "one", "builds": {"untuned": {}}}
     row["races"] = [side_by_side.Race(1, turns).to_json()]
-    printed = networks._means([row])
+    printed = whole._means([row])
     assert "untuned beside fastest: geometric mean 2.000, worst 2.000 (one)" in printed
     assert "untuned beside onnxruntime: geometric mean 0.500" in printed
 
@@ -44,7 +44,7 @@ def test_of_several_peers_the_faster_counts_too():
 def test_networks_take_a_larger_batch(tmp_path, monkeypatch):
     monkeypatch.setitem(zoo.NETWORKS, "dcgan", lambda: zoo.dcgan(ngf=8))
     path = tmp_path / "model.onnx"
-    onnx.save(networks.Subject("dcgan", 3, None).model(), path)
+    onnx.save(whole.Subject("dcgan", 3, None).model(), path)
     latent = np.random.default_rng(0).standard_normal((3, 100, 1, 1), dtype="float32")
     (image,) = engines.theirs("onnxruntime", path, {"latent": latent}, 1)()
     assert image.shape == (3, 3, 64, 64)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ansor_deploy.model.operators import OPERATORS
-from benchmarks import conformance, conformance_cases
+from benchmarks.fuzz import conformance, conformance_cases
 
 # The workers, which import it too, get this process's path; the wheel that is tested stays first.
 sys.path.append(str(Path(__file__).parents[3]))

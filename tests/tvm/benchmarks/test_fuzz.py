@@ -5,17 +5,18 @@ from __future__ import annotations
 import random
 
 import pytest
+from click.testing import CliRunner
 from onnx import ModelProto
 
-from benchmarks import fuzz
-from benchmarks.fuzzing.messages import mutate
-from benchmarks.fuzzing.models import NETS, spoil
+from benchmarks.fuzz import tries
+from benchmarks.fuzz.messages import mutate
+from benchmarks.fuzz.models import network, spoil
 
 ENDED = {"code": 0, "traceback": False, "seconds": 1.0, "megabytes": 100.0, "said": ""}
 
 
 def test_an_edit_changes_the_message_and_the_same_seed_makes_the_same(tmp_path):
-    whole = NETS["convolutional"]()
+    whole = network("convolutional")
     made = []
     for _ in range(2):
         proto = ModelProto()
@@ -41,15 +42,17 @@ def test_an_edit_changes_the_message_and_the_same_seed_makes_the_same(tmp_path):
     ],
 )
 def test_how_a_command_ended(change, end, tmp_path):
-    assert fuzz.judged("models", "x", {**ENDED, **change}, tmp_path).end == end
+    assert tries.judged("models", "x", {**ENDED, **change}, tmp_path).end == end
 
 
 @pytest.mark.slow
-def test_a_few_tries_of_each_surface(monkeypatch, capsys, tmp_path):
-    few = {name: (20, tries) for name, (_, tries) in fuzz.SURFACES.items()}
-    monkeypatch.setattr(fuzz, "SURFACES", few)
-    monkeypatch.setattr(fuzz, "ROUNDS", 1)
-    fuzz.main(["--seed", "3", "--findings", str(tmp_path / "findings")])
-    table = [line.split() for line in capsys.readouterr().out.splitlines()[-len(few) :]]
+def test_a_few_tries_of_each_surface(monkeypatch, tmp_path):
+    few = {name: (20, tried) for name, (_, tried) in tries.SURFACES.items()}
+    monkeypatch.setattr(tries, "SURFACES", few)
+    monkeypatch.setattr(tries, "ROUNDS", 1)
+    words = ["--seed", "3", "--findings", str(tmp_path / "findings")]
+    ended = CliRunner().invoke(tries.command, words)
+    assert ended.exit_code == 0, ended.output
+    table = [line.split() for line in ended.stdout.splitlines()[-len(few) :]]
     assert [words[0] for words in table] == list(few)
     assert all(len(words) > 1 for words in table)

@@ -1,13 +1,13 @@
 """The benchmark of whole networks, with one that builds and one that does not."""
 
 import json
-import sys
 
 import onnx
 import pytest
+from click.testing import CliRunner
 from onnx import TensorProto, helper
 
-from benchmarks import networks, side_by_side
+from benchmarks.networks import side_by_side, whole
 
 
 def _save(path, op):
@@ -28,38 +28,37 @@ def short(monkeypatch):
         runs = side_by_side.load(model, libraries, peers, threads)
         return side_by_side.race(runs, threads).to_json()
 
-    monkeypatch.setattr(networks, "_race", race)
+    monkeypatch.setattr(whole, "_race", race)
 
 
-def _run(monkeypatch, folder, *words):
+def _run(folder, *words):
     words = [str(folder), "--out", str(folder / "out"), "--efforts", "untuned", *words]
-    monkeypatch.setattr(sys, "argv", ["networks", *words])
-    with pytest.raises(SystemExit) as ended:
-        networks.main()
-    return ended.value.code
+    return CliRunner().invoke(whole.command, words)
 
 
-def test_a_network_that_fails_is_a_row_and_ends_no_run(short, tmp_path, monkeypatch, capsys):
+def test_a_network_that_fails_is_a_row_and_ends_no_run(short, tmp_path, monkeypatch):
     _save(tmp_path / "good.onnx", "Softmax")
     _save(tmp_path / "refused.onnx", "NonZero")
     file = tmp_path / "rows.json"
     words = ["--only", "refused,good", "--threads", "1", "--json", str(file)]
-    monkeypatch.setattr(networks, "_peak", lambda args: 100.0)
-    assert _run(monkeypatch, tmp_path, *words) == 1
-    printed = capsys.readouterr().out
-    assert "failed (3)" in printed
-    assert "NonZero" in printed
+    monkeypatch.setattr(whole, "_peak", lambda out: 100.0)
+    ended = _run(tmp_path, *words)
+    assert ended.exit_code == 1, ended.output
+    assert "failed (3)" in ended.stdout
+    assert "NonZero" in ended.stdout
     (row,) = json.loads(file.read_text())["networks"]
     assert (row["network"], row["batch"]) == ("good", 1)
     assert row["builds"]["untuned"]["trials"] == 0
     assert min(row["memory_mb"].values()) > 0
     assert set(row["races"][0]["ms"]) == {"untuned", "onnxruntime"}
     # What is known is not measured again.
-    monkeypatch.setattr(networks, "_build", None)
-    assert _run(monkeypatch, tmp_path, *words[2:], "--only", "good") == 0
-    assert "geometric mean" in capsys.readouterr().out
+    monkeypatch.setattr(whole, "_build", None)
+    again = _run(tmp_path, *words[2:], "--only", "good")
+    assert again.exit_code == 0
+    assert "geometric mean" in again.stdout
 
 
-def test_an_unknown_network_is_refused(tmp_path, monkeypatch, capsys):
-    assert _run(monkeypatch, tmp_path, "--only", "dcgan,lenet") == 2
-    assert "no network lenet" in capsys.readouterr().err
+def test_an_unknown_network_is_refused(tmp_path):
+    ended = _run(tmp_path, "--only", "dcgan,lenet")
+    assert ended.exit_code == 2
+    assert "no network lenet" in ended.stderr

@@ -23,7 +23,7 @@ from ansor_deploy.build.tolerance import compare
 from ansor_deploy.project import shipped
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.target import load_target
-from benchmarks import zoo
+from benchmarks.networks import zoo
 
 COMPARED = ("shipped", "tuned_ms", "untuned_ms", "ratio", "interval", "pairs", "verdict", "seen")
 BUILD_KEYS = {

@@ -1,6 +1,6 @@
 """Models that once ended the tool, or came out wrong: each is refused, or built.
 
-`benchmarks/fuzz.py` found them, and its findings are added here under a name for their cause.
+`python -m benchmarks fuzz` found them; its findings are added here under a name for their cause.
 """
 
 from pathlib import Path

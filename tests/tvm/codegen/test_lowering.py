@@ -13,7 +13,7 @@ from ansor_deploy.codegen.lowering import PIPELINE, STACK_BYTES, _cut_off
 from ansor_deploy.project import shipped
 from ansor_deploy.space.sketch import default_schedule
 from ansor_deploy.target import load_target
-from benchmarks import hot_loops
+from benchmarks.machine import hot_loops
 
 # Extents that neither rows nor vectors divide.
 TILED = [programs.matmul(59, 24, 53), programs.batched(transposed=True, rows=37, columns=29)]

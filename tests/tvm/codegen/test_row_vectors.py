@@ -17,7 +17,7 @@ from ansor_deploy.space.rows import fuse_rows
 from ansor_deploy.space.sketch import default_schedule
 from ansor_deploy.space.tile_sizes import takes_lanes, tiles
 from ansor_deploy.target import load_target
-from benchmarks import hot_loops
+from benchmarks.machine import hot_loops
 
 A53 = load_target("cortex-a53", [shipped("targets")])
 PROGRAMS = {

@@ -8,7 +8,7 @@ from helpers.graphs import model, node
 from ansor_deploy._tvm import collect, tirx
 from ansor_deploy.codegen.lowering import _cut_off
 from ansor_deploy.space.sketch import default_schedule
-from benchmarks.fuzzing.layouts import fault
+from benchmarks.fuzz.layouts import fault
 
 
 def lowered(mod):

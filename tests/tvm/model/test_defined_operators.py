@@ -7,7 +7,7 @@ from helpers.graphs import model, node, ops
 from onnx import TensorProto
 
 from ansor_deploy.model.canonicalize import canonicalize
-from benchmarks.conformance_cases import attempt
+from benchmarks.fuzz.conformance_cases import attempt
 
 
 @pytest.mark.parametrize("alpha", [{}, {"alpha": 0.5}])

@@ -9,7 +9,7 @@ from helpers.layout_models import MODELS, WEIGHTS, after, conv, pooled
 
 from ansor_deploy._tvm import elements, relax, tvm
 from ansor_deploy.model.extract import extract
-from benchmarks import zoo
+from benchmarks.networks import zoo
 
 
 def transposes(calls):

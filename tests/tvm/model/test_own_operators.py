@@ -8,7 +8,7 @@ from onnx import TensorProto
 
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model.canonicalize import canonicalize
-from benchmarks.conformance_cases import attempt
+from benchmarks.fuzz.conformance_cases import attempt
 
 # fmt: off
 RIGHT = (

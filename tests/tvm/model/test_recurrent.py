@@ -9,7 +9,7 @@ from onnx import TensorProto
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model.canonicalize import canonicalize
 from ansor_deploy.model.extract import extract
-from benchmarks.conformance_cases import attempt
+from benchmarks.fuzz.conformance_cases import attempt
 
 CASES = (
     "test_lstm_with_peepholes",

@@ -9,7 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model.canonicalize import canonicalize
 from ansor_deploy.model.operators.repetition import MOST_NODES
-from benchmarks.conformance_cases import attempt
+from benchmarks.fuzz.conformance_cases import attempt
 
 CASES = (
     "test_scan9_sum",

@@ -1,0 +1,115 @@
+"""The node tests of the `onnx` package against us: what is right, refused, wrong, or crashes.
+
+Each test is one operator, or the expansion of one, with inputs and expected outputs. It is built
+with default schedules and run in a worker process; one that dies or hangs is a row like any other.
+Inputs that a compiler of static shapes needs when it compiles (`PARAMETERS` in
+`conformance_cases.py`: axes, shapes, repeats and their like) are bound as initializers. "Refused"
+means a `ModelError`, exit code 3 of the command. The goal's share is of the cases that
+`conformance_cases.counts` says are meant. Floats are compared as a build compares them with ONNX
+Runtime (`build/verify.py`), integers and booleans must be equal.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from queue import SimpleQueue
+
+import click
+
+from ansor_deploy.system.worker import Worker, WorkerFailure
+from benchmarks.fuzz import conformance_cases
+from benchmarks.options import Listed, json_option, number, save
+
+CHILD = "benchmarks.fuzz.conformance_cases"
+SECONDS = 120.0  # of one case, on a machine that does other things as well
+MESSAGE = 300  # characters of a crash: TVM's messages go on with programs
+OUTCOMES = ("right", "refused", "wrong", "crash")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One case. outcome: of `OUTCOMES`. meant: whether the goal is about it."""
+
+    case: str
+    operator: str
+    meant: bool
+    outcome: str
+    detail: str
+
+
+def run(names: Sequence[str], jobs: int) -> Iterator[Row]:
+    """The row of each case, in the order of the names, from so many workers."""
+    with ExitStack() as stack, ThreadPoolExecutor(jobs) as pool:
+        idle: SimpleQueue[Worker] = SimpleQueue()
+        for _ in range(jobs):
+            worker = Worker(CHILD, {"TVM_NUM_THREADS": "1"})
+            stack.callback(worker.close)
+            idle.put(worker)
+        yield from pool.map(lambda name: _row(name, idle), names)
+
+
+def _row(name: str, idle: SimpleQueue[Worker]) -> Row:
+    case = conformance_cases.cases()[name]
+    operator, meant = conformance_cases.operator(case), conformance_cases.counts(case)
+    worker = idle.get()
+    try:
+        found = worker.call(f"{CHILD}:attempt", {"case": name}, SECONDS)
+        return Row(name, operator, meant, **found)
+    except WorkerFailure as failure:
+        return Row(name, operator, meant, "crash", f"{failure.kind}: {failure.message[:MESSAGE]}")
+    finally:
+        idle.put(worker)
+
+
+def chosen(every: int = 1, only: Iterable[str] = ()) -> list[str]:
+    """Names of cases: each N-th of all, or of the operators or cases named."""
+    wanted = set(only)
+    names = [
+        name
+        for name, case in conformance_cases.cases().items()
+        if not wanted or not wanted.isdisjoint((name, conformance_cases.operator(case)))
+    ]
+    return names[::every]
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Outcomes by operator, and the sums: of all, and of those that are meant."""
+    counted: dict[str, Counter[str]] = defaultdict(Counter)
+    for row in rows:
+        counted[row.operator][row.outcome] += 1
+    lines = [f"{'operator':28}" + "".join(f"{outcome:>9}" for outcome in OUTCOMES)]
+    lines += [_line(name, counted[name]) for name in sorted(counted)]
+    meant = Counter(row.outcome for row in rows if row.meant)
+    lines += [_line("all", Counter(row.outcome for row in rows)), _line("meant", meant)]
+    return "\n".join([*lines, f"{share(rows):.1%} of those meant are right"])
+
+
+def share(rows: Sequence[Row]) -> float:
+    """How many of the cases that are meant are right, from 0 to 1."""
+    meant = [row.outcome == "right" for row in rows if row.meant]
+    return sum(meant) / max(1, len(meant))
+
+
+def _line(name: str, outcomes: Counter[str]) -> str:
+    return f"{name:28}" + "".join(f"{outcomes[outcome] or '':>9}" for outcome in OUTCOMES)
+
+
+@click.command
+@number("--every", 1, "Take each N-th case.")
+@click.option("--only", type=Listed(), default=[], help="Operators, or cases.")
+@number("--jobs", 2, "Worker processes.")
+@json_option
+def command(every: int, only: list[str], jobs: int, file: Path | None) -> None:
+    """Run the cases asked for, say what is not right as it comes, and print the table."""
+    rows = []
+    for row in run(chosen(every, only), jobs):
+        rows.append(row)
+        if row.outcome != "right":
+            print(f"{row.outcome:8} {row.case}: {row.detail}", flush=True)
+    print(table(rows))
+    save([asdict(row) for row in rows], file)

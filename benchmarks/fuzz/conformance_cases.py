@@ -1,0 +1,209 @@
+"""One node test of the `onnx` package against us: built, run, and its outputs compared.
+
+This is the side of the worker process. A test is imported, scheduled by default and compiled in
+this process, and run on one thread in another that has the runtime alone.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
+
+from ansor_deploy.build.tolerance import compare
+from ansor_deploy.codegen.model import compile_model
+from ansor_deploy.devices.bare import open_bare
+from ansor_deploy.errors import ModelError
+from ansor_deploy.model.bind import bind_shapes, model_inputs
+from ansor_deploy.model.canonicalize import canonical_graph
+from ansor_deploy.model.extract import extract
+from ansor_deploy.model.importer import import_model
+from ansor_deploy.project import shipped
+from ansor_deploy.runtime.model import Interface
+from ansor_deploy.target import Target, load_target
+
+# Inputs, by the name that the operator's definition gives them, that say how large or where and
+# not what: a compiler of static shapes needs them when it compiles. In a node test they are inputs
+# of the graph; here they become initializers, as which networks have them.
+# fmt: off
+PARAMETERS = frozenset((
+    "axes", "axis", "block_shape", "cond", "delta", "depth", "dft_length", "dtype_like", "ends",
+    "frame_length", "frame_step", "image_shape", "iou_threshold", "k", "limit",
+    "lower_edge_hertz", "M", "max_output_boxes_per_class", "num_mel_bins", "output_shape", "pads",
+    "ratio", "repeats", "roi", "sample_rate", "scales", "score_threshold", "shape", "size",
+    "sizes", "split", "start", "starts", "steps", "training_mode", "upper_edge_hertz",
+))
+# fmt: on
+_OTHERS = frozenset((("ConstantOfShape", "input"), ("TopK", "K")))
+# What the goal of 95% leaves out: results of which the values decide the size; chance; types that
+# are no tensors; training.
+_DYNAMIC = frozenset(("Compress", "NonMaxSuppression", "NonZero", "Unique"))
+_RANDOM = re.compile("Random|Bernoulli|Multinomial")
+_NO_TENSORS = re.compile("Sequence|Optional|String|Regex|TfIdf|LabelEncoder|ImageDecoder")
+_TRAINING = frozenset(("ai.onnx.preview.training",))
+# fmt: off
+_TYPES = frozenset((
+    TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BOOL,
+    TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64,
+    TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64,
+))
+# fmt: on
+
+
+@cache
+def cases() -> dict[str, Any]:
+    """Every node test of the package (`onnx.backend.test.case.TestCase`), by its name."""
+    from onnx.backend.test.case.node import collect_testcases
+
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        found = {case.name: case for case in collect_testcases(None)}
+    return dict(sorted(found.items()))
+
+
+def operator(case: Any) -> str:
+    """The operator that a case tests."""
+    return str(_whole(case).model.graph.node[0].op_type)
+
+
+def _whole(case: Any) -> Any:
+    """The case that an expanded one is the expansion of: same inputs, one node."""
+    return cases()[re.sub("_expanded.*", "", case.name)]
+
+
+def counts(case: Any) -> bool:
+    """Whether the goal is about it: static shapes, float32, float16, integers and booleans.
+
+    Random results, sequences, strings and training steps are not meant.
+    """
+    graph = case.model.graph
+    values = [*graph.input, *graph.output]
+    if any(value.type.WhichOneof("value") != "tensor_type" for value in values):
+        return False
+    if any(value.type.tensor_type.elem_type not in _TYPES for value in values):
+        return False
+    return all(map(_is_meant, graph.node)) and not _is_training(case)
+
+
+@cache
+def meant() -> list[str]:
+    """The names of the cases that the goal is about."""
+    return [name for name, case in cases().items() if counts(case)]
+
+
+def _is_meant(node: NodeProto) -> bool:
+    kinds = _RANDOM.search(node.op_type) or _NO_TENSORS.search(node.op_type)
+    return not kinds and node.op_type not in _DYNAMIC and node.domain not in _TRAINING
+
+
+def _is_training(case: Any) -> bool:
+    """Dropout and batch norm as in training: by chance, or with statistics that are updated."""
+    flags = [a.i for n in case.model.graph.node for a in n.attribute if a.name == "training_mode"]
+    given = dict(zip((v.name for v in case.model.graph.input), case.data_sets[0][0], strict=False))
+    dropout = any(n.op_type == "Dropout" for n in case.model.graph.node)
+    return any(flags) or (dropout and bool(np.any(given.get("t", False))))
+
+
+def attempt(payload: dict[str, Any]) -> dict[str, str]:
+    """Build and run a case: {"outcome": "right", "refused" or "wrong", "detail": why}.
+
+    What it raises, or whether it kills this process, is the caller's to count as a crash.
+    """
+    case = cases()[payload["case"]]
+    inputs, expected = case.data_sets[0]
+    try:
+        proto, feeds = bound(case, inputs)
+        results = _run(proto, feeds)
+    except ModelError as error:
+        return {"outcome": "refused", "detail": str(error)}
+    names = [value.name for value in case.model.graph.output]
+    faults = [
+        f"{name}: {wrong}"
+        for name, have, want in zip(names, results, expected, strict=True)
+        if (wrong := fault(have, _plain(want)))
+    ]
+    detail = "; ".join(faults)
+    return {"outcome": "wrong" if faults else "right", "detail": detail}
+
+
+def bound(case: Any, values: list[Any]) -> tuple[ModelProto, list[Any]]:
+    """The model with its parameters as initializers, and what is left to feed."""
+    proto = ModelProto()
+    proto.CopyFrom(case.model)
+    names = [value.name for value in proto.graph.input]
+    fixed = _parameters(_whole(case).model)
+    for name, value in zip(names, values, strict=True):
+        if name in fixed and isinstance(value, (np.ndarray, np.generic)):
+            proto.graph.initializer.append(numpy_helper.from_array(np.asarray(value), name))
+    left = {value.name for value in model_inputs(proto)}
+    feeds = [value for name, value in zip(names, values, strict=True) if name in left]
+    # An initializer that is a graph input may be overridden: these may not.
+    kept = list(model_inputs(proto))
+    del proto.graph.input[:]
+    proto.graph.input.extend(kept)
+    return proto, feeds
+
+
+def _parameters(proto: ModelProto) -> set[str]:
+    """Names of tensors that some operator takes as one of `PARAMETERS`."""
+    return {
+        name
+        for node in proto.graph.node
+        for name, formal in zip(node.input, _formals(node), strict=False)
+        if formal in PARAMETERS or (node.op_type, formal) in _OTHERS
+    }
+
+
+def _formals(node: NodeProto) -> list[str]:
+    try:
+        return [one.name for one in onnx.defs.get_schema(node.op_type, domain=node.domain).inputs]
+    except onnx.defs.SchemaError:
+        return []
+
+
+def _run(proto: ModelProto, feeds: list[Any]) -> list[np.ndarray]:
+    target = shipped_target("host")
+    with tempfile.TemporaryDirectory() as folder, open_bare() as bare:
+        interface = build(proto, target, path := Path(folder, "case.so"))
+        manifest = {**interface.to_json(), "target": target.to_json()}
+        names = [info.name for info in interface.inputs]
+        given = {name: np.asarray(_plain(one)) for name, one in zip(names, feeds, strict=True)}
+        results = bare.load(path, manifest, threads=1)(**given)
+    return [results[info.name] for info in interface.outputs]
+
+
+def build(proto: ModelProto, target: Target, library: Path) -> Interface:
+    """A library of default schedules, of kernels that this process compiles."""
+    model = import_model(canonical_graph(bind_shapes(proto, {})), target)
+    compile_model(model, extract(model.mod, target), {}, target).export(library, target)
+    (interface,) = model.interfaces
+    return interface
+
+
+@cache
+def shipped_target(name: str) -> Target:
+    """A target that comes with the tool, whatever project the folder is in."""
+    return load_target(name, [shipped("targets")])
+
+
+def _plain(value: Any) -> Any:
+    return numpy_helper.to_array(value) if isinstance(value, TensorProto) else value
+
+
+def fault(have: np.ndarray, want: Any) -> str:
+    """What is wrong with an output; "" if nothing is. Integers and booleans must be equal."""
+    want = np.asarray(want)
+    if (have.shape, have.dtype) != (want.shape, want.dtype):
+        return f"{have.dtype}{list(have.shape)} for {want.dtype}{list(want.shape)}"
+    if np.issubdtype(want.dtype, np.integer) or want.dtype == np.bool_:
+        differ = int((have != want).sum())
+        return f"{differ} of {want.size} differ" if differ else ""
+    ok, worst, _ = compare(have, want)
+    return "" if ok else f"off by {worst:.3g}"

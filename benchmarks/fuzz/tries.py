@@ -1,0 +1,266 @@
+"""What the tool makes of odd input and of faults: mutated models, layouts, hostile files, kills.
+
+Without --minutes each surface gets as many tries as `SURFACES` says; with it, rounds of a twentieth
+of them until the time is over. The same seed makes the same tries. A try ends well where the tool
+does its work, or refuses with an error of its own. What must never be: a traceback, exit code 70,
+a command that takes more than 20 s or 4 GB, a process that dies, an answer where ONNX Runtime
+refuses, and a graph of layouts that gives another answer. What is found is kept in the folder of
+findings, and said as it comes.
+"""
+
+from __future__ import annotations
+
+import platform
+import random
+import shutil
+import subprocess
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ansor_deploy.system.worker import Worker, WorkerFailure
+from benchmarks.options import Listed, json_option, number, save
+
+CHILD = "benchmarks.fuzz.command"
+SECONDS = 20.0
+PATIENCE = 40.0  # until a try is killed: how long it would take is of interest
+MEGABYTES = 4096.0
+ROUNDS = 20  # in which each surface gets its share of the tries
+BUG = 70
+DIFFER = 6
+# That graphs of layouts are built for: the last vectors of this machine, and those before.
+_TARGETS = ("host", "intel-cpu-avx2") if platform.machine() == "x86_64" else ("host",)
+# What ONNX Runtime refuses, and a library answers without leaving its memory (docs/edge_values.md).
+ANSWERED = ("by zero", "must be finite")
+BAD = ("traceback", "exit 70", "hang", "memory", "dead", "unsafe", "broken", "wrong")
+ENDS = ("done", "refused", "differs", *BAD)
+
+
+@dataclass(frozen=True)
+class Found:
+    """One try. end: of `ENDS`. folder: with its files."""
+
+    surface: str
+    what: str
+    end: str
+    seconds: float
+    megabytes: float
+    said: str
+    folder: Path | None = None
+
+
+class Bench:
+    """A worker for the tries, and a folder with good files that the tool made."""
+
+    def __init__(self, worker: Worker, samples: Path, scratch: Path) -> None:
+        self.worker, self.samples, self._scratch = worker, samples, scratch
+
+    def folder(self) -> Path:
+        """A new, empty folder."""
+        return Path(tempfile.mkdtemp(dir=self._scratch))
+
+    def call(self, function: str, payload: dict[str, Any]) -> dict[str, Any]:
+        """What a function of the child's side says; how the child ended where it cannot."""
+        try:
+            found: dict[str, Any] = self.worker.call(
+                f"benchmarks.fuzz.{function}", payload, PATIENCE
+            )
+        except WorkerFailure as failure:
+            end = {"timeout": "hang", "raised": "traceback"}.get(failure.kind, "dead")
+            return {"end": end, "said": failure.message, "seconds": PATIENCE}
+        return found
+
+    def command(self, surface: str, what: str, folder: Path, words: Sequence[str]) -> Found:
+        """Run a command in a folder, and judge how it ended."""
+        payload = {"words": list(words), "folder": str(folder)}
+        return judged(surface, what, self.call("command:attempt", payload), folder)
+
+
+def judged(surface: str, what: str, ended: dict[str, Any], folder: Path | None) -> Found:
+    """A try with its end as the table counts it, which that of a command follows from."""
+    code = ended.get("code", 0)
+    holds = {
+        ended.get("end"): "end" in ended,
+        "traceback": ended.get("traceback"),
+        "exit 70": code == BUG,
+        "hang": ended["seconds"] > SECONDS,
+        "memory": ended.get("megabytes", 0.0) > MEGABYTES,
+        "differs": code == DIFFER,
+        "refused": code != 0,
+        "done": True,
+    }
+    end = next(str(name) for name, is_so in holds.items() if is_so)
+    took = ended["seconds"], ended.get("megabytes", 0.0)
+    return Found(surface, what, end, *took, ended["said"], folder)
+
+
+def models(bench: Bench, seed: int) -> Iterator[Found]:
+    """A mutated model is built."""
+    from benchmarks.fuzz.models import spoil
+
+    folder = bench.folder()
+    what = spoil(seed, folder / "net.onnx")
+    words = ["build", "net.onnx", "--trials", "0", "--registry", "records.db"]
+    yield bench.command("models", what, folder, words)
+
+
+def operators(bench: Bench, seed: int) -> Iterator[Found]:
+    """A model of one operator is built, and called with every kind of input."""
+    from benchmarks.fuzz.conformance_cases import meant
+    from benchmarks.fuzz.operators import KINDS
+
+    case = random.Random(0).sample(meant(), len(meant()))[seed % len(meant())]
+    folder = bench.folder()
+    bench.call("operators:write", {"case": case, "path": str(folder / "net.onnx")})
+    words = ["build", "net.onnx", "--trials", "0", "--registry", "records.db"]
+    built = bench.command("operators", case, folder, words)
+    yield built
+    if built.end == "done":
+        for kind in KINDS:
+            yield _called(bench, case, kind, folder)
+
+
+def _called(bench: Bench, case: str, kind: str, folder: Path) -> Found:
+    """A library and ONNX Runtime on one kind of input."""
+    answer = folder / "answer.npz"
+    answer.unlink(missing_ok=True)
+    words = {"case": case, "kind": kind, "path": str(folder / "net.onnx"), "answer": str(answer)}
+    theirs = bench.call("operators:expected", words)
+    refuses = theirs["said"]
+    ours = bench.call("operators:differs", {"library": str(folder / "net.so"), **words})
+    if refuses and ours["end"] in {"done", "differs"}:
+        answered = any(one in refuses for one in ANSWERED)
+        said = f"ONNX Runtime refuses: {refuses}"
+        ours |= {"end": "differs" if answered else "unsafe", "said": said}
+    elif ours["end"] == "refused" and not refuses:
+        ours |= {"end": "differs"}
+    return judged("operators", f"{case}, {kind}", ours, folder)
+
+
+def layouts(bench: Bench, seed: int) -> Iterator[Found]:
+    """A random graph of layouts is built, run, and run again with fences beside its tensors."""
+    folder, target = bench.folder(), _TARGETS[seed % len(_TARGETS)]
+    payload = {"seed": seed, "target": target, "folder": str(folder)}
+    ended, kernel = bench.call("layouts:attempt", payload), folder / "kernel.txt"
+    if ended["end"] in BAD and kernel.exists():
+        ended["said"] += f"\n{kernel.read_text()}"
+    yield judged("layouts", f"graph {seed} for {target}", ended, folder)
+
+
+def files(bench: Bench, seed: int) -> Iterator[Found]:
+    """A hostile file is given to a command that reads it."""
+    from benchmarks.fuzz.files import spoil
+
+    folder = bench.folder()
+    what, words = spoil(seed, bench.samples, folder)
+    yield bench.command("files", what, folder, words)
+
+
+def frames(bench: Bench, seed: int) -> Iterator[Found]:
+    """A board says what no board should; the host heeds it or gives the board up."""
+    yield judged("frames", f"session {seed}", bench.call("frames:attempt", {"seed": seed}), None)
+
+
+def faults(kind: str, bench: Bench, seed: int) -> Iterator[Found]:
+    """A build is killed, or its disk is full; then it is begun again."""
+    from benchmarks.fuzz import faults as of
+
+    folder = bench.folder()
+    for name in ("net.onnx", "own.toml"):
+        shutil.copy(bench.samples / name, folder / name)
+    ended = getattr(of, kind)(seed, folder)
+    found = judged(kind, ended["what"], ended, folder)
+    if found.end == "refused":  # with space and time enough
+        found = replace(found, end="broken")
+    yield found
+
+
+SURFACES: dict[str, tuple[int, Callable[[Bench, int], Iterator[Found]]]] = {
+    "models": (500, models),
+    "operators": (200, operators),
+    "layouts": (2000, layouts),
+    "files": (100, files),
+    "frames": (100, frames),
+    "killed": (40, partial(faults, "killed")),
+    "full": (20, partial(faults, "full")),
+}
+
+
+def run(bench: Bench, only: Sequence[str], seed: int, minutes: float) -> Iterator[Found]:
+    """Tries of all surfaces, a twentieth of each a round; one pass, or until the time is over."""
+    end = time.monotonic() + minutes * 60
+    rounds = 0
+    while rounds < ROUNDS if not minutes else time.monotonic() < end:
+        for name in only:
+            count, tries = SURFACES[name]
+            share = max(1, count // 20)
+            for k in range(rounds * share, (rounds + 1) * share):
+                yield from tries(bench, seed * 100_000 + k if name != "operators" else seed + k)
+        rounds += 1
+
+
+def table(rows: Sequence[Found]) -> str:
+    """How the tries of each surface ended, and the most seconds and megabytes that one took."""
+    counted: dict[str, Counter[str]] = defaultdict(Counter)
+    for row in rows:
+        counted[row.surface][row.end] += 1
+    lines = [f"{'surface':12}" + "".join(f"{end:>10}" for end in (*ENDS, "longest", "most MB"))]
+    for name, ends in counted.items():
+        mine = [row for row in rows if row.surface == name]
+        worst = (max(row.seconds for row in mine), max(row.megabytes for row in mine))
+        cells = [str(ends[end] or "") for end in ENDS]
+        lines.append(
+            f"{name:12}"
+            + "".join(f"{cell:>10}" for cell in cells)
+            + f"{worst[0]:9.1f}s{worst[1]:10.0f}"
+        )
+    return "\n".join(lines)
+
+
+@click.command
+@number("--minutes", 0.0, "Go on for so long.")
+@number("--seed", 0, "Of all tries.")
+@click.option("--only", type=Listed(click.Choice(list(SURFACES))), default=list(SURFACES))
+@click.option("--findings", type=Path, help="Keep the files of what is found here.")
+@json_option
+def command(
+    minutes: float, seed: int, only: list[str], findings: Path | None, file: Path | None
+) -> None:
+    """Try, say what is found as it comes, and print the table."""
+    from benchmarks.fuzz.files import make
+
+    rows: list[Found] = []
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fuzz-")))
+        worker = Worker(CHILD, {"TVM_NUM_THREADS": "1"})
+        stack.callback(worker.close)
+        make(scratch / "samples")
+        bench = Bench(worker, scratch / "samples", scratch)
+        for found in run(bench, only, seed, minutes):
+            rows.append(found)
+            if found.end in {*BAD, "differs"}:
+                print(f"{found.end}: {found.surface}: {found.what}\n    {found.said}", flush=True)
+            _kept(found, findings, len(rows))
+    print(table(rows))
+    save([asdict(row) for row in rows], file)
+
+
+def _kept(found: Found, findings: Path | None, number: int) -> None:
+    """Copy the files of a finding; drop those of any other try."""
+    if found.folder is None:
+        return
+    if findings and found.end in BAD:
+        findings.mkdir(exist_ok=True)
+        # There may be pipes, which Python's copies do not know.
+        copy = ["cp", "-a", str(found.folder), str(findings / f"{found.surface}-{number}")]
+        subprocess.run(copy, check=True)
+    if found.surface != "operators":
+        shutil.rmtree(found.folder, ignore_errors=True)

@@ -1,0 +1,77 @@
+"""What can be said of kernels for the Cortex-A53 by who has none. No board is timed.
+
+NETWORK: as of `hot-loops`. For each: how many inner loops of its default schedules go to the
+stack, how many instructions these loops take for each multiply-add of a vector, and all that one
+untuned inference on one thread takes, beside ONNX Runtime's in the same emulated Debian
+(`emulated.py`). Fewer instructions are no less time where others wait longer for memory: the ratio
+shows what a core that executes them in order, two at a time at best, has to get through.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import onnx
+
+from ansor_deploy.target import Target
+from benchmarks.machine import emulated, hot_loops
+from benchmarks.machine.emulated import Retired
+from benchmarks.networks import engines, zoo
+from benchmarks.networks.side_by_side import compare
+from benchmarks.options import python, target
+from benchmarks.search import searching
+
+TARGET = "rpi3"
+NETWORKS = ("light_resnet50", "mobilenet_v2")
+PEER = "onnxruntime"
+
+
+@click.command
+@click.argument("networks", nargs=-1)
+def command(networks: Sequence[str]) -> None:
+    """Scan, build and count each network."""
+    if reason := emulated.missing():
+        sys.exit(reason)
+    for name in networks or NETWORKS:
+        print(_scanned(name, target(TARGET)), flush=True)
+        with tempfile.TemporaryDirectory() as folder:
+            print(*_counted(name, Path(folder)), sep="\n", flush=True)
+    print("no board was timed: these are instructions, and no times")
+
+
+def _scanned(name: str, of: Target) -> str:
+    tasks = searching.network_tasks(name, of)
+    loops = [loop for task in tasks for loop in hot_loops.of_kernel(task.mod, of)]
+    adds = sum(loop.multiply_adds for loop in loops)
+    each = sum(loop.instructions for loop in loops) / max(1, adds)
+    spilling = sum(loop.stack > 0 for loop in loops)
+    return (
+        f"{name}: {spilling} of {len(loops)} inner loops go to the stack;"
+        f" {each:.2f} instructions in them for each multiply-add"
+    )
+
+
+def _counted(name: str, folder: Path) -> list[str]:
+    model, library = folder / "model.onnx", folder / "model.so"
+    onnx.save(zoo.network(name), model)
+    words = ["build", str(model), "-o", str(library), "--target", TARGET, "--no-device"]
+    words += ["--trials", "0", "--no-verify", "--registry", str(folder / "registry.db")]
+    python("-m", "ansor_deploy", *words)
+    (ours, found), (theirs, truth) = (
+        emulated.retired(engine, model, library, folder) for engine in (engines.OURS, PEER)
+    )
+    compare(name, [found], [truth])
+    ratio = f"  ours over {PEER}'s: {ours.all / theirs.all:.3f}"
+    return [_line(engines.OURS, ours), _line(PEER, theirs), ratio]
+
+
+def _line(engine: str, one: Retired) -> str:
+    adds = one.vectors + one.by_lane
+    return (
+        f"  {engine:12}{one.all / 1e6:9.1f} M instructions:{adds / 1e6:8.1f} M multiply-adds"
+        f" ({one.by_lane / max(1, adds):4.0%} by lane),{one.memory / 1e6:8.1f} M of memory"
+    )

@@ -1,0 +1,32 @@
+"""A run of an engine with a mark before and after it, for whoever watches this process.
+
+    python -m benchmarks.machine.marked ENGINE MODEL LIBRARY OUTPUT
+
+The mark is the system call getsid, which nobody else makes. A first run, which sets up what later
+ones use, comes before both. Writes the first output to a file, as NumPy does.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.networks import engines
+
+
+def main() -> None:
+    """Run an engine on one thread."""
+    engine, model, library, output = sys.argv[1:]
+    run = engines.opened(engine, Path(model), Path(library))
+    first, *_ = run()
+    np.save(output, first)
+    os.getsid(0)
+    run()
+    os.getsid(0)
+
+
+if __name__ == "__main__":
+    main()

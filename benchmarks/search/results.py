@@ -1,0 +1,114 @@
+"""Results of a long benchmark, a line of JSON each, so that it goes on where it was stopped.
+
+A line is written at once and whole when a piece of work is done: what is killed loses the piece
+under way, and no more. Each holds the machine that it was measured on and the commit of the code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ansor_deploy.system.host import detect_host
+from ansor_deploy.target import Target
+
+if TYPE_CHECKING:
+    from ansor_deploy.measure.measurer import Measurer
+
+Found = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What times depend on. cores: that were used. isa: LLVM's name of it, and its vectors."""
+
+    cpu: str
+    cores: int
+    isa: str
+
+    def __str__(self) -> str:
+        return f"{self.cpu}, {self.cores} of its cores, {self.isa}"
+
+
+def machine(target: Target) -> Machine:
+    """This one, as far as the target uses it."""
+    isa = f"{target.cpu}, {target.vector_registers} registers of {8 * target.vector_bytes} bits"
+    return Machine(detect_host()["description"], target.cores, isa)
+
+
+class Results:
+    """What was found so far on one machine, in a file that may hold other machines' as well."""
+
+    def __init__(self, path: Path, here: Machine) -> None:
+        self.path, self.here = path, here
+        self._commit = _commit()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._found = {
+            _key(line["kind"], line["about"]): line
+            for line in _lines(path)
+            if line["machine"] == vars(here)
+        }
+
+    def of(self, kind: str) -> list[Found]:
+        """All of a kind: "about" says of what, "found" what came out, "commit" by which code."""
+        return [line for (one, _), line in self._found.items() if one == kind]
+
+    def get(self, kind: str, about: Found) -> Found | None:
+        """What is there already."""
+        line = self._found.get(_key(kind, about))
+        return None if line is None else line["found"]
+
+    def once(self, kind: str, about: Found, find: Callable[[], Found]) -> Found:
+        """What is there already, else what `find` returns, which is written down."""
+        known = self.get(kind, about)
+        if known is not None:
+            return known
+        line = {"kind": kind, "about": about, "found": find()}
+        line |= {"machine": vars(self.here), "commit": self._commit}
+        text = json.dumps(line)
+        with self.path.open("a") as file:
+            file.write(text + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        self._found[_key(kind, about)] = json.loads(text)
+        return self.once(kind, about, find)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where programs are measured, and where what was found is kept. seed: of the searches."""
+
+    target: Target
+    measurer: Measurer
+    results: Results
+    seed: int
+
+
+def _key(kind: str, about: Found) -> tuple[str, str]:
+    return kind, json.dumps(about, sort_keys=True)
+
+
+def _lines(path: Path) -> Iterator[Found]:
+    """Whole lines of a file, if there is one; what was cut off at its end is taken away."""
+    if not path.exists():
+        return
+    data = path.read_bytes()
+    whole = data[: data.rfind(b"\n") + 1]
+    if whole != data:
+        os.truncate(path, len(whole))
+    yield from map(json.loads, whole.splitlines())
+
+
+def _commit() -> str:
+    """Of the checkout that this file is in, "+" where it was changed; empty outside of any."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty=+"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return done.stdout.strip()

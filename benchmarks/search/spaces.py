@@ -1,0 +1,67 @@
+"""All programs of a task, measured once: a search that replays them has no luck with clocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ansor_deploy.measure.measurer import Measurer
+from ansor_deploy.measure.outcome import Outcome
+from ansor_deploy.measure.replay import ReplayMeasurer
+from ansor_deploy.model.tasks import Task
+from ansor_deploy.search import open_search
+from ansor_deploy.search.context import SearchContext
+from ansor_deploy.space.rule import shipped_rules
+from ansor_deploy.target import Target
+from ansor_deploy.tune.scheduler import BATCH
+from benchmarks.search import searching
+
+WORTH = 2.0  # times the best: programs up to so slow run in turns
+FAILED = -1.0
+
+
+@dataclass(frozen=True)
+class Space:
+    """Seconds of programs by trace. first: what a search sees. again: in turns, unless slow."""
+
+    first: dict[str, float]
+    again: dict[str, float]
+
+    def outcome(self, trace: str) -> Outcome:
+        """What was measured of it first."""
+        seconds = self.first[trace]
+        return Outcome(trace, error="run") if seconds == FAILED else Outcome(trace, (seconds,))
+
+    def judged(self, trace: str) -> float:
+        """Seconds, in turns with the others unless it is slow."""
+        found = self.again.get(trace, self.first[trace])
+        return float("inf") if found == FAILED else found
+
+
+def programs(task: Task, target: Target, most: int, seed: int) -> list[str]:
+    """Traces of the task's programs, the default schedule's first; drawn where there are more."""
+    context = SearchContext(target, shipped_rules(target.kind), seed)
+    search = open_search("ansor", task, [], context)  # it observes nothing, and draws at random
+    found = {searching.default_trace(task, target): None}
+    while len(found) < most and (made := search.propose(min(BATCH, most - len(found)))):
+        found.update(dict.fromkeys(made))
+    return list(found)
+
+
+def measured(task: Task, traces: Sequence[str], measurer: Measurer) -> Space:
+    """Every program by itself, as in a search; then all that are not slow, in turns."""
+    outcomes = searching.measured(measurer, task, traces)
+    first = {one.trace: FAILED if one.error else one.latency for one in outcomes}
+    limit = WORTH * min(outcome.latency for outcome in outcomes)
+    some = [one.trace for one in outcomes if one.latency <= limit]
+    again = measurer.head_to_head(task, list(dict.fromkeys([traces[0], *some])), traces[0])
+    return Space(first, {one.trace: one.latency for one in again if not one.error})
+
+
+def replayed(spaces: dict[str, Space]) -> ReplayMeasurer:
+    """A measurer that answers with what was measured. spaces: by the tasks' workload keys."""
+    return ReplayMeasurer(
+        (workload, space.outcome(trace))
+        for workload, space in spaces.items()
+        for trace in space.first
+    )
