@@ -15,6 +15,11 @@ from .untrusted import quoted
 
 _NAMED = 5  # in a message
 _CATALOGUE = "SELECT sql, name FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid"
+# Which steps were taken, as releases of sqlite-utils spell it. Of a foreign file it is not read.
+_MIGRATIONS = re.compile(
+    r'CREATE (TABLE|UNIQUE INDEX) "(idx_)?_sqlite_migrations\w*" '
+    r'(ON "_sqlite_migrations" )?\([\w", ]*\)'
+)
 # What users add to a registry of their own: it says nothing about our tables, or nothing but names
 # of columns.
 _ADDED = re.compile(r"""CREATE (?:TABLE|VIEW) ["'`\[]?(\w+).*""")
@@ -39,7 +44,7 @@ def strange(connection: sqlite3.Connection, *, own: bool) -> list[str]:
     return [
         quoted(name)
         for sql, name in connection.execute(_CATALOGUE)
-        if _plain(str(sql)) not in ours and not (own and _harmless(str(sql), names))
+        if _plain(str(sql)) not in ours and not _harmless(str(sql), names, own=own)
     ]
 
 
@@ -49,10 +54,11 @@ def named(found: list[str]) -> str:
     return f"{', '.join(found[:_NAMED])}{more}"
 
 
-def _harmless(sql: str, ours: set[str]) -> bool:
+def _harmless(sql: str, ours: set[str], *, own: bool) -> bool:
     line = " ".join(sql.split())  # with its comments: what looks like one may be within quotes
     added = _ADDED.fullmatch(line)
-    return bool(_PLAIN_INDEX.fullmatch(line) or (added and added[1].lower() not in ours))
+    by_user = _PLAIN_INDEX.fullmatch(line) or (added and added[1].lower() not in ours)
+    return bool(_MIGRATIONS.fullmatch(line) or (own and by_user))
 
 
 def _plain(sql: str) -> str:

@@ -330,7 +330,7 @@ def test_opening_a_registry_loads_nothing_heavy(registry, path):
         "from ansor_deploy.target import load_target; from ansor_deploy.project import Project; "
         "load_target('host', Project().target_path()); "
         "Registry.open(Path(sys.argv[1])).stats(); "
-        "print({'tvm', 'numpy', 'xgboost', 'onnx', 'rich'} & set(sys.modules))"
+        "print({'tvm', 'numpy', 'xgboost', 'onnx', 'sqlite_utils', 'rich'} & set(sys.modules))"
     )
     command = [sys.executable, "-c", code, str(path)]
     found = subprocess.run(command, capture_output=True, text=True, check=True)

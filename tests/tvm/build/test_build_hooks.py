@@ -216,7 +216,7 @@ def test_messages_as_lines_of_json(folder):
     assert told["hint"]
 
 
-HEAVY = {"tvm", "tvm_ffi", "numpy", "onnx", "onnxruntime", "paramiko", "xgboost"}
+HEAVY = {"tvm", "tvm_ffi", "numpy", "onnx", "onnxruntime", "paramiko", "sqlite_utils", "xgboost"}
 
 
 @pytest.mark.parametrize("kind", ["frozen", "registry", "team"])
