@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ..artifact import manifest
 from . import turn
 from .draws import inputs_that_run
 from .fresh import fresh_turns, library_side, on_this_machine
@@ -37,33 +38,31 @@ class Comparison:
         """Whether the tuned one is surely slower, so that the untuned one is shipped."""
         return self.race is not None and self.race.verdict == "slower"
 
-    def to_json(self) -> dict[str, Any]:
-        """As it stands in a manifest's `speed`."""
-        found = self.race or Race(UNTUNED, self.latency_ms, self.latency_ms, 1.0, None, 0)
-        known = found.to_json()
-        return {
-            "latency_ms": self.latency_ms,
-            "tuned_ms": found.ours_ms,
-            "untuned_ms": found.theirs_ms,
-            "ratio": found.ratio,
-            "interval": found.interval,
-            "pairs": found.turns,
-            "verdict": found.verdict if self.race else "same" if self.same else None,
-            "seen": known["seen"],
-        }
+    def noted(self, beside: Race | None, records: str) -> manifest.Speed:
+        """As it stands in a manifest. beside: another engine. records: digest of those used."""
+        known = (self.race or Race(UNTUNED, self.latency_ms, self.latency_ms, 1.0, None, 0)).noted
+        return manifest.Speed(
+            latency_ms=self.latency_ms,
+            tuned_ms=known.ours_ms,
+            untuned_ms=known.theirs_ms,
+            ratio=known.ratio,
+            interval=known.interval,
+            pairs=known.turns,
+            verdict=known.verdict if self.race else "same" if self.same else None,
+            seen=known.seen,
+            beside=beside.noted if beside else None,
+            records=records,
+        )
 
     @classmethod
-    def from_json(cls, speed: Mapping[str, Any]) -> Comparison:
-        """The comparison of a manifest's `speed`, or of one that an older version wrote."""
-        known = {
-            **speed,
-            "peer": UNTUNED,
-            "ours_ms": speed["tuned_ms"],
-            "theirs_ms": speed["untuned_ms"],
-            "turns": speed["pairs"],
-        }
-        same = speed.get("verdict") == "same"
-        return cls(speed["latency_ms"], Race.from_json(known) if speed["pairs"] else None, same)
+    def of(cls, speed: manifest.Speed) -> Comparison:
+        """The comparison that a manifest has."""
+        if speed.verdict is None or speed.verdict == "same":
+            return cls(speed.latency_ms, same=speed.verdict == "same")
+        times = (speed.tuned_ms, speed.untuned_ms, speed.ratio, speed.interval, speed.pairs)
+        return cls(
+            speed.latency_ms, Race.of(manifest.Race(UNTUNED, *times, speed.verdict, speed.seen))
+        )
 
 
 def time_alone(library: Library, seed: int, *, same: bool = False) -> Comparison:

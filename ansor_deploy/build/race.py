@@ -20,12 +20,15 @@ import math
 import random
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import combinations_with_replacement
 from typing import Any, Literal
 
+from msgspec import structs
+
+from ..artifact import manifest
 from ..system.other_work import OtherWork, Watch
 
 ERROR = 0.005  # how often a race may err: half of the one in a hundred that is promised
@@ -75,17 +78,22 @@ class Race:
             return "slower"
         return "as fast" if low >= 1 - ALIKE and high <= 1 + ALIKE else "cannot say"
 
+    @property
+    def noted(self) -> manifest.Race:
+        """As it stands in a manifest: with the verdict."""
+        seen = manifest.OtherWork(**asdict(self.seen)) if self.seen else None
+        return manifest.Race(**{**vars(self), "seen": seen}, verdict=self.verdict)
+
     def to_json(self) -> dict[str, Any]:
         """A JSON object, with the verdict."""
         return {**asdict(self), "verdict": self.verdict}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Race:
-        """The race of a `to_json` object, or of one that an older version wrote."""
-        known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
-        interval, seen = known["interval"], known.get("seen")
-        known["interval"] = tuple(interval) if interval else None
-        return cls(**{**known, "seen": OtherWork(**seen) if seen else None})
+    def of(cls, noted: manifest.Race) -> Race:
+        """The race that a manifest has."""
+        known = {name: getattr(noted, name) for name in cls.__dataclass_fields__}
+        seen = OtherWork(**structs.asdict(noted.seen)) if noted.seen else None
+        return cls(**{**known, "seen": seen})
 
 
 def race(

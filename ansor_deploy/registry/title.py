@@ -38,11 +38,6 @@ def title(op: str, name: str, shapes: Sequence[Shape]) -> str:
     return " ".join(filter(None, (op, figures, _along(op, name))))
 
 
-def title_of(task: Mapping[str, Any]) -> str:
-    """The title of a manifest's task; of one that an older version wrote, its name."""
-    return str(task.get("title") or task["name"])
-
-
 def titled(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row of the workloads with its title. Reading it asks for its op, name and shapes."""
     return {**row, "title": title(row["op"], row["name"], row["shapes"])}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from ..system.printable import printable
 from ..system.words import count
 
 if TYPE_CHECKING:
+    from ..artifact.manifest import Memory
     from ..build.by_node import NodeVerdict
     from ..build.changes import TaskChange
     from ..build.compare import Comparison
@@ -63,10 +64,11 @@ def _three_digits(value: float) -> str:
     return f"{value:.{digits}f}"
 
 
-def memory_text(figures: Mapping[str, int]) -> str:
+def memory_text(figures: Memory) -> str:
     """What a library takes, in one line. figures: of its manifest, in bytes."""
     library, weights, workspace, peak = (
-        size_text(figures[name]) for name in ("library", "weights", "workspace", "peak")
+        size_text(size)
+        for size in (figures.library, figures.weights, figures.workspace, figures.peak)
     )
     return f"library {library} (weights {weights}), workspace {workspace}, in a run up to {peak}"
 

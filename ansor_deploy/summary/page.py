@@ -29,7 +29,7 @@ Figure = tuple[str, str, str]  # a name, a value and a remark
 
 def page(facts: Facts) -> str:
     """The whole file."""
-    name = f"{facts.manifest['model']['name']} on {facts.target.name}"
+    name = f"{facts.manifest.model.name} on {facts.target.name}"
     return document(name, str(facts.artifact), _body(facts))
 
 
@@ -74,14 +74,13 @@ def _body(facts: Facts) -> Iterator[str]:
 def figures(facts: Facts) -> Iterator[Figure]:
     """What a report begins with."""
     manifest = facts.manifest
-    speed, verify = manifest["speed"] or {}, manifest["verify"]
-    if speed:
-        yield "a run", latency(speed["latency_ms"] / 1e3), f"{manifest['shipped']} is shipped"
-    if speed.get("interval") and (race := Comparison.from_json(speed).race):
-        yield "beside untuned", *gain_texts(race)
-    if beside := speed.get("beside"):
-        yield f"beside {beside['peer']}", *gain_texts(Race.from_json(beside))
+    verify, memory = manifest.verify, manifest.memory
+    if speed := manifest.speed:
+        yield "a run", latency(speed.latency_ms / 1e3), f"{manifest.shipped} is shipped"
+        if speed.interval and (race := Comparison.of(speed).race):
+            yield "beside untuned", *gain_texts(race)
+        if beside := speed.beside:
+            yield f"beside {beside.peer}", *gain_texts(Race.of(beside))
     if verify:
-        yield "largest error", f"{verify['max_rel_err']:.1g}", f"beside {verify['oracle']}"
-    if memory := manifest.get("memory"):
-        yield "library", size_text(memory["library"]), f"a run takes {size_text(memory['peak'])}"
+        yield "largest error", f"{verify.max_rel_err:.1g}", f"beside {verify.oracle}"
+    yield "library", size_text(memory.library), f"a run takes {size_text(memory.peak)}"

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
+from msgspec import structs
+
 from ..errors import UsageError
 from ..search.neighbours import Neighbour, nearest
 
@@ -119,7 +121,7 @@ class Plan:
             "trials": self.trials,
             "seconds": self.seconds,
             "latency_ms": self.latency * 1e3,
-            "memory": [memory.figures() for memory in self.memory],
+            "memory": [structs.asdict(memory.figures()) for memory in self.memory],
             "others": list(self.others),
         }
 

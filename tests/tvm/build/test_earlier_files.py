@@ -1,4 +1,4 @@
-"""What earlier versions have written still serves: registry, lock, bundle, manifest and library.
+"""What earlier versions have written still serves: registry, lock and bundle.
 
 tests/assets/before holds what a user had after `tune --lock`, `build --frozen --header` and
 `registry export`, made with version 0.1.0 before its code was laid out in rooms. Its product is the
@@ -11,19 +11,12 @@ import shutil
 from importlib import metadata
 from pathlib import Path
 
-import numpy as np
-import onnx
 import pytest
-from helpers import graphs
 from helpers.cli_inside import answer, program
 
-from ansor_deploy.artifact.files import read_manifest
-from ansor_deploy.devices.machine import runs_here
 from ansor_deploy.registry.lock import read_lock
 from ansor_deploy.registry.record import TaskKey
 from ansor_deploy.registry.store import Registry
-from ansor_deploy.runtime.model import load
-from ansor_deploy.runtime.profile import profile
 from ansor_deploy.target import load_target
 
 BEFORE = Path(__file__).parents[2] / "assets" / "before"
@@ -56,7 +49,7 @@ def locked(folder):
 @pytest.fixture
 def product(folder, locked):
     """The one of these records that serves a task of today, by the key of its workload."""
-    tasks = read_manifest(folder / "net.so")["tasks"]
+    tasks = json.loads((folder / "net.json").read_text())["tasks"]
     return {task["key"]: locked[task["key"]] for task in tasks if task["op"] == "matmul"}
 
 
@@ -93,24 +86,3 @@ def test_a_lock(folder, board, locked, product):
 def test_a_bundle(folder, product):
     assert answer(folder, "registry", "import", "all.jsonl", "--registry", "new.db")["new"] == 7
     assert planned(folder, "new.db") == product
-
-
-def test_a_manifest(folder, board, locked):
-    manifest = read_manifest(folder / "net.so")
-    assert manifest["target"]["fingerprint"] == board.fingerprint
-    assert {task["key"]: task["record"] for task in manifest["tasks"]} == locked
-    assert program(folder, "verify", "net.so").returncode == 0
-    answer(folder, "build", "net.onnx", *FROZEN, "-o", "net.so")
-    again = read_manifest(folder / "net.so")
-    for unchanged in ("format", "inputs", "outputs", "model", "target", "tasks"):
-        assert again[unchanged] == manifest[unchanged]
-
-
-def test_a_library(folder, board):
-    if not runs_here(board):
-        pytest.skip("it is for another processor")
-    feeds = {"x": np.random.default_rng(0).standard_normal((8, 32), "float32")}
-    (wanted,) = graphs.run(onnx.load(folder / "net.onnx"), feeds)
-    model = load(folder / "net.so")
-    np.testing.assert_allclose(model(**feeds)["y"], wanted, rtol=1e-5)
-    assert len(profile(model, feeds, seconds=0.01).kernels) == 2
