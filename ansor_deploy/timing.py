@@ -19,9 +19,9 @@ from .target import built_for
 if TYPE_CHECKING:
     import onnx
 
+    from .artifact.manifest import Race
     from .build.changes import Changes
     from .build.node_groups import Group
-    from .build.race import Race
     from .build.verify import Library
     from .devices.model import RemoteModel
     from .report import Report

@@ -25,6 +25,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from msgspec import to_builtins
+
 from ansor_deploy.build.compare import MOST_SECONDS, UNTUNED
 from ansor_deploy.build.fresh import FreshTurns, fresh_turns, library_side
 from ansor_deploy.build.race import ALIKE, LOOKS, Turn, race
@@ -63,7 +65,7 @@ def entry(turns: FreshTurns, percent: float) -> dict[str, Any]:
     began = time.monotonic()
     take = partial(slowed, turns.take, 1 + percent / 100)
     found = race(UNTUNED, take, began + MOST_SECONDS, LOOKS, LOOKS[0])
-    return {"percent": percent, "seconds": time.monotonic() - began, **found.to_json()}
+    return {"percent": percent, "seconds": time.monotonic() - began, **to_builtins(found)}
 
 
 @contextmanager

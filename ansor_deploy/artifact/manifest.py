@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert, to_builtins
 
+from ..system.other_work import OtherWork
 from ..target import Target as Machine
 from ..target import built_for
 from . import files
@@ -220,19 +221,6 @@ class Errors(Struct, frozen=True):
     max_rel_err: float | None
     oracle: str
     seed: int
-
-
-class OtherWork(Struct, frozen=True):
-    """What else a machine did in a race. stolen: by the host of a virtual machine.
-
-    load: programs that wanted to run. spread: of a reference loop's time, the 90th percentile over
-    the median.
-    """
-
-    load: float
-    cores: Count
-    stolen: Share
-    spread: Ratio
 
 
 class Race(Struct, frozen=True):

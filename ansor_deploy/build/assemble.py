@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import structs
 
 from ..artifact.depfile import input_files, write_depfile
-from ..artifact.manifest import Code, Draft, Manifest
+from ..artifact.manifest import Code, Draft, Manifest, Race
 from ..artifact.outputs import commit, staged
 from ..codegen.model import check_space
 from ..devices.bare import open_bare
@@ -36,7 +36,7 @@ from .describe import compiled, describe, frozen
 from .fresh import on_this_machine
 from .lock import lock_digest
 from .oracle import Oracle
-from .race import LOOKS, Race
+from .race import LOOKS
 from .result import TuneResult, verified
 from .stand_in import is_small, make_stand_in
 from .up_to_date import records_digest

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..artifact.manifest import Manifest, Memory, Task
-from .race import ALIKE, Race
+from msgspec import to_builtins
+
+from ..artifact.manifest import Manifest, Memory, Race, Task
+from .race import ALIKE
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ class Changes:
         """A JSON object."""
         return {
             "same": self.same,
-            "beside": self.beside and self.beside.to_json(),
+            "beside": to_builtins(self.beside),
             "bytes": {name: list(pair) for name, pair in self.bytes.items()},
             "made_by": [asdict(one) for one in self.made_by],
             "tasks": [{**asdict(task), "what": task.what} for task in self.tasks],

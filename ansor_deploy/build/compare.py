@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..artifact import manifest
+from ..artifact.manifest import Race, Speed
 from . import turn
 from .draws import inputs_that_run
 from .fresh import fresh_turns, library_side, on_this_machine
-from .race import LOOKS, Race, Turn, race
+from .race import LOOKS, Turn, race, race_of
 
 if TYPE_CHECKING:
     from .verify import Library
@@ -38,10 +38,10 @@ class Comparison:
         """Whether the tuned one is surely slower, so that the untuned one is shipped."""
         return self.race is not None and self.race.verdict == "slower"
 
-    def noted(self, beside: Race | None, records: str) -> manifest.Speed:
+    def noted(self, beside: Race | None, records: str) -> Speed:
         """As it stands in a manifest. beside: another engine. records: digest of those used."""
-        known = (self.race or Race(UNTUNED, self.latency_ms, self.latency_ms, 1.0, None, 0)).noted
-        return manifest.Speed(
+        known = self.race or race_of(UNTUNED, self.latency_ms, self.latency_ms, 1.0, None, 0)
+        return Speed(
             latency_ms=self.latency_ms,
             tuned_ms=known.ours_ms,
             untuned_ms=known.theirs_ms,
@@ -50,19 +50,17 @@ class Comparison:
             pairs=known.turns,
             verdict=known.verdict if self.race else "same" if self.same else None,
             seen=known.seen,
-            beside=beside.noted if beside else None,
+            beside=beside,
             records=records,
         )
 
     @classmethod
-    def of(cls, speed: manifest.Speed) -> Comparison:
+    def of(cls, speed: Speed) -> Comparison:
         """The comparison that a manifest has."""
         if speed.verdict is None or speed.verdict == "same":
             return cls(speed.latency_ms, same=speed.verdict == "same")
         times = (speed.tuned_ms, speed.untuned_ms, speed.ratio, speed.interval, speed.pairs)
-        return cls(
-            speed.latency_ms, Race.of(manifest.Race(UNTUNED, *times, speed.verdict, speed.seen))
-        )
+        return cls(speed.latency_ms, Race(UNTUNED, *times, speed.verdict, speed.seen))
 
 
 def time_alone(library: Library, seed: int, *, same: bool = False) -> Comparison:

@@ -21,14 +21,11 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from itertools import combinations_with_replacement
-from typing import Any, Literal
 
-from msgspec import structs
-
-from ..artifact import manifest
+from ..artifact.manifest import Interval, Race, Verdict
 from ..system.other_work import OtherWork, Watch
 
 ERROR = 0.005  # how often a race may err: half of the one in a hundred that is promised
@@ -38,7 +35,6 @@ MOST_TURNS = 200
 LEAST = 0.01  # share of the time by which one is faster, or nobody is
 ALIKE = 0.03  # within this share two are as fast as each other
 
-Verdict = Literal["faster", "slower", "as fast", "cannot say"]
 VERDICTS: tuple[Verdict, ...] = ("faster", "slower", "as fast", "cannot say")
 
 
@@ -51,49 +47,28 @@ class Turn:
     reference: tuple[float, ...] = ()
 
 
-@dataclass(frozen=True)
-class Race:
-    """A library beside a peer: another library, or an engine.
+def race_of(
+    peer: str,
+    ours_ms: float,
+    theirs_ms: float,
+    ratio: float,
+    interval: Interval | None,
+    turns: int,
+    seen: OtherWork | None = None,
+) -> Race:
+    """A race with what is sure of it: a difference that counts, or that there is none.
 
     ours_ms, theirs_ms: a run of each, at the machine's speed in the median turn. ratio: the first
     over the second. interval: in which it is with 99% confidence; None of too few turns. seen: what
     else the machine did; None where nobody looked.
     """
-
-    peer: str
-    ours_ms: float
-    theirs_ms: float
-    ratio: float
-    interval: tuple[float, float] | None
-    turns: int
-    seen: OtherWork | None = None
-
-    @property
-    def verdict(self) -> Verdict:
-        """What is sure: a difference that counts, or that there is none."""
-        low, high = self.interval or (0.0, math.inf)
-        if high < 1 and self.ratio <= 1 - LEAST:
-            return "faster"
-        if low > 1 and self.ratio >= 1 + LEAST:
-            return "slower"
-        return "as fast" if low >= 1 - ALIKE and high <= 1 + ALIKE else "cannot say"
-
-    @property
-    def noted(self) -> manifest.Race:
-        """As it stands in a manifest: with the verdict."""
-        seen = manifest.OtherWork(**asdict(self.seen)) if self.seen else None
-        return manifest.Race(**{**vars(self), "seen": seen}, verdict=self.verdict)
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object, with the verdict."""
-        return {**asdict(self), "verdict": self.verdict}
-
-    @classmethod
-    def of(cls, noted: manifest.Race) -> Race:
-        """The race that a manifest has."""
-        known = {name: getattr(noted, name) for name in cls.__dataclass_fields__}
-        seen = OtherWork(**structs.asdict(noted.seen)) if noted.seen else None
-        return cls(**{**known, "seen": seen})
+    low, high = interval or (0.0, math.inf)
+    verdict: Verdict = "as fast" if low >= 1 - ALIKE and high <= 1 + ALIKE else "cannot say"
+    if high < 1 and ratio <= 1 - LEAST:
+        verdict = "faster"
+    if low > 1 and ratio >= 1 + LEAST:
+        verdict = "slower"
+    return Race(peer, ours_ms, theirs_ms, ratio, interval, turns, verdict, seen)
 
 
 def race(
@@ -128,7 +103,7 @@ def judged(peer: str, turns: Sequence[Turn], error: float, seen: OtherWork | Non
     middle, rank = statistics.median(means), least_rank(len(turns), error)
     interval = (math.exp(means[rank - 1]), math.exp(means[-rank])) if rank else None
     ours, theirs = (math.exp(level + sign * middle / 2) * 1e3 for sign in (1, -1))
-    return Race(peer, ours, theirs, math.exp(middle), interval, len(turns), seen)
+    return race_of(peer, ours, theirs, math.exp(middle), interval, len(turns), seen)
 
 
 @cache

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import convert
 
-from ..artifact import manifest
-from ..build.race import Race
+from ..artifact.manifest import Race
 from ..codegen.memory import size_text
 from ..errors import UsageError
 from ..report.text import gain_texts, latency, shortened
@@ -67,7 +66,7 @@ def cells(row: dict[str, Any]) -> tuple[str, ...]:
         untuned,
         found["shipped"],
         size_text(memory["library"]) if memory else "",
-        _beside(Race.of(convert(beside, manifest.Race))) if beside else "",
+        _beside(convert(beside, Race)) if beside else "",
     )
 
 

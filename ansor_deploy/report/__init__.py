@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..artifact.manifest import Memory
+    from ..artifact.manifest import Memory, Race
     from ..build.compare import Comparison
-    from ..build.race import Race
     from ..build.verify import Verification
     from ..farm.table import Row
     from ..tune.plan import Plan

@@ -17,9 +17,8 @@ from .plan import ROWS
 from .plan import lines as plan_lines
 
 if TYPE_CHECKING:
-    from ..artifact.manifest import Memory
+    from ..artifact.manifest import Memory, Race
     from ..build.compare import Comparison
-    from ..build.race import Race
     from ..build.verify import Verification
     from ..farm.table import Row
     from ..tune.plan import Plan

@@ -14,11 +14,10 @@ from ..system.printable import printable
 from ..system.words import count
 
 if TYPE_CHECKING:
-    from ..artifact.manifest import Memory
+    from ..artifact.manifest import Memory, Race
     from ..build.by_node import NodeVerdict
     from ..build.changes import TaskChange
     from ..build.compare import Comparison
-    from ..build.race import Race
     from ..build.result import TuneResult
     from ..build.verify import Verification
     from ..farm.table import Row

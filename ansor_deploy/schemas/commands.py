@@ -14,7 +14,6 @@ from ..artifact.manifest import (
     Memory,
     Ms,
     Node,
-    OtherWork,
     Race,
     Ratio,
     RecordId,
@@ -25,6 +24,7 @@ from ..artifact.manifest import (
     Verdict,
     Verified,
 )
+from ..system.other_work import OtherWork
 from .registry import ModelTotals
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from html import escape
 
 from ..build.compare import Comparison
-from ..build.race import Race
 from ..codegen.memory import size_text
 from ..report.text import gain_texts, latency
 from . import sections
@@ -80,7 +79,7 @@ def figures(facts: Facts) -> Iterator[Figure]:
         if speed.interval and (race := Comparison.of(speed).race):
             yield "beside untuned", *gain_texts(race)
         if beside := speed.beside:
-            yield f"beside {beside.peer}", *gain_texts(Race.of(beside))
+            yield f"beside {beside.peer}", *gain_texts(beside)
     if verify:
         yield "largest error", f"{verify.max_rel_err:.1g}", f"beside {verify.oracle}"
     yield "library", size_text(memory.library), f"a run takes {size_text(memory.peak)}"

@@ -8,7 +8,6 @@ from typing import Any
 
 from ..artifact.manifest import Tuned
 from ..build.compare import Comparison
-from ..build.race import Race
 from ..codegen.memory import size_text
 from ..registry.title import shape_text
 from ..report.profile import by_operator, title
@@ -38,7 +37,7 @@ def verdict(facts: Facts) -> Iterator[str]:
         return
     yield _sentence(comparison_text(Comparison.of(speed)))
     if speed.beside:
-        yield _sentence(race_text(Race.of(speed.beside)))
+        yield _sentence(race_text(speed.beside))
 
 
 def where_time_goes(facts: Facts) -> Iterator[str]:

@@ -6,10 +6,10 @@ from msgspec.structs import replace
 
 from ansor_deploy.artifact.manifest import File
 from ansor_deploy.build.changes import changes
-from ansor_deploy.build.race import Race
+from ansor_deploy.build.race import race_of
 from ansor_deploy.cli.compare import lines
 
-SLOWER = Race("old.so", 1.1, 1.0, 1.1, (1.05, 1.2), 8)
+SLOWER = race_of("old.so", 1.1, 1.0, 1.1, (1.05, 1.2), 8)
 
 
 def manifest(records, library=10):
@@ -71,7 +71,7 @@ def test_the_text():
     ],
 )
 def test_what_fails(ratio, interval, share, slower):
-    found = changes(OLD, NEW, Race("old.so", ratio, 1.0, ratio, interval, 8))
+    found = changes(OLD, NEW, race_of("old.so", ratio, 1.0, ratio, interval, 8))
     assert found.slower(share) == slower
 
 
@@ -97,7 +97,7 @@ def test_what_made_them_and_has_changed_is_listed():
     assert changes(old, old, None).made_by == ()
 
 
-EVEN = Race("old.so", 1.0, 1.0, 1.0, (0.99, 1.01), 40)
+EVEN = race_of("old.so", 1.0, 1.0, 1.0, (0.99, 1.01), 40)
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,18 @@
 """What turns say for sure: how often that is wrong, and what it takes to find a difference."""
 
 import itertools
+import json
 import math
 import random
 import time
 
 import numpy as np
 import pytest
+from msgspec import convert, to_builtins
 
+from ansor_deploy.artifact.manifest import Race
 from ansor_deploy.build import race as module
-from ansor_deploy.build.race import LOOKS, Race, Turn, judged, least_rank, race
+from ansor_deploy.build.race import LOOKS, Turn, judged, least_rank, race, race_of
 from ansor_deploy.system.other_work import OtherWork
 
 ERROR = 0.01  # of one look
@@ -97,7 +100,7 @@ def test_the_ratio_is_that_of_the_times():
     ],
 )
 def test_the_verdict(ratio, interval, verdict):
-    assert Race("X", ratio, 1.0, ratio, interval, 10).verdict == verdict
+    assert race_of("X", ratio, 1.0, ratio, interval, 10).verdict == verdict
 
 
 def test_ranks_are_those_of_the_signed_rank_test():
@@ -134,8 +137,6 @@ def test_too_few_turns_say_nothing():
 
 def test_what_was_seen_comes_back_from_json():
     seen = OtherWork(3.1, 2, 0.12, 1.8)
-    found = Race("X", 1.0, 2.0, 0.5, (0.4, 0.6), 10, seen)
-    assert Race.from_json(found.to_json()) == found
-    assert found.to_json()["verdict"] == "faster"
-    old = {name: found.to_json()[name] for name in ("peer", "ours_ms", "theirs_ms", "ratio")}
-    assert Race.from_json({**old, "interval": None, "turns": 1}).seen is None
+    found = race_of("X", 1.0, 2.0, 0.5, (0.4, 0.6), 10, seen)
+    assert convert(json.loads(json.dumps(to_builtins(found))), Race) == found
+    assert to_builtins(found)["verdict"] == "faster"
