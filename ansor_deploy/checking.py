@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .artifact.files import output_paths, read_manifest
-from .build.up_to_date import is_verified
+from .artifact.files import output_paths
+from .artifact.manifest import read_manifest
 from .devices.library import callable_somewhere
 from .errors import AnsorError, UsageError
 from .pipeline import build
 from .request import Outputs, Request, Tolerance
-from .target import built_for
 
 if TYPE_CHECKING:
     from .build.by_node import NodeVerdict
@@ -32,31 +31,30 @@ def rebuild(
     AnsorError where it was not built from a lock, and what a frozen build raises.
     """
     manifest = read_manifest(artifact)
-    if manifest["lock"] is None:
+    if manifest.lock is None:
         raise AnsorError(
             "it was not built from a lock: measured times are in its manifest",
             f"build it so: ansor-deploy build {model} -o {artifact} --lock {lock} --frozen",
             artifact,
         )
-    shapes = manifest["model"]["input_shapes"]
-    allowed = manifest["verification"]["allowed"]
+    known = manifest.verification
     request = Request(
-        target=built_for(manifest),
+        target=manifest.target.machine,
         registry=Path(os.devnull),
-        input_shapes=tuple(
-            {name: tuple(shape) for name, shape in each.items()}
-            for each in (shapes if isinstance(shapes, list) else [shapes])
-        ),
+        input_shapes=manifest.model.shapes,
         rules=rules,
         lock=lock,
         remake=shlex.join(["ansor-deploy", "tune", str(model), "--lock", str(lock)]),
         frozen=True,
-        verify=is_verified(manifest),
-        tolerances=tuple((name, Tolerance(**one)) for name, one in allowed.items()),
+        verify=known.verified,
+        tolerances=tuple(
+            (name, Tolerance(one.rtol, one.atol)) for name, one in known.allowed.items()
+        ),
     )
     with tempfile.TemporaryDirectory() as folder:
-        outputs = Outputs(Path(folder, artifact.name), header=manifest["header"] is not None)
-        made = output_paths(outputs.library, build(model, outputs, request, report).manifest)
+        outputs = Outputs(Path(folder, artifact.name), header=manifest.header is not None)
+        build(model, outputs, request, report)
+        made = output_paths(outputs.library, header=outputs.header)
         there = {path: artifact.with_name(path.name) for path in made}
         return {p.name: q.is_file() and p.read_bytes() == q.read_bytes() for p, q in there.items()}
 
@@ -95,13 +93,12 @@ def verify_by_node(artifact: Path, model: Path, seed: int, report: Report) -> li
     from .build.by_node import How, every_node
     from .devices.machine import this_machine
     from .model.prepare import prepare
-    from .runtime.model import interfaces
     from .space.rule import shipped_rules
 
     manifest, target = read_manifest(artifact), this_machine()
-    shapes = interfaces(manifest)[0].input_shapes
+    shapes = manifest.interfaces[0].input_shapes
     prepared = prepare(model, target, (shapes,), report.stage, report.step)
-    rules = shipped_rules(target.kind, manifest.get("precision", "default"))
+    rules = shipped_rules(target.kind, manifest.precision)
     report.stage("by node", f"{len(prepared.protos[0].graph.node)} nodes, each an output")
     return every_node(prepared, How(target, rules, {}, seed))
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .artifact.depfile import input_files, write_depfile
 from .artifact.files import output_paths
@@ -41,6 +41,7 @@ from .tune.ledger import Ledger
 from .tune.workspace import Workspace, nowhere, open_workspace, with_devices, without_runs
 
 if TYPE_CHECKING:
+    from .artifact.manifest import Manifest
     from .model.prepare import Prepared
     from .model.tasks import Task
     from .report import Report
@@ -272,9 +273,9 @@ def _programs(request: Request, task: Task, enough: int) -> float:
     return programs(task.mod, request.target, rules, enough)
 
 
-def _wrote(outputs: Outputs, manifest: dict[str, Any], report: Report) -> None:
-    report.memory(manifest["memory"])
-    report.wrote(output_paths(outputs.library, manifest))
+def _wrote(outputs: Outputs, manifest: Manifest, report: Report) -> None:
+    report.memory(manifest.memory)
+    report.wrote(output_paths(outputs.library, header=outputs.header))
 
 
 def _tune(planned: Plan, work: Workspace) -> TuneResult:
@@ -316,7 +317,7 @@ def _unchanged(
         if write:
             known.take_in(built_keys(outputs.library, request), ledger, layers, report)
         manifest = current_manifest(model, outputs, request)
-        if manifest is None or (runs and not manifest["ran_on"]):
+        if manifest is None or (runs and not manifest.ran_on):
             return None
         if not has_same_records(manifest, ledger):
             return None
@@ -325,7 +326,7 @@ def _unchanged(
     return _kept(model, outputs, manifest, request)
 
 
-def _kept(model: Path, outputs: Outputs, manifest: dict[str, Any], request: Request) -> BuildResult:
+def _kept(model: Path, outputs: Outputs, manifest: Manifest, request: Request) -> BuildResult:
     """Outputs that stay as they are; only the depfile may be a new one."""
     inputs = input_files(model, manifest, request.files)
     write_depfile(outputs.depfile, outputs.library, inputs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from .objectives import Objective
 
@@ -124,7 +124,7 @@ class Request:
     sources: tuple[Path, ...] = ()
     limits: Limits = field(default_factory=Limits)
     remake: str = "ansor-deploy tune MODEL --lock FILE"
-    precision: str = "default"
+    precision: Literal["default", "strict"] = "default"
     verify: bool = True
     tolerances: tuple[tuple[str, Tolerance], ...] = ()
     beside: str = ""

@@ -126,10 +126,9 @@ def load_target(name_or_path: str, search_path: Sequence[Path]) -> Target:
     return Target.from_json({"features": [], "gpu": None, **values, "name": path.stem})
 
 
-def built_for(manifest: dict[str, Any]) -> Target:
-    """The target that a manifest holds; of a frozen build without what feeds estimates."""
-    data = {key: value for key, value in manifest["target"].items() if key != "fingerprint"}
-    return Target.from_json(data)
+def built_for(manifest: Mapping[str, Any]) -> Target:
+    """The target of a manifest as JSON; of a frozen build without what feeds estimates."""
+    return Target.from_json({name: manifest["target"][name] for name in _FIELDS})
 
 
 def target_files(name_or_path: str, search_path: Sequence[Path]) -> list[Path]:
@@ -255,5 +254,6 @@ FIELDS = {
 }
 del FIELDS["name"]  # the file's name is the target's
 # The fields of the fingerprint, which are all that is taken from others.
+_FIELDS = [field.name for field in fields(Target)]
 _APART = ("name", "description", "peak_gflops", "memory_gbs")
 IDENTITY = tuple(field.name for field in fields(Target) if field.name not in _APART)

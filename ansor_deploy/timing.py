@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from .artifact.files import read_manifest
+from .artifact.manifest import read_manifest
 from .devices.library import opened
 from .devices.machine import runs_here
 from .errors import UsageError
@@ -20,9 +20,9 @@ from .target import built_for
 if TYPE_CHECKING:
     import onnx
 
+    from .artifact.manifest import Race
     from .build.changes import Changes
     from .build.node_groups import Group
-    from .build.race import Race
     from .build.verify import Library
     from .devices.model import RemoteModel
     from .report import Report
@@ -63,7 +63,7 @@ def bench(
     """
     end = time.monotonic() + seconds
     with opened(artifact, devices, report, threads) as library:
-        proto = _model_of(artifact, library.manifest["model"], model) if engines else None
+        proto = _model_of(artifact, model) if engines else None
         shapes = range(len(library.interfaces))
         ends = _ends(end, [1.0, *[ENGINE_SHARE] * len(engines)] * len(shapes))
         found = []
@@ -112,20 +112,21 @@ def _race(library: Any, shape: int, engine: str, proto: Any, until: float) -> Ra
     return race_engine(library, engine, shaped, shape, 0, until)
 
 
-def _model_of(artifact: Path, known: dict[str, Any], given: Path | None) -> onnx.ModelProto:
-    """The model that a library was built from. known: what its manifest says of it.
+def _model_of(artifact: Path, given: Path | None) -> onnx.ModelProto:
+    """The model that a library was built from.
 
     given: its file; None where that lies in this folder or beside the artifact. UsageError where
     it is not there, or is another one.
     """
     from .model.onnx_file import load
 
-    places = [given] if given else [Path(known["name"]), artifact.with_name(known["name"])]
+    known = read_manifest(artifact).model
+    places = [given] if given else [Path(known.name), artifact.with_name(known.name)]
     found = next((path for path in places if path.is_file()), None)
     if found is None:
-        hint = f"name it: ansor-deploy bench {artifact} {known['name']} --beside onnxruntime"
-        raise UsageError(f"the model {known['name']} is not here", hint)
-    if file_sha256(found) != known["sha256"]:
+        hint = f"name it: ansor-deploy bench {artifact} {known.name} --beside onnxruntime"
+        raise UsageError(f"the model {known.name} is not here", hint)
+    if file_sha256(found) != known.sha256:
         hint = f"build it anew: ansor-deploy build {found} -o {artifact}"
         raise UsageError(f"{artifact} was not built from {found} as it is now", hint)
     return load(found).proto
@@ -146,12 +147,12 @@ def compare(before: Path, after: Path, seconds: float, threads: int) -> Changes:
 
     end = time.monotonic() + seconds
     manifests = read_manifest(before), read_manifest(after)
-    if manifests[0]["inputs"] != manifests[1]["inputs"]:
+    if manifests[0].inputs != manifests[1].inputs:
         hint = "compare libraries of one model, or of its versions"
         raise UsageError(f"{before} and {after} take other inputs", hint)
     if file_sha256(before) == file_sha256(after):  # by chance one would be faster
         return replace(changes(*manifests, None), same=True)
-    if not all(runs_here(built_for(one)) for one in manifests):
+    if not all(runs_here(one.target.machine) for one in manifests):
         return changes(*manifests, None)
     ends = _ends(end, [4.0, 1.0, 1.0, 1.0, 1.0])
     old, new = load(before, threads), load(after, threads)
@@ -210,7 +211,7 @@ def profile_beside(
     from .build.peers import profile_parts
     from .model.bind import bind_shapes
 
-    proto = _model_of(library.path, library.manifest["model"], model)
+    proto = _model_of(library.path, model)
     width = threads or built_for(library.manifest).cores
     found = []
     for one, ours in profiles:

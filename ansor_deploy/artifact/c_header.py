@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
+from .manifest import Interface, Tensor
 
 Words = dict[str, Any]  # of a tensor, for the templates below
 
@@ -26,15 +27,14 @@ C_TYPES = {
 _PLAIN = frozenset(range(0x20, 0x7F)) - frozenset(b'"*?\\')  # bytes that a literal has as they are
 
 
-def header(manifest: dict[str, Any]) -> str:
-    """The text of NAME.h for the library NAME.so of a manifest.
+def header(library: str, interfaces: Sequence[Interface]) -> str:
+    """The text of NAME.h for a library, NAME.so, in each of its shapes.
 
     UsageError if an input or an output is of a type with elements that are no whole bytes.
     """
-    name = prefix(Path(manifest["artifact"]["file"]).stem)
+    name = prefix(Path(library).stem)
     parts = [
-        _variant(name if at == 0 else f"{name}_{at}", at, one)
-        for at, one in enumerate(manifest.get("variants") or [manifest])
+        _variant(name if at == 0 else f"{name}_{at}", at, one) for at, one in enumerate(interfaces)
     ]
     return _TEXT.format(
         name=name,
@@ -46,10 +46,10 @@ def header(manifest: dict[str, Any]) -> str:
     )
 
 
-def _variant(name: str, number: int, declared: dict[str, Any]) -> Words:
+def _variant(name: str, number: int, declared: Interface) -> Words:
     """The parts of a header that one variant of a library has. name: what its names begin with."""
-    inputs = tensors(name, "in", declared["inputs"])
-    outputs = tensors(name, "out", declared["outputs"])
+    inputs = tensors(name, "in", declared.inputs)
+    outputs = tensors(name, "out", declared.outputs)
     return {
         "name": name,
         "number": number,
@@ -75,14 +75,14 @@ def identifier(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_")
 
 
-def tensors(model: str, kind: str, declared: Sequence[dict[str, Any]]) -> list[Words]:
+def tensors(model: str, kind: str, declared: Sequence[Tensor]) -> list[Words]:
     """The tensors, with identifiers that differ as capitals, too, as in their constants.
 
     An identifier begins with `kind`, "in" or "out", so that no keyword and no digit spoils it.
     """
     made: dict[str, Words] = {}
     for at, tensor in enumerate(declared):
-        name = f"{kind}_{identifier(tensor['name']) or at}"
+        name = f"{kind}_{identifier(tensor.name) or at}"
         while (constant := f"{model}_{name}_COUNT".upper()) in made:
             name = f"{name}_{at}"
         const = "const " if kind == "in" else ""
@@ -90,12 +90,12 @@ def tensors(model: str, kind: str, declared: Sequence[dict[str, Any]]) -> list[W
     return list(made.values())
 
 
-def _words(tensor: dict[str, Any]) -> Words:
-    shape, dtype = list(tensor["shape"]), tensor["dtype"]
+def _words(tensor: Tensor) -> Words:
+    shape, dtype = list(tensor.shape), tensor.dtype
     return {
         "c_type": _c_type(tensor),
         "type": f"{dtype}{shape}",
-        "onnx_name": literal(tensor["name"]),
+        "onnx_name": literal(tensor.name),
         "dtype": literal(dtype),
         "rank": len(shape),
         "count": prod(shape),
@@ -103,13 +103,13 @@ def _words(tensor: dict[str, Any]) -> Words:
     }
 
 
-def _c_type(tensor: dict[str, Any]) -> str:
-    dtype = tensor["dtype"]
+def _c_type(tensor: Tensor) -> str:
+    dtype = tensor.dtype
     if dtype.startswith("float8"):
         return "uint8_t"
     if dtype not in C_TYPES:
         hint = "build without --header, and call the library through ansor_deploy.h"
-        raise UsageError(f"{tensor['name']}: C has no type for {dtype}", hint)
+        raise UsageError(f"{tensor.name}: C has no type for {dtype}", hint)
     return C_TYPES[dtype]
 
 

@@ -13,21 +13,21 @@ import re
 from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from ..errors import AnsorError
 from ..system.atomic_file import write_whole
+from .manifest import Draft
 
 _COMMAND = re.compile(r"[\x00-\x08\x0a-\x1f;]")  # a line end or a semicolon, then what make runs
 
 
-def input_files(model: Path, manifest: dict[str, Any], asked: Iterable[Path]) -> list[Path]:
+def input_files(model: Path, manifest: Draft, asked: Iterable[Path]) -> list[Path]:
     """All files that decide what a build of this model makes, but not the registry.
 
     It changes with every use, and a build asks it for what matters. Two files stand for the
     versions of the tool and of TVM. asked: what the request names (`Request.files`).
     """
-    external = [model.parent / one["file"] for one in manifest["model"]["external"]]
+    external = [model.parent / one.file for one in manifest.model.external]
     found = [find_spec(package) for package in ("ansor_deploy", "tvm")]
     versions = [Path(spec.origin) for spec in found if spec and spec.origin]
     return list(dict.fromkeys([model, *external, *asked, *versions]))

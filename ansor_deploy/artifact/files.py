@@ -25,10 +25,10 @@ def provenance_path(artifact: Path) -> Path:
     return artifact.with_suffix(".intoto.json")
 
 
-def output_paths(artifact: Path, manifest: dict[str, Any]) -> list[Path]:
-    """All files of a build, the manifest last."""
-    header = [header_path(artifact)] if manifest.get("header") else []
-    return [artifact, *header, provenance_path(artifact), manifest_path(artifact)]
+def output_paths(artifact: Path, *, header: bool) -> list[Path]:
+    """All files of a build, the manifest last. header: whether a C header is one."""
+    headers = [header_path(artifact)] if header else []
+    return [artifact, *headers, provenance_path(artifact), manifest_path(artifact)]
 
 
 def json_bytes(value: dict[str, Any]) -> bytes:
@@ -36,21 +36,24 @@ def json_bytes(value: dict[str, Any]) -> bytes:
     return (json.dumps(value, indent=1, sort_keys=True) + "\n").encode()
 
 
-def read_manifest(artifact: Path) -> dict[str, Any]:
-    """The manifest of a library that is whole; AnsorError if it is not, or is none."""
+def read_json(artifact: Path) -> dict[str, Any]:
+    """The manifest of a library that is whole, as JSON; AnsorError if it is not, or is none.
+
+    What running a library takes of it is there, and has its type.
+    """
     path = manifest_path(artifact)
     if artifact.suffix == ".onnx":
         build = f"build it first: ansor-deploy build {artifact}"
         raise UsageError("this is a model, not a library", build, artifact)
-    rebuild = "build it again: ansor-deploy build MODEL -o " + str(artifact)
+    rebuild = _rebuild(artifact)
     try:
         manifest: dict[str, Any] = json.loads(read_regular(path, _MOST_BYTES))
     except FileNotFoundError as error:
         raise AnsorError(f"the manifest of {artifact.name} is missing", rebuild, path) from error
     except (OSError, ValueError, RecursionError) as error:
-        raise AnsorError(f"not a manifest: {error}", rebuild, path) from error
+        raise no_manifest(artifact, str(error)) from error
     if wrong := _fault(manifest):
-        raise AnsorError(f"not a manifest: {wrong}", rebuild, path)
+        raise no_manifest(artifact, wrong)
     expected = manifest["artifact"]["bytes"]
     try:
         size = artifact.stat().st_size
@@ -61,16 +64,16 @@ def read_manifest(artifact: Path) -> dict[str, Any]:
     return manifest
 
 
+def no_manifest(artifact: Path, wrong: str) -> AnsorError:
+    """The error of what lies where a library's manifest should. wrong: what is, and where."""
+    return AnsorError(f"not a manifest: {wrong}", _rebuild(artifact), manifest_path(artifact))
+
+
+def _rebuild(artifact: Path) -> str:
+    return f"build it again: ansor-deploy build MODEL -o {artifact}"
+
+
 def _fault(manifest: Any) -> str:
-    """What is wrong with a manifest; "" if nothing is."""
-    try:
-        from .manifest import fault
-    except ImportError:  # where libraries only run, there is no msgspec
-        return _runtime_fault(manifest)
-    return fault(manifest)
-
-
-def _runtime_fault(manifest: Any) -> str:
     """What is wrong with what running a library reads of its manifest; "" if nothing is."""
     try:
         kinds = [

@@ -1,163 +1,353 @@
-"""What a manifest must say for its readers to rely on it: anyone may have changed the file."""
+"""The manifest of a library, NAME.json beside NAME.so: what a build writes, and commands rely on.
+
+Each class is a JSON object, as it is written, as it is read and as it is published. A field with a
+default is not always there; `X | None` may be null. Anyone may have changed the file, so all that
+is read has its type and its bounds. Where libraries only run there is no msgspec: what runs them
+reads plain JSON (`files.read_json`), and gets it of `to_json`.
+"""
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct, ValidationError, convert
+from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert, structs, to_builtins
 
-_Name = Annotated[str, Meta(max_length=4096)]
-_Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
-_Count = Annotated[int, Meta(ge=0, le=2**53)]
-_Number = float | None
+from ..system.other_work import OtherWork
+from ..target import Target as Machine
+from ..target import built_for
+from . import files
 
-
-class _Tensor(Struct):
-    name: _Name
-    shape: list[_Count]
-    dtype: _Name
-
-
-class _Interface(Struct):
-    inputs: list[_Tensor]
-    outputs: list[_Tensor]
-
-
-class _File(Struct):
-    file: _Name
-    sha256: _Digest
-
-
-class _Output(_File):
-    bytes: _Count
+Name = Annotated[str, Meta(max_length=4096)]
+Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$", max_length=64, description="SHA-256")]
+RecordId = Annotated[
+    str, Meta(max_length=4096, description="a record's id, or default for the default schedule")
+]
+Count = Annotated[int, Meta(ge=0, le=2**53)]
+Cores = Annotated[int, Meta(ge=1, le=4096)]
+Bytes = Annotated[int, Meta(ge=0, le=2**53, description="bytes")]
+Ms = Annotated[float, Meta(ge=0, description="milliseconds")]
+Seconds = Annotated[float, Meta(ge=0, description="seconds")]
+Share = Annotated[float, Meta(ge=0, description="a share of the whole, 0 to 1")]
+Ratio = Annotated[float, Meta(ge=0, description="of the first time to the second")]
+Interval = Annotated[
+    tuple[float, float], Meta(description="where the ratio is, with 99% confidence")
+]
+Verdict = Literal["faster", "slower", "as fast", "cannot say"]
+Shape = tuple[Count, ...]
 
 
-class _Model(Struct):
-    name: _Name
-    digest: _Digest
-    sha256: _Digest
-    external: list[_File]
-    input_shapes: Any
+class Tensor(Struct, frozen=True):
+    """An input or an output."""
+
+    name: Name
+    shape: Shape
+    dtype: Name
 
 
-class _Node(Struct):
+class Interface(Struct, frozen=True, kw_only=True):
+    """What a library takes and gives in one shape."""
+
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+
+    @property
+    def input_shapes(self) -> dict[str, Shape]:
+        """The inputs' shapes by their names."""
+        return {one.name: one.shape for one in self.inputs}
+
+
+class File(Struct, frozen=True):
+    """A file that went into a build."""
+
+    file: Name
+    sha256: Digest
+
+
+class Output(File, frozen=True):
+    """A file that a build wrote."""
+
+    bytes: Bytes
+
+
+class Model(Struct, frozen=True):
+    """The model of a library. digest: of its contents, external data included."""
+
+    name: Name
+    digest: Digest
+    sha256: Digest
+    external: tuple[File, ...]
+    input_shapes: dict[str, Shape] | tuple[dict[str, Shape], ...]
+
+    @property
+    def shapes(self) -> tuple[dict[str, Shape], ...]:
+        """The shapes that it was bound to, one for each of the library's interfaces."""
+        known = self.input_shapes
+        return (known,) if isinstance(known, dict) else known
+
+
+class Lender(Struct, frozen=True):
+    """Whose schedule a task has borrowed: a task, and a target by its fingerprint."""
+
+    key: Digest
+    target: Digest
+
+
+class Node(Struct, frozen=True):
+    """A node of the model. name: or its first output's, where it has none."""
+
     name: str
     op: str
 
 
-class _Place(Struct):
-    shape: _Count
-    nodes: list[_Node]
+class Place(Struct, frozen=True):
+    """Where a model computes a task. shape: of several, the number, from 0."""
+
+    shape: Count
+    nodes: tuple[Node, ...]
 
 
-class _OtherPlace(_Place):
-    kernels: list[str]
+class Task(Struct, frozen=True, kw_only=True):
+    """A task of a library. weight: how often it occurs. impact: its share of the time."""
+
+    key: Digest
+    name: Name
+    title: str
+    op: Name
+    record: RecordId
+    weight: Count
+    flops: float
+    bytes: float
+    impact: Share | None
+    latency_ms: Ms | None
+    fallback: str | None
+    rewriting: str | None
+    lender: Lender | None
+    places: tuple[Place, ...]
 
 
-class _Task(Struct):
-    key: _Digest
-    name: _Name
-    title: _Name
-    op: _Name
-    record: _Name
-    weight: _Count
-    impact: _Number
-    latency_ms: _Number
-    flops: _Number
-    bytes: _Number
-    places: list[_Place]
+class Kernel(Struct, frozen=True):
+    """A symbol of a library, and the task that it computes."""
+
+    symbol: Name
+    name: Name
+    task: Digest | None
 
 
-class _Kernel(Struct):
-    symbol: _Name
-    name: _Name
-    task: _Digest | None
+class OtherPlace(Place, frozen=True):
+    """Where a model computes what is no task. kernels: the symbols that compute it."""
+
+    kernels: tuple[str, ...]
 
 
-class _Target(Struct):
-    """As `Target`, but that a frozen build leaves out what feeds estimates."""
+class Gpu(Struct, frozen=True):
+    """What a CUDA device allows."""
 
-    name: _Name
+    arch: Name
+    max_threads_per_block: Count
+    warp_size: Count
+    shared_bytes_per_block: Bytes
+    registers_per_block: Count
+    sms: Count
+
+
+class Target(Struct, frozen=True, kw_only=True):
+    """A machine. A frozen build's manifest leaves out its peak and bandwidth."""
+
+    name: Name
     kind: Literal["llvm", "cuda"]
-    triple: _Name
-    cpu: _Name
-    cores: Annotated[int, Meta(ge=1, le=4096)]
-    vector_bytes: _Count
-    vector_registers: _Count
-    l1_bytes: _Count
-    l2_bytes: _Count
-    l3_bytes: _Count
-    cache_line_bytes: _Count
-    features: list[_Name]
+    triple: Name
+    cpu: Name
+    features: tuple[Name, ...]
+    cores: Cores
+    vector_bytes: Bytes
+    vector_registers: Count
+    l1_bytes: Bytes
+    l2_bytes: Bytes
+    l3_bytes: Bytes
+    cache_line_bytes: Bytes
+    peak_gflops: float | None
+    memory_gbs: float | None
     description: str
-    gpu: dict[str, int | str] | None
-    peak_gflops: _Number
-    memory_gbs: _Number
+    gpu: Gpu | None
+    fingerprint: Digest
+
+    @classmethod
+    def of(cls, machine: Machine) -> Target:
+        """What a manifest says of a machine."""
+        gpu = Gpu(**asdict(machine.gpu)) if machine.gpu else None
+        return cls(**{**vars(machine), "gpu": gpu, "fingerprint": machine.fingerprint})
+
+    @property
+    def machine(self) -> Machine:
+        """The machine; of a frozen build without what feeds estimates."""
+        return built_for({"target": to_builtins(self)})
 
 
-class _Code(Struct):
-    target: _Target
-    tasks: list[_Task]
-    kernels: list[_Kernel]
+class Memory(Struct, frozen=True):
+    """What a library takes."""
+
+    library: Bytes
+    weights: Bytes
+    workspace: Bytes
+    peak: Bytes
 
 
-class _Tuning(Struct):
-    no_room: list[_Digest]
+class Allowed(Struct, frozen=True):
+    """What an element may differ by: rtol of itself, and atol."""
+
+    rtol: float
+    atol: float
 
 
-class _Memory(Struct):
-    library: _Count
-    weights: _Count
-    workspace: _Count
-    peak: _Count
+class Verified(Struct, frozen=True):
+    """Whether and where numbers were compared with ONNX Runtime's, and else why not.
 
+    allowed: by output, what the user let it differ by; "" for all others.
+    """
 
-class _Verification(Struct):
     verified: bool
     where: str | None
     reason: str | None
-    allowed: dict[str, dict[str, float]]
+    allowed: dict[str, Allowed]
 
 
-class _Speed(Struct):
-    latency_ms: float
-    tuned_ms: float
-    untuned_ms: float
-    ratio: float
-    interval: tuple[float, float] | None
-    pairs: _Count
-    verdict: str | None
-    seen: dict[str, float] | None
+class Errors(Struct, frozen=True):
+    """The largest errors beside the oracle's numbers. max_rel_err: of an output's scale."""
+
+    ok: bool
+    max_abs_err: float | None
+    max_rel_err: float | None
+    oracle: str
+    seed: int
 
 
-class _Manifest(_Interface):
-    artifact: _Output
-    header: _Output | None
-    identity: _Digest
-    lock: _Digest | None
-    model: _Model
-    ran_on: _Name | None
-    rules: list[_File]
-    shipped: _Name
-    speed: _Speed | None
-    target: _Target
-    tasks: list[_Task]
-    tool: _Name
-    tuning: _Tuning | None
-    tvm: _Name
-    verify: dict[str, Any] | None
-    memory: _Memory
-    kernels: list[_Kernel]
-    others: list[_OtherPlace]
-    variants: list[_Interface] | None
-    verification: _Verification
-    codes: list[_Code] | None = None
+class Race(Struct, frozen=True):
+    """A library beside another engine, or library, in turns. ratio: of ours to theirs.
+
+    ours_ms, theirs_ms: a run of each; of several shapes, in the first. seen: what else the machine
+    did; null where nobody looked.
+    """
+
+    peer: str
+    ours_ms: Ms
+    theirs_ms: Ms
+    ratio: Ratio
+    interval: Interval | None
+    turns: Count
+    verdict: Verdict
+    seen: OtherWork | None
+
+    def at(self, ours_ms: float) -> Race:
+        """The same race, with the time that a run of ours is said to take elsewhere."""
+        return structs.replace(self, ours_ms=ours_ms, theirs_ms=ours_ms / self.ratio)
 
 
-def fault(manifest: Any) -> str:
-    """What is wrong with a manifest that was read, and where; "" if nothing is."""
+class Speed(Struct, frozen=True):
+    """The times of the tuned and the untuned library. records: digest of the records used.
+
+    latency_ms: a run of what is shipped, in the first shape; shapes_ms: in each. tuned_ms and
+    untuned_ms: in the first shape; the ratio is for all of them.
+    verdict: same where both have the same bytes, null where no race was run.
+    """
+
+    latency_ms: Ms
+    shapes_ms: tuple[Ms, ...]
+    tuned_ms: Ms
+    untuned_ms: Ms
+    ratio: Ratio
+    interval: Interval | None
+    pairs: Count
+    verdict: Verdict | Literal["same"] | None
+    seen: OtherWork | None
+    beside: Race | None
+    records: Digest
+
+
+class Tuned(Struct, frozen=True):
+    """What a build or a tuning run did. no_room: tasks that no device had memory to try.
+
+    kept_default: tasks that were to be tuned and have their default schedule as the best.
+    """
+
+    tasks: Count
+    hits: Count
+    misses: Count
+    skipped: Count
+    trials: Count
+    tune_seconds: Seconds
+    latency_ms: Ms | None
+    no_room: tuple[Digest, ...]
+    kept_default: Count
+
+
+class Code(Struct, frozen=True):
+    """The code of a library for one of its targets, where it has several."""
+
+    target: Target
+    tasks: tuple[Task, ...]
+    kernels: tuple[Kernel, ...]
+    others: tuple[OtherPlace, ...]
+    memory: Memory
+    verification: Verified
+    lenders: Digest | None
+
+
+class Draft(Interface, frozen=True, kw_only=True, omit_defaults=True):
+    """What is known of a library before its files are in place."""
+
+    format: int
+    tool: Name
+    tvm: Name
+    linker: Name
+    identity: Digest
+    model: Model
+    precision: Literal["default", "strict"]
+    rules: tuple[File, ...]
+    variants: tuple[Interface, ...] | None
+    target: Target
+    tasks: tuple[Task, ...]
+    kernels: tuple[Kernel, ...]
+    others: tuple[OtherPlace, ...]
+    shipped: Literal["tuned", "untuned"]
+    ran_on: Name | None
+    verification: Verified
+    verify: Errors | None
+    speed: Speed | None
+    memory: Memory
+    tuning: Tuned | None
+    lock: Digest | None
+    lenders: Digest | UnsetType | None = UNSET
+    codes: tuple[Code, ...] | None = None
+
+    @property
+    def interfaces(self) -> tuple[Interface, ...]:
+        """What the library takes and gives, in each of its shapes."""
+        return self.variants or (self,)
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON object that is written."""
+        made: dict[str, Any] = to_builtins(self)
+        return made
+
+
+class Manifest(Draft, frozen=True, kw_only=True):
+    """NAME.json beside NAME.so."""
+
+    artifact: Output
+    header: Output | None
+
+    @classmethod
+    def of(cls, draft: Draft, artifact: Output, header: Output | None) -> Manifest:
+        """The manifest of a library whose files are there."""
+        known = {name: getattr(draft, name) for name in Draft.__struct_fields__}
+        return cls(**{**known, "artifact": artifact, "header": header})
+
+
+def read_manifest(artifact: Path) -> Manifest:
+    """The manifest of a library that is whole; AnsorError if it is not, or is none."""
     try:
-        convert(manifest, _Manifest)
+        return convert(files.read_json(artifact), Manifest)
     except (ValidationError, UnicodeEncodeError) as error:  # the latter of a lone surrogate
-        return str(error)
-    return ""
+        raise files.no_manifest(artifact, str(error)) from error

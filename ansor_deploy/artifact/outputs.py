@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
-from typing import Any
 
 from ..errors import AnsorError
 from ..system.atomic_file import held
@@ -22,6 +21,7 @@ from ..system.machine_fault import heed
 from ..system.scratch import remove_unheld
 from . import files
 from .c_header import header as header_text
+from .manifest import Draft, Manifest, Output, read_manifest
 from .provenance import statement
 
 
@@ -56,26 +56,28 @@ def staged(output: Path, export: Callable[[Path], None]) -> Iterator[Path]:
 def commit(
     library: Path,
     output: Path,
-    manifest: dict[str, Any],
+    draft: Draft,
     *,
     header: bool,
     before: Callable[[], None] = lambda: None,
-) -> dict[str, Any]:
+) -> Manifest:
     """Move a staged library in place, and write what belongs to it; the manifest written.
 
     header: whether a C header does. before: is called before the manifest is moved, and where that
     fails it is not.
     """
     with _writing_to(output.parent):
-        whole = {**manifest, "artifact": _describe(library), "header": None}
+        described = None
         if header:
-            files.header_path(library).write_bytes(header_text(whole).encode())
-            whole["header"] = _describe(files.header_path(library))
-        content = files.json_bytes(whole)
+            text = header_text(output.name, draft.interfaces)
+            files.header_path(library).write_bytes(text.encode())
+            described = _describe(files.header_path(library))
+        whole = Manifest.of(draft, _describe(library), described)
+        content = files.json_bytes(whole.to_json())
         files.provenance_path(library).write_bytes(statement(whole, content))
         files.manifest_path(library).write_bytes(content)
         _make_executable(library)
-        *parts, last = files.output_paths(library, whole)
+        *parts, last = files.output_paths(library, header=header)
         with held(output.parent):  # by the outputs of one build, if two make them at once
             for file in parts:
                 _move(file, output.parent)
@@ -84,12 +86,12 @@ def commit(
     return whole
 
 
-def previous(output: Path) -> dict[str, Any] | None:
+def previous(output: Path) -> Manifest | None:
     """The manifest of an output that is there and whole, bit for bit, as all that belongs to it."""
-    with suppress(AnsorError, OSError, LookupError, TypeError):
-        manifest = files.read_manifest(output)
-        header = manifest["header"] and _describe(files.header_path(output))
-        described = {**manifest, "artifact": _describe(output), "header": header}
+    with suppress(AnsorError, OSError):
+        manifest = read_manifest(output)
+        header = manifest.header and _describe(files.header_path(output))
+        described = Manifest.of(manifest, _describe(output), header)
         stated = statement(manifest, files.manifest_path(output).read_bytes())
         if described == manifest and stated == files.provenance_path(output).read_bytes():
             return manifest
@@ -101,7 +103,7 @@ def touch(output: Path) -> None:
 
     The header keeps its own: what includes it need not be compiled again for that.
     """
-    for path in files.output_paths(output, {"header": None}):
+    for path in files.output_paths(output, header=False):
         os.utime(path)
 
 
@@ -115,8 +117,8 @@ def _move(file: Path, folder: Path) -> None:
     file.replace(place)
 
 
-def _describe(file: Path) -> dict[str, Any]:
-    return {"file": file.name, "bytes": file.stat().st_size, "sha256": file_sha256(file)}
+def _describe(file: Path) -> Output:
+    return Output(file.name, file_sha256(file), file.stat().st_size)
 
 
 def _prefix(output: Path) -> str:

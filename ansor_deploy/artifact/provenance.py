@@ -10,16 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from .files import json_bytes, manifest_path
+from .manifest import Manifest
 
 BUILD_TYPE = "urn:ansor-deploy:build:v1"
 
 
-def statement(manifest: dict[str, Any], content: bytes) -> bytes:
+def statement(manifest: Manifest, content: bytes) -> bytes:
     """The statement about the outputs of a build. content: of the manifest's file."""
-    parts = [part for part in (manifest["artifact"], manifest["header"]) if part]
-    subjects = [_named(part["file"], part["sha256"]) for part in parts]
-    name = manifest_path(Path(manifest["artifact"]["file"])).name
-    tool = manifest["tool"]
+    parts = [part for part in (manifest.artifact, manifest.header) if part]
+    subjects = [_named(part.file, part.sha256) for part in parts]
+    name = manifest_path(Path(manifest.artifact.file)).name
+    tool = manifest.tool
     builder = {"id": f"pkg:pypi/ansor-deploy@{tool}", "version": {"ansor-deploy": tool}}
     subjects.append(_named(name, hashlib.sha256(content).hexdigest()))
     whole = {
@@ -31,32 +32,32 @@ def statement(manifest: dict[str, Any], content: bytes) -> bytes:
     return json_bytes(whole)
 
 
-def _definition(manifest: dict[str, Any]) -> dict[str, Any]:
-    model = manifest["model"]
+def _definition(manifest: Manifest) -> dict[str, Any]:
+    model = manifest.model
     return {
         "buildType": BUILD_TYPE,
         "externalParameters": {
-            "model": model["name"],
-            "target": manifest["target"]["name"],
-            "input_shapes": model["input_shapes"],
-            "frozen": manifest["lock"] is not None,
-            "header": manifest["header"] is not None,
+            "model": model.name,
+            "target": manifest.target.name,
+            "input_shapes": model.input_shapes,
+            "frozen": manifest.lock is not None,
+            "header": manifest.header is not None,
         },
-        "internalParameters": {"linker": manifest["linker"]},
+        "internalParameters": {"linker": manifest.linker},
         "resolvedDependencies": _dependencies(manifest),
     }
 
 
-def _dependencies(manifest: dict[str, Any]) -> list[dict[str, Any]]:
-    model, target = manifest["model"], manifest["target"]
-    used = sorted({task["record"] for task in manifest["tasks"]} - {"default"})
+def _dependencies(manifest: Manifest) -> list[dict[str, Any]]:
+    model, target = manifest.model, manifest.target
+    used = sorted({task.record for task in manifest.tasks} - {"default"})
     return [
-        _named(model["name"], model["sha256"]),
-        *(_named(one["file"], one["sha256"]) for one in model["external"]),
-        _named(f"target {target['name']}", target["fingerprint"]),
-        *(_named(f"rule {one['file']}", one["sha256"]) for one in manifest["rules"]),
+        _named(model.name, model.sha256),
+        *(_named(one.file, one.sha256) for one in model.external),
+        _named(f"target {target.name}", target.fingerprint),
+        *(_named(f"rule {one.file}", one.sha256) for one in manifest.rules),
         *(_named(f"record {name}", name) for name in used),
-        {"name": "apache-tvm", "uri": f"pkg:pypi/apache-tvm@{manifest['tvm']}"},
+        {"name": "apache-tvm", "uri": f"pkg:pypi/apache-tvm@{manifest.tvm}"},
     ]
 
 

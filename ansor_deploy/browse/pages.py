@@ -18,7 +18,7 @@ from ..registry.store import Registry
 from ..registry.title import shape_text, title
 from ..report.text import KEY, duration, latency, share
 from ..summary.charts import steps
-from ..summary.curve import Points, falling, tuning
+from ..summary.curve import Points, Weighed, falling, tuning
 from ..target import Target
 
 Page = Callable[[Registry, Mapping[str, str]], dict[str, Any]]
@@ -164,9 +164,9 @@ def _drawn(
 
 
 def _model_chart(store: Registry, name: str, part: Mapping[str, Any]) -> str:
-    tasks = [{**row, "key": row["workload"]} for row in part["tasks"]]
-    target = {"fingerprint": part["fingerprint"]}
-    found = tuning(store, {"model": {"name": name}, "target": target, "tasks": tasks})
+    names = ("workload", "title", "weight", "latency_ms")
+    tasks = [Weighed(*(row[one] for one in names)) for row in part["tasks"]]
+    found = tuning(store, name, part["fingerprint"], tasks)
     return _chart(found.model.points, name) if found else ""
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
-from .. import __version__
-from .._tvm import VERSION
+from msgspec import structs
+
 from ..artifact.depfile import input_files, write_depfile
+from ..artifact.manifest import Code, Draft, Manifest, Race
 from ..artifact.outputs import commit, staged
-from ..codegen.linker import linker_name
-from ..codegen.model import Compiled, check_space
+from ..codegen.model import check_space
 from ..devices.bare import open_bare
 from ..devices.emulator import open_emulator
 from ..devices.machine import Machine, runs_here
@@ -27,19 +27,19 @@ from ..request import Outputs, Request
 from ..system.digest import file_sha256
 from ..system.jobserver import threads
 from ..tune.borrow import Loan, borrow, lenders, lenders_digest
-from ..tune.plan import impacts, latencies
 from ..tune.workspace import Workspace
 from .beside import race_engine
 from .blame import refusal, wrong_outputs
-from .codes import described, try_codes, write_codes
+from .codes import try_codes, write_codes
 from .compare import Comparison, compare_speed, time_alone
+from .describe import compiled, describe, frozen
 from .fresh import on_this_machine
 from .lock import lock_digest
 from .oracle import Oracle
-from .race import LOOKS, Race
-from .result import UNVERIFIED, TuneResult, verified
+from .race import LOOKS
+from .result import TuneResult, verified
 from .stand_in import is_small, make_stand_in
-from .up_to_date import identity, records_digest
+from .up_to_date import records_digest
 from .verify import Library, Runnable, verify_model
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def assemble(
     outputs: Outputs,
     tuned: TuneResult,
     others: Sequence[tuple[Prepared, Workspace]] = (),
-) -> dict[str, Any]:
+) -> Manifest:
     """Write the library and its manifest, which is returned. VerificationError writes nothing.
 
     oracles: one of each of the model's shapes; none where nothing is to be verified. Without a
@@ -66,17 +66,16 @@ def assemble(
     targets that it has code for.
     """
 
-    def attempt(made: Assembly) -> dict[str, Any]:
-        manifest = made.describe(tuned)
-        with made.staged() as (library, known):
-            manifest |= known
+    def attempt(made: Assembly) -> Manifest:
+        with made.staged() as (library, codes):
+            draft = describe(made, tuned, codes)
             if work.machine is not None:
-                manifest |= made.try_out(library, manifest, work.machine, oracles)
+                draft = made.try_out(library, draft, work.machine, oracles)
             elif not others:
-                manifest |= made.try_elsewhere(library, manifest, oracles)
+                draft = made.try_elsewhere(library, draft, oracles)
             if others:
-                manifest |= try_codes(made, library, manifest, oracles)
-            return made.commit(library, manifest)
+                draft = try_codes(made, library, draft, oracles)
+            return made.commit(library, draft)
 
     if work.machine is not None:
         work.machine.start()
@@ -99,7 +98,7 @@ def assemble_frozen(
     request: Request,
     tuned: TuneResult,
     report: Report,
-) -> dict[str, Any]:
+) -> Manifest:
     """Write the library of a lock's records and its manifest, which is returned.
 
     Nothing that is measured is in either: they are the same on every machine. So the manifest says
@@ -108,27 +107,26 @@ def assemble_frozen(
     keys = [task.key for task in model.tasks]
     records = {key: lock.records[key] for key in keys if key in lock.records}
 
-    def attempt(made: Assembly) -> dict[str, Any]:
-        manifest = _without_estimates(made.describe(tuned))
-        manifest["lock"] = lock_digest(lock, keys)
-        with made.staged() as (library, known):
-            manifest |= known
+    def attempt(made: Assembly) -> Manifest:
+        with made.staged() as (library, codes):
+            draft = frozen(describe(made, tuned, codes), lock_digest(lock, keys))
             if request.verify:
                 with threads(request.target.cores) as width:
                     oracles = [Oracle(proto, width) for proto in model.protos]
                     # Numbers do not hang on the other cores.
                     if runs_here(replace(request.target, cores=1)):
                         with open_bare() as bare:
-                            made.verify(bare.load(library, manifest, width), oracles, "native")
+                            there = bare.load(library, draft.to_json(), width)
+                            made.verify(draft, there, oracles, "native")
                     else:
-                        made.try_elsewhere(library, manifest, oracles, width)
-                manifest["verification"] = verified(None, request)
-            return made.commit(library, manifest)
+                        made.try_elsewhere(library, draft, oracles, width)
+                draft = structs.replace(draft, verification=verified(None, request))
+            return made.commit(library, draft)
 
     return _right(Assembly(model, records, outputs, request, report), attempt)
 
 
-def _right(made: Assembly, attempt: Callable[[Assembly], dict[str, Any]]) -> dict[str, Any]:
+def _right(made: Assembly, attempt: Callable[[Assembly], Manifest]) -> Manifest:
     """The manifest of a library whose numbers are right, at worst of one without rewritten tasks.
 
     Rewritten, they round otherwise, and make NaN of an infinity in more places.
@@ -168,7 +166,7 @@ class Assembly:
         return self.request.target
 
     @property
-    def precision(self) -> str:
+    def precision(self) -> Literal["default", "strict"]:
         """How the tasks may be computed."""
         return "strict" if self.strict else self.request.precision
 
@@ -185,145 +183,76 @@ class Assembly:
         """Warns of each thing once, where two libraries are compiled."""
         return cache(self.report.warn)
 
-    def describe(self, tuned: TuneResult) -> dict[str, Any]:
-        """The manifest, as far as it is known before the library is there."""
-        request, model, target = self.request, self.model, self.request.target
-        header = self.outputs.header
-        shapes = [one.to_json() for one in model.imported.interfaces]
-        return {
-            "format": 2,
-            "tool": __version__,
-            "tvm": VERSION,
-            "linker": linker_name(target),
-            "identity": identity(model.path.name, model.digest, request, header=header),
-            "model": {
-                "name": model.path.name,
-                "digest": model.digest,
-                "sha256": file_sha256(model.path),
-                "external": [_file(path, model.path.parent) for path in model.external],
-                "input_shapes": request.shapes_json,
-            },
-            "precision": self.precision,
-            "rules": [_file(path, path.parent) for path in request.rules],
-            **shapes[0],
-            "variants": shapes if len(shapes) > 1 else None,
-            "target": described(target),
-            "tuning": tuned.to_json(),
-            "ran_on": None,  # as long as nothing was run
-            "verification": UNVERIFIED,
-            "verify": None,
-            "speed": None,
-            "shipped": "tuned" if self.records else "untuned",
-            "memory": None,
-            "lock": None,
-            **({} if self.request.frozen else {"lenders": self.lent}),
-        }
-
-    def listed_tasks(self, built: Compiled) -> list[dict[str, Any]]:
-        """The manifest's list of tasks; of a frozen build without estimates."""
-        known = {} if self.request.frozen else self._estimates()
-        return [
-            {
-                "name": task.name,
-                "title": task.title,
-                "op": task.workload.op,
-                "key": task.key.workload,
-                "weight": task.weight,
-                "flops": task.workload.flops,
-                "bytes": task.workload.bytes,
-                "record": self.records[task.key].id if task.key in self.records else "default",
-                "fallback": built.fallbacks.get(task.key.workload),
-                "rewriting": built.rewritings.get(task.key.workload),
-                "lender": self.loans[task.key].to_json() if task.key in self.loans else None,
-                "places": [asdict(place) for place in task.places],
-                **known.get(task.key, {"impact": None, "latency_ms": None}),
-            }
-            for task in self.model.tasks
-        ]
-
-    def _estimates(self) -> dict[TaskKey, Any]:
-        words = (self.model.tasks, self.records, self.request.target)
-        seconds, shares = latencies(*words), impacts(*words)
-        return {k: {"impact": shares[k], "latency_ms": seconds[k] * 1e3} for k in seconds}
-
     @contextmanager
-    def staged(self) -> Iterator[tuple[Path, dict[str, Any]]]:
+    def staged(self) -> Iterator[tuple[Path, list[Code]]]:
         """The library under a temporary name, to be tried and committed; and as `compile`."""
         library, tasks = self.outputs.library, self.model.tasks
         self.report.stage("compile", f"{len(self.records)} of {len(tasks)} tasks with a record")
         check_space(self.model.imported, library.parent)
-        known: dict[str, Any] = {}
-        with staged(library, lambda at: known.update(self.compile(at, self.records))) as path:
-            yield path, known
+        codes = list[Code]()
+        with staged(library, lambda at: codes.extend(self.compile(at, self.records))) as path:
+            yield path, codes
 
-    def compile(self, path: Path, records: Records) -> dict[str, Any]:
-        """Write the library that has these records: what the manifest says of it.
+    def compile(self, path: Path, records: Records) -> list[Code]:
+        """Write the library that has these records: what its manifest says of each of its codes.
 
         AnsorError where it takes more memory than it may.
         """
         return write_codes(path, self, records)
 
     def try_out(
-        self, path: Path, manifest: dict[str, Any], machine: Machine, oracles: Sequence[Oracle]
-    ) -> dict[str, Any]:
-        """What the manifest says of the runs. The untuned library replaces a slower one."""
-        library: Library = machine.load(path, manifest)
+        self, path: Path, draft: Draft, machine: Machine, oracles: Sequence[Oracle]
+    ) -> Draft:
+        """The manifest with what the runs say. The untuned library replaces a slower one."""
+        library: Library = machine.load(path, draft.to_json())
         where = f"device {machine.name}" if machine.sites else "native"
-        figures = self.verify(library, oracles, where)
-        untuned, comparison = self._compare(library, machine)
-        shipped = {"shipped": "untuned" if comparison.same else manifest["shipped"]}
+        draft = self.verify(draft, library, oracles, where)
+        untuned, second, comparison = self._compare(library, draft, machine)
+        if comparison.same:
+            draft = structs.replace(draft, shipped="untuned")
         if comparison.slower:
             self.report.warn(
                 "the records make this model slower here: the untuned library is shipped"
             )
-            figures = self.verify(untuned, oracles, where)
-            names = ("memory", "tasks", "kernels", "others", "codes")
-            known = {name: untuned.manifest[name] for name in names if name in untuned.manifest}
-            shipped = {"shipped": "untuned", **known}
+            draft = self.verify(second, untuned, oracles, where)
             untuned.path.replace(path)
-            library = untuned if machine.sites else machine.load(path, untuned.manifest)
+            library = untuned if machine.sites else machine.load(path, draft.to_json())
         beside = None if machine.sites else self._race(library, comparison.latency_ms)
-        return {
-            "ran_on": machine.name,
-            **figures,
-            "speed": {
-                **comparison.to_json(),
-                "beside": beside and beside.to_json(),
-                "records": records_digest(self.records.values()),
-            },
-            **shipped,
-        }
+        speed = comparison.noted(beside, records_digest(self.records.values()))
+        return structs.replace(draft, ran_on=machine.name, speed=speed)
 
     def try_elsewhere(
-        self, path: Path, manifest: dict[str, Any], oracles: Sequence[Oracle], width: int = 0
-    ) -> dict[str, Any]:
-        """What the manifest says of a library that runs on no machine: under an emulator, or not.
+        self, path: Path, draft: Draft, oracles: Sequence[Oracle], width: int = 0
+    ) -> Draft:
+        """The manifest of a library that runs on no machine, verified: under an emulator, or not.
 
         What would take that too long, and where there is none, a stand-in is verified.
 
         width: threads that this may take; 0 for all.
         """
         if not oracles:
-            return {}
+            return draft
         if is_small(self.model):
             with open_emulator(self.request.target) as emulator:
                 if emulator is not None:
-                    library = emulator.load(path, manifest)
-                    return self.verify(library, oracles, f"under {emulator.name}")
+                    library = emulator.load(path, draft.to_json())
+                    return self.verify(draft, library, oracles, f"under {emulator.name}")
         self.report.stage("stand-in", "the same import, untuned, for this machine")
         beside, step = path.with_name("stand-in.so"), partial(self.report.step, "kernels")
         with open_bare() as bare:
-            words = (manifest, self.precision, bare, width, step)
+            words = (draft, self.precision, bare, width, step)
             stand_in = make_stand_in(self.model, beside, *words)
-            return self.verify(stand_in, oracles, "this machine, untuned")
+            return self.verify(draft, stand_in, oracles, "this machine, untuned")
 
-    def verify(self, library: Runnable, oracles: Sequence[Oracle], where: str) -> dict[str, Any]:
-        """What the manifest says of the numbers; VerificationError where they are wrong.
+    def verify(
+        self, draft: Draft, library: Runnable, oracles: Sequence[Oracle], where: str
+    ) -> Draft:
+        """The manifest with what the numbers say; VerificationError where they are wrong.
 
         oracles: none where nothing is to be verified. where: the library runs.
         """
         if not oracles:
-            return {}
+            return draft
         request = self.request
         self.report.stage("verify", "against ONNX Runtime on seeded inputs")
         verification = verify_model(library, oracles, request.seed, dict(request.tolerances))
@@ -332,30 +261,34 @@ class Assembly:
             if self.rewritten and not self.strict:  # it is built anew
                 raise VerificationError(wrong_outputs(verification))
             raise refusal(self, verification)
-        return {"verify": verification.to_json(), "verification": verified(where, request)}
+        known = verified(where, request)
+        return structs.replace(draft, verify=verification.errors, verification=known)
 
-    def _compare(self, library: Library, machine: Machine) -> tuple[Library, Comparison]:
-        """The same model with no record applied, and how fast the two are side by side.
+    def _compare(
+        self, library: Library, draft: Draft, machine: Machine
+    ) -> tuple[Library, Draft, Comparison]:
+        """The same model with no record applied, its manifest, and how fast the two are in turns.
 
         Where both are the same, byte by byte, or there is no second one, the one time.
         """
         untuned, same = library, False
         if not self.records:
             self.report.stage("time", "by itself: no task has a record")
-        elif not machine.holds(2 * library.manifest["memory"]["peak"]):
+        elif not machine.holds(2 * draft.memory.peak):
             self.report.stage("time", f"by itself: {machine.name} has no memory for two libraries")
         else:
             self.report.stage("compare", "with the untuned build")
             path = library.path.with_name("untuned.so")
-            known = self.compile(path, {})
+            codes = self.compile(path, {})
             if not (same := file_sha256(path) == file_sha256(library.path)):
-                untuned = machine.load(path, {**library.manifest, **known})
+                draft = structs.replace(draft, shipped="untuned", **compiled(self, codes))
+                untuned = machine.load(path, draft.to_json())
         if untuned is library:
             comparison = time_alone(library, self.request.seed, same=same)
         else:
             comparison = compare_speed(library, untuned, self.request.seed)
         self.report.compared(comparison)
-        return untuned, comparison
+        return untuned, draft, comparison
 
     def _race(self, library: Library, ours_ms: float) -> Race | None:
         """The library beside another engine, in the first of its shapes, if that is asked for.
@@ -381,19 +314,9 @@ class Assembly:
         self.report.raced(found)
         return found
 
-    def commit(self, library: Path, manifest: dict[str, Any]) -> dict[str, Any]:
+    def commit(self, library: Path, draft: Draft) -> Manifest:
         """Put all outputs in place: the depfile before the manifest, which no output lacks then."""
         outputs = self.outputs
-        inputs = input_files(self.model.path, manifest, self.request.files)
+        inputs = input_files(self.model.path, draft, self.request.files)
         depend = partial(write_depfile, outputs.depfile, outputs.library, inputs)
-        return commit(library, outputs.library, manifest, header=outputs.header, before=depend)
-
-
-def _without_estimates(manifest: dict[str, Any]) -> dict[str, Any]:
-    """What a machine is only taken to do differs between machines that build the same."""
-    target = {**manifest["target"], "peak_gflops": None, "memory_gbs": None}
-    return {**manifest, "target": target, "tuning": None}
-
-
-def _file(path: Path, folder: Path) -> dict[str, str]:
-    return {"file": str(path.relative_to(folder)), "sha256": file_sha256(path)}
+        return commit(library, outputs.library, draft, header=outputs.header, before=depend)

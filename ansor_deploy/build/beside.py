@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..artifact.manifest import Race
 from .fresh import engine_side, fresh_turns, library_side
-from .race import MOST_TURNS, Race, race
+from .race import MOST_TURNS, race
 
 if TYPE_CHECKING:
     from .fresh import Local

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .race import ALIKE, Race
+from msgspec import to_builtins
 
-Manifest = Mapping[str, Any]
+from ..artifact.manifest import Manifest, Memory, Race, Task
+from .race import ALIKE
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ class Changes:
         """A JSON object."""
         return {
             "same": self.same,
-            "beside": self.beside and self.beside.to_json(),
+            "beside": to_builtins(self.beside),
             "bytes": {name: list(pair) for name, pair in self.bytes.items()},
             "made_by": [asdict(one) for one in self.made_by],
             "tasks": [{**asdict(task), "what": task.what} for task in self.tasks],
@@ -126,24 +127,25 @@ def changes(
     before: Manifest, after: Manifest, beside: Race | None, times: tuple[Times, Times] = ({}, {})
 ) -> Changes:
     """What differs. before, after: the libraries' manifests; times: of their tasks."""
-    known = [{task["key"]: task for task in one["tasks"]} for one in (before, after)]
+    known = [{task.key: task for task in one.tasks} for one in (before, after)]
     tasks = [
-        TaskChange(
-            key,
-            str((known[1].get(key) or known[0][key])["title"]),
-            *(one[key]["record"] if key in one else None for one in known),
-            *(one.get(key) for one in times),
-        )
+        _change(key, known[0].get(key), known[1].get(key), times)
         for key in dict.fromkeys([*known[0], *known[1]])
     ]
     tasks.sort(key=lambda task: (task.what == "same", -abs(task.delta_ms), task.title))
     return Changes(beside, _bytes(before, after), tuple(tasks), _made_by(before, after))
 
 
+def _change(key: str, old: Task | None, new: Task | None, times: tuple[Times, Times]) -> TaskChange:
+    title = new.title if new else old.title if old else ""
+    records = (old.record if old else None, new.record if new else None)
+    return TaskChange(key, title, *records, times[0].get(key), times[1].get(key))
+
+
 def _made_by(before: Manifest, after: Manifest) -> tuple[MadeBy, ...]:
     old, new = (
-        {name: one[name] for name in ("tool", "tvm", "linker", "precision") if name in one}
-        | {f"rule {rule['file']}": rule["sha256"] for rule in one.get("rules", ())}
+        {name: getattr(one, name) for name in ("tool", "tvm", "linker", "precision")}
+        | {f"rule {rule.file}": rule.sha256 for rule in one.rules}
         for one in (before, after)
     )
     names = dict.fromkeys([*old, *new])
@@ -155,5 +157,5 @@ def _made_by(before: Manifest, after: Manifest) -> tuple[MadeBy, ...]:
 
 
 def _bytes(before: Manifest, after: Manifest) -> dict[str, tuple[int, int]]:
-    pairs = [one["memory"] or {} for one in (before, after)]
-    return {name: (pairs[0][name], pairs[1][name]) for name in pairs[0] if name in pairs[1]}
+    names = Memory.__struct_fields__
+    return {name: (getattr(before.memory, name), getattr(after.memory, name)) for name in names}

@@ -9,20 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from ..artifact.manifest import Code, Draft, Verified
 from ..codegen.model import Compiled, compile_model, export_codes
 from ..devices.bare import open_bare
 from ..devices.machine import has_instructions
 from ..space.rule import rule_set
 from ..system.jobserver import threads
+from .describe import described
 from .limits import check_limits
 from .result import UNTRIED, UNVERIFIED
 
 if TYPE_CHECKING:
-    from ..codegen.memory import Memory
     from ..codegen.weights import Weights
-    from ..target import Target
     from .assemble import Assembly, Records
     from .verify import Oracle
 
@@ -35,24 +37,17 @@ def in_order(own: Assembly) -> list[Assembly]:
     return [of_target[target.fingerprint] for target in own.request.codes]
 
 
-def write_codes(path: Path, own: Assembly, records: Records) -> dict[str, Any]:
-    """Write a library: what its manifest says of it. records: those of the request's own code."""
+def write_codes(path: Path, own: Assembly, records: Records) -> list[Code]:
+    """Write a library: what its manifest says of its codes. records: of the request's own."""
     codes, built = in_order(own), list[Compiled]()
     for at, one in enumerate(codes):
         over = built[-1].weights if built else None
         built.append(_compiled(one, records if one is own else one.records, at, over))
         own.rewritten.update(built[-1].rewritings)
-    known = []
     memory = export_codes(built, path, [one.target for one in codes])
-    for one, code, taken in zip(codes, built, memory, strict=True):
+    for taken in memory:
         check_limits(taken, own.request.limits, own.model.path)
-        known.append(_listed(one, code, taken))
-    if not own.others:
-        return known[0]
-    targets = [{"target": described(one.target), "lenders": one.lent} for one in codes]
-    every = [{**target, **said} for target, said in zip(targets, known, strict=True)]
-    mine = next(said for one, said in zip(codes, known, strict=True) if one is own)
-    return {**mine, "codes": every}
+    return [described(*words) for words in zip(codes, built, memory, strict=True)]
 
 
 def _compiled(one: Assembly, records: Records, code: int, others: Weights | None) -> Compiled:
@@ -62,40 +57,25 @@ def _compiled(one: Assembly, records: Records, code: int, others: Weights | None
     return compile_model(one.model.imported, one.model.by_function, *words, code, others)
 
 
-def _listed(one: Assembly, built: Compiled, memory: Memory) -> dict[str, Any]:
-    return {
-        "memory": memory.figures(),
-        "tasks": one.listed_tasks(built),
-        "kernels": built.listed(),
-        "others": built.placed(one.model.others),
-    }
-
-
-def try_codes(
-    own: Assembly, path: Path, manifest: dict[str, Any], oracles: Sequence[Oracle]
-) -> dict[str, Any]:
-    """What a manifest says of the numbers of each code, as far as this processor runs them.
+def try_codes(own: Assembly, path: Path, draft: Draft, oracles: Sequence[Oracle]) -> Draft:
+    """A manifest with what the numbers of each code say, as far as this processor runs them.
 
     The request's own is not run again if it was before. Where none runs, a stand-in does.
     """
-    said, known = list[Any](), dict[str, Any]()
+    said, known = list[Verified](), draft
     for at, one in enumerate(in_order(own)):
         mine, untried = one is own, UNTRIED if oracles else UNVERIFIED
-        found: dict[str, Any] = {"verification": untried}
-        if mine and manifest["ran_on"]:
-            found = {"verification": manifest["verification"]}
+        found = replace(draft, verification=untried)
+        if mine and draft.ran_on:
+            found = draft
         elif oracles and has_instructions(one.target):
             with threads(one.target.cores) as width, open_bare() as bare:
-                found = own.verify(bare.load(path, manifest, width, at), oracles, "native")
-        said.append(found["verification"])
+                there = bare.load(path, draft.to_json(), width, at)
+                found = own.verify(draft, there, oracles, "native")
+        said.append(found.verification)
         known = found if mine else known
-    if oracles and not any(one["verified"] for one in said):
-        known = own.try_elsewhere(path, manifest, oracles)
-        said = [known["verification"] if one is own else UNTRIED for one in in_order(own)]
-    codes = zip(manifest["codes"], said, strict=True)
-    return {**known, "codes": [{**one, "verification": where} for one, where in codes]}
-
-
-def described(target: Target) -> dict[str, Any]:
-    """A target as a manifest has it."""
-    return {**target.to_json(), "fingerprint": target.fingerprint}
+    if oracles and not any(one.verified for one in said):
+        known = own.try_elsewhere(path, draft, oracles)
+        said = [known.verification if one is own else UNTRIED for one in in_order(own)]
+    codes = zip(draft.codes or (), said, strict=True)
+    return replace(known, codes=tuple(replace(one, verification=where) for one, where in codes))

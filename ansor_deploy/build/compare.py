@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ..artifact.manifest import Race, Speed
 from . import turn
 from .draws import inputs_that_run
 from .fresh import fresh_turns, library_side, on_this_machine
-from .race import LOOKS, Race, Turn, race
+from .race import LOOKS, Turn, in_shapes, race, race_of
 
 if TYPE_CHECKING:
     from .verify import Library
@@ -42,34 +43,30 @@ class Comparison:
         """Whether the tuned one is surely slower, so that the untuned one is shipped."""
         return self.race is not None and self.race.verdict == "slower"
 
-    def to_json(self) -> dict[str, Any]:
-        """As it stands in a manifest's `speed`."""
-        found = self.race or Race(UNTUNED, self.latency_ms, self.latency_ms, 1.0, None, 0)
-        known = found.to_json()
-        return {
-            "latency_ms": self.latency_ms,
-            "shapes_ms": list(self.shapes_ms),
-            "tuned_ms": found.ours_ms,
-            "untuned_ms": found.theirs_ms,
-            "ratio": found.ratio,
-            "interval": found.interval,
-            "pairs": found.turns,
-            "verdict": found.verdict if self.race else "same" if self.same else None,
-            "seen": known["seen"],
-        }
+    def noted(self, beside: Race | None, records: str) -> Speed:
+        """As it stands in a manifest. beside: another engine. records: digest of those used."""
+        known = self.race or race_of(UNTUNED, self.latency_ms, self.latency_ms, 1.0, None, 0)
+        return Speed(
+            latency_ms=self.latency_ms,
+            shapes_ms=self.shapes_ms,
+            tuned_ms=known.ours_ms,
+            untuned_ms=known.theirs_ms,
+            ratio=known.ratio,
+            interval=known.interval,
+            pairs=known.turns,
+            verdict=known.verdict if self.race else "same" if self.same else None,
+            seen=known.seen,
+            beside=beside,
+            records=records,
+        )
 
     @classmethod
-    def from_json(cls, speed: Mapping[str, Any]) -> Comparison:
-        """The comparison of a manifest's `speed`."""
-        known = {
-            **speed,
-            "peer": UNTUNED,
-            "ours_ms": speed["tuned_ms"],
-            "theirs_ms": speed["untuned_ms"],
-            "turns": speed["pairs"],
-        }
-        same, each = speed["verdict"] == "same", tuple(speed["shapes_ms"])
-        return cls(each, Race.from_json(known) if speed["pairs"] else None, same)
+    def of(cls, speed: Speed) -> Comparison:
+        """The comparison that a manifest has."""
+        if speed.verdict is None or speed.verdict == "same":
+            return cls(speed.shapes_ms, same=speed.verdict == "same")
+        times = (speed.tuned_ms, speed.untuned_ms, speed.ratio, speed.interval, speed.pairs)
+        return cls(speed.shapes_ms, Race(UNTUNED, *times, speed.verdict, speed.seen))
 
 
 def time_alone(library: Library, seed: int, *, same: bool = False) -> Comparison:
@@ -84,16 +81,25 @@ def compare_speed(tuned: Library, untuned: Library, seed: int) -> Comparison:
     On this machine each turn loads both anew, from copies that lie for a while in the tuned one's
     folder. On a device both stay loaded. seed: of their inputs.
     """
-    until = time.monotonic() + MOST_SECONDS
+    until, made = time.monotonic() + MOST_SECONDS, list[Turn]()
+
+    def run(take: Callable[[bool], Sequence[Turn]]) -> Race:
+        return race(UNTUNED, lambda first: _kept(made, take(first)), until, LOOKS, LOOKS[0])
+
     if on_this_machine(tuned) and on_this_machine(untuned):
         sides, shapes = (library_side(tuned), library_side(untuned)), range(len(tuned.interfaces))
         with fresh_turns(*sides, shapes, seed, until, tuned.path.parent) as turns:
-            found = race(UNTUNED, turns.take, until, LOOKS, LOOKS[0])
+            found = run(turns.take)
     else:
-        found = race(UNTUNED, _InPlace(tuned, untuned, seed).take, until, LOOKS, LOOKS[0])
-    each = found.shapes_ms or (found.ours_ms,)
-    ships = 1 / found.ratio if found.verdict == "slower" else 1.0
-    return Comparison(tuple(ms * ships for ms in each), found)
+        found = run(_InPlace(tuned, untuned, seed).take)
+    ships = found.theirs_ms if found.verdict == "slower" else found.ours_ms
+    first, *_ = parts = in_shapes(made)
+    return Comparison(tuple(ships * part / first for part in parts), found)
+
+
+def _kept(made: list[Turn], turns: Sequence[Turn]) -> Sequence[Turn]:
+    made += turns
+    return turns
 
 
 class _InPlace:

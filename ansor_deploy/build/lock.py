@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -26,6 +26,7 @@ from ..target import HOST, differences
 from .up_to_date import manifest_keys
 
 if TYPE_CHECKING:
+    from ..artifact.manifest import Manifest
     from ..model.prepare import Prepared
     from ..model.tasks import Task
     from ..report import Report
@@ -36,11 +37,11 @@ if TYPE_CHECKING:
 _NAMED = 10  # missing tasks that an error lists
 
 
-def write_used(manifest: dict[str, Any], ledger: Ledger, report: Report) -> None:
+def write_used(manifest: Manifest, ledger: Ledger, report: Report) -> None:
     """Write into the request's lock what the build used that made a manifest."""
     keys = manifest_keys(manifest, ledger.request)
-    used = {task["record"] for task in manifest["tasks"]}
-    best = ledger.best(keys) if manifest["shipped"] == "tuned" else {}
+    used = {task.record for task in manifest.tasks}
+    best = ledger.best(keys) if manifest.shipped == "tuned" else {}
     records = {key: record for key, record in best.items() if record.id in used}
     write_entries(keys, records, ledger, report)
 
@@ -122,9 +123,9 @@ def lock_digest(lock: Lock, keys: Iterable[TaskKey]) -> str:
     return sha256(canonical_json(sorted((key.workload, what) for key, what in said.items())))
 
 
-def is_same(manifest: dict[str, Any], request: Request) -> bool:
+def is_same(manifest: Manifest, request: Request) -> bool:
     """Whether the lock says of a manifest's tasks what it said: of others it may say anything."""
-    return bool(manifest["lock"] == lock_digest(lock_of(request), manifest_keys(manifest, request)))
+    return manifest.lock == lock_digest(lock_of(request), manifest_keys(manifest, request))
 
 
 def select(model: TaskList, lock: Path, target: Target, output: Path, remake: str) -> None:

@@ -20,12 +20,12 @@ import math
 import random
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import combinations_with_replacement
-from typing import Any, Literal
 
+from ..artifact.manifest import Interval, Race, Verdict
 from ..system.other_work import OtherWork, Watch
 
 ERROR = 0.005  # how often a race may err: half of the one in a hundred that is promised
@@ -35,7 +35,6 @@ MOST_TURNS = 200
 LEAST = 0.01  # share of the time by which one is faster, or nobody is
 ALIKE = 0.03  # within this share two are as fast as each other
 
-Verdict = Literal["faster", "slower", "as fast", "cannot say"]
 VERDICTS: tuple[Verdict, ...] = ("faster", "slower", "as fast", "cannot say")
 
 
@@ -52,54 +51,29 @@ class Turn:
     shapes: tuple[float, ...] = ()
 
 
-@dataclass(frozen=True)
-class Race:
-    """A library beside a peer: another library, or an engine.
+def race_of(
+    peer: str,
+    ours_ms: float,
+    theirs_ms: float,
+    ratio: float,
+    interval: Interval | None,
+    turns: int,
+    seen: OtherWork | None = None,
+) -> Race:
+    """A race with what is sure of it: a difference that counts, or that there is none.
 
     ours_ms, theirs_ms: a run of each, at the machine's speed in the median turn; of several shapes,
     in the first. ratio: the first over the second, for all shapes. interval: in which it is with
     99% confidence; None of too few turns. seen: what else the machine did; None where nobody
-    looked. shapes_ms: a run of ours in each shape, where there are several.
+    looked.
     """
-
-    peer: str
-    ours_ms: float
-    theirs_ms: float
-    ratio: float
-    interval: tuple[float, float] | None
-    turns: int
-    seen: OtherWork | None = None
-    shapes_ms: tuple[float, ...] = ()
-
-    def at(self, ours_ms: float) -> Race:
-        """The same race, with the time that a run of ours is said to take elsewhere."""
-        return replace(self, ours_ms=ours_ms, theirs_ms=ours_ms / self.ratio)
-
-    @property
-    def verdict(self) -> Verdict:
-        """What is sure: a difference that counts, or that there is none."""
-        low, high = self.interval or (0.0, math.inf)
-        if high < 1 and self.ratio <= 1 - LEAST:
-            return "faster"
-        if low > 1 and self.ratio >= 1 + LEAST:
-            return "slower"
-        return "as fast" if low >= 1 - ALIKE and high <= 1 + ALIKE else "cannot say"
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object, with the verdict."""
-        known = {**asdict(self), "verdict": self.verdict}
-        del known["shapes_ms"]
-        return known
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Race:
-        """The race of a `to_json` object, or of what has its fields and more."""
-        known = {name: data[name] for name in cls.__dataclass_fields__}
-        interval, seen = known["interval"], known["seen"]
-        known["interval"] = tuple(interval) if interval else None
-        each = tuple(known.pop("shapes_ms", ()))
-        known["shapes_ms"] = each if len(each) > 1 else ()
-        return cls(**{**known, "seen": OtherWork(**seen) if seen else None})
+    low, high = interval or (0.0, math.inf)
+    verdict: Verdict = "as fast" if low >= 1 - ALIKE and high <= 1 + ALIKE else "cannot say"
+    if high < 1 and ratio <= 1 - LEAST:
+        verdict = "faster"
+    if low > 1 and ratio >= 1 + LEAST:
+        verdict = "slower"
+    return Race(peer, ours_ms, theirs_ms, ratio, interval, turns, verdict, seen)
 
 
 def race(
@@ -133,20 +107,15 @@ def judged(peer: str, turns: Sequence[Turn], error: float, seen: OtherWork | Non
     means = sorted((a + b) / 2 for a, b in combinations_with_replacement(logs, 2))
     middle, rank = statistics.median(means), least_rank(len(turns), error)
     interval = (math.exp(means[rank - 1]), math.exp(means[-rank])) if rank else None
-    ours = math.exp(level + middle / 2) * 1e3
-    each = _in_shapes(turns, ours)
-    found = Race(peer, ours, 0.0, math.exp(middle), interval, len(turns), seen, each)
-    return found.at(each[0] if each else ours)
+    ratio, mean = math.exp(middle), math.exp(level + middle / 2) * 1e3
+    ours = mean * in_shapes(turns)[0]
+    return race_of(peer, ours, ours / ratio, ratio, interval, len(turns), seen)
 
 
-def _in_shapes(turns: Sequence[Turn], ours: float) -> tuple[float, ...]:
-    """A run in each of several shapes. ours: their geometric mean, as is what is returned."""
-    columns = list(zip(*(turn.shapes for turn in turns), strict=True))
-    if len(columns) < 2:
-        return ()
-    logs = [statistics.median(map(math.log, column)) for column in columns]
-    mean = statistics.fmean(logs)
-    return tuple(ours * math.exp(one - mean) for one in logs)
+def in_shapes(turns: Sequence[Turn]) -> tuple[float, ...]:
+    """What a run of ours takes in each shape, as parts of the geometric mean over all."""
+    parts = [[one / turn.ours for one in turn.shapes or (turn.ours,)] for turn in turns]
+    return tuple(map(statistics.median, zip(*parts, strict=True)))
 
 
 @cache

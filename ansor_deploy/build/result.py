@@ -7,11 +7,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from ..artifact.files import manifest_path, output_paths
+from ..artifact.manifest import Allowed, Manifest, Tuned, Verified
 from ..registry.record import Build
 from ..system.digest import file_sha256
 from ..tune.ledger import now
-from .up_to_date import is_verified
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,25 +25,24 @@ if TYPE_CHECKING:
 
 
 # What a manifest says of its verification where --no-verify was given.
-UNVERIFIED: dict[str, Any] = {
-    "verified": False,
-    "where": None,
-    "reason": "asked for by --no-verify",
-    "allowed": {},
-}
+UNVERIFIED = Verified(verified=False, where=None, reason="asked for by --no-verify", allowed={})
 
 
 # Of code that this machine's processor cannot run, beside code that it can.
-UNTRIED: dict[str, Any] = {**UNVERIFIED, "reason": "its instructions are not here"}
+UNTRIED = structs.replace(UNVERIFIED, reason="its instructions are not here")
 
 
-def verified(where: str | None, request: Request) -> dict[str, Any]:
+def verified(where: str | None, request: Request) -> Verified:
     """What a manifest says of its verification. where: None in a frozen build's."""
-    return {"verified": True, "where": where, "reason": None, "allowed": request.allowed}
+    allowed = {name: Allowed(one.rtol, one.atol) for name, one in request.tolerances}
+    return Verified(verified=True, where=where, reason=None, allowed=allowed)
 
 
-# What a manifest has of the two libraries that ran in turns.
-_COMPARED = ("tuned_ms", "untuned_ms", "ratio", "interval", "pairs", "verdict", "seen")
+# What `build --json` has of the two libraries that ran in turns.
+_COMPARED = (
+    *("latency_ms", "tuned_ms", "untuned_ms", "ratio", "interval", "pairs", "verdict", "seen"),
+)
+_RETOLD = ("shipped", "verify", "verification", "ran_on", "memory")
 
 
 @dataclass(frozen=True)
@@ -93,10 +94,14 @@ class TuneResult:
         """Of a build that tuned nothing."""
         return cls(tasks, hits, 0, tasks - hits, 0, 0.0, latency_ms)
 
+    @property
+    def figures(self) -> Tuned:
+        """As they stand in a manifest."""
+        return Tuned(**{name: getattr(self, name) for name in Tuned.__struct_fields__})
+
     def to_json(self) -> dict[str, Any]:
-        """The figures, as they stand in a manifest and in `build --json`."""
-        details = ("latencies_ms", "rounds")
-        return {name: value for name, value in self.__dict__.items() if name not in details}
+        """The figures, as they stand in `build --json`."""
+        return structs.asdict(self.figures)
 
     def with_rounds(self) -> dict[str, Any]:
         """The figures with the scheduler's decisions: the answer of `tune --json`."""
@@ -111,66 +116,65 @@ class BuildResult:
     """
 
     artifact: Path
-    manifest: dict[str, Any]
+    manifest: Manifest
     tuned: TuneResult
     up_to_date: bool = False
 
     @classmethod
-    def unchanged(cls, artifact: Path, manifest: dict[str, Any]) -> BuildResult:
+    def unchanged(cls, artifact: Path, manifest: Manifest) -> BuildResult:
         """Of outputs that a build would not change."""
-        tasks = manifest["tasks"]
-        hits = sum(task["record"] != "default" for task in tasks)
-        known = manifest["speed"] or manifest["tuning"] or {"latency_ms": math.nan}
-        tuned = TuneResult.untuned(len(tasks), hits, known["latency_ms"])
+        tasks, known = manifest.tasks, manifest.speed or manifest.tuning
+        hits = sum(task.record != "default" for task in tasks)
+        taken = math.nan if known is None or known.latency_ms is None else known.latency_ms
+        tuned = TuneResult.untuned(len(tasks), hits, taken)
         return cls(artifact, manifest, tuned, up_to_date=True)
 
     @property
     def verified(self) -> bool:
         """Whether the library's numbers were compared."""
-        return is_verified(self.manifest)
+        return self.manifest.verification.verified
 
     def to_json(self) -> dict[str, Any]:
         """The answer of `build --json`; where nothing was run, what a run would show is null."""
-        speed = self.manifest["speed"] or {}
+        manifest = self.manifest
+        known = manifest.to_json()
+        speed = known["speed"] or {}
+        paths = output_paths(self.artifact, header=manifest.header is not None)
         return {
             "artifact": str(self.artifact),
             "manifest": str(manifest_path(self.artifact)),
-            "outputs": [str(path) for path in output_paths(self.artifact, self.manifest)],
+            "outputs": [str(path) for path in paths],
             "up_to_date": self.up_to_date,
             **self.tuned.to_json(),
-            "shipped": self.manifest["shipped"],
-            **{name: speed.get(name) for name in ("latency_ms", *_COMPARED)},
-            "verify": self.manifest["verify"],
-            "verification": self.manifest["verification"],
-            "ran_on": self.manifest["ran_on"],
-            "memory": self.manifest["memory"],
+            **{name: speed.get(name) for name in _COMPARED},
+            **{name: known[name] for name in _RETOLD},
         }
 
 
 def finished_build(
-    manifest: dict[str, Any], plan: Plan, trials: int, outputs: Outputs, request: Request
+    manifest: Manifest, plan: Plan, trials: int, outputs: Outputs, request: Request
 ) -> Build:
     """A build for the registry's history. The outputs, and the lock if asked for, are in place."""
-    speed = manifest["speed"] or {}
+    speed, known = manifest.speed, manifest.to_json()
     files = {"manifest": manifest_path(outputs.library), "lock": request.lock}
     digests = {name: file_sha256(path) for name, path in files.items() if path is not None}
     return Build(
         artifact=str(outputs.library),
-        model=manifest["model"]["digest"],
+        model=manifest.model.digest,
         target=request.target.fingerprint,
         created=now(),
-        manifest=manifest,
-        name=manifest["model"]["name"],
+        manifest=known,
+        name=manifest.model.name,
         asked=_asked(outputs, request),
         **plan.counts,
         trials=trials,
-        tuned_ms=speed.get("tuned_ms"),
-        untuned_ms=speed.get("untuned_ms"),
-        shipped=manifest["shipped"],
-        verification=manifest["verify"] or {},
-        digests={"library": manifest["artifact"]["sha256"], **digests},
-        tool=manifest["tool"],
-        tvm=manifest["tvm"],
+        tuned_ms=speed.tuned_ms if speed else None,
+        untuned_ms=speed.untuned_ms if speed else None,
+        shipped=manifest.shipped,
+        verification=known["verify"] or {},
+        digests={"library": manifest.artifact.sha256, **digests},
+        tool=manifest.tool,
+        tvm=manifest.tvm,
     )
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+from ..artifact.manifest import Draft
 from ..codegen.model import compile_model
 from ..devices.bare import Bare, BareModel
 from ..devices.machine import this_machine
@@ -29,7 +29,7 @@ def is_small(model: Prepared) -> bool:
 def make_stand_in(
     model: Prepared,
     path: Path,
-    manifest: dict[str, Any],
+    draft: Draft,
     precision: str,
     bare: Bare,
     width: int = 0,
@@ -37,8 +37,8 @@ def make_stand_in(
 ) -> BareModel:
     """A model's stand-in, written to a path and loaded.
 
-    manifest: of the library that it stands in for. precision: as of a request. bare: runs it.
-    width: threads that it may take; 0 for all. progress: is called with the numbers of kernels that
+    draft: the manifest of what it stands in for. precision: as of a request. bare: runs it. width:
+    threads that it may take; 0 for all. progress: is called with the numbers of kernels that
     are compiled and that there are.
     """
     target = this_machine()
@@ -46,4 +46,4 @@ def make_stand_in(
     model_and_tasks = (model.imported, model.by_function)
     built = compile_model(*model_and_tasks, {}, target, rules, progress=progress)
     built.export(path, target)
-    return bare.load(path, {**manifest, "target": target.to_json()}, width)
+    return bare.load(path, {**draft.to_json(), "target": target.to_json()}, width)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from .. import __version__
-from ..artifact.files import read_manifest
+from ..artifact.manifest import Code, Draft, Manifest, Speed, read_manifest
 from ..artifact.outputs import previous
 from ..errors import AnsorError
 from ..model.digest import digest
@@ -50,9 +51,9 @@ def identity(model: str, model_digest: str, request: Request, *, header: bool) -
     )
 
 
-def manifest_keys(manifest: dict[str, Any], request: Request) -> list[TaskKey]:
+def manifest_keys(manifest: Draft, request: Request) -> list[TaskKey]:
     """The keys of the tasks in a manifest, in its order."""
-    return [TaskKey(task["key"], request.target.fingerprint) for task in manifest["tasks"]]
+    return [TaskKey(task.key, request.target.fingerprint) for task in manifest.tasks]
 
 
 def built_keys(library: Path, request: Request) -> list[TaskKey]:
@@ -62,34 +63,29 @@ def built_keys(library: Path, request: Request) -> list[TaskKey]:
     return []
 
 
-def current_manifest(model: Path, outputs: Outputs, request: Request) -> dict[str, Any] | None:
+def current_manifest(model: Path, outputs: Outputs, request: Request) -> Manifest | None:
     """The manifest of outputs if model, target and tool are still those they were made by.
 
     What is left to ask are the records: `has_same_records`, and of a frozen build the lock.
     """
     manifest = previous(outputs.library)
-    if manifest is None or (manifest["lock"] is not None) != request.frozen or request.retune:
+    if manifest is None or (manifest.lock is not None) != request.frozen or request.retune:
         return None
-    if request.verify and not is_verified(manifest):
+    if request.verify and not manifest.verification.verified:
         return None
-    external = [model.parent / one["file"] for one in manifest["model"]["external"]]
+    external = [model.parent / one.file for one in manifest.model.external]
     if not all(path.is_file() for path in external):
         return None
     model_digest = digest(model, external)
     same = identity(model.name, model_digest, request, header=outputs.header)
-    return manifest if manifest["identity"] == same and _is_within(manifest, request) else None
+    return manifest if manifest.identity == same and _is_within(manifest, request) else None
 
 
-def is_verified(manifest: dict[str, Any]) -> bool:
-    """Whether a library's numbers were compared."""
-    return bool(manifest["verification"]["verified"])
-
-
-def _is_within(manifest: dict[str, Any], request: Request) -> bool:
+def _is_within(manifest: Manifest, request: Request) -> bool:
     """Whether a library takes no more than it may."""
-    limits, figures = request.limits, manifest["memory"]
-    pairs = ((limits.size, figures["library"]), (limits.memory, figures["peak"]))
-    return all(most is None or taken <= most for most, taken in pairs)
+    limits, taken = request.limits, manifest.memory
+    pairs = ((limits.size, taken.library), (limits.memory, taken.peak))
+    return all(most is None or size <= most for most, size in pairs)
 
 
 def records_digest(records: Iterable[Record]) -> str:
@@ -97,24 +93,30 @@ def records_digest(records: Iterable[Record]) -> str:
     return sha256(canonical_json(sorted(record.id for record in records)))
 
 
-def has_same_records(manifest: dict[str, Any], ledger: Ledger) -> bool:
+def has_same_records(manifest: Draft, ledger: Ledger) -> bool:
     """Whether the registry's best records are those of a manifest, with nothing left to tune.
 
     Those of all its codes, of which only the one that this machine runs is tuned.
     """
     from ..tune.ledger import Ledger
 
-    said = {one["target"]["fingerprint"]: one for one in manifest.get("codes") or ()}
+    said = {one.target.fingerprint: one for one in manifest.codes or ()}
     return _has_same_records(manifest, ledger) and all(
         _has_same_records(
-            {**manifest, **said[one.target.fingerprint], "shipped": "tuned", "speed": None},
+            _alone(manifest, said[one.target.fingerprint]),
             Ledger(ledger.registry, one, measures=False),
         )
         for one in ledger.request.others
     )
 
 
-def _has_same_records(manifest: dict[str, Any], ledger: Ledger) -> bool:
+def _alone(manifest: Draft, code: Code) -> Draft:
+    """What the manifest would say of a code that this machine does not run, without the others."""
+    known = {"tasks": code.tasks, "lenders": code.lenders}
+    return replace(manifest, **known, shipped="tuned", speed=None)
+
+
+def _has_same_records(manifest: Draft, ledger: Ledger) -> bool:
     """As `has_same_records`, of the one code for the request's target.
 
     Or those that made a library slower than the untuned one, which was shipped. What the device had
@@ -123,29 +125,30 @@ def _has_same_records(manifest: dict[str, Any], ledger: Ledger) -> bool:
     """
     keys, budget = manifest_keys(manifest, ledger.request), ledger.request.budget
     best, unfinished = ledger.best(keys), ledger.unfinished(keys)
-    if manifest.get("precision") == "strict":  # asked for, or found to be necessary
+    if manifest.precision == "strict":  # asked for, or found to be necessary
         best = {key: record for key, record in best.items() if not record.rewrites}
     unproven = ledger.claims(keys) if ledger.measures else {}
-    speed, no_room = manifest["speed"] or {}, (manifest.get("tuning") or {}).get("no_room", ())
-    slower = manifest["shipped"] == "untuned" and speed.get("records") == records_digest(
-        best.values()
-    )
+    speed, no_room = manifest.speed, manifest.tuning.no_room if manifest.tuning else ()
+    compared = speed is not None and speed.records == records_digest(best.values())
+    slower = manifest.shipped == "untuned" and compared
     tunes = budget.trials != 0 and not _meets_goal(speed, ledger.request)
-    if not ledger.measures and manifest.get("lenders") != lenders_digest(lenders(keys, ledger)):
+    if not ledger.measures and manifest.lenders != lenders_digest(lenders(keys, ledger)):
         return False
-    for key, task in zip(keys, manifest["tasks"], strict=True):
-        if not slower and (best[key].id if key in best else "default") != task["record"]:
+    for key, task in zip(keys, manifest.tasks, strict=True):
+        if not slower and (best[key].id if key in best else "default") != task.record:
             return False
-        if key in unproven and task["impact"] >= budget.min_impact:
+        matters = task.impact is None or task.impact >= budget.min_impact
+        if key in unproven and matters:
             return False
         left = key in unfinished and key.workload not in no_room
-        if left and task["impact"] >= budget.min_impact and tunes:
+        if left and matters and tunes:
             return False
     return True
 
 
-def _meets_goal(speed: Mapping[str, Any], request: Request) -> bool:
+def _meets_goal(speed: Speed | None, request: Request) -> bool:
     """Whether a library is as fast as it is to become. speed: what its manifest says of that."""
     goal = request.objective
-    each = speed.get("shapes_ms", [math.inf])
-    return isinstance(goal, Goal) and max(each) <= goal.goals[0] * 1e3
+    return (
+        isinstance(goal, Goal) and speed is not None and max(speed.shapes_ms) <= goal.goals[0] * 1e3
+    )

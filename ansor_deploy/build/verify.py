@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from ..artifact.manifest import Errors
 from ..errors import ModelError
 from .edges import Usual, check_edges
 from .judges import Tolerances, judge_outputs, wrong_text
@@ -58,9 +59,10 @@ class Verification:
     seed: int
     wrong: Mapping[str, str] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
-        """As it stands in a manifest."""
-        return {name: value for name, value in self.__dict__.items() if name != "wrong"}
+    @property
+    def errors(self) -> Errors:
+        """As they stand in a manifest."""
+        return Errors(**{name: getattr(self, name) for name in Errors.__struct_fields__})
 
 
 def verify_model(

@@ -8,6 +8,7 @@ from statistics import median, quantiles
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import to_builtins
 
 from ..errors import UsageError
 from ..report.text import AGAIN, latency, race_text
@@ -18,7 +19,7 @@ from .output import Answer, answering, quiet_option, report
 from .run_options import seconds_option, threads_option
 
 if TYPE_CHECKING:
-    from ..build.race import Race
+    from ..artifact.manifest import Race
     from ..runtime.model import Interface
 
     Found = tuple["Figures", list[Race]]
@@ -93,7 +94,7 @@ def command(
 
 def as_json(figures: Figures, raced: list[Race]) -> dict[str, Any]:
     """The answer for one of a library's shapes."""
-    return {**figures, **({"beside": [one.to_json() for one in raced]} if raced else {})}
+    return {**figures, **({"beside": [to_builtins(one) for one in raced]} if raced else {})}
 
 
 def lines(figures: Figures, raced: list[Race]) -> list[str]:

@@ -162,8 +162,8 @@ def described(result: BuildResult, page: Path, request: Request) -> Path:
 
 def missed_goal(result: BuildResult, goal: float) -> str:
     """Why a library does not meet its goal; "" if it does. goal: seconds of a run, as measured."""
-    if not (speed := result.manifest["speed"]):
+    if not (speed := result.manifest.speed):
         return f"whether {result.artifact} meets its goal is not known: it was not run"
-    if (taken := max(speed["shapes_ms"]) / 1e3) > goal:
+    if (taken := max(speed.shapes_ms) / 1e3) > goal:
         return f"{result.artifact} takes {latency(taken)} a run, its goal is {latency(goal)}"
     return ""

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import convert
 
-from ..build.race import Race
+from ..artifact.manifest import Race
 from ..codegen.memory import size_text
 from ..errors import UsageError
 from ..report.text import gain_texts, latency, shortened
@@ -44,9 +45,8 @@ def command(store: Registry, model: str, limit: int) -> Answer:
 
 def as_json(row: dict[str, Any]) -> dict[str, Any]:
     """A build without its manifest, of which what is shown stays."""
-    manifest = row["manifest"]
-    figures = {"beside": (manifest.get("speed") or {}).get("beside")}
-    figures["memory"] = manifest.get("memory")
+    said = row["manifest"]
+    figures = {"beside": (said.get("speed") or {}).get("beside"), "memory": said.get("memory")}
     known = {name: value for name, value in row.items() if name not in ("id", "manifest")}
     return {**known, **figures}
 
@@ -54,10 +54,9 @@ def as_json(row: dict[str, Any]) -> dict[str, Any]:
 def cells(row: dict[str, Any]) -> tuple[str, ...]:
     """A build as text, below `HEADER`."""
     found = as_json(row)
-    beside, memory = found["beside"], found["memory"] or {}
+    beside, memory = found["beside"], found["memory"]
     times = (found["tuned_ms"], found["untuned_ms"])
     tuned, untuned = (latency(ms / 1e3) if ms is not None else "" for ms in times)
-    size = size_text(memory["library"]) if "library" in memory else ""
     return (
         found["created"][:16].replace("T", " "),
         shortened(found["target_name"] or found["target"][:8], 12),
@@ -66,8 +65,8 @@ def cells(row: dict[str, Any]) -> tuple[str, ...]:
         tuned,
         untuned,
         found["shipped"],
-        size,
-        _beside(Race.from_json(beside)) if beside else "",
+        size_text(memory["library"]) if memory else "",
+        _beside(convert(beside, Race)) if beside else "",
     )
 
 

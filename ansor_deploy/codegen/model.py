@@ -3,12 +3,13 @@
 import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from .._tvm import collect, relax, tvm
+from ..artifact.manifest import Kernel, OtherPlace
 from ..errors import AnsorError, MachineError, ModelError, RegistryError
 from ..model.extract import readable
 from ..model.importer import Imported
@@ -61,18 +62,14 @@ class Compiled:
     rewritings: Mapping[str, str]
     program: bytes = b""
 
-    def listed(self) -> list[dict[str, str | None]]:
+    def listed(self) -> tuple[Kernel, ...]:
         """The kernels as a manifest has them: symbol, name, and the key of the task's workload."""
-        return [
-            {
-                "symbol": symbol,
-                "name": readable(names[0]),
-                "task": min(self.tasks[symbol], default=None),
-            }
+        return tuple(
+            Kernel(symbol, readable(names[0]), min(self.tasks[symbol], default=None))
             for symbol, names in sorted(self.functions.items())
-        ]
+        )
 
-    def placed(self, calls: Iterable[PlacedCall]) -> list[dict[str, Any]]:
+    def placed(self, calls: Iterable[PlacedCall]) -> tuple[OtherPlace, ...]:
         """The places of calls as a manifest has them, each with the symbols of its kernels.
 
         They are several where one of them serves memory of the caller's. What has none is left out.
@@ -81,7 +78,8 @@ class Compiled:
         for symbol, names in sorted(self.functions.items()):
             for name in dict.fromkeys(names):
                 symbols[name].append(symbol)
-        return [{**asdict(at), "kernels": symbols[name]} for name, at in calls if name in symbols]
+        found = ((at, symbols[name]) for name, at in calls if name in symbols)
+        return tuple(OtherPlace(at.shape, at.nodes, tuple(kernels)) for at, kernels in found)
 
     def export(self, path: Path, target: Target) -> Memory:
         """Write the library: what it takes. LinkError, or OSError where the disk is full."""

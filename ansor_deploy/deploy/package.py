@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..artifact.elf import needed_glibc
-from ..artifact.files import header_path, manifest_path, provenance_path, read_manifest
+from ..artifact.files import header_path, manifest_path, provenance_path
+from ..artifact.manifest import Manifest, read_manifest
 from ..devices.c_runtime import C_API, PROGRAM, c_runtime
 from ..devices.wheels import fetch_runtime, pinned, runtime_libraries, wheels_folder
 from ..errors import AnsorError, UsageError
@@ -63,7 +64,7 @@ def package(library: Path, output: Path, kind: str, report: Report) -> Package:
     its manifest, or the package cannot be made; DeviceError where there is no TVM for its machine.
     """
     name, manifest = stem(output), _whole_manifest(library)
-    arch = architecture(manifest["target"]["triple"])
+    arch = architecture(manifest.target.triple)
     pinned(arch, "3.11")  # refuses what TVM's runtime is not published for
     try:
         with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as temporary:
@@ -87,23 +88,22 @@ def package(library: Path, output: Path, kind: str, report: Report) -> Package:
         raise AnsorError(f"cannot be written: {error.strerror or error}", hint, output) from error
 
 
-def _whole_manifest(library: Path) -> dict[str, Any]:
+def _whole_manifest(library: Path) -> Manifest:
     """The manifest of a library that can be packaged, and was built with it."""
     manifest = read_manifest(library)
-    if file_sha256(library) != manifest["artifact"]["sha256"]:
+    if file_sha256(library) != manifest.artifact.sha256:
         raise AnsorError(
             f"it is not the library of {manifest_path(library).name}: its SHA-256 is another",
             f"build it again: ansor-deploy build MODEL -o {library}",
             library,
         )
-    if manifest["target"]["kind"] != "llvm":
-        kind = manifest["target"]["kind"]
+    if (kind := manifest.target.kind) != "llvm":
         hint = "copy it and its manifest to the machine, and load it with ansor_deploy.runtime"
         raise UsageError(f"a library for {kind} cannot be packaged, but one for a CPU", hint)
     return manifest
 
 
-def _add_outputs(library: Path, manifest: dict[str, Any], folder: Path, kind: str) -> None:
+def _add_outputs(library: Path, manifest: Manifest, folder: Path, kind: str) -> None:
     (folder / library.name).symlink_to(library.resolve())
     shutil.copyfile(manifest_path(library), folder / manifest_path(library).name)
     if provenance_path(library).is_file():
@@ -113,7 +113,7 @@ def _add_outputs(library: Path, manifest: dict[str, Any], folder: Path, kind: st
         include.mkdir()
         headers = [
             C_API / "ansor_deploy.h",
-            *([header_path(library)] if manifest["header"] else []),
+            *([header_path(library)] if manifest.header else []),
         ]
         for header in headers:
             shutil.copyfile(header, include / header.name)

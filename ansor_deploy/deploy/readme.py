@@ -1,7 +1,6 @@
 """The text that a package begins with: what is in it, how it is run, what the model takes."""
 
-from typing import Any
-
+from ..artifact.manifest import Manifest
 from ..runtime.model import Interface, interfaces, outputs_text, takes_text
 
 _TEXT = """\
@@ -43,11 +42,9 @@ Types that NumPy lacks, such as bfloat16, take the package ml_dtypes.
 """
 
 
-def readme(
-    library: str, kind: str, arch: str, glibc: tuple[int, int], manifest: dict[str, Any]
-) -> str:
+def readme(library: str, kind: str, arch: str, glibc: tuple[int, int], manifest: Manifest) -> str:
     """The text for the library of a manifest. kind: "c" or "python"."""
-    every = interfaces(manifest)
+    every = interfaces(manifest.to_json())
     if kind == "c":
         inputs = " ".join(f"input-{at}" for at in range(len(every[0].inputs)))
         outputs = " ".join(f"output-{at}" for at in range(len(every[0].outputs)))
@@ -57,10 +54,10 @@ def readme(
     how = (_C if kind == "c" else _PYTHON).format(library=library, inputs=inputs, outputs=outputs)
     return _TEXT.format(
         library=library,
-        tool=manifest["tool"],
-        model=manifest["model"]["name"],
-        triple=manifest["target"]["triple"],
-        target=" or ".join(one["target"]["name"] for one in manifest.get("codes") or [manifest]),
+        tool=manifest.tool,
+        model=manifest.model.name,
+        triple=manifest.target.triple,
+        target=" or ".join(one.target.name for one in manifest.codes or (manifest,)),
         glibc="{}.{}".format(*glibc),
         interfaces="\n".join(map(_interface, every)),
         how=how,

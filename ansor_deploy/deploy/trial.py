@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,9 +22,9 @@ from ..devices.emulator import Emulator, open_emulator
 from ..devices.machine import runs_here
 from ..errors import UsageError, VerificationError
 from ..system.host import architecture
-from ..target import built_for
 
 if TYPE_CHECKING:
+    from ..artifact.manifest import Manifest
     from ..devices.bare import BareModel
     from ..devices.emulator import EmulatedModel
     from ..report import Report
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _SEED = 0
 
 
-def try_program(folder: Path, library: Path, manifest: dict[str, Any], report: Report) -> None:
+def try_program(folder: Path, library: Path, manifest: Manifest, report: Report) -> None:
     """Run the program of a package, in a folder, and the library on the same seeded inputs.
 
     VerificationError where an output differs in any bit, or one of them does not run. Nothing is
@@ -47,7 +47,7 @@ def try_program(folder: Path, library: Path, manifest: dict[str, Any], report: R
         report.stage("try", "the package's program on seeded inputs")
         command = (*before, str(folder / PROGRAM))
         program = Emulator("the package's program", command, Path(scratch))
-        packed = program.load(folder / library.name, manifest)
+        packed = program.load(folder / library.name, manifest.to_json())
         for one in own.interfaces:
             try:
                 inputs = inputs_that_run(own, one, _SEED)
@@ -66,21 +66,21 @@ def _compare(have: dict[str, np.ndarray], want: dict[str, np.ndarray]) -> None:
 
 
 @contextmanager
-def _opened(library: Path, manifest: dict[str, Any]) -> Iterator[Runs | None]:
+def _opened(library: Path, manifest: Manifest) -> Iterator[Runs | None]:
     """The library, ready to be called, and what runs programs of its architecture, if need be."""
-    target = built_for(manifest)
+    target = manifest.target.machine
     if architecture(target.triple) != architecture():
         with open_emulator(target) as emulator:
             if emulator is None or _flops(manifest) > EMULATED_FLOPS:
                 yield None
             else:
-                yield emulator.load(library, manifest), emulator.command[:-1]
+                yield emulator.load(library, manifest.to_json()), emulator.command[:-1]
     elif runs_here(replace(target, cores=1)):
         with open_bare() as bare:
-            yield bare.load(library, manifest), ()
+            yield bare.load(library, manifest.to_json()), ()
     else:
         yield None
 
 
-def _flops(manifest: dict[str, Any]) -> float:
-    return float(sum(task["weight"] * task["flops"] for task in manifest["tasks"]))
+def _flops(manifest: Manifest) -> float:
+    return float(sum(task.weight * task.flops for task in manifest.tasks))

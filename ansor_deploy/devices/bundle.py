@@ -30,7 +30,7 @@ _PACKAGES = ("apache-tvm", "apache-tvm-ffi", "ml_dtypes", "numpy", "typing_exten
 # Our modules, by room: what a test finds that they import is among them.
 _OWN = {
     "": "errors",
-    "artifact": "files manifest",
+    "artifact": "files",
     "devices": "agent frames served",
     "measure": "check cold_weights guarded head_to_head offline on_cpu on_gpu runner",
     "runtime": "cpu_pinning cuda functions gpu_code model native out_of_range profile tensors "

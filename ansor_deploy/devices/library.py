@@ -7,8 +7,7 @@ from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..artifact.files import read_manifest
-from ..target import built_for
+from ..artifact.manifest import read_manifest
 from .registered import registered_for
 
 if TYPE_CHECKING:
@@ -28,8 +27,9 @@ def opened(
     Without a device it is on this machine, where a run takes so many threads, or, at 0, as many as
     it was built for. None: the devices registered for its target.
     """
-    if devices is None:
-        devices = registered_for(built_for(read_manifest(artifact)), report)
+    if devices != ():
+        target = read_manifest(artifact).target.machine
+        devices = registered_for(target, report) if devices is None else devices
     if not devices:
         from ..runtime.model import load
 
@@ -38,7 +38,6 @@ def opened(
     from .board import open_devices
     from .model import load as load_there
 
-    target = built_for(read_manifest(artifact))
     with closing(next(open_devices(devices, target, report))) as site:
         yield load_there(site, artifact)
 
@@ -57,16 +56,17 @@ def callable_somewhere(
     from .emulator import open_emulator
 
     manifest = read_manifest(artifact)
-    target = built_for(manifest)
+    target = manifest.target.machine
     devices = registered_for(target, report) if devices is None else devices
     with nullcontext() if devices else open_emulator(target) as emulator:
         if emulator is not None:
-            yield emulator.load(artifact, manifest)
+            yield emulator.load(artifact, manifest.to_json())
             return
     if devices:
         with opened(artifact, devices, report) as library:
             yield library
         return
-    check_architecture(artifact, manifest)
+    known = manifest.to_json()
+    check_architecture(artifact, known)
     with open_bare() as bare:
-        yield bare.load(artifact, manifest)
+        yield bare.load(artifact, known)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..artifact.files import read_manifest
+from ..artifact.files import read_json
 from ..errors import AnsorError, DeviceLost, UsageError
 from ..registry.plausible import impossible
 from ..runtime.model import choose, interfaces
@@ -106,4 +106,4 @@ class RemoteModel:
 
 def load(site: Site, path: Path) -> RemoteModel:
     """Send a library with the manifest beside it; AnsorError if either is missing or damaged."""
-    return RemoteModel(site, path, read_manifest(path))
+    return RemoteModel(site, path, read_json(path))

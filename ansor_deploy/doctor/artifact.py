@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from ..artifact.elf import needed_glibc
-from ..artifact.files import header_path, manifest_path, provenance_path, read_manifest
+from ..artifact.files import header_path, manifest_path, provenance_path
+from ..artifact.manifest import Manifest, Output, read_manifest
 from ..artifact.provenance import statement
 from ..devices import probe
 from ..devices.door import Refused
@@ -20,7 +20,6 @@ from ..errors import DeviceError
 from ..system.digest import file_sha256
 from ..system.environment import version
 from ..system.printable import printable
-from ..target import built_for
 from .device import check_architecture, check_features, check_word_size
 from .host import Check, judged
 
@@ -30,9 +29,9 @@ _REBUILD = "build it again, or copy it again with all that lies beside it"
 def check_whole(artifact: Path) -> Iterator[Check]:
     """Check that each output is the one that was built. AnsorError where there is no manifest."""
     manifest = read_manifest(artifact)
-    yield _same("library", artifact, manifest["artifact"])
-    if manifest.get("header"):
-        yield _same("header", header_path(artifact), manifest["header"])
+    yield _same("library", artifact, manifest.artifact)
+    if manifest.header:
+        yield _same("header", header_path(artifact), manifest.header)
     yield _consistent(artifact, manifest)
 
 
@@ -43,21 +42,21 @@ def check_valid(artifact: Path, device: str) -> Iterator[Check]:
     UsageError where there is no such device, DeviceError where it cannot be asked.
     """
     manifest = read_manifest(artifact)
-    target = built_for(manifest)
+    target = manifest.target.machine
     facts = _device_facts(device) if device else msgspec.convert(probe.facts(), Facts)
     for check in (
         check_architecture(facts.machine, target),
         check_word_size(str(facts.bits)),
         _check_features(facts.flags, manifest),
         check_glibc(artifact, *facts.libc),
-        check_runtime(manifest["tvm"]),
+        check_runtime(manifest.tvm),
     ):
         yield replace(check, found=printable(check.found), remedy=printable(check.remedy))
 
 
-def _check_features(flags: list[str], manifest: dict[str, Any]) -> Check:
+def _check_features(flags: list[str], manifest: Manifest) -> Check:
     """Check of the first code that the machine runs, else of the last."""
-    targets = [built_for(one) for one in manifest.get("codes") or [manifest]]
+    targets = [one.target.machine for one in manifest.codes or (manifest,)]
     checks = [check_features(flags, target) for target in targets]
     return next((one for one in checks if one.level == "ok"), checks[-1])
 
@@ -79,15 +78,15 @@ def check_runtime(built_with: str) -> Check:
     return judged("runtime", numbers(found) == numbers(built_with), both, remedy)
 
 
-def _same(name: str, path: Path, part: dict[str, Any]) -> Check:
+def _same(name: str, path: Path, part: Output) -> Check:
     if not path.is_file():
         return Check(name, "warn", f"{path} is not there", _REBUILD)
-    if file_sha256(path) != part["sha256"]:
+    if file_sha256(path) != part.sha256:
         return Check(name, "FAIL", f"{path} is not what its manifest says", _REBUILD)
-    return Check(name, "ok", f"{path}, SHA-256 {part['sha256'][:12]}")
+    return Check(name, "ok", f"{path}, SHA-256 {part.sha256[:12]}")
 
 
-def _consistent(artifact: Path, manifest: dict[str, Any]) -> Check:
+def _consistent(artifact: Path, manifest: Manifest) -> Check:
     """Check that the provenance describes this library and its manifest."""
     path = provenance_path(artifact)
     if not path.is_file():

@@ -8,33 +8,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
 from onnx import ModelProto, NodeProto
 
+from ..artifact.manifest import Node, Place
 from .bind import model_inputs
 from .graph import uses
 from .skeleton import name_of
 
 _FIXED = ("Constant", "Shape", "Size")  # shapes are static
-
-
-@dataclass(frozen=True)
-class Node:
-    """A node of the model. name: or its first output's, where it has none. op: its operator."""
-
-    name: str
-    op: str
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a model computes a task. shape: which of its several, from 0. nodes: of the model."""
-
-    shape: int
-    nodes: tuple[Node, ...]
 
 
 # A function's name, and where it is called.

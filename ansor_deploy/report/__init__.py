@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ..artifact.manifest import Memory, Race
     from ..build.compare import Comparison
-    from ..build.race import Race
     from ..build.verify import Verification
     from ..farm.table import Row
     from ..tune.plan import Plan
@@ -45,7 +45,7 @@ class Report:
     def raced(self, race: Race) -> None:
         """The library was timed beside another engine."""
 
-    def memory(self, figures: Mapping[str, int]) -> None:
+    def memory(self, figures: Memory) -> None:
         """What the library takes is known: the manifest's figures, in bytes."""
 
     def wrote(self, paths: list[Path]) -> None:

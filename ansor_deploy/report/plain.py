@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -17,8 +17,8 @@ from .plan import ROWS
 from .plan import lines as plan_lines
 
 if TYPE_CHECKING:
+    from ..artifact.manifest import Memory, Race
     from ..build.compare import Comparison
-    from ..build.race import Race
     from ..build.verify import Verification
     from ..farm.table import Row
     from ..tune.plan import Plan
@@ -114,7 +114,7 @@ class PlainReport(QuietReport):
         style = "bold green" if race.verdict == "faster" else "yellow"
         self._say(text.race_text(race), style)
 
-    def memory(self, figures: Mapping[str, int]) -> None:
+    def memory(self, figures: Memory) -> None:
         """Print the figures."""
         self._say(text.memory_text(figures))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING
@@ -14,10 +14,10 @@ from ..system.printable import printable
 from ..system.words import count
 
 if TYPE_CHECKING:
+    from ..artifact.manifest import Memory, Race
     from ..build.by_node import NodeVerdict
     from ..build.changes import TaskChange
     from ..build.compare import Comparison
-    from ..build.race import Race
     from ..build.result import TuneResult
     from ..build.verify import Verification
     from ..farm.table import Row
@@ -63,10 +63,11 @@ def _three_digits(value: float) -> str:
     return f"{value:.{digits}f}"
 
 
-def memory_text(figures: Mapping[str, int]) -> str:
+def memory_text(figures: Memory) -> str:
     """What a library takes, in one line. figures: of its manifest, in bytes."""
     library, weights, workspace, peak = (
-        size_text(figures[name]) for name in ("library", "weights", "workspace", "peak")
+        size_text(size)
+        for size in (figures.library, figures.weights, figures.workspace, figures.peak)
     )
     return f"library {library} (weights {weights}), workspace {workspace}, in a run up to {peak}"
 
@@ -196,9 +197,8 @@ def race_text(race: Race, again: str = "") -> str:
     """What a race has found, in one sentence. again: how to see more where that is not sure."""
     gain, spread = gain_texts(race)
     link = {"cannot say": " whether it is faster than", "as fast": " as"}.get(race.verdict, " than")
-    ours, theirs = run_text(race.shapes_ms or [race.ours_ms]), latency(race.theirs_ms / 1e3)
-    beside = "" if race.shapes_ms else f" beside {theirs}"
-    said = f"{gain}{link} {race.peer}: {ours}{beside} ({spread})"
+    ours, theirs = latency(race.ours_ms / 1e3), latency(race.theirs_ms / 1e3)
+    said = f"{gain}{link} {race.peer}: {ours} a run beside {theirs} ({spread})"
     if race.verdict != "cannot say":
         return said
     return "; ".join(filter(None, [said, _why_unsure(race), again]))
@@ -255,4 +255,5 @@ def comparison_text(comparison: Comparison) -> str:
     if comparison.race is None:
         return f"untuned: {run}"
     shipped = "untuned" if comparison.slower else "tuned"
-    return f"{race_text(comparison.race)}; {shipped} is shipped"
+    each = f", {run}" if len(comparison.shapes_ms) > 1 else ""
+    return f"{race_text(comparison.race)}; {shipped} is shipped{each}"

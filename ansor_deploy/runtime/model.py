@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..artifact.files import read_manifest
+from ..artifact.files import read_json
 from ..errors import DeviceError, UsageError
 from ..system.host import architecture
 from .functions import into_functions
@@ -127,7 +127,7 @@ def load(path: str | Path, threads: int = 0, code: int | None = None) -> Model:
     this machine's, or the processor lacks what its code needs.
     """
     path = Path(path)
-    manifest = read_manifest(path)
+    manifest = read_json(path)
     check_architecture(path, manifest)
     return Model(path, manifest, threads, code)
 

@@ -4,7 +4,8 @@ from typing import Any
 
 from msgspec.json import schema_components
 
-from . import commands, manifest, others, registry
+from ..artifact import manifest
+from . import commands, others, registry
 
 _TAKEN = (registry.Pulled, registry.Taken)
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -19,7 +20,7 @@ DESCRIBED: dict[str, tuple[str, tuple[Any, ...]]] = {
     "profile": ("`profile --json`", (commands.Profile, commands.ProfileVariants)),
     "compare": ("`compare --json`", (commands.Compare,)),
     "history": ("`history --json`", (registry.History,)),
-    "verify": ("`verify --json`", (commands.Checks, manifest.Compared, commands.Rebuilt)),
+    "verify": ("`verify --json`", (commands.Checks, commands.Compared, commands.Rebuilt)),
     "report": ("`report --json`", (commands.Report,)),
     "run": ("`run --json`", (commands.Run,)),
     "package": ("`package --json`", (commands.Package,)),

@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from .manifest import (
+from ..artifact.manifest import (
     Bytes,
     Count,
     Digest,
@@ -14,7 +14,6 @@ from .manifest import (
     Memory,
     Ms,
     Node,
-    OtherWork,
     Race,
     Ratio,
     RecordId,
@@ -25,10 +24,29 @@ from .manifest import (
     Verdict,
     Verified,
 )
+from ..system.other_work import OtherWork
 from .registry import ModelTotals
 
 
-class Build(Tuned):
+class NodeErrors(Struct):
+    """The largest errors of a tensor that shows what a node computes."""
+
+    name: str
+    op: str
+    tensor: str
+    ok: bool
+    max_abs_err: float | None
+    max_rel_err: float | None
+
+
+class Compared(Errors, frozen=True):
+    """`verify --json`. wrong: by output, what is wrong of it. nodes: with --by-node."""
+
+    wrong: dict[str, str]
+    nodes: list[NodeErrors] | None
+
+
+class Build(Tuned, frozen=True):
     """`build --json`. up_to_date: there was nothing to do."""
 
     artifact: str
@@ -61,7 +79,7 @@ class Round(Struct):
     end_to_end_ms: Ms | None
 
 
-class Tune(Tuned):
+class Tune(Tuned, frozen=True):
     """`tune --json`."""
 
     rounds: list[Round]

@@ -4,7 +4,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from .manifest import Count, Digest, Ms, Shape, Time, Tuned
+from ..artifact.manifest import Count, Digest, Ms, Shape, Tuned
+from .registry import Time
 
 
 class Pack(Struct):
@@ -15,7 +16,7 @@ class Pack(Struct):
     candidates: Count
 
 
-class Packed(Tuned):
+class Packed(Tuned, frozen=True):
     """`tune --pack --json`."""
 
     pack: Pack

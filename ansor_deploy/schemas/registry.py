@@ -1,10 +1,12 @@
 """What the commands on the registry print with `--json`."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from .manifest import Bytes, Count, Digest, Memory, Ms, Race, Shape, Share, Time
+from ..artifact.manifest import Bytes, Count, Digest, Memory, Ms, Race, Shape, Share
+
+Time = Annotated[str, Meta(description="a time in ISO 8601, in UTC")]
 
 
 class PastBuild(Struct):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate, pairwise
-from typing import Any
 
 from ..registry.record import Measurement, TaskKey
 from ..registry.store import Registry
@@ -15,6 +14,16 @@ from ..registry.store import Registry
 PAUSE = 300.0  # seconds without a measurement after which another run of tuning began
 
 Points = Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """A task of a model, by a manifest or by the registry. latency_ms: None where not known."""
+
+    key: str
+    title: str
+    weight: int
+    latency_ms: float | None
 
 
 @dataclass(frozen=True)
@@ -48,20 +57,21 @@ class Tuning:
         return [(self.seconds[int(trial) - 1], ms) for trial, ms in self.model.points]
 
 
-def tuning(registry: Registry, manifest: Mapping[str, Any]) -> Tuning | None:
-    """How the library's tasks were tuned on its target; None where nothing was measured."""
-    target, tasks = manifest["target"]["fingerprint"], manifest["tasks"]
+def tuning(registry: Registry, model: str, target: str, tasks: Sequence[Weighed]) -> Tuning | None:
+    """How a model's tasks were tuned on a target; None where nothing was measured.
+
+    model: its name. target: by its fingerprint.
+    """
     found = {
-        task["key"]: list(registry.measurements(target, TaskKey(task["key"], target)))
-        for task in tasks
+        task.key: list(registry.measurements(target, TaskKey(task.key, target))) for task in tasks
     }
     trials = sorted((one for some in found.values() for one in some), key=_when)
     if not trials:
         return None
-    shown = [task for task in tasks if len(found[task["key"]]) > 1]
-    shown.sort(key=lambda task: -task["weight"] * (task.get("latency_ms") or 0.0))
-    curves = tuple(_of_task(task, found[task["key"]]) for task in shown)
-    whole = Curve("", manifest["model"]["name"], _of_model(tasks, trials))
+    shown = [task for task in tasks if len(found[task.key]) > 1]
+    shown.sort(key=lambda task: -task.weight * (task.latency_ms or 0.0))
+    curves = tuple(_of_task(task, found[task.key]) for task in shown)
+    whole = Curve("", model, _of_model(tasks, trials))
     return Tuning(whole, _seconds(trials), curves)
 
 
@@ -75,21 +85,17 @@ def falling(latencies: Sequence[float]) -> tuple[tuple[float, float], ...]:
     return _to_the_end(points, len(latencies))
 
 
-def _of_task(task: Mapping[str, Any], trials: Sequence[Measurement]) -> Curve:
-    return Curve(task["key"], str(task["title"]), falling([one.latency for one in trials]))
+def _of_task(task: Weighed, trials: Sequence[Measurement]) -> Curve:
+    return Curve(task.key, task.title, falling([one.latency for one in trials]))
 
 
 def _of_model(
-    tasks: Sequence[Mapping[str, Any]], trials: Sequence[Measurement]
+    tasks: Sequence[Weighed], trials: Sequence[Measurement]
 ) -> tuple[tuple[float, float], ...]:
     """Once each task that has measurements has one; the others count as the manifest says."""
-    weights = {task["key"]: float(task["weight"]) for task in tasks}
+    weights = {task.key: float(task.weight) for task in tasks}
     measured = {one.key.workload for one in trials}
-    rest = sum(
-        task["weight"] * (task.get("latency_ms") or 0.0)
-        for task in tasks
-        if task["key"] not in measured
-    )
+    rest = sum(task.weight * (task.latency_ms or 0.0) for task in tasks if task.key not in measured)
     best: dict[str, float] = dict.fromkeys(measured, math.inf)
     points: list[tuple[float, float]] = []
     for number, one in enumerate(trials, start=1):

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..artifact.files import read_manifest
+from ..artifact.manifest import Manifest, Task, read_manifest
 from ..devices.machine import rated, runs_here
 from ..registry.store import Registry
-from ..target import Target, built_for
-from .curve import Tuning, tuning
+from ..target import Target
+from .curve import Tuning, Weighed, tuning
 
 if TYPE_CHECKING:
     from ..report.roof import Roof
@@ -35,7 +35,7 @@ class Facts:
     """
 
     artifact: Path
-    manifest: Mapping[str, Any]
+    manifest: Manifest
     target: Target
     profile: Profile | None
     roof: Roof | None
@@ -47,7 +47,7 @@ class Facts:
         """A JSON object."""
         return {
             "artifact": str(self.artifact),
-            "manifest": self.manifest,
+            "manifest": self.manifest.to_json(),
             "profile": self.profile and self.profile.to_json(),
             "tuning": self.tuning and asdict(self.tuning),
             "reused": self.reused,
@@ -62,32 +62,36 @@ def facts(artifact: Path, registry: Path, seconds: float) -> Facts:
     from ..timing import profile
 
     manifest = read_manifest(artifact)
-    target = built_for(manifest)
+    target = manifest.target.machine
     profiled = roof = None
     if runs_here(target):
         target, profiled = rated(target), profile(load(artifact), seconds)[0][1]
         roof = roof_of(target, 0, here=True)
     with Registry.open(registry, write=False) as store:
-        known = tuning(store, manifest)
+        known = tuning(store, manifest.model.name, target.fingerprint, _weighed(manifest))
         reused, saved = _reused(store, manifest), _saved(store, manifest)
     return Facts(artifact, manifest, target, profiled, roof, known, reused, saved)
 
 
-def _saved(registry: Registry, manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    here = manifest["model"]["digest"], manifest["target"]["fingerprint"]
+def _weighed(manifest: Manifest) -> Sequence[Weighed]:
+    return [Weighed(one.key, one.title, one.weight, one.latency_ms) for one in manifest.tasks]
+
+
+def _saved(registry: Registry, manifest: Manifest) -> Mapping[str, Any] | None:
+    here = manifest.model.digest, manifest.target.fingerprint
     models = registry.stats()["per_model"]
     return next((row for row in models if (row["digest"], row["fingerprint"]) == here), None)
 
 
-def _reused(registry: Registry, manifest: Mapping[str, Any]) -> dict[str, int]:
+def _reused(registry: Registry, manifest: Manifest) -> dict[str, int]:
     from ..system.digest import canonical_json
 
-    model = manifest["model"]
-    keys = [task["key"] for task in manifest["tasks"] if task["record"] != "default"]
+    model = manifest.model
+    keys = [task.key for task in manifest.tasks if task.record != "default"]
     values = {
-        "target": manifest["target"]["fingerprint"],
-        "model": model["digest"],
-        "name": model["name"],
+        "target": manifest.target.fingerprint,
+        "model": model.digest,
+        "name": model.name,
         "keys": canonical_json(keys),
     }
     found: dict[str, int] = {}
@@ -96,6 +100,6 @@ def _reused(registry: Registry, manifest: Mapping[str, Any]) -> dict[str, int]:
     return found
 
 
-def untuned(manifest: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+def untuned(manifest: Manifest) -> Sequence[Task]:
     """Its tasks with the default schedule."""
-    return [task for task in manifest["tasks"] if task["record"] == "default"]
+    return [task for task in manifest.tasks if task.record == "default"]

@@ -19,7 +19,7 @@ def markdown(facts: Facts) -> str:
 
 
 def _lines(facts: Facts) -> Iterator[str]:
-    yield f"## {facts.manifest['model']['name']} on {facts.target.name}"
+    yield f"## {facts.manifest.model.name} on {facts.target.name}"
     yield from ("", "| | | |", "|---|---:|---|")
     yield from (f"| {name} | {value} | {more} |" for name, value, more in figures(facts))
     if (profile := facts.profile) is None:

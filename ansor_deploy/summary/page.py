@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from html import escape
 
 from ..build.compare import Comparison
-from ..build.race import Race
 from ..codegen.memory import size_text
 from ..report.text import gain_texts, latency
 from . import sections
@@ -29,7 +28,7 @@ Figure = tuple[str, str, str]  # a name, a value and a remark
 
 def page(facts: Facts) -> str:
     """The whole file."""
-    name = f"{facts.manifest['model']['name']} on {facts.target.name}"
+    name = f"{facts.manifest.model.name} on {facts.target.name}"
     return document(name, str(facts.artifact), _body(facts))
 
 
@@ -74,15 +73,14 @@ def _body(facts: Facts) -> Iterator[str]:
 def figures(facts: Facts) -> Iterator[Figure]:
     """What a report begins with."""
     manifest = facts.manifest
-    speed, verify = manifest["speed"] or {}, manifest["verify"]
-    if speed:
-        each = " / ".join(latency(ms / 1e3) for ms in speed["shapes_ms"])
-        yield "a run", each, f"{manifest['shipped']} is shipped"
-    if speed.get("interval") and (race := Comparison.from_json(speed).race):
-        yield "beside untuned", *gain_texts(race)
-    if beside := speed.get("beside"):
-        yield f"beside {beside['peer']}", *gain_texts(Race.from_json(beside))
+    verify, memory = manifest.verify, manifest.memory
+    if speed := manifest.speed:
+        each = " / ".join(latency(ms / 1e3) for ms in speed.shapes_ms)
+        yield "a run", each, f"{manifest.shipped} is shipped"
+        if speed.interval and (race := Comparison.of(speed).race):
+            yield "beside untuned", *gain_texts(race)
+        if beside := speed.beside:
+            yield f"beside {beside.peer}", *gain_texts(beside)
     if verify:
-        yield "largest error", f"{verify['max_rel_err']:.1g}", f"beside {verify['oracle']}"
-    memory = manifest["memory"]
-    yield "library", size_text(memory["library"]), f"a run takes {size_text(memory['peak'])}"
+        yield "largest error", f"{verify.max_rel_err:.1g}", f"beside {verify.oracle}"
+    yield "library", size_text(memory.library), f"a run takes {size_text(memory.peak)}"

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any
 
+from ..artifact.manifest import Tuned
 from ..build.compare import Comparison
-from ..build.race import Race
 from ..codegen.memory import size_text
 from ..registry.title import shape_text
 from ..report.profile import by_operator, title
@@ -27,17 +27,17 @@ from .facts import Facts, untuned
 Row = Sequence[str]
 MOST_KERNELS = 40  # that the table of kernels shows, those that take longest
 MOST_CURVES = 12
+_UNTUNED = Tuned(0, 0, 0, 0, 0, 0.0, None, (), 0)  # of a frozen build, which says nothing of it
 
 
 def verdict(facts: Facts) -> Iterator[str]:
     """What tuning gained, how fast the library is beside another engine, and what is shipped."""
-    speed = facts.manifest["speed"] or {}
-    if speed:
-        yield _sentence(comparison_text(Comparison.from_json(speed)))
-    if beside := speed.get("beside"):
-        yield _sentence(race_text(Race.from_json(beside)))
-    if not speed:
+    if (speed := facts.manifest.speed) is None:
         yield "<p>Nothing was timed: the manifest has no times.</p>"
+        return
+    yield _sentence(comparison_text(Comparison.of(speed)))
+    if speed.beside:
+        yield _sentence(race_text(speed.beside))
 
 
 def where_time_goes(facts: Facts) -> Iterator[str]:
@@ -88,8 +88,8 @@ def tuning_curves(facts: Facts) -> Iterator[str]:
         yield "<p>Nothing of this model was measured into this registry.</p>"
         return
     trials = count(int(tuning.model.points[-1][0]), "trial")
-    speed = facts.manifest["speed"] or {}
-    if speed.get("verdict") in ("same", "slower", "as fast"):
+    speed = facts.manifest.speed
+    if speed and speed.verdict in ("same", "slower", "as fast"):
         yield "<p>In the whole library no candidate beat the default schedules.</p>"
     first, last = tuning.model.points[0][1], tuning.model.points[-1][1]
     yield (
@@ -109,13 +109,12 @@ def tuning_curves(facts: Facts) -> Iterator[str]:
 
 def what_was_reused(facts: Facts) -> Iterator[str]:
     """Tasks with a record, those that other models have as well, and what that saved."""
-    tasks, tuning = facts.manifest["tasks"], facts.manifest["tuning"] or {}
-    spent = duration(tuning.get("tune_seconds", 0.0))
+    tasks, tuning = facts.manifest.tasks, facts.manifest.tuning or _UNTUNED
     tuned = len(tasks) - len(untuned(facts.manifest))
     yield (
         f"<p>{tuned} of {count(len(tasks), 'task')} have a record; the build found "
-        f"{tuning.get('hits', 0)} of them and tuned {tuning.get('misses', 0)}, with "
-        f"{count(tuning.get('trials', 0), 'trial')} in {spent}.</p>"
+        f"{tuning.hits} of them and tuned {tuning.misses}, with "
+        f"{count(tuning.trials, 'trial')} in {duration(tuning.tune_seconds)}.</p>"
     )
     if (saved := facts.saved) and saved["shared"]:
         trials = count(round(saved["trials_saved"]), "trial")
@@ -130,29 +129,30 @@ def what_was_reused(facts: Facts) -> Iterator[str]:
 
 def memory(facts: Facts) -> Iterator[str]:
     """What it takes, on disk and in a run."""
-    figures = facts.manifest["memory"]
-    names = {
-        "library": "the library's file",
-        "weights": "of it weights",
-        "workspace": "tensors between kernels",
-        "peak": "a run at most",
-    }
-    yield from plain([(text, size_text(figures[name])) for name, text in names.items()])
+    taken = facts.manifest.memory
+    yield from plain(
+        [
+            ("the library's file", size_text(taken.library)),
+            ("of it weights", size_text(taken.weights)),
+            ("tensors between kernels", size_text(taken.workspace)),
+            ("a run at most", size_text(taken.peak)),
+        ]
+    )
 
 
 def verification(facts: Facts) -> Iterator[str]:
     """What its numbers were compared with, and by how much they differ."""
-    found, known = facts.manifest["verify"], facts.manifest["verification"]
+    found, known = facts.manifest.verify, facts.manifest.verification
     if not found:
-        yield f"<p>{escape(known['reason'] or 'The errors are not in the manifest.')}</p>"
+        yield f"<p>{escape(known.reason or 'The errors are not in the manifest.')}</p>"
         return
     yield from plain(
         [
-            ("compared with", found["oracle"]),
-            ("where it ran", known["where"] or "not said"),
-            ("largest error", f"{found['max_abs_err']:.2g}"),
-            ("relative to the output's scale", f"{found['max_rel_err']:.2g}"),
-            ("seed of the inputs", str(found["seed"])),
+            ("compared with", found.oracle),
+            ("where it ran", known.where or "not said"),
+            ("largest error", f"{found.max_abs_err:.2g}"),
+            ("relative to the output's scale", f"{found.max_rel_err:.2g}"),
+            ("seed of the inputs", str(found.seed)),
         ]
     )
 
@@ -160,19 +160,17 @@ def verification(facts: Facts) -> Iterator[str]:
 def provenance(facts: Facts) -> Iterator[str]:
     """What it was made from, and by what."""
     known, target = facts.manifest, facts.target
-    shapes = [
-        f"{one['name']}: {one['dtype']} {shape_text(one['shape'])}" for one in known["inputs"]
-    ]
+    shapes = [f"{one.name}: {one.dtype} {shape_text(one.shape)}" for one in known.inputs]
     yield from plain(
         [
-            ("model", f"{known['model']['name']} (SHA-256 {known['model']['sha256'][:16]})"),
+            ("model", f"{known.model.name} (SHA-256 {known.model.sha256[:16]})"),
             ("inputs", "; ".join(shapes)),
             ("target", f"{target.name}: {target.description} ({target.fingerprint[:8]})"),
             ("cores, peak, memory", _machine(facts)),
-            ("tool, TVM", f"ansor-deploy {known['tool']}, TVM {known['tvm']}"),
-            ("linker", known["linker"]),
-            ("rules of the user", ", ".join(one["file"] for one in known["rules"]) or "none"),
-            ("library", f"SHA-256 {known['artifact']['sha256'][:16]}"),
+            ("tool, TVM", f"ansor-deploy {known.tool}, TVM {known.tvm}"),
+            ("linker", known.linker),
+            ("rules of the user", ", ".join(one.file for one in known.rules) or "none"),
+            ("library", f"SHA-256 {known.artifact.sha256[:16]}"),
         ]
     )
 

@@ -6,17 +6,18 @@ import contextlib
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 _STEAL = 7  # its column of /proc/stat, after the name; proc(5)
 _STEPS = 10_000  # of the reference loop: a fraction of a millisecond
 BUSY_STOLEN, BUSY_SPREAD = 0.02, 1.25  # from which on a machine is said to be busy
 
 
-@dataclass(frozen=True)
-class OtherWork:
-    """What was seen. load: programs that ran or wanted to, on average over the last minute.
+class OtherWork(Struct, frozen=True):
+    """What else a machine did in a race. load: programs that wanted to run, over a minute.
 
     cores: that this process may use. stolen: share of the processors' time that the host of a
     virtual machine gave to others. spread: of a loop that always does the same, the time that a
@@ -24,9 +25,9 @@ class OtherWork:
     """
 
     load: float
-    cores: int
-    stolen: float
-    spread: float
+    cores: Annotated[int, Meta(ge=0)]
+    stolen: Annotated[float, Meta(ge=0, description="a share of the whole, 0 to 1")]
+    spread: Annotated[float, Meta(ge=0)]
 
     @property
     def is_busy(self) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..artifact.manifest import Lender
 from ..registry.record import Record, TaskKey
 from ..search.neighbours import Neighbour, nearest
 from ..system.digest import canonical_json, sha256
@@ -31,11 +32,11 @@ class Loan:
     schedule: Record
     lender: Neighbour
 
-    def to_json(self) -> dict[str, str]:
-        """The task that was tuned, and the fingerprint that it was tuned for."""
+    def named(self) -> Lender:
+        """As a manifest has it: the task that was tuned, and the target's fingerprint."""
         machine = self.lender.machine
         target = machine.fingerprint if machine else self.schedule.key.target
-        return {"key": self.lender.workload.key, "target": target}
+        return Lender(self.lender.workload.key, target)
 
 
 def lenders(keys: Iterable[TaskKey], ledger: Ledger) -> Lenders:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import to_builtins
 
 from ansor_deploy.build.compare import MOST_SECONDS, UNTUNED
 from ansor_deploy.build.fresh import FreshTurns, fresh_turns, library_side
@@ -68,7 +69,7 @@ def entry(turns: FreshTurns, percent: float) -> dict[str, Any]:
     began = time.monotonic()
     take = partial(slowed, turns.take, 1 + percent / 100)
     found = race(UNTUNED, take, began + MOST_SECONDS, LOOKS, LOOKS[0])
-    return {"percent": percent, "seconds": time.monotonic() - began, **found.to_json()}
+    return {"percent": percent, "seconds": time.monotonic() - began, **to_builtins(found)}
 
 
 @contextmanager

@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from msgspec import convert
+
+from ansor_deploy.artifact.manifest import Manifest
 from ansor_deploy.artifact.outputs import commit, staged
 from ansor_deploy.project import shipped
 from ansor_deploy.target import Target, load_target
@@ -15,11 +18,12 @@ HOST = load_target("host", [shipped("targets")])
 TVM = "0.27.0.post1"
 
 
-def manifest(target: Target = HOST, tvm: str = TVM) -> dict[str, Any]:
-    """What a build without tasks says of its library, but for the library itself."""
-    return {
+def manifest(machine: Target = HOST, **said: Any) -> Manifest:
+    """What a build without tasks for a machine says of its library. said: fields, as JSON."""
+    known = {
+        "format": 2,
         "tool": "0.2.0",
-        "tvm": tvm,
+        "tvm": TVM,
         "linker": "ld 2.40",
         "identity": "a" * 64,
         "model": {
@@ -32,18 +36,35 @@ def manifest(target: Target = HOST, tvm: str = TVM) -> dict[str, Any]:
         "inputs": [],
         "outputs": [],
         "rules": [],
-        "target": {**target.to_json(), "fingerprint": target.fingerprint},
+        "target": {**machine.to_json(), "fingerprint": machine.fingerprint},
+        "precision": "default",
         "tasks": [],
         "kernels": [],
         "others": [],
         "memory": dict.fromkeys(("library", "weights", "workspace", "peak"), 0),
-        "verification": {"verified": False, "where": None, "reason": "unasked", "allowed": {}},
         "shipped": "untuned",
-        **dict.fromkeys(("lock", "ran_on", "speed", "tuning", "variants", "verify")),
+        "verification": {"verified": False, "where": None, "reason": None, "allowed": {}},
+        **dict.fromkeys(("lock", "ran_on", "speed", "tuning", "variants", "verify", "header")),
+        "artifact": {"file": "m.so", "bytes": 0, "sha256": "c" * 64},
+    }
+    return convert({**known, **said}, Manifest)
+
+
+def task(key: str, **said: Any) -> dict[str, Any]:
+    """What a manifest says of a task, as JSON. said: fields of it."""
+    known = {"name": "t", "title": "t", "op": "add", "record": "default", "weight": 1}
+    return {
+        **dict.fromkeys(("impact", "latency_ms", "fallback", "rewriting", "lender")),
+        "key": key,
+        "flops": 0.0,
+        "bytes": 0.0,
+        "places": [],
+        **known,
+        **said,
     }
 
 
 def build(output: Path, target: Target = HOST, tvm: str = TVM) -> None:
     """What a build leaves behind, but the library is Python itself."""
     with staged(output, lambda path: shutil.copy(sys.executable, path)) as library:
-        commit(library, output, manifest(target, tvm), header=True)
+        commit(library, output, manifest(target, tvm=tvm), header=True)

@@ -10,9 +10,11 @@ import onnx
 import pytest
 from helpers import graphs
 from helpers.cli_inside import answer, program
+from msgspec import convert
 from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy.artifact.c_header import header
+from ansor_deploy.artifact.manifest import Interface, read_manifest
 from ansor_deploy.build.tolerance import compare
 
 HERE = Path(__file__).parent
@@ -51,7 +53,7 @@ def shop(tmp_path_factory):
     folder = tmp_path_factory.mktemp("a shop")
     onnx.save(two_heads(), folder / "model.onnx")
     answer(folder, "build", "model.onnx", "--trials", 0, "-o", "two-heads.so")
-    text = header(json.loads((folder / "two-heads.json").read_text()))
+    text = header("two-heads.so", read_manifest(folder / "two-heads.so").interfaces)
     (folder / "two-heads.h").write_text(text)
     return folder
 
@@ -241,13 +243,11 @@ def test_headers_of_odd_names_compile(tmp_path, compiler, standard, inputs):
     tensors = [{"name": name, "dtype": "bfloat16", "shape": [2, 3]} for name in ODD]
     scalar = {"name": "int", "dtype": "bool", "shape": []}
     huge = {"name": "huge", "dtype": "uint64", "shape": [1 << 20, 1 << 20]}
-    text = header(
-        {
-            "artifact": {"file": "3d-nét.v2.so"},
-            "inputs": tensors[:inputs],
-            "outputs": [*tensors, scalar, huge, {"name": "none", "dtype": "int8", "shape": [0]}],
-        }
-    )
+    some = {
+        "inputs": tensors[:inputs],
+        "outputs": [*tensors, scalar, huge, {"name": "none", "dtype": "int8", "shape": [0]}],
+    }
+    text = header("3d-nét.v2.so", [convert(some, Interface)])
     (tmp_path / "net.h").write_text(text)
     (tmp_path / "main.c").write_text(f'#include "net.h"\n{MAIN}')
     language = ["-x", "c++" if compiler == "g++" else "c", f"-std={standard}"]

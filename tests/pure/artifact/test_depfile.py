@@ -7,9 +7,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from helpers.libraries import manifest
 from helpers.registry_samples import TARGET
+from msgspec.structs import replace
 
 from ansor_deploy.artifact.depfile import input_files, write_depfile
+from ansor_deploy.artifact.manifest import File
 from ansor_deploy.errors import AnsorError
 from ansor_deploy.request import Request
 
@@ -39,13 +42,15 @@ def test_the_registry_is_no_input(tmp_path):
         sources=(Path("board.toml"), Path("ansor-deploy.toml")),
         rules=(Path("rule.py"),),
     )
-    manifest = {"model": {"external": [{"file": "w.bin"}]}}
-    names = [str(path) for path in input_files(Path("in/m.onnx"), manifest, request.files)]
+    model = manifest().model
+    external = (File("w.bin", "d" * 64),)
+    said = replace(manifest(), model=replace(model, external=external))
+    names = [str(path) for path in input_files(Path("in/m.onnx"), said, request.files)]
     named = ["in/m.onnx", "in/w.bin", "r.lock", "board.toml", "ansor-deploy.toml", "rule.py"]
     assert names[:6] == named
     assert [Path(name).name for name in names[6:]] == ["__init__.py", "__init__.py"]
     bare = dataclasses.replace(request, lock=None)
-    assert Path("r.lock") not in input_files(Path("in/m.onnx"), manifest, bare.files)
+    assert Path("r.lock") not in input_files(Path("in/m.onnx"), said, bare.files)
 
 
 @pytest.mark.parametrize("changed", ODD)

@@ -10,31 +10,28 @@ import time
 
 import pytest
 from helpers.cli_process import everything
-from helpers.libraries import manifest
+from helpers.libraries import manifest, task
+from msgspec.structs import replace
 
 from ansor_deploy.artifact.files import output_paths
+from ansor_deploy.artifact.manifest import Output
 from ansor_deploy.artifact.outputs import check_writable, commit, previous, staged, touch
 from ansor_deploy.errors import AnsorError
 
 RECORD, MODEL, RULE = "a" * 64, "b" * 64, "c" * 64
-_BARE = manifest()
-MANIFEST = {
-    **_BARE,
-    "model": {
+_BARE = manifest().to_json()
+MANIFEST = manifest(
+    model={
         **_BARE["model"],
         "sha256": MODEL,
         "external": [{"file": "w.bin", "sha256": "d" * 64}],
         "input_shapes": {"x": [1, 4]},
     },
-    "rules": [{"file": "rule.py", "sha256": RULE}],
-    "target": {**_BARE["target"], "name": "board", "fingerprint": "e" * 64},
-    "lock": "f" * 64,
-    "tasks": [
-        {"record": record, "key": "0" * 64, "name": "t", "title": "t", "op": "add", "weight": 1}
-        | {"flops": 1.0, "bytes": 1.0, "impact": None, "latency_ms": None, "places": []}
-        for record in (RECORD, "default", RECORD)
-    ],
-}
+    rules=[{"file": "rule.py", "sha256": RULE}],
+    target={**_BARE["target"], "name": "board", "fingerprint": "e" * 64},
+    lock="f" * 64,
+    tasks=[task("0" * 64, record=record) for record in (RECORD, "default", RECORD)],
+)
 
 
 def write(output, content=b"code", manifest=MANIFEST):
@@ -54,13 +51,12 @@ def digest(path):
 
 
 def test_what_was_written_is_found_again(output):
-    assert [path.name for path in output_paths(output, MANIFEST)] == [
+    assert [path.name for path in output_paths(output, header=False)] == [
         *("m.so", "m.intoto.json", "m.json"),
     ]
     assert sorted(everything(output.parent)) == ["m.intoto.json", "m.json", "m.so"]
-    manifest = previous(output)
-    assert manifest["artifact"] == {"file": "m.so", "bytes": 4, "sha256": digest(output)}
-    assert MANIFEST.items() <= manifest.items()
+    found = previous(output)
+    assert found == replace(MANIFEST, artifact=Output("m.so", digest(output), 4))
 
 
 @pytest.mark.parametrize("name", ["m.so", "m.json", "m.intoto.json"])
@@ -90,7 +86,7 @@ def test_equal_outputs_are_left_alone(output):
         os.utime(output.with_name(name), (1, 1))
     write(output)
     assert [output.with_name(name).stat().st_mtime for name in names] == [1, 1, 1]
-    write(output, manifest={**MANIFEST, "tool": "0.3.0"})
+    write(output, manifest=replace(MANIFEST, tool="0.3.0"))
     assert output.stat().st_mtime == 1
     assert output.with_name("m.json").stat().st_mtime > 1
     header = output.with_name("m.h")
@@ -161,7 +157,7 @@ def test_what_a_killed_build_left_is_removed_by_the_next(output):
     others.mkdir()
     write(output, b"after")
     assert (left.exists(), others.exists()) == (False, True)
-    assert previous(output)["artifact"]["bytes"] == len(b"after")
+    assert previous(output).artifact.bytes == len(b"after")
 
 
 # Provenance

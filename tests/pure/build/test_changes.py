@@ -1,20 +1,24 @@
 """What changed from one library to the next, and when that fails a pipeline."""
 
 import pytest
+from helpers import libraries
+from msgspec.structs import replace
 
+from ansor_deploy.artifact.manifest import File
 from ansor_deploy.build.changes import changes
-from ansor_deploy.build.race import Race
+from ansor_deploy.build.race import race_of
 from ansor_deploy.cli.compare import lines
 
-SLOWER = Race("old.so", 1.1, 1.0, 1.1, (1.05, 1.2), 8)
+SLOWER = race_of("old.so", 1.1, 1.0, 1.1, (1.05, 1.2), 8)
 
 
 def manifest(records, library=10):
     tasks = [
-        {"key": key * 64, "name": "conv", "title": f"conv2d {key}", "record": record}
+        libraries.task(key * 64, title=f"conv2d {key}", record=record)
         for key, record in records.items()
     ]
-    return {"tasks": tasks, "memory": {"library": library, "weights": 5}}
+    memory = {"library": library, "weights": 5, "workspace": 7, "peak": 9}
+    return libraries.manifest(tasks=tasks, memory=memory)
 
 
 OLD = manifest({"a": "default", "b": "r1", "c": "r2", "d": "r3", "e": "r4"})
@@ -36,7 +40,12 @@ def test_what_became_of_each_task():
         ("d", "same"),
     ]
     assert found.tasks[0].delta_ms == -3.0
-    assert found.bytes == {"library": (10, 20), "weights": (5, 5)}
+    assert found.bytes == {
+        "library": (10, 20),
+        "weights": (5, 5),
+        "workspace": (7, 7),
+        "peak": (9, 9),
+    }
 
 
 def test_the_text():
@@ -62,7 +71,7 @@ def test_the_text():
     ],
 )
 def test_what_fails(ratio, interval, share, slower):
-    found = changes(OLD, NEW, Race("old.so", ratio, 1.0, ratio, interval, 8))
+    found = changes(OLD, NEW, race_of("old.so", ratio, 1.0, ratio, interval, 8))
     assert found.slower(share) == slower
 
 
@@ -74,7 +83,7 @@ RULES = {
 
 def test_what_made_them_and_has_changed_is_listed():
     old, new = (
-        {**OLD, "tool": tool, "tvm": "0.27", "rules": [{"file": f, "sha256": s} for f, s in rules]}
+        replace(OLD, tool=tool, rules=tuple(File(name, digest) for name, digest in rules))
         for tool, rules in zip(("1.0", "1.1"), RULES.values(), strict=True)
     )
     found = changes(old, new, None)
@@ -88,7 +97,7 @@ def test_what_made_them_and_has_changed_is_listed():
     assert changes(old, old, None).made_by == ()
 
 
-EVEN = Race("old.so", 1.0, 1.0, 1.0, (0.99, 1.01), 40)
+EVEN = race_of("old.so", 1.0, 1.0, 1.0, (0.99, 1.01), 40)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,10 @@
 from dataclasses import replace
 
 import pytest
+from helpers import libraries
+from helpers.libraries import task
 from helpers.registry_samples import TARGET, TVM, key, record, workload
+from msgspec import structs
 
 from ansor_deploy.build.up_to_date import has_same_records, records_digest
 from ansor_deploy.objectives import make_objective
@@ -32,11 +35,19 @@ def ledger(tmp_path):
 
 
 def manifest(*ids, shipped="tuned", compared=RECORDS):
-    tasks = [
-        {"key": one.key.workload, "record": name, "impact": 0.5}
-        for one, name in zip(RECORDS, ids, strict=True)
-    ]
-    return {"tasks": tasks, "shipped": shipped, "speed": {"records": records_digest(compared)}}
+    pairs = zip(RECORDS, ids, strict=True)
+    tasks = [task(one.key.workload, record=name, impact=0.5) for one, name in pairs]
+    times = {
+        "latency_ms": 2.0,
+        "shapes_ms": [2.0],
+        "tuned_ms": 2.0,
+        "untuned_ms": 2.0,
+        "ratio": 1.0,
+        "pairs": 0,
+    }
+    times |= dict.fromkeys(("interval", "verdict", "seen", "beside"))
+    speed = {**times, "records": records_digest(compared)}
+    return libraries.manifest(tasks=tasks, shipped=shipped, speed=speed, lenders=None)
 
 
 def test_a_library_with_the_best_records_is_up_to_date(ledger):
@@ -58,7 +69,6 @@ def test_what_meets_its_goal_is_up_to_date_though_more_could_be_tuned(tmp_path):
         registry.add_workloads([workload(n) for n in range(2)])
         registry.add_batch([], RECORDS)  # of searches that have not ended
         known = manifest(*(one.id for one in RECORDS))
-        known["speed"]["shapes_ms"] = [2.0]
         for seconds, same in ((3e-3, True), (1e-3, False)):
             goal = make_objective("goal", [seconds])
             ledger = Ledger(registry, Request(TARGET, registry.path, objective=goal), measures=True)
@@ -75,8 +85,8 @@ def test_a_claim_that_matters_makes_it_out_of_date(ledger):
     claim = replace(record(key(0), 5e-3, "[2]"), claimed=True)
     ledger.registry.add_batch([], [claim])
     assert not has_same_records(known, ledger)
-    known["tasks"][0]["impact"] = 0.0
-    assert has_same_records(known, ledger)
-    known["tasks"][0]["impact"] = 0.5
+    little = structs.replace(known.tasks[0], impact=0.0)
+    small = structs.replace(known, tasks=(little, known.tasks[1]))
+    assert has_same_records(small, ledger)
     ledger.add_winner(RECORDS[0], [claim])
     assert has_same_records(known, ledger)

@@ -196,16 +196,21 @@ def test_build_passes_a_request(model, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("speed", "code", "says"),
+    ("taken", "code", "says"),
     [
-        ({"shapes_ms": [1.0, 6.0]}, 7, "net.so takes 6.00 ms a run, its goal is 5.00 ms"),
-        ({"shapes_ms": [4.0]}, 0, ""),
+        ([1.0, 6.0], 7, "net.so takes 6.00 ms a run, its goal is 5.00 ms"),
+        ([4.0], 0, ""),
         (None, 7, "whether net.so meets its goal is not known: it was not run"),
     ],
 )
-def test_build_exits_7_where_the_goal_is_missed(model, monkeypatch, speed, code, says):
+def test_build_exits_7_where_the_goal_is_missed(model, monkeypatch, taken, code, says):
+    speed = None if taken is None else types.SimpleNamespace(shapes_ms=taken)
     result = types.SimpleNamespace(
-        artifact="net.so", manifest={"speed": speed}, verified=True, up_to_date=False, to_json=dict
+        artifact="net.so",
+        manifest=types.SimpleNamespace(speed=speed),
+        verified=True,
+        up_to_date=False,
+        to_json=dict,
     )
     goals = []
     monkeypatch.setattr(

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from helpers.cli_inside import program
 from helpers.cli_process import refused
+from helpers.libraries import manifest, task
 
 import ansor_deploy
 from ansor_deploy.artifact.c_header import header, identifier, literal
@@ -13,12 +14,11 @@ from ansor_deploy.errors import UsageError
 FLOATS = {"dtype": "float32", "shape": [1, 3, 2]}
 
 
-def manifest(inputs=("x",), outputs=("y",), file="net.so"):
-    return {
-        "artifact": {"file": file, "sha256": "0" * 64},
-        "inputs": [{"name": name, **FLOATS} for name in inputs],
-        "outputs": [{"name": name, **FLOATS} for name in outputs],
-    }
+def written(inputs=("x",), outputs=("y",), file="net.so", **said):
+    """The header of a library with these tensors. said: what else its manifest says."""
+    names = {"inputs": inputs, "outputs": outputs}
+    some = {kind: [{"name": name, **FLOATS} for name in names[kind]] for kind in names}
+    return header(file, manifest(**some, **said).interfaces)
 
 
 def test_the_c_folder_has_the_api(tmp_path):
@@ -53,21 +53,19 @@ def test_cmake_knows_the_version(tmp_path):
 
 def test_a_header_depends_on_the_interface_alone():
     """What depends on it is compiled again where it changes, and only there."""
-    tuned = manifest() | {"model": {"digest": "1" * 64}, "tasks": [{"record": "7"}]}
-    tuned["artifact"]["sha256"] = "2" * 64
-    assert header(tuned) == header(manifest())
-    assert header(manifest(outputs=("z",))) != header(manifest())
+    assert written(tasks=[task("0" * 64, record="7")]) == written()
+    assert written(outputs=("z",)) != written()
 
 
 def test_identifiers_differ_also_as_capitals():
-    text = header(manifest(inputs=("a-b", "a_b", "A B", "ab", "ü", "7")))
+    text = written(inputs=("a-b", "a_b", "A B", "ab", "ü", "7"))
     for constant in ("IN_A_B", "IN_A_B_1", "IN_A_B_2", "IN_AB", "IN_4", "IN_7", "OUT_Y"):
         assert text.count(f"#define NET_{constant}_COUNT 6 ") == 1
 
 
 def test_a_name_that_is_no_identifier():
     assert identifier("__8-bit résumé.v2__") == "8_bit_r_sum_v2"
-    assert "int model_8bit_run(" in header(manifest(file="8bit.so"))
+    assert "int model_8bit_run(" in written(file="8bit.so")
 
 
 def test_a_literal_ends_neither_itself_nor_a_comment():
@@ -75,10 +73,8 @@ def test_a_literal_ends_neither_itself_nor_a_comment():
 
 
 def test_a_type_without_whole_bytes_is_refused():
-    made = manifest()
-    made["outputs"][0]["dtype"] = "int4"
     with pytest.raises(UsageError, match="y: C has no type for int4"):
-        header(made)
+        header("net.so", manifest(outputs=[{**FLOATS, "name": "y", "dtype": "int4"}]).interfaces)
 
 
 def test_bazel_knows_the_version(tmp_path):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from ansor_deploy.schemas.manifest import Manifest
 
 from ansor_deploy.artifact.files import read_manifest
 from ansor_deploy.build.compare import Comparison
@@ -19,7 +20,6 @@ from ansor_deploy.registry.lock import read_lock
 from ansor_deploy.registry.record import TaskKey
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.registry.transfer import contents
-from ansor_deploy.schemas.manifest import Manifest
 from ansor_deploy.target import load_target
 
 KEPT = Path(__file__).parents[2] / "assets" / "kept"

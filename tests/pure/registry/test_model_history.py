@@ -17,6 +17,8 @@ BESIDE = {
     "ratio": 0.5,
     "interval": [0.4, 0.6],
     "turns": 8,
+    "verdict": "faster",
+    "seen": None,
 }
 MANIFEST = {"speed": {"beside": BESIDE}, "memory": {"library": 5_290_000}}
 

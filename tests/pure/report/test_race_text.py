@@ -3,16 +3,16 @@
 import pytest
 
 from ansor_deploy.build.compare import Comparison
-from ansor_deploy.build.race import Race
+from ansor_deploy.build.race import race_of
 from ansor_deploy.report import text
 from ansor_deploy.system.other_work import OtherWork
 
 UNTUNED = "untuned"
-FASTER = Comparison((1.0,), Race(UNTUNED, 1.0, 1.84, 1 / 1.84, (0.53, 0.56), 10))
-SLOWER = Comparison((1.0,), Race(UNTUNED, 2.0, 1.0, 2.0, (1.9, 2.1), 10))
+FASTER = Comparison((1.0,), race_of(UNTUNED, 1.0, 1.84, 1 / 1.84, (0.53, 0.56), 10))
+SLOWER = Comparison((1.0,), race_of(UNTUNED, 2.0, 1.0, 2.0, (1.9, 2.1), 10))
 BUSY = OtherWork(3.1, 2, 0.12, 1.8)
-EQUAL = Comparison((1.1,), Race(UNTUNED, 1.01, 1.0, 1.01, (0.98, 1.02), 20))
-UNSURE = Comparison((1.1,), Race(UNTUNED, 2.56, 3.88, 0.66, (0.61, 1.26), 40, BUSY))
+EQUAL = Comparison((1.1,), race_of(UNTUNED, 1.01, 1.0, 1.01, (0.98, 1.02), 20))
+UNSURE = Comparison((1.1,), race_of(UNTUNED, 2.56, 3.88, 0.66, (0.61, 1.26), 40, BUSY))
 
 
 @pytest.mark.parametrize(
@@ -46,12 +46,12 @@ UNSURE = Comparison((1.1,), Race(UNTUNED, 2.56, 3.88, 0.66, (0.61, 1.26), 40, BU
 )
 def test_comparison(comparison, gain, shipped):
     assert text.comparison_text(comparison) == f"{gain}; {shipped} is shipped"
-    assert Comparison.from_json(comparison.to_json()) == comparison
+    assert Comparison.of(comparison.noted(None, "")) == comparison
 
 
 def test_a_race_without_a_verdict_says_what_to_do():
     quiet = OtherWork(0.5, 2, 0.0, 1.0)
-    few = Race("X 1.0", 1.0, 2.0, 0.5, None, 3, quiet)
+    few = race_of("X 1.0", 1.0, 2.0, 0.5, None, 3, quiet)
     assert text.race_text(few, text.AGAIN) == (
         "cannot say whether it is faster than X 1.0: 1.00 ms a run beside 2.00 ms (3 turns: too "
         "few to be sure); meanwhile: load 0.5 on 2 cores, 0% of its time stolen, a reference loop "
@@ -67,4 +67,4 @@ def test_a_race_without_a_verdict_says_what_to_do():
 def test_a_library_without_an_other_one_is_raced_with_nothing(same, said):
     found = Comparison((1.0,), same=same)
     assert text.comparison_text(found) == said
-    assert Comparison.from_json(found.to_json()) == found
+    assert Comparison.of(found.noted(None, "")) == found

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from ansor_deploy.build.compare import Comparison
-from ansor_deploy.build.race import Race
+from ansor_deploy.build.race import race_of
 from ansor_deploy.build.result import TuneResult
 from ansor_deploy.build.verify import Verification
 from ansor_deploy.farm.table import Row
@@ -25,8 +25,8 @@ TITLE = "conv2d 3x3 64->64 @56x56 +add+relu"
 ROUND = Round("conv2d_add_relu", TITLE, "a" * 64, 16, "largest gradient", 0.81, 12.3)
 PROGRESS = Progress(ROUND, 128, 640, 3, 65.0, 240.0)
 UNTUNED = "untuned"
-FASTER = Comparison((1.0,), Race(UNTUNED, 1.0, 1.84, 1 / 1.84, (0.53, 0.56), 10))
-SLOWER = Comparison((1.0,), Race(UNTUNED, 2.0, 1.0, 2.0, (1.9, 2.1), 10))
+FASTER = Comparison((1.0,), race_of(UNTUNED, 1.0, 1.84, 1 / 1.84, (0.53, 0.56), 10))
+SLOWER = Comparison((1.0,), race_of(UNTUNED, 2.0, 1.0, 2.0, (1.9, 2.1), 10))
 RIGHT = Verification(True, 1e-6, 2e-5, "ONNX Runtime", 0)
 WRONG = Verification(False, 0.5, 2.0, "ONNX Runtime", 0)
 
@@ -354,5 +354,5 @@ def test_the_next_command_is_for_who_watches(plain, live):
 
 @pytest.mark.parametrize(("interval", "colour"), [((0.4, 0.9), "32"), ((0.4, 1.1), "33")])
 def test_a_race_is_green_where_it_is_surely_won(live, interval, colour):
-    live.raced(Race("X 1.0", 1.0, 2.0, 0.5, interval, 8))
+    live.raced(race_of("X 1.0", 1.0, 2.0, 0.5, interval, 8))
     assert re.search(rf"\x1b\[[\d;]*{colour}m", screen_of(live))

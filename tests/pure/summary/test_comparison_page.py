@@ -3,10 +3,10 @@
 import re
 
 from ansor_deploy.build.changes import Changes, MadeBy, TaskChange
-from ansor_deploy.build.race import Race
+from ansor_deploy.build.race import race_of
 from ansor_deploy.summary.comparison import comparison_page
 
-BESIDE = Race("old.so", 1.0, 2.0, 0.5, (0.45, 0.55), 20)
+BESIDE = race_of("old.so", 1.0, 2.0, 0.5, (0.45, 0.55), 20)
 TASKS = (
     TaskChange("a" * 64, "conv2d <b>", "default", "r1", 1.5, 0.75),
     TaskChange("b" * 64, "relu", "default", "default", 0.1, 0.1),

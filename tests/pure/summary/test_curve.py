@@ -6,16 +6,10 @@ import pytest
 from helpers.registry_samples import TARGET, key, measurement, workload
 
 from ansor_deploy.registry.store import Registry
-from ansor_deploy.summary.curve import tuning
+from ansor_deploy.summary.curve import Weighed, tuning
 
-MANIFEST = {
-    "model": {"name": "net.onnx"},
-    "target": {"fingerprint": TARGET.fingerprint},
-    "tasks": [
-        {"key": key(n).workload, "title": f"conv {n}", "weight": n + 1, "latency_ms": 3.0}
-        for n in range(3)
-    ],
-}
+TASKS = [Weighed(key(n).workload, f"conv {n}", n + 1, 3.0) for n in range(3)]
+MODEL = ("net.onnx", TARGET.fingerprint, TASKS)
 
 
 def measured(number, seconds, second):
@@ -37,7 +31,7 @@ def test_a_task_and_the_model_fall_with_the_trials(registry):
     first = [measured(0, 4e-3, 1), measured(0, None, 2), measured(0, 5e-3, 3)]
     later = [measured(1, 2e-3, 4), measured(0, 1e-3, 5)]
     registry.add_batch([*first, *later], [])
-    found = tuning(registry, MANIFEST)
+    found = tuning(registry, *MODEL)
     (task,) = found.tasks  # the other one was looked at once
     assert task.points == ((1.0, 4.0), (4.0, 1.0), (4.0, 1.0))
     # The third task was not measured: three times 3 ms, as the manifest says.
@@ -47,4 +41,4 @@ def test_a_task_and_the_model_fall_with_the_trials(registry):
 
 
 def test_nothing_was_measured(registry):
-    assert tuning(registry, MANIFEST) is None
+    assert tuning(registry, *MODEL) is None

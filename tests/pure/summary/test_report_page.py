@@ -7,7 +7,9 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+from helpers.libraries import manifest, task
 from helpers.registry_samples import TARGET
+from msgspec.structs import replace
 
 from ansor_deploy.report.roof import Roof
 from ansor_deploy.runtime.profile import KernelTime, Profile
@@ -18,17 +20,25 @@ from ansor_deploy.summary.markdown import markdown
 from ansor_deploy.summary.page import SECTIONS, page
 
 TASKS = [
-    {"key": "a" * 64, "name": "conv", "title": "conv2d 3x3 <b>", "op": "conv2d", "weight": 1},
-    {"key": "b" * 64, "name": "relu", "title": "relu 8", "op": "relu", "weight": 1},
+    task("a" * 64, name="conv", title="conv2d 3x3 <b>", op="conv2d"),
+    task("b" * 64, name="relu", title="relu 8", op="relu"),
 ]
 TASKS[0] |= {"record": "r1", "flops": 2e6, "bytes": 1e5, "latency_ms": 1.0}
 TASKS[1] |= {"record": "default", "flops": 1e4, "bytes": 1e5, "latency_ms": 0.1}
-MANIFEST = {
-    "model": {"name": "net.onnx", "sha256": "0" * 64, "digest": "1" * 64},
-    "inputs": [{"name": "x", "dtype": "float32", "shape": [1, 8]}],
-    "tasks": TASKS,
-    "tuning": {"hits": 1, "misses": 1, "trials": 64, "tune_seconds": 9.0},
-    "speed": {
+MANIFEST = manifest(
+    model={**manifest().to_json()["model"], "name": "net.onnx"},
+    inputs=[{"name": "x", "dtype": "float32", "shape": [1, 8]}],
+    tasks=TASKS,
+    tuning={
+        **dict.fromkeys(("tasks", "skipped", "kept_default"), 0),
+        "hits": 1,
+        "misses": 1,
+        "trials": 64,
+        "tune_seconds": 9.0,
+        "latency_ms": None,
+        "no_room": [],
+    },
+    speed={
         "latency_ms": 2.0,
         "shapes_ms": [2.0],
         "tuned_ms": 2.0,
@@ -36,6 +46,9 @@ MANIFEST = {
         "ratio": 0.5,
         "interval": [0.4, 0.6],
         "pairs": 8,
+        "verdict": "faster",
+        "seen": None,
+        "records": "3" * 64,
         "beside": {
             "peer": "ONNX Runtime 1.31.1",
             "ours_ms": 2.0,
@@ -43,21 +56,16 @@ MANIFEST = {
             "ratio": 0.8,
             "interval": [0.7, 0.9],
             "turns": 8,
+            "verdict": "faster",
             "seen": None,
         },
-        "verdict": "faster",
-        "seen": None,
     },
-    "shipped": "tuned",
-    "memory": {"library": 5_290_000, "weights": 4_970_000, "workspace": 10, "peak": 12_100_000},
-    "verify": {"oracle": "onnxruntime 1", "max_abs_err": 1e-6, "max_rel_err": 2e-6, "seed": 0},
-    "verification": {"verified": True, "where": "native", "reason": None},
-    "tool": "0.2.0",
-    "tvm": "0.27.0",
-    "linker": "g++",
-    "rules": [],
-    "artifact": {"sha256": "2" * 64},
-}
+    shipped="tuned",
+    memory={"library": 5_290_000, "weights": 4_970_000, "workspace": 10, "peak": 12_100_000},
+    verify={"oracle": "onnxruntime 1", "max_abs_err": 1e-6, "max_rel_err": 2e-6, "seed": 0}
+    | {"ok": True},
+    verification={"verified": True, "where": "native", "reason": None, "allowed": {}},
+)
 PROFILE = Profile(
     2e-3,
     (
@@ -105,7 +113,7 @@ class Parsed(HTMLParser):
 @pytest.mark.parametrize("known", ["all", "nothing"])
 def test_every_section_is_there_and_every_tag_closed(known):
     bare = Facts(
-        Path("net.so"), {**MANIFEST, "speed": None, "verify": None}, TARGET, None, None, None, {}
+        Path("net.so"), replace(MANIFEST, speed=None, verify=None), TARGET, None, None, None, {}
     )
     parsed = Parsed(page(FACTS if known == "all" else bare))
     assert parsed.open == []

@@ -7,7 +7,6 @@ import os
 import signal
 import threading
 import time
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +18,7 @@ from helpers.built import HOST, compiled
 from helpers.kernels import ASTRAY, ENDLESS
 from helpers.local_board import LocalBoard, open_site
 from helpers.processes import is_running, wait_until_gone
+from msgspec import to_builtins
 from tvm import te
 
 from ansor_deploy.build.compare import compare_speed
@@ -348,10 +348,10 @@ def test_a_profile_of_a_board_names_the_kernels(site, tmp_path):
     made.export(tmp_path / "net.so", HOST)
     variants = [one.to_json() for one in model.imported.interfaces]
     tasks = [
-        {"name": task.name, "key": task.key.workload, "places": list(map(asdict, task.places))}
+        {"name": task.name, "key": task.key.workload, "places": to_builtins(task.places)}
         for task in model.tasks
     ]
-    known = {"target": HOST.to_json(), "tasks": tasks, "kernels": made.listed(), "others": []}
+    known = {"target": HOST.to_json(), "tasks": tasks, "kernels": to_builtins(made.listed())}
     there = RemoteModel(site, tmp_path / "net.so", {**variants[0], "variants": variants, **known})
     for shape, found in profile(there, 0.02):
         assert 0 < found.seconds < 10

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from helpers import graphs
 from helpers.built import HOST, imported
+from msgspec import to_builtins
 
 from ansor_deploy.build.draws import seeded_inputs
 from ansor_deploy.codegen.model import compile_model
@@ -42,8 +43,8 @@ def library(proto, tmp_path_factory):
         **made.interfaces[0].to_json(),
         "target": HOST.to_json(),
         "tasks": [{"name": one.name, "key": one.key.workload, "places": []} for one in tasks],
-        "kernels": compiled.listed(),
-        "others": compiled.placed(others),
+        "kernels": to_builtins(compiled.listed()),
+        "others": to_builtins(compiled.placed(others)),
     }
     return Model(path, manifest)
 
