@@ -23,7 +23,7 @@ MOST_COPIED = 1 << 8
 
 
 # Variables that an index may have, each counted as often as it stands there.
-MOST_IN_AN_INDEX = 1 << 8
+MOST_IN_AN_INDEX = 1 << 6
 
 
 def _variables(index: Any) -> int:

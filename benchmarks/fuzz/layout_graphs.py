@@ -333,7 +333,9 @@ def _elementwise(made: Graph, x: str) -> str | None:
     kind = chance.choice(("Relu", "Neg", "Add", "Mul"))
     if kind in ("Relu", "Neg"):
         return made.add(kind, [x], shape)
-    other = made.weights(shape[-1]) if kind == "Mul" else chance.choice(same)
+    # Powers of two: a product that is added to is rounded once, or twice, with the same result.
+    powers = 2.0 ** np.random.default_rng(len(made.constants)).integers(-3, 4, shape[-1])
+    other = made.constant(powers, made.dtype) if kind == "Mul" else chance.choice(same)
     return made.add(kind, [x, other], shape)
 
 
