@@ -296,9 +296,9 @@ class BlockView:
         terms = [term for kind in kinds for term, _ in divisions(self.node.body, kind)]
         sums = [one for term in terms for one in collect(term, tirx.Add, tirx.Sub)]
         shifted = any(isinstance(side, tirx.IntImm) for one in sums for side in (one.a, one.b))
-        calls = [one.op.name for one in collect(self.node.body, tirx.Call) if terms]
-        wrong = shifted or "tirx.if_then_else" in calls
-        return Pass("its indices would be simplified wrongly") if wrong else None
+        calls = collect(self.node.body, tvm.ir.Call) if terms else []
+        chooses = any("if_then_else" in one.op.name for one in calls)
+        return Pass("its indices would be simplified wrongly") if shifted or chooses else None
 
     def is_single_number(self) -> Pass | None:
         """It has no data-parallel axis."""
