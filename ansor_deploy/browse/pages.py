@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from statistics import median
 from typing import Any
 
 from markupsafe import Markup
+from msgspec import ValidationError, convert
 
+from ..artifact.manifest import Speed
+from ..build.compare import Comparison
 from ..codegen.memory import size_text
 from ..registry.coverage import coverage
 from ..registry.database import Database
@@ -16,7 +20,7 @@ from ..registry.history import history
 from ..registry.record import roofline
 from ..registry.store import Registry
 from ..registry.title import shape_text, title
-from ..report.text import KEY, duration, latency, share
+from ..report.text import KEY, duration, gain_texts, latency, share
 from ..summary.charts import steps
 from ..summary.curve import Points, Weighed, falling, tuning
 from ..target import Target
@@ -53,7 +57,7 @@ def overview(store: Registry, asked: Mapping[str, str]) -> dict[str, Any]:
         "ON t.fingerprint = b.target ORDER BY b.created DESC, b.id DESC LIMIT ?",
         (_BUILDS,),
     )
-    return {"stats": store.stats(), "builds": builds}
+    return {"stats": store.stats(), "builds": [store.decoded(_raced, row, "id") for row in builds]}
 
 
 def operators(store: Registry, asked: Mapping[str, str]) -> dict[str, Any]:
@@ -106,7 +110,8 @@ def model(store: Registry, asked: Mapping[str, str]) -> dict[str, Any]:
     for part in found["targets"]:
         part["operators"] = _by_time(_add_operators({}, part["tasks"]))
         part["chart"] = _model_chart(store, found["model"], part)
-    return {**found, "builds": store.builds_of(found["digest"], _BUILDS)}
+    builds = store.builds_of(found["digest"], _BUILDS)
+    return {**found, "builds": [{**row, "gain": _gain(row["manifest"])} for row in builds]}
 
 
 def task(store: Registry, asked: Mapping[str, str]) -> dict[str, Any]:
@@ -145,6 +150,19 @@ def _by_time(found: Mapping[str, dict[str, Any]]) -> Rows:
         {**row, "share": row["latency_ms"] / whole, **{name: len(row[name]) for name in counts}}
         for row in rows
     ]
+
+
+def _raced(row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "gain": _gain(json.loads(row["manifest"]))}
+
+
+def _gain(manifest: Any) -> str:
+    """What a race with the untuned library has found, such as "1.52x faster"; "" without one."""
+    with suppress(ValidationError):  # of a build that says nothing of it
+        found = Comparison.of(convert(manifest["speed"], Speed)) if manifest.get("speed") else None
+        if found:
+            return "the same" if found.same else gain_texts(found.race)[0] if found.race else ""
+    return ""
 
 
 def _rated(row: dict[str, Any], size: Mapping[str, float], target: Target) -> dict[str, Any]:

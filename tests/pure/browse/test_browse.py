@@ -16,9 +16,10 @@ import pytest
 from helpers import cli_inside
 from helpers.browsing import MODELS, TAG, browsing
 from helpers.cli_process import everything, refused
-from helpers.registry_samples import TARGET, key
+from helpers.registry_samples import SPEED, TARGET, key
 
 from ansor_deploy.browse.guard import shortened
+from ansor_deploy.browse.pages import _gain
 from ansor_deploy.registry.store import Registry
 
 HASH = re.compile(r"\b[0-9a-f]{64}\b")
@@ -148,10 +149,18 @@ def test_names_are_never_tags(pages):
     assert not any(TAG in text for _, _, text in pages.values())
 
 
+def test_a_gain_is_what_a_race_found():
+    assert _gain({"speed": SPEED}) == "2.40x faster"
+    assert _gain({"speed": {**SPEED, "verdict": "cannot say"}}) == "cannot say"
+    assert _gain({"speed": {**SPEED, "verdict": "same"}}) == "the same"
+    others = ({}, {"speed": None}, {"speed": {**SPEED, "verdict": None}}, {"speed": {"ratio": 0.5}})
+    assert {_gain(one) for one in others} == {""}
+
+
 def test_questions_are_answered(address):
     shown = "".join(page(address, "/").shown)
     assert "resnet.onnx" in shown
-    assert "2.40x" in shown  # untuned 30 ms, tuned 12.5 ms
+    assert "2.40x faster" in shown  # untuned 30 ms, tuned 12.5 ms
     assert "<svg" in get(address, TASK)[2]
     assert "<svg" in get(address, "/curves")[2]
     assert "conv2d" in "".join(page(address, "/operators").shown)
