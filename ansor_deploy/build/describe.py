@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def describe(made: Assembly, tuned: TuneResult, codes: Sequence[Code]) -> Draft:
     """The manifest, as far as it is known before the library was run. codes: that it has."""
     request, model = made.request, made.model
-    shapes = [_interface(one) for one in model.imported.interfaces]
+    shapes = [interface(one) for one in model.imported.interfaces]
     return Draft(
         format=2,
         tool=__version__,
@@ -117,7 +117,8 @@ def _estimates(made: Assembly) -> dict[TaskKey, tuple[float, float]]:
     return {key: (shares[key], seconds[key] * 1e3) for key in seconds}
 
 
-def _interface(one: runtime.model.Interface) -> Interface:
+def interface(one: runtime.model.Interface) -> Interface:
+    """A shape of a library, as a manifest has it."""
     inputs, outputs = (
         tuple(Tensor(info.name, info.shape, info.dtype) for info in some)
         for some in (one.inputs, one.outputs)

@@ -141,13 +141,14 @@ def _ask(rows: list[tuple[str, str]], *, yes: bool) -> None:
 
 def _read(models: list[Model], request: Request, program: str) -> tuple[list[Model], str]:
     """The models with the files of their weights, and the program's text; writes the lock."""
+    from ..build.describe import interface
     from ..integrations import starter
     from ..pipeline import write_known
 
     with report_on_stderr() as events:
         prepared = write_known([model.path for model in models], request, events)
-    interface = prepared[0].imported.interfaces[0].to_json()
-    text = starter.program(models[0].name, interface) if program else ""
+    shape = interface(prepared[0].imported.interfaces[0])
+    text = starter.program(models[0].name, shape) if program else ""
     pairs = zip(models, prepared, strict=True)
     return [replace(model, external=one.external) for model, one in pairs], text
 

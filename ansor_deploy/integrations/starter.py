@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
-from ..artifact.c_header import prefix, tensors
+from ..artifact.c_header import Words, prefix, tensors
+
+if TYPE_CHECKING:
+    from ..artifact.manifest import Interface
 
 _TEXT = """\
 /* Runs a model once, on zeros, and prints the first numbers of each output. */
@@ -35,11 +38,11 @@ _PRINT = """\
 """
 
 
-def program(stem: str, interface: dict[str, Any]) -> str:
-    """The text of app.c. stem: of the library. interface: the model's, as in a manifest."""
+def program(stem: str, interface: Interface) -> str:
+    """The text of app.c. stem: of the library. interface: the model's."""
     name = prefix(stem)
-    inputs = tensors(name, "in", interface["inputs"])
-    outputs = tensors(name, "out", interface["outputs"])
+    inputs = tensors(name, "in", interface.inputs)
+    outputs = tensors(name, "out", interface.outputs)
     return _TEXT.format(
         stem=stem,
         name=name,
@@ -49,7 +52,7 @@ def program(stem: str, interface: dict[str, Any]) -> str:
     )
 
 
-def _print(tensor: dict[str, Any]) -> str:
+def _print(tensor: Words) -> str:
     real = tensor["c_type"] in ("float", "double")
     shown = ("%g", "double") if real else ("%lld", "long long")
     return _PRINT.format(**tensor, format=shown[0], as_type=shown[1])

@@ -9,11 +9,9 @@ import json
 import shutil
 from pathlib import Path
 
-import msgspec
 import pytest
-from ansor_deploy.schemas.manifest import Manifest
 
-from ansor_deploy.artifact.files import read_manifest
+from ansor_deploy.artifact.manifest import read_manifest
 from ansor_deploy.build.compare import Comparison
 from ansor_deploy.registry.bundle import read_bundle
 from ansor_deploy.registry.lock import read_lock
@@ -44,10 +42,10 @@ def manifest(tmp_path):
 
 
 def test_what_was_written_once_is_read(path, manifest):
-    tasks = {task["key"]: task["record"] for task in manifest["tasks"]}
-    assert msgspec.convert(manifest, Manifest).tool == "0.2.0"
-    assert manifest["target"]["fingerprint"] == BOARD.fingerprint
-    assert Comparison.from_json(manifest["speed"]).race is not None
+    tasks = {task.key: task.record for task in manifest.tasks}
+    assert manifest.tool == "0.2.0"
+    assert manifest.target.fingerprint == BOARD.fingerprint
+    assert Comparison.of(manifest.speed).race is not None
     lock = read_lock(KEPT / "net.lock", BOARD, TVM)
     assert {key.workload: record.id for key, record in lock.records.items()} == tasks
     with Registry.open(path) as registry:

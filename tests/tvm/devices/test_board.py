@@ -351,7 +351,12 @@ def test_a_profile_of_a_board_names_the_kernels(site, tmp_path):
         {"name": task.name, "key": task.key.workload, "places": to_builtins(task.places)}
         for task in model.tasks
     ]
-    known = {"target": HOST.to_json(), "tasks": tasks, "kernels": to_builtins(made.listed())}
+    known = {
+        "target": HOST.to_json(),
+        "tasks": tasks,
+        "kernels": to_builtins(made.listed()),
+        "others": to_builtins(made.placed(model.others)),
+    }
     there = RemoteModel(site, tmp_path / "net.so", {**variants[0], "variants": variants, **known})
     for shape, found in profile(there, 0.02):
         assert 0 < found.seconds < 10
