@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .build.by_node import NodeVerdict
     from .build.judges import Tolerances
     from .build.verify import Verification
-    from .report import Report
+    from .views import Report
 
 
 def rebuild(

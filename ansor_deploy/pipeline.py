@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from .artifact.manifest import Manifest
     from .model.prepare import Prepared
     from .model.tasks import Task
-    from .report import Report
     from .space.explain import Explanation
     from .space.rule import Rule
     from .target import Target
     from .tune.pack import Packed
     from .tune.plan import Plan
     from .tune.revalidate import Retrial
+    from .views import Report
 
     Layers = tuple[Path, ...]  # registries of what is in them now
 

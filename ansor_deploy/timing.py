@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from .build.node_groups import Group
     from .build.verify import Library
     from .devices.model import RemoteModel
-    from .report import Report
     from .runtime.model import Interface, Model
     from .runtime.profile import Profile
+    from .views import Report
 
 
 @dataclass(frozen=True)

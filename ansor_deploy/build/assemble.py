@@ -43,8 +43,8 @@ from .up_to_date import records_digest
 from .verify import Library, Runnable, verify_model
 
 if TYPE_CHECKING:
-    from ..report import Report
     from ..target import Target
+    from ..views import Report
 
 Records = dict[TaskKey, Record]
 

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from ..artifact.manifest import Manifest
     from ..model.prepare import Prepared
     from ..model.tasks import Task
-    from ..report import Report
     from ..request import Request
     from ..target import Target
     from ..tune.ledger import Ledger
+    from ..views import Report
 
 _NAMED = 10  # missing tasks that an error lists
 

@@ -11,8 +11,8 @@ import click
 from msgspec import to_builtins
 
 from ..errors import UsageError
-from ..report.text import AGAIN, latency, race_text
 from ..request import ENGINES
+from ..views.text import AGAIN, latency, race_text
 from .helptext import Command, with_examples
 from .options import device_option, existing_file, number_option
 from .output import Answer, answering, quiet_option, report

@@ -41,7 +41,7 @@ def browse_command(registry: Path, port: int, no_open: bool) -> None:
     if not registry.exists():
         hint = "a build or tune makes it; name another one with --registry FILE"
         raise UsageError(f"there is no registry {registry}", hint)
-    from ..browse.server import serve
+    from ..views.browse.server import serve
 
     def started(url: str) -> None:
         say(url)

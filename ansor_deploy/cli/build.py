@@ -11,9 +11,9 @@ import click
 
 from ..errors import BudgetError
 from ..objectives import make_objective
-from ..report.text import latency
 from ..request import ENGINES, Outputs, Request
 from ..system.environment import below_make
+from ..views.text import latency
 from .helptext import Command, with_examples
 from .options import building_options, existing_file, limit_options, new_file, reuse_option
 from .output import (
@@ -155,7 +155,7 @@ def command(
 
 def described(result: BuildResult, page: Path, request: Request) -> Path:
     """Write a build's report; its file."""
-    from ..summary.write import write_report
+    from ..views.page.write import write_report
 
     return write_report(result.artifact, request.registry, PROFILE_SECONDS, page)[0]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..codegen.memory import size_text
-from ..report.text import AGAIN, KEY, change_cells, fitted, race_text
+from ..views.text import AGAIN, KEY, change_cells, fitted, race_text
 from .helptext import Command, with_examples
 from .options import existing_file, new_file
 from .output import Answer, answering, in_columns
@@ -61,7 +61,7 @@ def command(
 
     found = compare(before, after, run_seconds, threads)
     if output:
-        from ..summary.comparison import comparison_page
+        from ..views.page.comparison import comparison_page
 
         output.write_text(comparison_page(found, str(before), str(after)), encoding="utf-8")
     failed = share is not None and found.slower(share)

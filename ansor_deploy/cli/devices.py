@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import DeviceError
-from ..report.text import latency
+from ..views.text import latency
 from .add_device import add_command
 from .device_steps import accept, board, examine, install, trust
 from .doctor import failed

@@ -14,10 +14,10 @@ from typing import NoReturn
 import click
 
 from ..errors import AnsorError
-from ..report.plain import message_line
 from ..system.interrupt import check, forget, interrupt, watched
 from ..system.machine_fault import fault_of
 from ..system.printable import message, printable
+from ..views.plain import message_line
 from .output import asks_for_json, print_json, say
 from .streams import finish_stdout, open_streams, reader_has_left
 

@@ -11,8 +11,8 @@ from msgspec import convert
 from ..artifact.manifest import Race
 from ..codegen.memory import size_text
 from ..errors import UsageError
-from ..report.text import gain_texts, latency, shortened
 from ..system.words import count
+from ..views.text import gain_texts, latency, shortened
 from .helptext import Command, with_examples
 from .options import number_option, opened
 from .output import Answer, answering, in_columns

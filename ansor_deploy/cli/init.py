@@ -12,7 +12,7 @@ import click
 
 from ..errors import UsageError
 from ..project import Project
-from ..report.choose import report_on_stderr
+from ..views.choose import report_on_stderr
 from .helptext import Command, with_examples
 from .options import (
     existing_file,

@@ -9,9 +9,9 @@ import click
 
 from ..errors import UsageError
 from ..registry.title import shape_text
-from ..report.text import TASK_HEADER, fitted, latency, share, shortened, task_cells
 from ..system.environment import version
 from ..system.words import count
+from ..views.text import TASK_HEADER, fitted, latency, share, shortened, task_cells
 from .helptext import Command, with_examples
 from .options import known_target_option, number_option, opened
 from .output import Answer, answering, in_columns

@@ -15,9 +15,9 @@ from typing import Any
 import click
 
 from ..errors import UsageError
-from ..report import Report
-from ..report.choose import report_on_stderr
 from ..system.printable import printable
+from ..views import Report
+from ..views.choose import report_on_stderr
 
 _MESSAGE_FORMAT = "--message-format"
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..report.plan import details as details_of
-from ..report.plan import lines
 from ..request import Request
+from ..views.plan import details as details_of
+from ..views.plan import lines
 from .helptext import Command, with_examples
 from .options import existing_file, plan_options, reuse_option
 from .output import Answer, answering, is_verbose, quiet_option, report, verbose_option

@@ -18,8 +18,8 @@ from .run_options import seconds_option, threads_option
 
 if TYPE_CHECKING:
     from ..build.node_groups import Group
-    from ..report.roof import Roof
     from ..runtime.profile import Profile
+    from ..views.roof import Roof
 
 
 @with_examples(
@@ -71,10 +71,10 @@ def command(
     """
     from ..devices.library import opened
     from ..devices.machine import rated
-    from ..report.profile import write_trace
-    from ..report.roof import roof_of
     from ..runtime.model import Model, takes_text
     from ..timing import profile, profile_beside
+    from ..views.profile import write_trace
+    from ..views.roof import roof_of
 
     here = bool(engine or threads or model)
     if devices and here:
@@ -99,7 +99,7 @@ def command(
 
 def _answer(times: Profile, beside: Sequence[tuple[str, list[Group]]], roof: Roof) -> Answer:
     """The answer for one of a library's shapes. beside: of another engine, if that is asked for."""
-    from ..report.profile import beside_lines, lines
+    from ..views.profile import beside_lines, lines
 
     value, text = times.to_json(), lines(times, roof, nodes=is_verbose())
     for name, groups in beside:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..registry.faults import DamagedError, damaged
-from ..report.text import KEY, duration, fitted, latency, shortened
 from ..system.words import count
+from ..views.text import KEY, duration, fitted, latency, shortened
 from .browse import browse_command
 from .exchange import EXCHANGE
 from .helptext import Group, with_examples

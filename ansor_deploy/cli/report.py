@@ -40,7 +40,7 @@ def command(
     curves and what was reused are the registry's; the profile is taken now, if this machine can
     run the library.
     """
-    from ..summary.write import write_report
+    from ..views.page.write import write_report
 
     path, found = write_report(artifact, registry, run_seconds, output, form or "")
     return Answer({"report": str(path), **found.to_json()}, [f"wrote {path}"])

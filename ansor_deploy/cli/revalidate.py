@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..report import Report
-from ..report.text import latency, shortened
 from ..request import Request
 from ..system.words import count
+from ..views import Report
+from ..views.text import latency, shortened
 from .helptext import Command, with_examples
 from .options import devices_options, existing_file, model_options, number_option
 from .output import Answer, answering, in_columns, quiet_option, report

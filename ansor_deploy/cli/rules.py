@@ -10,9 +10,9 @@ import click
 
 from ..project import shipped
 from ..registry.title import shape_text
-from ..report.plain import QuietReport
-from ..report.text import wrapped
 from ..space.rule import Rule, rule_set, rules_digest
+from ..views.plain import QuietReport
+from ..views.text import wrapped
 from .helptext import Group, with_examples
 from .options import (
     chosen_target,

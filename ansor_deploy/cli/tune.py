@@ -11,9 +11,9 @@ import click
 
 from ..errors import BudgetError, UsageError
 from ..objectives import OBJECTIVES, Goal, Objective, make_objective
-from ..report.text import jobs_lines, latency, tune_summary
 from ..request import Request
 from ..system.words import count
+from ..views.text import jobs_lines, latency, tune_summary
 from .helptext import Command, with_examples
 from .options import existing_file, tuning_options
 from .output import (

@@ -104,7 +104,7 @@ def _compared(
 ) -> Answer:
     """Whether the outputs agree with ONNX Runtime's."""
     from ..checking import verify, verify_by_node
-    from ..report.text import nodes_text, verification_text
+    from ..views.text import nodes_text, verification_text
 
     with report() as events:
         found = verify(artifact, model, seed, tolerances, devices, events)

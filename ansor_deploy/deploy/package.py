@@ -24,7 +24,7 @@ from .readme import readme
 from .trial import try_program
 
 if TYPE_CHECKING:
-    from ..report import Report
+    from ..views import Report
 
 KINDS = ("c", "python")
 SUMS = "SHA256SUMS"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..artifact.manifest import Manifest
     from ..devices.bare import BareModel
     from ..devices.emulator import EmulatedModel
-    from ..report import Report
+    from ..views import Report
 
     Runs = tuple[BareModel | EmulatedModel, tuple[str, ...]]
 

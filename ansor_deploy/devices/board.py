@@ -27,7 +27,7 @@ from .room import Room
 from .site import RUNS
 
 if TYPE_CHECKING:
-    from ..report import Report
+    from ..views import Report
 
 WAIT_SECONDS = 600.0  # for another host to be done with the board
 _ANSWER_SECONDS = 60.0

@@ -11,8 +11,8 @@ from ..artifact.manifest import read_manifest
 from .registered import registered_for
 
 if TYPE_CHECKING:
-    from ..report import Report
     from ..runtime.model import Model
+    from ..views import Report
     from .bare import BareModel
     from .emulator import EmulatedModel
     from .model import RemoteModel

@@ -23,8 +23,8 @@ from ..target import load_target
 from .room import room_for
 
 if TYPE_CHECKING:
-    from ..report import Report
     from ..target import Target
+    from ..views import Report
     from .bare import Bare, BareModel
     from .model import RemoteModel
     from .site import Site

@@ -10,7 +10,7 @@ from ..target import HOST, Target, list_targets
 from .inventory import Device, Inventory, target_of
 
 if TYPE_CHECKING:
-    from ..report import Report
+    from ..views import Report
 
 
 def registered_for(target: Target, report: Report) -> tuple[str, ...]:

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 from ..errors import AnsorError
 from ..project import cache_folder
 from ..registry.exchange import contents, import_bytes, read_bundle
-from ..report import Report
 from ..request import Request
 from ..system.child import ask
 from ..system.interrupt import check, interrupt
+from ..views import Report
 
 if TYPE_CHECKING:
     from ..tune.plan import Plan

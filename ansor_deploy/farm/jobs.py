@@ -22,7 +22,7 @@ from .job import Job, failed
 from .table import Row
 
 if TYPE_CHECKING:
-    from ..report import Report
+    from ..views import Report
 
 PATIENCE = 120.0  # seconds that a target's jobs wait for a worker, as for one that starts again
 _GLANCE_SECONDS = 0.2

@@ -19,9 +19,9 @@ from ..devices.machine import runs_here
 from ..devices.registered import registered_for
 from ..errors import AnsorError, DeviceError, MachineError
 from ..project import shipped
-from ..report import Report
 from ..system.worker import Worker, WorkerFailure
 from ..target import HOST, Target, load_target
+from ..views import Report
 from .job import CALLED_OFF, NEWS, Job
 
 _CHILD = "ansor_deploy.farm.job"

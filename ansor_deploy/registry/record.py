@@ -106,7 +106,7 @@ class Measurement:
     trace: the schedule as canonical JSON text of a TVM trace.
     error: "" or a kind: "build", "link", "load", "run", "timeout", "crash", "wrong-output", or
     "replay" where a record of another TVM was tried that the program does not take.
-    features: of the program, as `ansor_deploy.search.features` encodes them; None if unknown.
+    features: of the program, as `ansor_deploy.tune.search.features` encodes them; None if unknown.
     """
 
     key: TaskKey

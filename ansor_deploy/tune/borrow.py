@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..artifact.manifest import Lender
 from ..registry.record import Record, TaskKey
-from ..search.neighbours import Neighbour, nearest
 from ..system.digest import canonical_json, sha256
 from ..system.words import count
+from .search.neighbours import Neighbour, nearest
 
 if TYPE_CHECKING:
     from ..model.tasks import Task
@@ -81,9 +81,9 @@ def borrow(tasks: Sequence[Task], found: Lenders, work: Workspace) -> dict[TaskK
 
 
 def _loan(task: Task, several: Sequence[Neighbour], work: Workspace) -> Loan | None:
-    from ..search.refit import refit
     from ..space.sketch import derive
     from ..space.trace import dump
+    from .search.refit import refit
 
     target = work.request.target
     sketches = derive(task.mod, target, work.rules).sketches

@@ -13,7 +13,7 @@ from ..registry.record import TaskKey
 
 if TYPE_CHECKING:
     from ..model.prepare import Prepared
-    from ..report import Report
+    from ..views import Report
     from .ledger import Ledger
     from .workspace import Workspace
 

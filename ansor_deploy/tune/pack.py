@@ -33,13 +33,13 @@ from ..measure.offline import PACK, RESULTS
 from ..measure.outcome import Outcome
 from ..measure.site_runner import SiteRunner, assumed_seconds
 from ..registry.firewall import target_fields
-from ..search import open_search
-from ..search.context import SearchContext, open_context
 from ..system.atomic_file import write_whole
 from ..system.digest import canonical_json
 from ..system.host import architecture
 from ..system.interrupt import check
 from ..system.scratch import Scratch
+from .search import open_search
+from .search.context import SearchContext, open_context
 
 if TYPE_CHECKING:
     from ..model.tasks import Task

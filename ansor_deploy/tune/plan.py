@@ -10,7 +10,7 @@ from msgspec import structs
 
 from ..errors import UsageError
 from ..registry.record import forecast
-from ..search.neighbours import Neighbour, nearest
+from .search.neighbours import Neighbour, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

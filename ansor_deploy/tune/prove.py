@@ -12,12 +12,12 @@ from ..measure.measurer import Measurer
 from ..measure.outcome import INFRASTRUCTURE, Outcome
 from ..model.tasks import Task
 from ..registry.record import Provenance, Record
-from ..search.context import SearchContext
 from ..system.interrupt import check
 from ..system.words import count
 from .final import KNOWN, winner
 from .ledger import credible
 from .plan import impacts
+from .search.context import SearchContext
 from .workspace import Workspace
 
 TRIES = 3  # claims of a task that one run tries, where those before them were false

@@ -1,12 +1,12 @@
 """A task without a search: a neighbour's schedule, made to fit, serves it at once."""
 
 from ..measure.measurer import Measurer
-from ..search.context import SearchContext
-from ..search.refit import refit
 from ..space.sketch import derive
 from ..space.trace import dump
 from .final import winner
 from .plan import PlanRow
+from .search.context import SearchContext
+from .search.refit import refit
 from .workspace import Workspace
 
 

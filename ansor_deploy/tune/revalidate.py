@@ -14,10 +14,10 @@ from ..measure.outcome import Outcome
 from ..model.tasks import Task
 from ..registry.leases import Holder
 from ..registry.record import Provenance, Record, TaskKey
-from ..search.context import SearchContext
 from ..system.machine_fault import heed
 from ..system.words import count
 from .final import begin_final, end_final
+from .search.context import SearchContext
 from .workspace import Workspace
 
 MISFIT = "replay"  # error of a trace that its program does not take

@@ -11,8 +11,6 @@ from ..measure.measurer import Batch, Measurer
 from ..measure.outcome import INFRASTRUCTURE, Outcome
 from ..registry.leases import Holder
 from ..request import Budget
-from ..search import Search, has_first_guess, open_search
-from ..search.context import open_context
 from ..system.interrupt import check
 from ..system.machine_fault import heed
 from ..system.words import count
@@ -21,6 +19,8 @@ from .final import Final, begin_final, end_final
 from .pace import Pace
 from .plan import ASKED, SECONDS_PER_TRIAL, Plan, PlanRow
 from .scheduler import BATCH, FIRST_LOOK, Progress, Round, Scheduler, TaskProgress
+from .search import Search, has_first_guess, open_search
+from .search.context import open_context
 from .workspace import Workspace
 
 

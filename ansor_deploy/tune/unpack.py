@@ -25,11 +25,11 @@ from ..registry.instructions import check_trace
 from ..registry.plausible import impossible, least_seconds
 from ..registry.record import Record
 from ..registry.untrusted import Refused, refuse
-from ..search.context import SearchContext
-from ..search.recall import recall
 from ..system.digest import canonical_json
 from ..system.regular_file import read_regular
 from .final import settle
+from .search.context import SearchContext
+from .search.recall import recall
 
 if TYPE_CHECKING:
     from ..model.tasks import Task

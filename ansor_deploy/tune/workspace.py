@@ -20,7 +20,7 @@ from .ledger import Ledger
 if TYPE_CHECKING:
     from ..measure.measurer import Measurer
     from ..model.tasks import Task
-    from ..report import Report
+    from ..views import Report
 
 
 def with_devices(request: Request, report: Report) -> Request:

@@ -24,11 +24,11 @@ from ansor_deploy.registry.coverage import coverage
 from ansor_deploy.registry.history import history
 from ansor_deploy.registry.record import Measurement, Provenance, Record, TaskKey, Workload
 from ansor_deploy.registry.store import Registry
-from ansor_deploy.search.experience import experiences
-from ansor_deploy.search.features import decode, encode
-from ansor_deploy.search.neighbours import nearest
 from ansor_deploy.system.digest import canonical_json, sha256
 from ansor_deploy.target import Target, load_target
+from ansor_deploy.tune.search.experience import experiences
+from ansor_deploy.tune.search.features import decode, encode
+from ansor_deploy.tune.search.neighbours import nearest
 from benchmarks.options import json_option, number, save
 
 REAL = Path(__file__).resolve().parents[2] / "tests" / "assets" / "kept" / "registry.db.gz"

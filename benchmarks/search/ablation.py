@@ -29,16 +29,16 @@ from ansor_deploy.measure.outcome import Outcome
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.objectives import Objective
 from ansor_deploy.request import Budget
-from ansor_deploy.search import open_search
-from ansor_deploy.search.context import SearchContext
-from ansor_deploy.search.cost_model import CostModel
-from ansor_deploy.search.options import EvolutionOptions
 from ansor_deploy.space.question import Guess
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.space.sketch import derive
 from ansor_deploy.space.trace import dump
 from ansor_deploy.target import Target
 from ansor_deploy.tune.scheduler import BATCH, Scheduler, TaskProgress
+from ansor_deploy.tune.search import open_search
+from ansor_deploy.tune.search.context import SearchContext
+from ansor_deploy.tune.search.cost_model import CostModel
+from ansor_deploy.tune.search.options import EvolutionOptions
 from benchmarks.options import progress
 from benchmarks.search import searching
 from benchmarks.search.cost_model import Program, measured_programs

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from ansor_deploy.model.tasks import Task
-from ansor_deploy.search.cost_model import CostModel
-from ansor_deploy.search.features import Extractor, decode, encode
+from ansor_deploy.tune.search.cost_model import CostModel
+from ansor_deploy.tune.search.features import Extractor, decode, encode
 from benchmarks.options import progress
 from benchmarks.search import searching
 from benchmarks.search.results import Bench, Found

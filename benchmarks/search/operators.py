@@ -13,10 +13,10 @@ from typing import Any
 
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.registry.record import Measurement
-from ansor_deploy.search import Search, open_search
-from ansor_deploy.search.context import SearchContext
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.target import Target
+from ansor_deploy.tune.search import Search, open_search
+from ansor_deploy.tune.search.context import SearchContext
 from benchmarks.machine.peak import Peak, measured_apart
 from benchmarks.options import progress
 from benchmarks.search import searching

@@ -22,7 +22,6 @@ from ansor_deploy.model.extract import task_of
 from ansor_deploy.model.prepare import prepare
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.registry.record import Measurement, Provenance
-from ansor_deploy.search import Search
 from ansor_deploy.space.question import Random
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.space.sketch import default_schedule, derive
@@ -30,6 +29,7 @@ from ansor_deploy.space.trace import dump
 from ansor_deploy.target import Target
 from ansor_deploy.tune.ledger import now
 from ansor_deploy.tune.scheduler import BATCH
+from ansor_deploy.tune.search import Search
 from benchmarks.networks import zoo
 from benchmarks.search.operators_te import CASES
 

@@ -9,11 +9,11 @@ from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.measure.outcome import Outcome
 from ansor_deploy.measure.replay import ReplayMeasurer
 from ansor_deploy.model.tasks import Task
-from ansor_deploy.search import open_search
-from ansor_deploy.search.context import SearchContext
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.target import Target
 from ansor_deploy.tune.scheduler import BATCH
+from ansor_deploy.tune.search import open_search
+from ansor_deploy.tune.search.context import SearchContext
 from benchmarks.search import searching
 
 WORTH = 2.0  # times the best: programs up to so slow run in turns

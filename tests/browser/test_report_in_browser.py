@@ -5,7 +5,7 @@ import pytest
 from helpers import graphs
 from helpers.cli_inside import answer
 
-from ansor_deploy.summary.page import SECTIONS
+from ansor_deploy.views.page.page import SECTIONS
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ from helpers.registry_samples import TARGET
 from ansor_deploy.build.lock import write_entries
 from ansor_deploy.registry.lock import read_lock, write_lock
 from ansor_deploy.registry.store import Registry
-from ansor_deploy.report.plain import QuietReport
 from ansor_deploy.request import Request
 from ansor_deploy.tune.ledger import Ledger
+from ansor_deploy.views.plain import QuietReport
 
 TVM = metadata.version("apache-tvm")
 SAID = record(64)

@@ -3,8 +3,8 @@
 import pytest
 
 from ansor_deploy.build.node_groups import Part, groups
-from ansor_deploy.report.profile import beside_lines
 from ansor_deploy.runtime.profile import KernelTime, Profile
+from ansor_deploy.views.profile import beside_lines
 
 
 def kernel(seconds, *nodes):

@@ -160,7 +160,7 @@ SPEAKS = """
 import os, sys
 from ansor_deploy.cli.errors import leave
 from ansor_deploy.errors import ModelError
-from ansor_deploy.report.plain import PlainReport
+from ansor_deploy.views.plain import PlainReport
 def run():
     file = os.open("file", os.O_CREAT | os.O_WRONLY)
     for number in range(3):

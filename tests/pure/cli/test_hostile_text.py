@@ -17,7 +17,7 @@ from ansor_deploy.cli.arrays import write_arrays
 from ansor_deploy.cli.crashlog import log_text
 from ansor_deploy.cli.output import in_columns
 from ansor_deploy.errors import ModelError
-from ansor_deploy.report.text import shortened
+from ansor_deploy.views.text import shortened
 
 EVIL = "\x1b]0;pwned\x07\u202e\nansor-deploy: error: [red]x \udc80"
 SHOWN = r"\x1b]0;pwned\x07\u202e"

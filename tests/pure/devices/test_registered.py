@@ -6,8 +6,8 @@ from ansor_deploy.devices.inventory import Inventory, parse_url
 from ansor_deploy.devices.known_hosts import HostKey
 from ansor_deploy.devices.registered import how_to_add, registered_for
 from ansor_deploy.project import shipped
-from ansor_deploy.report import Report
 from ansor_deploy.target import load_target
+from ansor_deploy.views import Report
 
 KEY = HostKey("ssh-ed25519", b"\0\0\0\x0bssh-ed25519...")
 RPI3 = load_target("rpi3", [shipped("targets")])

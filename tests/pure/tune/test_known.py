@@ -10,10 +10,10 @@ from ansor_deploy.registry.exchange import push
 from ansor_deploy.registry.layers import Layer, indexes, like
 from ansor_deploy.registry.record import TaskKey
 from ansor_deploy.registry.store import Registry
-from ansor_deploy.report.plain import QuietReport
 from ansor_deploy.request import Request
 from ansor_deploy.tune.known import take_in
 from ansor_deploy.tune.ledger import Ledger
+from ansor_deploy.views.plain import QuietReport
 
 HERE = replace(TARGET, cores=2, l2_bytes=1 << 20)  # but for these as the team's machine
 RECORDS = [record(size) for size in (64, 128)]

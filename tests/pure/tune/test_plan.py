@@ -8,12 +8,12 @@ from helpers.registry_samples import TARGET, TVM, key, measurement, record, work
 from ansor_deploy.errors import UsageError
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.registry.record import SearchEnd
-from ansor_deploy.report.plan import stale_lines
 from ansor_deploy.request import EFFORTS, Budget, Request
 from ansor_deploy.space.rule import rules_digest
 from ansor_deploy.tune.budget_end import budget_reason
 from ansor_deploy.tune.ledger import Ledger
 from ansor_deploy.tune.plan import SECONDS_PER_TRIAL, make_plan
+from ansor_deploy.views.plan import stale_lines
 
 WHEN = "2026-01-31T12:00:00Z"
 SHIPPED = rules_digest([], "llvm")

@@ -21,7 +21,6 @@ from ansor_deploy.measure.site_runner import SiteRunner
 from ansor_deploy.model.extract import task_of
 from ansor_deploy.project import shipped
 from ansor_deploy.registry.store import Registry
-from ansor_deploy.report.plain import QuietReport
 from ansor_deploy.request import Budget, Request
 from ansor_deploy.space.sketch import default_schedule
 from ansor_deploy.space.trace import dump
@@ -30,6 +29,7 @@ from ansor_deploy.target import load_target
 from ansor_deploy.tune import known
 from ansor_deploy.tune.queue import pending, tune_plan
 from ansor_deploy.tune.workspace import Workspace
+from ansor_deploy.views.plain import QuietReport
 
 TARGET = load_target("host", [shipped("targets")])
 

@@ -21,7 +21,6 @@ from ansor_deploy.registry.instructions import check_trace
 from ansor_deploy.registry.record import Provenance, Record
 from ansor_deploy.registry.schema import WORKLOADS
 from ansor_deploy.registry.untrusted import Refused
-from ansor_deploy.search import metaschedule
 from ansor_deploy.space.code_size import MOST_OPERATIONS, code_size
 from ansor_deploy.space.question import Guess, Random
 from ansor_deploy.space.rule import shipped_rules
@@ -29,6 +28,7 @@ from ansor_deploy.space.sketch import default_schedule, derive
 from ansor_deploy.space.trace import dump, replay
 from ansor_deploy.system.digest import canonical_json
 from ansor_deploy.target import load_target
+from ansor_deploy.tune.search import metaschedule
 
 TARGETS = {n: load_target(n, [shipped("targets")]) for n in ("intel-cpu-avx512", "cortex-a53")}
 V100 = load_target("v100", [shipped("targets")])

@@ -14,12 +14,12 @@ from ansor_deploy.build.tolerance import compare
 from ansor_deploy.codegen.candidate import build
 from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.model.extract import extract, task_of
-from ansor_deploy.search.genome import program
 from ansor_deploy.space.code_size import MOST_OPERATIONS, TooMuchCodeError, code_size
 from ansor_deploy.space.question import Guess
 from ansor_deploy.space.rule import load_rule, shipped_rules
 from ansor_deploy.space.sketch import default_schedule, derive
 from ansor_deploy.space.trace import dump
+from ansor_deploy.tune.search.genome import program
 
 TARGET = built.with_vectors(64)
 

@@ -14,14 +14,14 @@ from helpers.programs import PROGRAMS
 
 from ansor_deploy.model.extract import extract
 from ansor_deploy.project import shipped
-from ansor_deploy.search import open_search
-from ansor_deploy.search.context import SearchContext
-from ansor_deploy.search.genome import recover
 from ansor_deploy.space import rule_process
 from ansor_deploy.space.question import Decided, Guess, Random
 from ansor_deploy.space.rule import Rule, before_shipped, load_rule, rule_set, shipped_rules
 from ansor_deploy.space.sketch import derive, newly_ended
 from ansor_deploy.space.trace import dump
+from ansor_deploy.tune.search import open_search
+from ansor_deploy.tune.search.context import SearchContext
+from ansor_deploy.tune.search.genome import recover
 
 RULE = """\
 import ctypes, os, signal, sys, time

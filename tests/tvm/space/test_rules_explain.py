@@ -15,11 +15,11 @@ from helpers.graphs import model, node, randn
 from helpers.programs import PROGRAMS
 
 from ansor_deploy.model.extract import extract
-from ansor_deploy.search import open_search
-from ansor_deploy.search.context import SearchContext
 from ansor_deploy.space.question import Decided, Guess
 from ansor_deploy.space.rule import before_shipped, load_rule, shipped_rules
 from ansor_deploy.space.sketch import MAX_SKETCHES, derive
+from ansor_deploy.tune.search import open_search
+from ansor_deploy.tune.search.context import SearchContext
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "rules" / "serial_small.py"
 SMALL = model([node("Add", "x x", "y")], {"x": [4, 64]})

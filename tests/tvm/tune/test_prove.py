@@ -14,13 +14,13 @@ from ansor_deploy.model.prepare import prepare
 from ansor_deploy.project import shipped
 from ansor_deploy.registry.record import SearchEnd
 from ansor_deploy.registry.store import Registry
-from ansor_deploy.report.plain import PlainReport, QuietReport
 from ansor_deploy.request import Budget, Request
 from ansor_deploy.space.sketch import default_schedule
 from ansor_deploy.space.trace import dump
 from ansor_deploy.target import load_target
 from ansor_deploy.tune.prove import prove
 from ansor_deploy.tune.workspace import Workspace, open_workspace
+from ansor_deploy.views.plain import PlainReport, QuietReport
 
 HOST = load_target("host", [shipped("targets")])
 BUILD = ("build", "m.onnx", "--registry", "mine.db", "--effort", "quick")

@@ -14,7 +14,7 @@ from ansor_deploy.build.tolerance import compare
 from ansor_deploy.registry.record import TaskKey
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.runtime.model import load
-from ansor_deploy.search.features import decode_choices
+from ansor_deploy.tune.search.features import decode_choices
 from benchmarks.networks.onnx_net import Net
 
 FEW = ("--registry", "registry.db", "--effort", "quick", "--min-impact", "0%")

@@ -21,13 +21,13 @@ from ansor_deploy.registry.exchange import push
 from ansor_deploy.registry.leases import Holder
 from ansor_deploy.registry.record import Record
 from ansor_deploy.registry.store import Registry
-from ansor_deploy.report.plain import PlainReport, QuietReport
 from ansor_deploy.request import Request
 from ansor_deploy.space.sketch import default_schedule
 from ansor_deploy.space.trace import dump
 from ansor_deploy.target import load_target
 from ansor_deploy.tune.revalidate import outdated, revalidate_tasks
 from ansor_deploy.tune.workspace import Workspace
+from ansor_deploy.views.plain import PlainReport, QuietReport
 
 # One core: beside another process the threads of a kernel wait for each other, and its time says
 # how busy the machine is.

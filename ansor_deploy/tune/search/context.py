@@ -1,0 +1,111 @@
+"""What the searches of one run share: rules, features and the cost model."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from ..._tvm import VERSION
+from ...model.tasks import Task
+from ...registry.record import Workload
+from ...registry.store import Registry
+from ...space.rule import Rule
+from ...space.trace import replay
+from ...system.machine_fault import heed
+from ...target import Target
+from .cost_model import CostModel
+from .experience import Experience, experiences
+from .features import LENGTH, Choice, Extractor, decode, encode
+from .neighbours import Neighbour, nearest
+from .options import EvolutionOptions
+from .surrogate import can_rank
+
+
+@dataclass
+class SearchContext:
+    """Shared by the searches of all tasks of a run, on one target.
+
+    seed: of every random choice. model: by default a new one, that nothing keeps. warn: called
+    with a sentence for each rule that had to be left out. neighbours: of a task, nearest first; by
+    default none. relatives: what was measured of others of a workload's operator; by default
+    nothing. options: how programs are evolved.
+    """
+
+    target: Target
+    rules: Sequence[Rule]
+    seed: int = 0
+    model: CostModel = field(default_factory=CostModel)
+    warn: Callable[[str], None] = lambda message: None
+    neighbours: Callable[[Task], Sequence[Neighbour]] = lambda task: ()
+    relatives: Callable[[Workload], Sequence[Experience]] = lambda workload: ()
+    options: EvolutionOptions = field(default_factory=EvolutionOptions)
+
+    def __post_init__(self) -> None:
+        self.extract = Extractor(self.target)
+        self._features: dict[tuple[str, str], bytes] = {}
+        self._experiences: dict[str, Sequence[Experience]] = {}
+
+    def experiences(self, task: Task) -> Sequence[Experience]:
+        """What was measured of others of the task's operator; nothing where that is too little.
+
+        Looked up until it is enough, since a run measures more and more.
+        """
+        key = task.key.workload
+        found = self._experiences.get(key) or self.relatives(task.workload)
+        if not can_rank(found, self.options.enough):
+            return ()
+        self._experiences[key] = found
+        return found
+
+    def remember(
+        self, task: Task, trace: str, features: np.ndarray | None, made: Sequence[Choice]
+    ) -> None:
+        """Keep a proposal's features and choices until `features` asks for them.
+
+        Of a program that has no features the choices alone.
+        """
+        rows = np.empty((0, LENGTH)) if features is None else features
+        self._features[task.key.workload, trace] = encode(rows, made)
+
+    def features(self, task: Task, trace: str) -> bytes | None:
+        """Encoded features of a program, for the registry; None where it cannot be lowered."""
+        known = self._features.pop((task.key.workload, trace), None)
+        if known is not None:
+            return known
+        try:
+            (found,) = self.extract([replay(task.mod, trace)])
+        except (RuntimeError, ValueError) as error:
+            heed(error)
+            return None
+        return None if found is None else encode(found)
+
+
+def open_context(
+    registry: Registry,
+    target: Target,
+    rules: Sequence[Rule],
+    seed: int,
+    warn: Callable[[str], None] = lambda message: None,
+) -> SearchContext:
+    """A context with a cost model of all that the registry has measured for the target.
+
+    Neighbours are looked up when they are asked for, in the registry as it then is.
+    """
+    model = CostModel(model_path(registry.path, target), warn)
+    for one in registry.measurements(target.fingerprint):
+        rows = decode(one.features or b"")
+        if rows is not None:
+            model.add(one.key.workload, one.trace, one.latency, rows)
+    model.update()
+
+    def neighbours(task: Task) -> Sequence[Neighbour]:
+        return nearest({task.key: task.workload}, registry, VERSION, target).get(task.key, ())
+
+    relatives = experiences(registry, target.fingerprint)
+    return SearchContext(target, rules, seed, model, warn, neighbours, relatives)
+
+
+def model_path(registry: Path, target: Target) -> Path:
+    """Where a target's cost model is kept: in a folder beside the registry, named after it."""
+    return registry.with_name(registry.name + ".models") / f"{target.fingerprint}.ubj"

@@ -1,0 +1,167 @@
+"""The cost model: ranks programs by what was measured of others (Ansor, section 5.2).
+
+A program's score is the sum of its statements' scores, each given by gradient-boosted trees. The
+label is y = best latency of the task / latency, in (0, 1], and 0 for a failure; the loss of a
+program is y (sum of scores - y)^2, so that fast ones are distinguished best.
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...system.atomic_file import write_whole
+from .features import LENGTH
+
+# Weight of a failure, which has the label 0: enough to keep away from its like.
+LEAST_WEIGHT = 0.1
+# Programs before the first model, and the growth that is worth another.
+FIRST, SHARE, MOST = 16, 0.2, 64
+# The newest so many programs are learnt from, which bounds the time and the memory.
+MEMORY = 8192
+ROUNDS = 60
+_SEAL = 32  # bytes of a SHA-256
+_PARAMETERS = {
+    "max_depth": 6,
+    "eta": 0.2,
+    "gamma": 0.001,
+    "min_child_weight": 0,
+    "tree_method": "hist",
+    "max_bin": 64,
+    "base_score": 0.0,
+    "disable_default_eval_metric": 1,
+    # Its threads spin: on a busy machine two take ten times as long as one.
+    "nthread": 1,
+    "seed": 43,
+    "verbosity": 0,
+}
+
+
+class CostModel:
+    """One model for all tasks of a target.
+
+    path: where it is kept between runs, in XGBoost's own format; None for nowhere.
+    warn: called with a sentence where a kept model cannot be read, and is made anew, or written.
+    samples: what it learns from: by task and trace, the latency and the features.
+    """
+
+    def __init__(
+        self, path: Path | None = None, warn: Callable[[str], None] = lambda message: None
+    ) -> None:
+        self._path, self._warn = path, warn
+        self.samples: dict[tuple[str, str], tuple[float, np.ndarray]] = {}
+        self._booster: Any = None
+        self._learnt = 0
+        self._load()
+
+    @property
+    def trained(self) -> bool:
+        """Whether there is anything to predict with."""
+        return self._booster is not None
+
+    def add(self, task: str, trace: str, latency: float, features: np.ndarray) -> None:
+        """One measurement; an earlier one of the same program is replaced.
+
+        task: the workload's key. latency: seconds, infinite for a failure.
+        """
+        self.samples[task, trace] = latency, features
+
+    def update(self) -> bool:
+        """Learn anew if enough was added since the last time; whether that was done."""
+        count = len(self.samples)
+        worth = min(MOST, max(1, int(self._learnt * SHARE)))
+        if count < FIRST or (self.trained and abs(count - self._learnt) < worth):
+            return False
+        self._train(list(self.samples)[-MEMORY:])
+        self._learnt = count
+        return True
+
+    def predict(self, features: Sequence[np.ndarray]) -> np.ndarray:
+        """A score for each program, the higher the faster; only the order means anything."""
+        if not features or not self.trained:
+            return np.zeros(len(features))
+        scores = self._booster.predict(_matrix(features), output_margin=True)
+        return _sums(scores, [len(rows) for rows in features])
+
+    def save(self) -> None:
+        """Keep the model for the next run; one that cannot be written costs a warning only."""
+        if self._path is None or not self.trained:
+            return
+        self._booster.set_attr(programs=str(self._learnt))
+        model = bytes(self._booster.save_raw("ubj"))
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(self._path, model + hashlib.sha256(model).digest())
+        except OSError as error:
+            self._warn(f"{self._path}: the cost model is not kept: {error.strerror}")
+
+    def _train(self, programs: Sequence[tuple[str, str]]) -> None:
+        import xgboost
+
+        latencies, features = zip(*(self.samples[program] for program in programs), strict=True)
+        labels = _labels([task for task, _ in programs], latencies)
+        loss = _loss(labels, [len(rows) for rows in features])
+        self._booster = xgboost.train(_PARAMETERS, _matrix(features), ROUNDS, obj=loss)
+
+    def _load(self) -> None:
+        if self._path is None or not self._path.exists():
+            return
+        import xgboost
+
+        try:
+            booster = xgboost.Booster(_PARAMETERS)
+            booster.load_model(bytearray(_unsealed(self._path.read_bytes())))
+            learnt = int(booster.attr("programs") or 0)
+            booster.predict(_matrix([np.zeros((1, LENGTH))]))
+        except (OSError, ValueError, xgboost.core.XGBoostError):
+            self._warn(f"{self._path}: the cost model is damaged; it is made anew")
+            return
+        self._booster, self._learnt = booster, learnt
+
+
+def _unsealed(data: bytes) -> bytes:
+    """Without the SHA-256 behind it: XGBoost's reader crashes the process on damaged bytes."""
+    model, seal = data[:-_SEAL], data[-_SEAL:]
+    if hashlib.sha256(model).digest() != seal:
+        raise ValueError("the model is not as it was written")
+    return model
+
+
+def _matrix(features: Sequence[np.ndarray]) -> Any:
+    import xgboost
+
+    return xgboost.DMatrix(np.concatenate(features), nthread=1)
+
+
+def _labels(tasks: Sequence[str], latencies: Sequence[float]) -> np.ndarray:
+    """Best latency of each program's task over its own; 0 for failures."""
+    best: dict[str, float] = {}
+    for task, latency in zip(tasks, latencies, strict=True):
+        best[task] = min(latency, best.get(task, np.inf))
+    found = [one < np.inf and best[task] / one for task, one in zip(tasks, latencies, strict=True)]
+    return np.array(found, dtype=np.float64)
+
+
+def _loss(
+    labels: np.ndarray, lengths: Sequence[int]
+) -> Callable[[np.ndarray, Any], tuple[np.ndarray, np.ndarray]]:
+    """Gradient and curvature of the weighted squared error of sums, a row a statement.
+
+    lengths: statements of each program. All of them step at once: their curvature is that of the
+    whole sum, so that together they do not overshoot.
+    """
+    weights = np.maximum(labels, LEAST_WEIGHT)
+    curvature = np.repeat(weights * lengths, lengths)
+
+    def loss(scores: np.ndarray, data: Any) -> tuple[np.ndarray, np.ndarray]:
+        error = weights * (_sums(scores, lengths) - labels)
+        return np.repeat(error, lengths), curvature
+
+    return loss
+
+
+def _sums(scores: np.ndarray, lengths: Sequence[int]) -> np.ndarray:
+    """The sum of each program's scores, which are its statements'."""
+    return np.add.reduceat(scores.astype(np.float64), np.cumsum([0, *lengths[:-1]]))

@@ -1,0 +1,105 @@
+"""What there is to say about a finished library: from its manifest, the registry and a profile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...artifact.manifest import Manifest, Task, read_manifest
+from ...devices.machine import rated, runs_here
+from ...registry.store import Registry
+from ...target import Target
+from .curve import Tuning, Weighed, tuning
+
+if TYPE_CHECKING:
+    from ...runtime.profile import Profile
+    from ..roof import Roof
+
+_REUSED = """
+    SELECT DISTINCT o.name, k.workload FROM model_tasks AS k JOIN models AS o ON o.digest = k.model
+    WHERE k.target = :target AND k.model <> :model AND o.name <> :name
+    AND k.workload IN (SELECT value FROM json_each(:keys))
+    ORDER BY o.name
+"""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a report shows. manifest: the library's. profile: None where it does not run here.
+
+    roof: what its kernels take at least, where there is a profile. reused: how many of its tasks
+    with a record other models have, too, by their names. saved: what the registry says of the model
+    on this target, as `Listing.stats` has it; None if nothing.
+    """
+
+    artifact: Path
+    manifest: Manifest
+    target: Target
+    profile: Profile | None
+    roof: Roof | None
+    tuning: Tuning | None
+    reused: Mapping[str, int]
+    saved: Mapping[str, Any] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object."""
+        return {
+            "artifact": str(self.artifact),
+            "manifest": self.manifest.to_json(),
+            "profile": self.profile and self.profile.to_json(),
+            "tuning": self.tuning and asdict(self.tuning),
+            "reused": self.reused,
+            "saved": self.saved,
+        }
+
+
+def facts(artifact: Path, registry: Path, seconds: float) -> Facts:
+    """What there is to say of a library. seconds: to run it for its profile."""
+    from ...runtime.model import load
+    from ...timing import profile
+    from ..roof import roof_of
+
+    manifest = read_manifest(artifact)
+    target = manifest.target.machine
+    profiled = roof = None
+    if runs_here(target):
+        target, profiled = rated(target), profile(load(artifact), seconds)[0][1]
+        roof = roof_of(target, 0, here=True)
+    with Registry.open(registry, write=False) as store:
+        known = tuning(store, manifest.model.name, target.fingerprint, _weighed(manifest))
+        reused, saved = _reused(store, manifest), _saved(store, manifest)
+    return Facts(artifact, manifest, target, profiled, roof, known, reused, saved)
+
+
+def _weighed(manifest: Manifest) -> Sequence[Weighed]:
+    return [Weighed(one.key, one.title, one.weight, one.latency_ms) for one in manifest.tasks]
+
+
+def _saved(registry: Registry, manifest: Manifest) -> Mapping[str, Any] | None:
+    here = manifest.model.digest, manifest.target.fingerprint
+    models = registry.stats()["per_model"]
+    return next((row for row in models if (row["digest"], row["fingerprint"]) == here), None)
+
+
+def _reused(registry: Registry, manifest: Manifest) -> dict[str, int]:
+    from ...system.digest import canonical_json
+
+    model = manifest.model
+    keys = [task.key for task in manifest.tasks if task.record != "default"]
+    values = {
+        "target": manifest.target.fingerprint,
+        "model": model.digest,
+        "name": model.name,
+        "keys": canonical_json(keys),
+    }
+    found: dict[str, int] = {}
+    for row in registry.rows(_REUSED, values):
+        found[row["name"]] = found.get(row["name"], 0) + 1
+    return found
+
+
+def untuned(manifest: Manifest) -> Sequence[Task]:
+    """Its tasks with the default schedule."""
+    return [task for task in manifest.tasks if task.record == "default"]

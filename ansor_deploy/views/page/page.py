@@ -1,0 +1,86 @@
+"""A report as one HTML file: nothing is loaded from anywhere, and no script runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from html import escape
+
+from ...build.compare import Comparison
+from ...codegen.memory import size_text
+from ..text import gain_texts, latency
+from . import sections
+from .facts import Facts
+from .style import STYLE
+
+SECTIONS: dict[str, tuple[str, Callable[[Facts], Iterator[str]]]] = {
+    "verdict": ("Was it worth it?", sections.verdict),
+    "time": ("Where the time goes", sections.where_time_goes),
+    "roofline": ("Roofline", sections.roofline_plot),
+    "tuning": ("Tuning", sections.tuning_curves),
+    "reuse": ("What was reused", sections.what_was_reused),
+    "memory": ("Memory and size", sections.memory),
+    "verification": ("Verification", sections.verification),
+    "provenance": ("Provenance", sections.provenance),
+}
+
+Figure = tuple[str, str, str]  # a name, a value and a remark
+
+
+def page(facts: Facts) -> str:
+    """The whole file."""
+    name = f"{facts.manifest.model.name} on {facts.target.name}"
+    return document(name, str(facts.artifact), _body(facts))
+
+
+def document(name: str, below: str, body: Iterable[str]) -> str:
+    """An HTML file. name: its heading. below: a line below that. body: lines of HTML."""
+    title = escape(name)
+    lines = [
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{title}</title><style>{STYLE}</style></head><body>",
+        f'<header><h1>{title}</h1><p class="soft">{escape(below)}</p></header><main>',
+        *body,
+        "</main></body></html>\n",
+    ]
+    return "\n".join(lines)
+
+
+def headline(figures: Iterable[Figure]) -> Iterator[str]:
+    """What a reader wants to know first, in large type."""
+    yield '<dl class="figures">'
+    for name, value, more in figures:
+        small = f"<small>{escape(more)}</small>" if more else ""
+        yield f"<div><dt>{escape(name)}</dt><dd>{escape(value)}{small}</dd></div>"
+    yield "</dl>"
+
+
+def section(key: str, heading: str, lines: Iterable[str]) -> Iterator[str]:
+    """A part of a page, with a heading that links lead to."""
+    yield f'<section aria-labelledby="{key}"><h2 id="{key}">{escape(heading)}</h2>'
+    yield from lines
+    yield "</section>"
+
+
+def _body(facts: Facts) -> Iterator[str]:
+    yield from headline(figures(facts))
+    links = "".join(f'<li><a href="#{key}">{text}</a></li>' for key, (text, _) in SECTIONS.items())
+    yield f'<nav aria-label="Sections"><ul>{links}</ul></nav>'
+    for key, (text, write) in SECTIONS.items():
+        yield from section(key, text, write(facts))
+
+
+def figures(facts: Facts) -> Iterator[Figure]:
+    """What a report begins with."""
+    manifest = facts.manifest
+    verify, memory = manifest.verify, manifest.memory
+    if speed := manifest.speed:
+        each = " / ".join(latency(ms / 1e3) for ms in speed.shapes_ms)
+        yield "a run", each, f"{manifest.shipped} is shipped"
+        if speed.interval and (race := Comparison.of(speed).race):
+            yield "beside untuned", *gain_texts(race)
+        if beside := speed.beside:
+            yield f"beside {beside.peer}", *gain_texts(beside)
+    if verify:
+        yield "largest error", f"{verify.max_rel_err:.1g}", f"beside {verify.oracle}"
+    yield "library", size_text(memory.library), f"a run takes {size_text(memory.peak)}"

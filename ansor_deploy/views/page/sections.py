@@ -1,0 +1,251 @@
+"""A report's sections: each has a heading, and what is said there as lines of HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from typing import Any
+
+from ...artifact.manifest import Tuned
+from ...build.compare import Comparison
+from ...codegen.memory import size_text
+from ...registry.title import shape_text
+from ...runtime.profile import KernelTime
+from ...system.words import count
+from ..profile import by_operator, title
+from ..text import (
+    KEY,
+    comparison_text,
+    duration,
+    latency,
+    race_text,
+    share,
+)
+from .charts import Mark, roofline, steps
+from .facts import Facts, untuned
+
+Row = Sequence[str]
+MOST_KERNELS = 40  # that the table of kernels shows, those that take longest
+MOST_CURVES = 12
+_UNTUNED = Tuned(0, 0, 0, 0, 0, 0.0, None, (), 0)  # of a frozen build, which says nothing of it
+
+
+def verdict(facts: Facts) -> Iterator[str]:
+    """What tuning gained, how fast the library is beside another engine, and what is shipped."""
+    if (speed := facts.manifest.speed) is None:
+        yield "<p>Nothing was timed: the manifest has no times.</p>"
+        return
+    yield _sentence(comparison_text(Comparison.of(speed)))
+    if speed.beside:
+        yield _sentence(race_text(speed.beside))
+
+
+def where_time_goes(facts: Facts) -> Iterator[str]:
+    """Operators, and the kernels that take longest."""
+    profile = facts.profile
+    if profile is None:
+        yield "<p>This machine cannot run the library, and so it has no profile.</p>"
+        return
+    kernels = sorted(profile.kernels, key=lambda one: -one.seconds)
+    yield (
+        f"<p>A run of {latency(profile.seconds)}, of which {latency(max(0.0, profile.rest))} are "
+        "outside the kernels. The limit is what the machine's arithmetic, or the caches that can "
+        "hold its tensors, would need at least, over the time that it took.</p>"
+    )
+    groups = [(name, sum(one.seconds for one in some)) for name, some in by_operator(profile)]
+    rows: list[Row] = [
+        (escape(name), *_time(seconds, profile.seconds), _bar(seconds / groups[0][1], ""))
+        for name, seconds in groups
+    ]
+    yield from table("By operator", ("operator", "#time", "#share", ""), rows)
+    longest = kernels[0].seconds
+    rows = [_kernel(one, profile.seconds, longest, facts) for one in kernels[:MOST_KERNELS]]
+    more = len(kernels) - len(rows)
+    said = "By kernel, the longest first" + (f"; {more} more are shorter" if more else "")
+    heads = ("key", "kernel", "schedule", "#time", "#share", "#GFLOP/s", "#limit", "")
+    yield from table(said, heads, rows)
+
+
+def roofline_plot(facts: Facts) -> Iterator[str]:
+    """Each kernel by what it computes for each byte."""
+    marks = [mark for one in _kernels(facts) if (mark := _mark(one, facts))]
+    if not marks:
+        yield "<p>There is nothing to plot without a profile.</p>"
+        return
+    target = facts.target
+    yield (
+        "<p>A point is a kernel, as large as its share of a run; the names are in the table above, "
+        'and shown on it. <span class="dot tuned"></span> tuned, <span class="dot default"></span> '
+        "default schedule.</p>"
+    )
+    yield roofline(marks, target.peak_gflops, target.memory_gbs)
+
+
+def tuning_curves(facts: Facts) -> Iterator[str]:
+    """The model's latency over the trials, and each task's."""
+    tuning = facts.tuning
+    if tuning is None or not tuning.model.points:
+        yield "<p>Nothing of this model was measured into this registry.</p>"
+        return
+    trials = count(int(tuning.model.points[-1][0]), "trial")
+    speed = facts.manifest.speed
+    if speed and speed.verdict in ("same", "slower", "as fast"):
+        yield "<p>In the whole library no candidate beat the default schedules.</p>"
+    first, last = tuning.model.points[0][1], tuning.model.points[-1][1]
+    yield (
+        f"<p>The best of each task, measured alone and added up, from {latency(first / 1e3)} when "
+        f"each had been tried once to {latency(last / 1e3)}, in {trials} and "
+        f"{duration(tuning.seconds[-1])}. What that is worth in the library, the race says.</p>"
+    )
+    yield '<div class="pair">'
+    yield steps(tuning.model.points, tuning.model.title)
+    yield steps(tuning.over_time, tuning.model.title, unit="seconds")
+    yield '</div><div class="multiples">'
+    for one in tuning.tasks[:MOST_CURVES]:
+        drawn = steps(one.points, one.title, small=True)
+        yield f"<figure>{drawn}<figcaption>{escape(one.title)}</figcaption></figure>"
+    yield "</div>"
+
+
+def what_was_reused(facts: Facts) -> Iterator[str]:
+    """Tasks with a record, those that other models have as well, and what that saved."""
+    tasks, tuning = facts.manifest.tasks, facts.manifest.tuning or _UNTUNED
+    tuned = len(tasks) - len(untuned(facts.manifest))
+    yield (
+        f"<p>{tuned} of {count(len(tasks), 'task')} have a record; the build found "
+        f"{tuning.hits} of them and tuned {tuning.misses}, with "
+        f"{count(tuning.trials, 'trial')} in {duration(tuning.tune_seconds)}.</p>"
+    )
+    if (saved := facts.saved) and saved["shared"]:
+        trials = count(round(saved["trials_saved"]), "trial")
+        yield (
+            f"<p>The registry has {count(saved['shared'], 'task')} of it that other models have, "
+            f"too; that saved {trials}, about {duration(saved['seconds_saved'] or 0.0)}.</p>"
+        )
+    rows = [(escape(name), str(number)) for name, number in facts.reused.items()]
+    if rows:
+        yield from table("Shared with other models", ("model", "#tasks"), rows)
+
+
+def memory(facts: Facts) -> Iterator[str]:
+    """What it takes, on disk and in a run."""
+    taken = facts.manifest.memory
+    yield from plain(
+        [
+            ("the library's file", size_text(taken.library)),
+            ("of it weights", size_text(taken.weights)),
+            ("tensors between kernels", size_text(taken.workspace)),
+            ("a run at most", size_text(taken.peak)),
+        ]
+    )
+
+
+def verification(facts: Facts) -> Iterator[str]:
+    """What its numbers were compared with, and by how much they differ."""
+    found, known = facts.manifest.verify, facts.manifest.verification
+    if not found:
+        yield f"<p>{escape(known.reason or 'The errors are not in the manifest.')}</p>"
+        return
+    yield from plain(
+        [
+            ("compared with", found.oracle),
+            ("where it ran", known.where or "not said"),
+            ("largest error", f"{found.max_abs_err:.2g}"),
+            ("relative to the output's scale", f"{found.max_rel_err:.2g}"),
+            ("seed of the inputs", str(found.seed)),
+        ]
+    )
+
+
+def provenance(facts: Facts) -> Iterator[str]:
+    """What it was made from, and by what."""
+    known, target = facts.manifest, facts.target
+    shapes = [f"{one.name}: {one.dtype} {shape_text(one.shape)}" for one in known.inputs]
+    yield from plain(
+        [
+            ("model", f"{known.model.name} (SHA-256 {known.model.sha256[:16]})"),
+            ("inputs", "; ".join(shapes)),
+            ("target", f"{target.name}: {target.description} ({target.fingerprint[:8]})"),
+            ("cores, peak, memory", _machine(facts)),
+            ("tool, TVM", f"ansor-deploy {known.tool}, TVM {known.tvm}"),
+            ("linker", known.linker),
+            ("rules of the user", ", ".join(one.file for one in known.rules) or "none"),
+            ("library", f"SHA-256 {known.artifact.sha256[:16]}"),
+        ]
+    )
+
+
+def table(caption: str, heads: Row, rows: Iterable[Row]) -> Iterator[str]:
+    """A table; a head that begins with # is of numbers, an empty one of bars."""
+    yield f'<div class="wide" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
+    yield f"<caption>{escape(caption)}</caption><thead><tr>"
+    kinds = ["number" if head[:1] == "#" else "" if head else "bars" for head in heads]
+    for kind, head in zip(kinds, heads, strict=True):
+        text = escape(head.lstrip("#")) or '<span aria-hidden="true">relative</span>'
+        yield f'<th scope="col" class="{kind}">{text}</th>'
+    yield "</tr></thead><tbody>"
+    for row in rows:
+        cells = zip(kinds, row, strict=True)
+        yield "<tr>" + "".join(f'<td class="{k}">{c}</td>' for k, c in cells) + "</tr>"
+    yield "</tbody></table></div>"
+
+
+def plain(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Names and values."""
+    yield '<dl class="plain">'
+    for name, value in pairs:
+        yield f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>"
+    yield "</dl>"
+
+
+def _sentence(text: str) -> str:
+    return f"<p>{escape(text[0].upper() + text[1:])}.</p>"
+
+
+def _kernels(facts: Facts) -> Sequence[KernelTime]:
+    return facts.profile.kernels if facts.profile else ()
+
+
+def _kernel(one: KernelTime, whole: float, longest: float, facts: Facts) -> Row:
+    task: Any = one.task or {}
+    least = facts.roof and facts.roof.seconds(one)
+    kind = _kind(one)
+    return (
+        f"<code>{task.get('key', '')[:KEY]}</code>",
+        escape(title(one)),
+        "" if one.task is None else kind,
+        *_time(one.seconds, whole),
+        f"{task['flops'] / one.seconds / 1e9:.0f}" if task.get("flops") else "",
+        f"{least / one.seconds:.0%}" if least else "",
+        _bar(one.seconds / longest, kind),
+    )
+
+
+def _kind(one: KernelTime) -> str:
+    return "default" if (one.task or {}).get("record", "default") == "default" else "tuned"
+
+
+def _mark(one: KernelTime, facts: Facts) -> Mark | None:
+    task: Any = one.task or {}
+    if not (task.get("flops") and task.get("bytes") and facts.profile):
+        return None
+    size = 3.0 + 22.0 * (one.seconds / facts.profile.seconds) ** 0.5
+    speed = task["flops"] / one.seconds / 1e9
+    text = f"{title(one)}: {latency(one.seconds)}, {speed:.0f} GFLOP/s, {_kind(one)}"
+    return Mark(task["flops"] / task["bytes"], speed, text, size, _kind(one))
+
+
+def _time(seconds: float, whole: float) -> tuple[str, str]:
+    return latency(seconds), share(seconds / whole)
+
+
+def _bar(part: float, kind: str) -> str:
+    return f'<span class="bar {kind}" style="width:{100 * part:.1f}%"></span>'
+
+
+def _machine(facts: Facts) -> str:
+    target = facts.target
+    peak, memory = target.peak_gflops, target.memory_gbs
+    if peak is None:  # of a frozen build, which this machine does not run
+        return f"{target.cores}, not known"
+    return f"{target.cores}, {peak:.0f} GFLOP/s, {memory:.0f} GB/s"
