@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from .target import Target
     from .tune.pack import Packed
     from .tune.plan import Plan
-    from .tune.revalidate import Retrial
+    from .tune.sources.past import Retrial
     from .views import Report
 
     Layers = tuple[Path, ...]  # registries of what is in them now
@@ -227,7 +227,7 @@ def revalidate(models: list[Path], request: Request, most: int, report: Report) 
     DeviceError if nothing can run them.
     """
     from .model.prepare import merge
-    from .tune.revalidate import outdated, revalidate_tasks
+    from .tune.sources.past import outdated, revalidate_tasks
 
     request = with_devices(request, report)
     layers = indexes(request.layers, report.warn)
@@ -254,7 +254,7 @@ def _plan(prepared: list[Prepared], ledger: Ledger) -> Plan:
 
 def _prove(prepared: list[Prepared], work: Workspace) -> None:
     from .model.prepare import merge
-    from .tune.prove import prove
+    from .tune.sources.claims import prove
 
     prove(merge(prepared), work)
 

@@ -16,7 +16,7 @@ from .options import devices_options, existing_file, model_options, number_optio
 from .output import Answer, answering, in_columns, quiet_option, report
 
 if TYPE_CHECKING:
-    from ..tune.revalidate import Retrial
+    from ..tune.sources.past import Retrial
 
 
 @with_examples(

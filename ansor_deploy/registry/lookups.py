@@ -146,7 +146,7 @@ class Lookups(Database):
         """A key's records of other versions of TVM that this one has not tried.
 
         From release to release TVM changes what its instructions do. Such a record is never used
-        as it is, but it is a good guess, and `ansor_deploy.tune.revalidate` tries it. The best of
+        as it is, but it is a good guess, and `tune.sources.past` tries it. The best of
         each version come first. most: of each version; of these, what was measured with this
         version already, well or not, is left out.
         """

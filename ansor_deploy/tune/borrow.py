@@ -81,18 +81,13 @@ def borrow(tasks: Sequence[Task], found: Lenders, work: Workspace) -> dict[TaskK
 
 
 def _loan(task: Task, several: Sequence[Neighbour], work: Workspace) -> Loan | None:
-    from ..space.sketch import derive
     from ..space.trace import dump
-    from .search.refit import refit
+    from .search.refit import fitting
 
-    target = work.request.target
-    sketches = derive(task.mod, target, work.rules).sketches
-    for lender in several:
-        for _, made in refit(sketches, lender, target, work.rules):
-            if _is_small(made.sch, work):
-                provenance = work.ledger.provenance("near", "")
-                trace = dump(made.sch.trace)
-                return Loan(Record(task.key, trace, (), {}, provenance), lender)
+    for lender, sch in fitting(task, several, work.request.target, work.rules):
+        if _is_small(sch, work):
+            provenance = work.ledger.provenance("near", "")
+            return Loan(Record(task.key, dump(sch.trace), (), {}, provenance), lender)
     return None
 
 

@@ -149,6 +149,13 @@ class Ledger:
         seed = self.request.seed
         return Provenance(__version__, self.tvm, found_by, device, seed, now(), self.rules)
 
+    def measured(self, origin: Provenance, device: str) -> Provenance:
+        """The same origin of a program that was measured now, with this tool and TVM."""
+        here = self.provenance("", device)
+        return replace(
+            origin, tool=here.tool, tvm=here.tvm, device=here.device, created=here.created
+        )
+
     def add(
         self,
         key: TaskKey,
@@ -175,7 +182,7 @@ class Ledger:
         self.registry.add_batch(measurements, records)
         return records
 
-    def add_winner(self, record: Record, beaten: Sequence[Record]) -> None:
+    def add_winner(self, record: Record, beaten: Iterable[Record]) -> None:
         """Note that a record was as fast as others, or faster, when they ran in turns."""
         losers = [one.id for one in beaten if one.id != record.id]
         self.registry.add_contest(record, losers, now())

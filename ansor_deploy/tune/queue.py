@@ -12,9 +12,10 @@ from ..registry.record import TaskKey
 from ..request import Budget, Request
 from ..system.words import count
 from .plan import ASKED, Plan, PlanRow
-from .reuse import serve
 from .rounds import Rounds
 from .scheduler import Round
+from .sources import try_out
+from .sources.near import Near
 from .workspace import Workspace
 
 POLL_SECONDS = 1.0  # between two looks at a task that another process is tuning
@@ -115,7 +116,8 @@ class _Queue:
         self.work.report.stage("reuse", f"schedules of neighbours for {count(len(near), 'task')}")
         granted = self._lease(near)
         left = self._still_missed([row for row in near if row.task.key in granted])
-        unserved = {row.task.key for row in left if not serve(row, self.work, self.measurer)}
+        sources = [Near(row.task, row.neighbours, self.work) for row in left]
+        unserved = {s.task.key for s in sources if not try_out(s, self.work, self.measurer)}
         self.work.registry.release(self.holder, granted)
         return granted - unserved
 

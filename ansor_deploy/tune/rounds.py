@@ -15,12 +15,12 @@ from ..system.interrupt import check
 from ..system.machine_fault import heed
 from ..system.words import count
 from .budget_end import budget_reason
-from .final import Final, begin_final, end_final
 from .pace import Pace
 from .plan import ASKED, SECONDS_PER_TRIAL, Plan, PlanRow
 from .scheduler import BATCH, FIRST_LOOK, Progress, Round, Scheduler, TaskProgress
 from .search import Search, has_first_guess, open_search
 from .search.context import open_context
+from .trial import Trial, settle
 from .workspace import Workspace
 
 
@@ -146,22 +146,23 @@ class Rounds:
         if searched:
             settled = count(len(searched), "task")
             self.work.report.stage("settle", f"the best few of {settled} in turns")
-        under_way: deque[tuple[TaskProgress, Final]] = deque()
+        under_way: deque[tuple[TaskProgress, Batch]] = deque()
         for state in searched:
             check()
-            default = self.work.default_trace(state.task)
-            before = self.before.get(state.task.key)
-            final = begin_final(state.task, before, default, self.measurer)
-            under_way.append((state, final))
+            trial, before = self._trial(state), self.before.get(state.task.key)
+            under_way.append((state, trial.begin_turns(before, trial.fastest)))
             if len(under_way) == self.measurer.depth:
-                self._end_final(*under_way.popleft())
+                self._end_turns(*under_way.popleft())
         for one in under_way:
-            self._end_final(*one)
+            self._end_turns(*one)
 
-    def _end_final(self, state: TaskProgress, final: Final) -> None:
-        record = end_final(final, self.measurer, self.ledger)
+    def _end_turns(self, state: TaskProgress, turns: Batch) -> None:
+        record = settle(state.task.key, self.measurer.wait(turns), self.ledger)
         if record is not None:
             state.best = record.latency
+
+    def _trial(self, state: TaskProgress) -> Trial:
+        return Trial(state.task, self.work, self.measurer, self.context)
 
     def _propose_safely(self, state: TaskProgress, count: int) -> list[str]:
         """A search that fails costs its task the tuning, and no other task anything."""
@@ -189,17 +190,11 @@ class Rounds:
 
     def _keep(self, state: TaskProgress, outcomes: Sequence[Outcome]) -> None:
         """All outcomes as measurements; those that are right and as good as any as records."""
-        task = state.task
-        searched = task.key.workload in self.searches
-        found_by = self.work.request.search if searched else "default"
+        searched = state.task.key.workload in self.searches
+        origin = self.ledger.provenance(self.work.request.search if searched else "default", "")
         best = state.best if state.measured else math.inf
-        self.ledger.add(
-            task.key,
-            outcomes,
-            lambda one: self.ledger.provenance(found_by, one.device),
-            lambda one: self.context.features(task, one.trace),
-            lambda one: one.latency < best,
-        )
+        origins = dict.fromkeys((one.trace for one in outcomes), origin)
+        self._trial(state).keep(outcomes, origins, lambda one: one.latency < best)
 
     def _progress(self) -> Progress:
         elapsed = time.monotonic() - self.began

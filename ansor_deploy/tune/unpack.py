@@ -27,9 +27,9 @@ from ..registry.record import Record
 from ..registry.untrusted import Refused, refuse
 from ..system.digest import canonical_json
 from ..system.regular_file import read_regular
-from .final import settle
 from .search.context import SearchContext
 from .search.recall import recall
+from .trial import settle
 
 if TYPE_CHECKING:
     from ..model.tasks import Task

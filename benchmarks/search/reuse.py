@@ -34,10 +34,10 @@ from ansor_deploy.registry.store import Registry
 from ansor_deploy.request import Budget, Request
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.target import Target
-from ansor_deploy.tune.final import MARGIN
 from ansor_deploy.tune.plan import Plan, PlanRow
 from ansor_deploy.tune.search import Search, open_search
 from ansor_deploy.tune.search.context import SearchContext, open_context
+from ansor_deploy.tune.trial import MARGIN
 from ansor_deploy.views.plain import QuietReport
 from benchmarks.options import Listed, json_option, number, progress, save, target
 from benchmarks.search import searching, spaces

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from ...model.tasks import Task
 from ...space.canonical_text import parse
 from ...space.question import Chooser, Decision, Question
 from ...space.rule import Rule
@@ -18,6 +19,16 @@ from ...space.tiles import Tiles, divisors
 from ...target import Target
 from .genome import Made, program, recover
 from .neighbours import Neighbour
+
+
+def fitting(
+    task: Task, neighbours: Iterable[Neighbour], target: Target, rules: Sequence[Rule]
+) -> Iterator[tuple[Neighbour, Any]]:
+    """What neighbours' schedules become for a task (`tvm.s_tir.Schedule`), and of whom each is."""
+    sketches = derive(task.mod, target, rules).sketches
+    for neighbour in neighbours:
+        for _, made in refit(sketches, neighbour, target, rules):
+            yield neighbour, made.sch
 
 
 def refit(

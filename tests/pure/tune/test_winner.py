@@ -2,7 +2,7 @@
 
 import random
 
-from ansor_deploy.tune.final import winner
+from ansor_deploy.tune.trial import winner
 
 TURNS = 9
 

@@ -18,7 +18,7 @@ from ansor_deploy.request import Budget, Request
 from ansor_deploy.space.sketch import default_schedule
 from ansor_deploy.space.trace import dump
 from ansor_deploy.target import load_target
-from ansor_deploy.tune.prove import prove
+from ansor_deploy.tune.sources.claims import prove
 from ansor_deploy.tune.workspace import Workspace, open_workspace
 from ansor_deploy.views.plain import PlainReport, QuietReport
 

@@ -25,7 +25,7 @@ from ansor_deploy.request import Request
 from ansor_deploy.space.sketch import default_schedule
 from ansor_deploy.space.trace import dump
 from ansor_deploy.target import load_target
-from ansor_deploy.tune.revalidate import outdated, revalidate_tasks
+from ansor_deploy.tune.sources.past import outdated, revalidate_tasks
 from ansor_deploy.tune.workspace import Workspace
 from ansor_deploy.views.plain import PlainReport, QuietReport
 

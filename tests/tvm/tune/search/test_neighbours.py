@@ -21,7 +21,6 @@ from ansor_deploy.space.tiles import Tiles
 from ansor_deploy.space.trace import dump, replay
 from ansor_deploy.tune.ledger import SERVED
 from ansor_deploy.tune.plan import make_plan
-from ansor_deploy.tune.reuse import serve
 from ansor_deploy.tune.search import open_search
 from ansor_deploy.tune.search.context import open_context
 from ansor_deploy.tune.search.features import decode_choices
@@ -29,6 +28,8 @@ from ansor_deploy.tune.search.genome import Genome, build, recover, templates
 from ansor_deploy.tune.search.neighbours import Neighbour, nearest
 from ansor_deploy.tune.search.refit import Refitted, refit
 from ansor_deploy.tune.search.variation import resample
+from ansor_deploy.tune.sources import try_out
+from ansor_deploy.tune.sources.near import Near
 from ansor_deploy.tune.workspace import Workspace
 from ansor_deploy.views.plain import QuietReport
 
@@ -355,7 +356,7 @@ def near_row(registry):
 @pytest.mark.alone
 def test_a_near_task_is_served_by_what_is_checked_and_faster(registry, near_row, measurer):
     row, work = near_row
-    assert serve(row, work, measurer)
+    assert try_out(Near(row.task, row.neighbours, work), work, measurer)
     record = registry.best([row.task.key], VERSION)[row.task.key]
     assert record.proof["oracle"] == "default"
     made = list(registry.measurements(HOST.fingerprint, row.task.key))
@@ -375,7 +376,7 @@ def test_where_nothing_fits_the_default_schedule_serves(registry, measurer):
     request = Request(HOST, registry.path, reuse="near")
     work = Workspace(request, QuietReport(), registry)
     (row,) = make_plan(["m.onnx"], [new], work.ledger).rows
-    assert serve(row, work, measurer)
+    assert try_out(Near(row.task, row.neighbours, work), work, measurer)
     record = registry.best([new.key], VERSION)[new.key]
     assert (record.trace, record.provenance.search) == (default_trace(new), "default")
 

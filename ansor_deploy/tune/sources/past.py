@@ -4,21 +4,20 @@ Nothing of such a record is believed but that its trace is worth trying: whether
 what it computes and how fast that is comes out here, as it does for a candidate of a search.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from ..codegen.model import schedule
-from ..measure.measurer import Measurer
-from ..measure.outcome import Outcome
-from ..model.tasks import Task
-from ..registry.leases import Holder
-from ..registry.record import Provenance, Record, TaskKey
-from ..system.machine_fault import heed
-from ..system.words import count
-from .final import begin_final, end_final
-from .search.context import SearchContext
-from .workspace import Workspace
+from ...codegen.model import schedule
+from ...measure.measurer import Measurer
+from ...measure.outcome import Outcome
+from ...model.tasks import Task
+from ...registry.leases import Holder
+from ...registry.record import Provenance, Record, TaskKey
+from ...system.machine_fault import heed
+from ...system.words import count
+from ..workspace import Workspace
+from . import Source, try_out
 
 MISFIT = "replay"  # error of a trace that its program does not take
 _MESSAGE_CHARS = 600
@@ -93,67 +92,63 @@ def revalidate_tasks(
                 continue
             tried = count(len(records[task.key]), "record")
             work.report.stage("revalidate", f"{task.name}: {tried}")
-            made.append(_Trial(task, work, measurer).hold(records[task.key]))
+            source = Past(task, records[task.key], work)
+            best = try_out(source, work, measurer)
+            made.append(Retrial(task, source.records, source.outcomes, best))
             registry.renew(holder)
     finally:
         registry.release(holder)
     return made
 
 
-@dataclass(frozen=True)
-class _Trial:
-    """One task before the measurer."""
+class Past(Source):
+    """The records of other versions of TVM that a task has."""
 
-    task: Task
-    work: Workspace
-    measurer: Measurer
+    alone = True
 
-    def hold(self, records: Sequence[Record]) -> Retrial:
-        """Try the records, and let those that are right run against what stood before."""
-        ledger, key = self.work.ledger, self.task.key
-        best = ledger.best([key]).get(key)
-        outcomes = self._measured(records)
-        if right := self._keep(records, outcomes):
-            # What was the best there stands unless something else surely is, as in a search.
-            default = self.work.default_trace(self.task)
-            final = begin_final(self.task, best or right[0], default, self.measurer)
-            best = end_final(final, self.measurer, ledger)
-            if best is not None and best.trace in {record.trace for record in right}:
-                ledger.add_revalidated(best, {record.provenance.tvm for record in records})
-        return Retrial(self.task, tuple(records), tuple(outcomes), best)
+    def __init__(self, task: Task, records: Sequence[Record], work: Workspace) -> None:
+        super().__init__(task)
+        self.records, self._work = tuple(records), work
+        self._found: dict[str, Outcome] = {}
 
-    def _measured(self, records: Sequence[Record]) -> list[Outcome]:
-        """Each by itself, so that one that crashes or hangs costs the others nothing."""
-        misfits = {record.trace: self._misfit(record) for record in records}
-        fit = [trace for trace, reason in misfits.items() if not reason]
-        found = {t: Outcome(t, error=MISFIT, message=why) for t, why in misfits.items() if why}
-        if fit:
-            found |= zip(fit, self.measurer.measure(self.task, fit), strict=True)
-        return [found[record.trace] for record in records]
+    def propose(self) -> Mapping[str, Provenance]:
+        """Once: those that this version replays. The others are measurements at once."""
+        if self._found:
+            return {}
+        for one in self.records:
+            if why := self._misfit(one):
+                self._found[one.trace] = Outcome(one.trace, error=MISFIT, message=why)
+        origins, ledger = {one.trace: one.provenance for one in self.records}, self._work.ledger
+        ledger.add(
+            self.task.key,
+            list(self._found.values()),
+            lambda one: ledger.measured(origins[one.trace], ""),
+            lambda _: None,
+        )
+        return {trace: origin for trace, origin in origins.items() if trace not in self._found}
+
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """Of each record, in their order, once all were tried."""
+        return tuple(self._found[one.trace] for one in self.records)
+
+    def observe(self, outcomes: Sequence[Outcome]) -> None:
+        """Keep what each showed."""
+        self._found |= {one.trace: one for one in outcomes}
+
+    def end(self, best: Record | None) -> None:
+        """If one is the best, the search that found it need not be made again."""
+        right = {one.trace for one in self.outcomes if not one.error}
+        if best is not None and best.trace in right:
+            versions = {one.provenance.tvm for one in self.records}
+            self._work.ledger.add_revalidated(best, versions)
 
     def _misfit(self, record: Record) -> str:
         """Why the program does not take the trace; "" if it does."""
         try:
-            schedule(self.task, record, self.work.request.target)
+            schedule(self.task, record, self._work.request.target)
         except Exception as error:  # noqa: BLE001 - TVM raises whatever its C++ happened to check
             heed(error)
             lines = str(error.__cause__ or error).strip().splitlines()
             return (lines or [type(error).__name__])[-1].strip()[:_MESSAGE_CHARS]
         return ""
-
-    def _keep(self, records: Sequence[Record], outcomes: Sequence[Outcome]) -> list[Record]:
-        """All as measurements, so that none is tried again; what is right as records, returned."""
-        context = SearchContext(self.work.request.target, ())
-        found = {record.trace: record.provenance for record in records}
-
-        def origin(one: Outcome) -> Provenance:
-            here = self.work.ledger.provenance("", one.device)
-            then = found[one.trace]
-            return replace(
-                then, tool=here.tool, tvm=here.tvm, device=here.device, created=here.created
-            )
-
-        def features(one: Outcome) -> bytes | None:
-            return None if one.error == MISFIT else context.features(self.task, one.trace)
-
-        return self.work.ledger.add(self.task.key, outcomes, origin, features)

@@ -1,0 +1,123 @@
+"""The trial of a task: what programs showed is recorded, and the best few run in turns.
+
+A single timing is a lucky one: of many candidates, the best is the one with the luckiest timing. So
+the fastest run in turns with what stood before and with the default schedule, and stand only where
+they are surely faster.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import median
+
+from ..measure.measurer import Batch, Measurer
+from ..measure.outcome import Outcome
+from ..model.tasks import Task
+from ..registry.record import Provenance, Record, TaskKey
+from .ledger import Ledger
+from .search.context import SearchContext
+from .workspace import Workspace
+
+CLOSE = 0.1  # share within which a single timing may be wrong about who is faster
+KNOWN = 256  # records of a task that the winner is noted to have beaten
+# A challenger must be faster by this share, in all turns but one: nine fair coins show as many
+# heads in one of fifty throws. What is less sure is noise, and noise changes nothing.
+MARGIN = 0.01
+DOUBTFUL_TURNS = 1
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A task before the measurer. context: knows the features of what was proposed."""
+
+    task: Task
+    work: Workspace
+    measurer: Measurer
+    context: SearchContext
+
+    @cached_property
+    def default(self) -> str:
+        """The trace of its default schedule."""
+        return self.work.default_trace(self.task)
+
+    @property
+    def fastest(self) -> list[str]:
+        """What may be the fastest of all that was measured in this run."""
+        return self.measurer.fastest(self.task, CLOSE)
+
+    def keep(
+        self,
+        outcomes: Sequence[Outcome],
+        origins: Mapping[str, Provenance],
+        worthy: Callable[[Outcome], bool] = lambda outcome: True,
+    ) -> list[Record]:
+        """Add all outcomes as measurements, and those that are right and worthy as records.
+
+        origins: where programs come from; the others are default schedules.
+        """
+        ledger, default = self.work.ledger, self.work.ledger.provenance("default", "")
+        return ledger.add(
+            self.task.key,
+            outcomes,
+            lambda one: ledger.measured(origins.get(one.trace, default), one.device),
+            lambda one: self.context.features(self.task, one.trace),
+            worthy,
+        )
+
+    def begin_turns(self, before: Record | None, challengers: Iterable[str]) -> Batch:
+        """Let programs run in turns with the default schedule, and with what stood before."""
+        incumbent = before.trace if before else self.default
+        traces = list(dict.fromkeys([incumbent, *challengers, self.default]))
+        return self.measurer.submit_head_to_head(self.task, traces, self.default)
+
+    def in_turns(self, before: Record | None, challengers: Iterable[str]) -> list[Outcome]:
+        """As `begin_turns`: what they showed, the incumbent first."""
+        return self.measurer.wait(self.begin_turns(before, challengers))
+
+
+def settle(
+    key: TaskKey,
+    outcomes: Sequence[Outcome],
+    ledger: Ledger,
+    records: Iterable[Record] = (),
+    beats: Callable[[Record], bool] = lambda record: not record.claimed,
+) -> Record | None:
+    """The record that a build is to use: of the winner, with the time that it takes now.
+
+    outcomes: of what ran in turns, the incumbent first; a tie is the incumbent's. records: what was
+    made of them already. beats: which of the known records the winner has beaten; what others claim
+    has not run. None where nothing that runs is known.
+    """
+    won = outcomes[winner([outcome.seconds for outcome in outcomes])]
+    known = ledger.registry.top(key, ledger.tvm, KNOWN)
+    if won.error or not won.proof:
+        return known[0] if known else None
+    record = next((one for one in records if one.trace == won.trace), None)
+    if record is None:
+        default = ledger.provenance("default", "")
+        origin = next((one.provenance for one in known if one.trace == won.trace), default)
+        record = Record(key, won.trace, won.seconds, won.proof, ledger.measured(origin, won.device))
+    ledger.add_winner(record, filter(beats, known))
+    return record
+
+
+def winner(times: Sequence[Sequence[float]]) -> int:
+    """Position of the schedule that stands. times: seconds in each turn; the incumbent's first.
+
+    The incumbent stands unless a challenger is surely faster; of several such, the one with the
+    smallest median wins. A schedule without times has failed and cannot win.
+    """
+    incumbent = times[0]
+    sure = [
+        at
+        for at, challenger in enumerate(times)
+        if at and challenger and (not incumbent or faster(challenger, incumbent))
+    ]
+    return min(sure, key=lambda at: median(times[at]), default=0)
+
+
+def faster(challenger: Sequence[float], incumbent: Sequence[float]) -> bool:
+    """Whether turn by turn the challenger is faster beyond doubt."""
+    ratios = [c / i for c, i in zip(challenger, incumbent, strict=True)]
+    lost = sum(ratio >= 1 for ratio in ratios)
+    return median(ratios) <= 1 - MARGIN and lost <= DOUBTFUL_TURNS
