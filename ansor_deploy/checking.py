@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .artifact.files import output_paths
-from .artifact.manifest import read_manifest
-from .devices.library import callable_somewhere
+from .artifact.manifest import output_paths, read_manifest
+from .build.library import callable_somewhere
 from .errors import AnsorError, UsageError
 from .pipeline import build
 from .request import Outputs, Request, Tolerance

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .artifact.depfile import input_files, write_depfile
-from .artifact.files import output_paths
+from .artifact.manifest import output_paths
 from .artifact.outputs import check_writable
 from .build.lock import (
     check_complete,

@@ -11,7 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from .artifact.manifest import read_manifest
-from .devices.library import opened
+from .build.library import opened
 from .devices.machine import runs_here
 from .errors import UsageError
 from .system.digest import file_sha256

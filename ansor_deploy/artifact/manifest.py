@@ -3,21 +3,23 @@
 Each class is a JSON object, as it is written, as it is read and as it is published. A field with a
 default is not always there; `X | None` may be null. Anyone may have changed the file, so all that
 is read has its type and its bounds. Where libraries only run there is no msgspec: what runs them
-reads plain JSON (`files.read_json`), and gets it of `to_json`.
+reads plain JSON (`runtime/manifest_json.py`), and gets it of `to_json`.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert, structs, to_builtins
 
+from ..model.places import Place
+from ..runtime.manifest_json import manifest_path, no_manifest, read_json
 from ..system.other_work import OtherWork
 from ..target import Target as Machine
 from ..target import built_for
-from . import files
 
 Name = Annotated[str, Meta(max_length=4096)]
 Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$", max_length=64, description="SHA-256")]
@@ -92,20 +94,6 @@ class Lender(Struct, frozen=True):
 
     key: Digest
     target: Digest
-
-
-class Node(Struct, frozen=True):
-    """A node of the model. name: or its first output's, where it has none."""
-
-    name: str
-    op: str
-
-
-class Place(Struct, frozen=True):
-    """Where a model computes a task. shape: of several, the number, from 0."""
-
-    shape: Count
-    nodes: tuple[Node, ...]
 
 
 class Task(Struct, frozen=True, kw_only=True):
@@ -348,6 +336,27 @@ class Manifest(Draft, frozen=True, kw_only=True):
 def read_manifest(artifact: Path) -> Manifest:
     """The manifest of a library that is whole; AnsorError if it is not, or is none."""
     try:
-        return convert(files.read_json(artifact), Manifest)
+        return convert(read_json(artifact), Manifest)
     except (ValidationError, UnicodeEncodeError) as error:  # the latter of a lone surrogate
-        raise files.no_manifest(artifact, str(error)) from error
+        raise no_manifest(artifact, str(error)) from error
+
+
+def header_path(artifact: Path) -> Path:
+    """Where a library's C header lies: the same name with .h."""
+    return artifact.with_suffix(".h")
+
+
+def provenance_path(artifact: Path) -> Path:
+    """Where the statement of what a library was made from lies: the same name with .intoto.json."""
+    return artifact.with_suffix(".intoto.json")
+
+
+def output_paths(artifact: Path, *, header: bool) -> list[Path]:
+    """All files of a build, the manifest last. header: whether a C header is one."""
+    headers = [header_path(artifact)] if header else []
+    return [artifact, *headers, provenance_path(artifact), manifest_path(artifact)]
+
+
+def json_bytes(value: dict[str, Any]) -> bytes:
+    """A JSON object as it is written: one text for equal objects."""
+    return (json.dumps(value, indent=1, sort_keys=True) + "\n").encode()

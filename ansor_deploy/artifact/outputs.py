@@ -19,9 +19,18 @@ from ..system.digest import file_sha256
 from ..system.interrupt import in_any_case
 from ..system.machine_fault import heed
 from ..system.scratch import remove_unheld
-from . import files
 from .c_header import header as header_text
-from .manifest import Draft, Manifest, Output, read_manifest
+from .manifest import (
+    Draft,
+    Manifest,
+    Output,
+    header_path,
+    json_bytes,
+    manifest_path,
+    output_paths,
+    provenance_path,
+    read_manifest,
+)
 from .provenance import statement
 
 
@@ -30,7 +39,7 @@ def check_writable(output: Path) -> None:
     with _writing_to(output.parent):
         output.parent.mkdir(parents=True, exist_ok=True)
         tempfile.NamedTemporaryFile(dir=output.parent, prefix=_prefix(output)).close()
-    if output.is_dir() or output in (files.manifest_path(output), files.header_path(output)):
+    if output.is_dir() or output in (manifest_path(output), header_path(output)):
         what = "is a folder" if output.is_dir() else "is the name of what lies beside a library"
         raise AnsorError(f"{output} {what}", "give the library's file name: -o out/model.so")
 
@@ -70,14 +79,14 @@ def commit(
         described = None
         if header:
             text = header_text(output.name, draft.interfaces)
-            files.header_path(library).write_bytes(text.encode())
-            described = _describe(files.header_path(library))
+            header_path(library).write_bytes(text.encode())
+            described = _describe(header_path(library))
         whole = Manifest.of(draft, _describe(library), described)
-        content = files.json_bytes(whole.to_json())
-        files.provenance_path(library).write_bytes(statement(whole, content))
-        files.manifest_path(library).write_bytes(content)
+        content = json_bytes(whole.to_json())
+        provenance_path(library).write_bytes(statement(whole, content))
+        manifest_path(library).write_bytes(content)
         _make_executable(library)
-        *parts, last = files.output_paths(library, header=header)
+        *parts, last = output_paths(library, header=header)
         with held(output.parent):  # by the outputs of one build, if two make them at once
             for file in parts:
                 _move(file, output.parent)
@@ -90,10 +99,10 @@ def previous(output: Path) -> Manifest | None:
     """The manifest of an output that is there and whole, bit for bit, as all that belongs to it."""
     with suppress(AnsorError, OSError):
         manifest = read_manifest(output)
-        header = manifest.header and _describe(files.header_path(output))
+        header = manifest.header and _describe(header_path(output))
         described = Manifest.of(manifest, _describe(output), header)
-        stated = statement(manifest, files.manifest_path(output).read_bytes())
-        if described == manifest and stated == files.provenance_path(output).read_bytes():
+        stated = statement(manifest, manifest_path(output).read_bytes())
+        if described == manifest and stated == provenance_path(output).read_bytes():
             return manifest
     return None
 
@@ -103,7 +112,7 @@ def touch(output: Path) -> None:
 
     The header keeps its own: what includes it need not be compiled again for that.
     """
-    for path in files.output_paths(output, header=False):
+    for path in output_paths(output, header=False):
         os.utime(path)
 
 

@@ -9,8 +9,7 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from .files import json_bytes, manifest_path
-from .manifest import Manifest
+from .manifest import Manifest, json_bytes, manifest_path
 
 BUILD_TYPE = "urn:ansor-deploy:build:v1"
 

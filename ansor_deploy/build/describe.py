@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,22 @@ from msgspec.structs import replace
 
 from .. import __version__
 from .._tvm import VERSION
-from ..artifact.manifest import Code, Draft, File, Interface, Model, Target, Task, Tensor
+from ..artifact.manifest import (
+    Code,
+    Draft,
+    File,
+    Interface,
+    Kernel,
+    Lender,
+    Memory,
+    Model,
+    OtherPlace,
+    Target,
+    Task,
+    Tensor,
+)
 from ..codegen.linker import linker_name
+from ..model.extract import readable
 from ..system.digest import file_sha256
 from ..tune.plan import impacts, latencies
 from .result import UNVERIFIED, TuneResult
@@ -20,9 +35,11 @@ from .up_to_date import identity
 
 if TYPE_CHECKING:
     from .. import runtime
-    from ..codegen.memory import Memory
+    from ..codegen import memory
     from ..codegen.model import Compiled
+    from ..model.nodes import PlacedCall
     from ..registry.record import TaskKey
+    from ..tune.borrow import Loan
     from .assemble import Assembly
 
 
@@ -72,17 +89,44 @@ def frozen(draft: Draft, lock: str) -> Draft:
     return replace(draft, target=target, tuning=None, lock=lock)
 
 
-def described(made: Assembly, built: Compiled, memory: Memory) -> Code:
+def described(made: Assembly, built: Compiled, taken: memory.Memory) -> Code:
     """The code of a library for one target."""
     return Code(
         target=Target.of(made.target),
         tasks=_tasks(made, built),
-        kernels=built.listed(),
-        others=built.placed(made.model.others),
-        memory=memory.figures(),
+        kernels=kernels(built),
+        others=other_places(built, made.model.others),
+        memory=Memory(**taken.figures()),
         verification=UNVERIFIED,
         lenders=made.lent,
     )
+
+
+def kernels(built: Compiled) -> tuple[Kernel, ...]:
+    """A library's kernels: of each its symbol, its name, and the key of the task's workload."""
+    return tuple(
+        Kernel(symbol, readable(names[0]), min(built.tasks[symbol], default=None))
+        for symbol, names in sorted(built.functions.items())
+    )
+
+
+def other_places(built: Compiled, calls: Iterable[PlacedCall]) -> tuple[OtherPlace, ...]:
+    """Where a model computes what is no task, each with the symbols of its kernels.
+
+    They are several where one of them serves memory of the caller's. What has none is left out.
+    """
+    symbols: dict[str, list[str]] = defaultdict(list)
+    for symbol, names in sorted(built.functions.items()):
+        for name in dict.fromkeys(names):
+            symbols[name].append(symbol)
+    found = ((at, symbols[name]) for name, at in calls if name in symbols)
+    return tuple(OtherPlace(at.shape, at.nodes, tuple(several)) for at, several in found)
+
+
+def _lender(loan: Loan) -> Lender:
+    machine = loan.lender.machine
+    target = machine.fingerprint if machine else loan.schedule.key.target
+    return Lender(loan.lender.workload.key, target)
 
 
 def _tasks(made: Assembly, built: Compiled) -> tuple[Task, ...]:
@@ -100,7 +144,7 @@ def _tasks(made: Assembly, built: Compiled) -> tuple[Task, ...]:
             record=made.records[task.key].id if task.key in made.records else "default",
             fallback=built.fallbacks.get(task.key.workload),
             rewriting=built.rewritings.get(task.key.workload),
-            lender=made.loans[task.key].named() if task.key in made.loans else None,
+            lender=_lender(made.loans[task.key]) if task.key in made.loans else None,
             places=task.places,
             impact=share,
             latency_ms=taken,

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from ..artifact.files import manifest_path, output_paths
-from ..artifact.manifest import Allowed, Manifest, Tuned, Verified
+from ..artifact.manifest import Allowed, Manifest, Tuned, Verified, manifest_path, output_paths
 from ..registry.record import Build
 from ..system.digest import file_sha256
 from ..tune.ledger import now

@@ -69,7 +69,7 @@ def command(
     with others. Its times are those with its profiler on. MODEL need not be named where it lies in
     this folder or beside the library.
     """
-    from ..devices.library import opened
+    from ..build.library import opened
     from ..devices.machine import rated
     from ..runtime.model import Model, takes_text
     from ..timing import profile, profile_beside

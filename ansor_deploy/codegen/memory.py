@@ -3,8 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..artifact import manifest
-
 
 @dataclass(frozen=True)
 class Part:
@@ -40,14 +38,14 @@ class Memory:
         """All parts: a process that runs the library may have its whole file in memory."""
         return (*self.library, *self.inputs, *self.storage, *self.buffers)
 
-    def figures(self) -> manifest.Memory:
-        """As a manifest has it: `workspace` is what is written in a run."""
-        return manifest.Memory(
-            library=total(self.library),
-            weights=total(self.weights),
-            workspace=total((*self.storage, *self.buffers)),
-            peak=total(self.run),
-        )
+    def figures(self) -> dict[str, int]:
+        """In bytes, as a manifest has them: `workspace` is what is written in a run."""
+        return {
+            "library": total(self.library),
+            "weights": total(self.weights),
+            "workspace": total((*self.storage, *self.buffers)),
+            "peak": total(self.run),
+        }
 
 
 def total(parts: Iterable[Part]) -> int:

@@ -1,19 +1,15 @@
 """Tasks and their best records to one shared library, weights packed for the schedules."""
 
 import shutil
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from .._tvm import collect, relax, tvm
-from ..artifact.manifest import Kernel, OtherPlace
 from ..errors import AnsorError, MachineError, ModelError, RegistryError
-from ..model.extract import readable
 from ..model.importer import Imported
-from ..model.nodes import PlacedCall
 from ..model.tasks import Task
 from ..registry.record import Record, TaskKey
 from ..runtime.gpu_code import GpuKernel
@@ -61,25 +57,6 @@ class Compiled:
     fallbacks: Mapping[str, str]
     rewritings: Mapping[str, str]
     program: bytes = b""
-
-    def listed(self) -> tuple[Kernel, ...]:
-        """The kernels as a manifest has them: symbol, name, and the key of the task's workload."""
-        return tuple(
-            Kernel(symbol, readable(names[0]), min(self.tasks[symbol], default=None))
-            for symbol, names in sorted(self.functions.items())
-        )
-
-    def placed(self, calls: Iterable[PlacedCall]) -> tuple[OtherPlace, ...]:
-        """The places of calls as a manifest has them, each with the symbols of its kernels.
-
-        They are several where one of them serves memory of the caller's. What has none is left out.
-        """
-        symbols: dict[str, list[str]] = defaultdict(list)
-        for symbol, names in sorted(self.functions.items()):
-            for name in dict.fromkeys(names):
-                symbols[name].append(symbol)
-        found = ((at, symbols[name]) for name, at in calls if name in symbols)
-        return tuple(OtherPlace(at.shape, at.nodes, tuple(kernels)) for at, kernels in found)
 
     def export(self, path: Path, target: Target) -> Memory:
         """Write the library: what it takes. LinkError, or OSError where the disk is full."""

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..artifact.elf import needed_glibc
-from ..artifact.files import header_path, manifest_path, provenance_path
-from ..artifact.manifest import Manifest, read_manifest
+from ..artifact.manifest import Manifest, header_path, manifest_path, provenance_path, read_manifest
 from ..devices.c_runtime import C_API, PROGRAM, c_runtime
 from ..devices.wheels import fetch_runtime, pinned, runtime_libraries, wheels_folder
 from ..errors import AnsorError, UsageError

@@ -30,11 +30,10 @@ _PACKAGES = ("apache-tvm", "apache-tvm-ffi", "ml_dtypes", "numpy", "typing_exten
 # Our modules, by room: what a test finds that they import is among them.
 _OWN = {
     "": "errors",
-    "artifact": "files",
     "devices": "agent frames served",
     "measure": "check cold_weights guarded head_to_head offline on_cpu on_gpu runner",
-    "runtime": "cpu_pinning cuda functions gpu_code model native out_of_range profile tensors "
-    "wrong_processor",
+    "runtime": "cpu_pinning cuda functions gpu_code manifest_json model native out_of_range "
+    "profile tensors wrong_processor",
     "system": "child host limits lock_file machine_fault regular_file scratch worker",
 }
 _TOPS = ("ml_dtypes", "numpy", "numpy.libs", "tvm_ffi", "typing_extensions.py")

@@ -6,6 +6,7 @@ that a board's set-up fetched. Where one is lacking there is no emulator, and no
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import subprocess
@@ -18,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from ..artifact.files import json_bytes
 from ..errors import AnsorError, UsageError, VerificationError
 from ..runtime.model import choose, interfaces
 from ..runtime.out_of_range import OUT_OF_RANGE, RANGE_HINT
@@ -62,7 +62,7 @@ class EmulatedModel:
         self._place.unlink(missing_ok=True)
         self._place.symlink_to(path.resolve())
         known = {**manifest, "artifact": {"bytes": path.stat().st_size}}
-        self._place.with_suffix(".json").write_bytes(json_bytes(known))
+        self._place.with_suffix(".json").write_text(json.dumps(known), encoding="utf-8")
 
     def __call__(self, **inputs: np.ndarray) -> dict[str, np.ndarray]:
         """Run once, in the shapes that the inputs have.

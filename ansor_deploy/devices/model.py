@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..artifact.files import read_json
 from ..errors import AnsorError, DeviceLost, UsageError
 from ..registry.plausible import impossible
+from ..runtime.manifest_json import read_json
 from ..runtime.model import choose, interfaces
 from ..runtime.profile import Profile, described
 from ..runtime.tensors import to_bytes

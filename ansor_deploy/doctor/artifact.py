@@ -9,8 +9,14 @@ from pathlib import Path
 import msgspec
 
 from ..artifact.elf import needed_glibc
-from ..artifact.files import header_path, manifest_path, provenance_path
-from ..artifact.manifest import Manifest, Output, read_manifest
+from ..artifact.manifest import (
+    Manifest,
+    Output,
+    header_path,
+    manifest_path,
+    provenance_path,
+    read_manifest,
+)
 from ..artifact.provenance import statement
 from ..devices import probe
 from ..devices.door import Refused

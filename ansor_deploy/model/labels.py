@@ -15,9 +15,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .._tvm import elements, relax, structural_map, tvm
-from ..artifact.manifest import Node, Place
 from ..runtime.functions import main_names
 from .nodes import Origin, PlacedCall
+from .places import Node, Place
 
 if TYPE_CHECKING:
     from ..registry.record import TaskKey

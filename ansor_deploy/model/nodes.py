@@ -13,9 +13,9 @@ from pathlib import Path
 import onnx
 from onnx import ModelProto, NodeProto
 
-from ..artifact.manifest import Node, Place
 from .bind import model_inputs
 from .graph import uses
+from .places import Node, Place
 from .skeleton import name_of
 
 _FIXED = ("Constant", "Shape", "Size")  # shapes are static

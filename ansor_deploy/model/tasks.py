@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..artifact.manifest import Place
 from ..registry.record import TaskKey, Workload, roofline
 from ..target import Target
+from .places import Place
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ..artifact.files import read_json
 from ..errors import DeviceError, UsageError
 from ..system.host import architecture
 from .functions import into_functions
+from .manifest_json import read_json
 from .out_of_range import RANGE_HINT
 from .tensors import numpy_dtype, unwritten
 

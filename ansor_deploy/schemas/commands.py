@@ -13,7 +13,6 @@ from ..artifact.manifest import (
     Manifest,
     Memory,
     Ms,
-    Node,
     Race,
     Ratio,
     RecordId,
@@ -24,6 +23,7 @@ from ..artifact.manifest import (
     Verdict,
     Verified,
 )
+from ..model.places import Node
 from ..system.other_work import OtherWork
 from .registry import ModelTotals
 

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..artifact.manifest import Lender
 from ..registry.record import Record, TaskKey
 from ..system.digest import canonical_json, sha256
 from ..system.words import count
@@ -31,12 +30,6 @@ class Loan:
 
     schedule: Record
     lender: Neighbour
-
-    def named(self) -> Lender:
-        """As a manifest has it: the task that was tuned, and the target's fingerprint."""
-        machine = self.lender.machine
-        target = machine.fingerprint if machine else self.schedule.key.target
-        return Lender(self.lender.workload.key, target)
 
 
 def lenders(keys: Iterable[TaskKey], ledger: Ledger) -> Lenders:

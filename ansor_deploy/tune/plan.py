@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from msgspec import structs
-
 from ..errors import UsageError
 from ..registry.record import forecast
 from .search.neighbours import Neighbour, nearest
@@ -120,7 +118,7 @@ class Plan:
             "trials": self.trials,
             "seconds": self.seconds,
             "latency_ms": self.latency * 1e3,
-            "memory": [structs.asdict(memory.figures()) for memory in self.memory],
+            "memory": [memory.figures() for memory in self.memory],
             "others": list(self.others),
         }
 

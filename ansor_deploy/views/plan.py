@@ -142,8 +142,8 @@ def memory(plan: Plan) -> list[str]:
     several = len(plan.models) > 1
     return [
         (f"{model}: " if several else "")
-        + f"weights {size_text(one.weights)}, tensors {size_text(one.workspace)}, "
-        f"in a run at least {size_text(one.peak)}"
+        + f"weights {size_text(one['weights'])}, tensors {size_text(one['workspace'])}, "
+        f"in a run at least {size_text(one['peak'])}"
         for model, one in zip(plan.models, figures, strict=False)
     ]
 

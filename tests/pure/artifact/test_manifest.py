@@ -4,8 +4,7 @@ import pytest
 from helpers.libraries import manifest, task
 from msgspec.structs import replace
 
-from ansor_deploy.artifact.files import json_bytes
-from ansor_deploy.artifact.manifest import read_manifest
+from ansor_deploy.artifact.manifest import json_bytes, read_manifest
 from ansor_deploy.errors import AnsorError
 
 SHAPES = ({"x": (1, 4)}, {"x": (2, 4)})

@@ -13,8 +13,7 @@ from helpers.cli_process import everything
 from helpers.libraries import manifest, task
 from msgspec.structs import replace
 
-from ansor_deploy.artifact.files import output_paths
-from ansor_deploy.artifact.manifest import Output
+from ansor_deploy.artifact.manifest import Output, output_paths
 from ansor_deploy.artifact.outputs import check_writable, commit, previous, staged, touch
 from ansor_deploy.errors import AnsorError
 

@@ -14,10 +14,10 @@ import pytest
 from click.testing import CliRunner
 
 from ansor_deploy import checking, cli, pipeline, timing
+from ansor_deploy.build import library
 from ansor_deploy.build.verify import Verification
 from ansor_deploy.cli.options import make_budget
 from ansor_deploy.cli.values import parse_duration, parse_shape, parse_share, parse_size
-from ansor_deploy.devices import library
 from ansor_deploy.errors import VerificationError
 from ansor_deploy.project import Project
 from ansor_deploy.registry.record import Provenance, Record, TaskKey, Workload

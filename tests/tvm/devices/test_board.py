@@ -22,6 +22,7 @@ from msgspec import to_builtins
 from tvm import te
 
 from ansor_deploy.build.compare import compare_speed
+from ansor_deploy.build.describe import kernels, other_places
 from ansor_deploy.build.draws import seeded_inputs
 from ansor_deploy.codegen import candidate as codegen
 from ansor_deploy.codegen.model import compile_model
@@ -354,8 +355,8 @@ def test_a_profile_of_a_board_names_the_kernels(site, tmp_path):
     known = {
         "target": HOST.to_json(),
         "tasks": tasks,
-        "kernels": to_builtins(made.listed()),
-        "others": to_builtins(made.placed(model.others)),
+        "kernels": to_builtins(kernels(made)),
+        "others": to_builtins(other_places(made, model.others)),
     }
     there = RemoteModel(site, tmp_path / "net.so", {**variants[0], "variants": variants, **known})
     for shape, found in profile(there, 0.02):

@@ -6,6 +6,7 @@ from helpers import graphs
 from helpers.built import HOST, imported
 from msgspec import to_builtins
 
+from ansor_deploy.build.describe import kernels, other_places
 from ansor_deploy.build.draws import seeded_inputs
 from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.errors import UsageError
@@ -43,8 +44,8 @@ def library(proto, tmp_path_factory):
         **made.interfaces[0].to_json(),
         "target": HOST.to_json(),
         "tasks": [{"name": one.name, "key": one.key.workload, "places": []} for one in tasks],
-        "kernels": to_builtins(compiled.listed()),
-        "others": to_builtins(compiled.placed(others)),
+        "kernels": to_builtins(kernels(compiled)),
+        "others": to_builtins(other_places(compiled, others)),
     }
     return Model(path, manifest)
 

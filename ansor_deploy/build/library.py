@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..artifact.manifest import read_manifest
-from .registered import registered_for
+from ..devices.registered import registered_for
 
 if TYPE_CHECKING:
+    from ..devices.bare import BareModel
+    from ..devices.emulator import EmulatedModel
+    from ..devices.model import RemoteModel
     from ..runtime.model import Model
     from ..views import Report
-    from .bare import BareModel
-    from .emulator import EmulatedModel
-    from .model import RemoteModel
 
 
 @contextmanager
@@ -35,8 +35,8 @@ def opened(
 
         yield load(artifact, threads)
         return
-    from .board import open_devices
-    from .model import load as load_there
+    from ..devices.board import open_devices
+    from ..devices.model import load as load_there
 
     with closing(next(open_devices(devices, target, report))) as site:
         yield load_there(site, artifact)
@@ -51,9 +51,9 @@ def callable_somewhere(
     Without a device it is in a process of its own on this machine, or, of another architecture,
     under an emulator. None: the devices registered for its target.
     """
+    from ..devices.bare import open_bare
+    from ..devices.emulator import open_emulator
     from ..runtime.model import check_architecture
-    from .bare import open_bare
-    from .emulator import open_emulator
 
     manifest = read_manifest(artifact)
     target = manifest.target.machine

@@ -1,4 +1,4 @@
-"""The outputs of a build, as they are found: the library, and what lies beside it."""
+"""The manifest beside a library, as plain JSON: all that loading and running it takes."""
 
 import json
 from pathlib import Path
@@ -13,27 +13,6 @@ _MOST_BYTES = 64 << 20  # of a manifest
 def manifest_path(artifact: Path) -> Path:
     """Where a library's manifest lies: the same name with .json."""
     return artifact.with_suffix(".json")
-
-
-def header_path(artifact: Path) -> Path:
-    """Where a library's C header lies: the same name with .h."""
-    return artifact.with_suffix(".h")
-
-
-def provenance_path(artifact: Path) -> Path:
-    """Where the statement of what a library was made from lies: the same name with .intoto.json."""
-    return artifact.with_suffix(".intoto.json")
-
-
-def output_paths(artifact: Path, *, header: bool) -> list[Path]:
-    """All files of a build, the manifest last. header: whether a C header is one."""
-    headers = [header_path(artifact)] if header else []
-    return [artifact, *headers, provenance_path(artifact), manifest_path(artifact)]
-
-
-def json_bytes(value: dict[str, Any]) -> bytes:
-    """A JSON object as it is written: one text for equal objects."""
-    return (json.dumps(value, indent=1, sort_keys=True) + "\n").encode()
 
 
 def read_json(artifact: Path) -> dict[str, Any]:
