@@ -9,16 +9,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .artifact.manifest import output_paths, read_manifest
-from .build.library import callable_somewhere
 from .errors import AnsorError, UsageError
 from .pipeline import build
 from .request import Outputs, Request, Tolerance
+from .ship.library import callable_somewhere
+from .ship.manifest import output_paths, read_manifest
 
 if TYPE_CHECKING:
-    from .build.by_node import NodeVerdict
-    from .build.judges import Tolerances
-    from .build.verify import Verification
+    from .ship.verify.by_node import NodeVerdict
+    from .ship.verify.judges import Tolerances
+    from .ship.verify.verify import Verification
     from .views import Report
 
 
@@ -71,10 +71,10 @@ def verify(
     tolerances: what the user allows of outputs. devices: as of `bench`; another machine is
     emulated. UsageError if the artifact was not built from a model with these inputs and outputs.
     """
-    from .build.oracle import Oracle
-    from .build.verify import verify_model
     from .model.bind import bind_shapes
     from .model.onnx_file import load
+    from .ship.verify.oracle import Oracle
+    from .ship.verify.verify import verify_model
 
     with callable_somewhere(artifact, devices, report) as library:
         proto = load(model).proto
@@ -89,9 +89,9 @@ def verify_by_node(artifact: Path, model: Path, seed: int, report: Report) -> li
     They are computed on this machine by a library of the same model that gives all of them, with
     default schedules. UsageError as of `verify`, AnsorError where that cannot be built.
     """
-    from .build.by_node import How, every_node
     from .devices.machine import this_machine
     from .model.prepare import prepare
+    from .ship.verify.by_node import How, every_node
     from .space.rule import shipped_rules
 
     manifest, target = read_manifest(artifact), this_machine()

@@ -15,10 +15,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .artifact.depfile import input_files, write_depfile
-from .artifact.manifest import output_paths
-from .artifact.outputs import check_writable
-from .build.lock import (
+from .devices.machine import check_buildable, runs_here
+from .errors import UsageError
+from .registry.layers import indexes
+from .registry.store import Registry
+from .request import Outputs, Request, Shapes
+from .ship.lock import (
     check_complete,
     check_possible,
     is_same,
@@ -28,22 +30,20 @@ from .build.lock import (
     write_entries,
     write_used,
 )
-from .build.result import BuildResult, TuneResult, finished_build
-from .build.up_to_date import built_keys, current_manifest, has_same_records
-from .devices.machine import check_buildable, runs_here
-from .errors import UsageError
-from .registry.layers import indexes
-from .registry.store import Registry
-from .request import Outputs, Request, Shapes
+from .ship.manifest import output_paths
+from .ship.outputs.commit import check_writable
+from .ship.outputs.depfile import input_files, write_depfile
+from .ship.result import BuildResult, TuneResult, finished_build
+from .ship.up_to_date import built_keys, current_manifest, has_same_records
 from .system.interrupt import check
 from .tune import known
 from .tune.ledger import Ledger
 from .tune.workspace import Workspace, nowhere, open_workspace, with_devices, without_runs
 
 if TYPE_CHECKING:
-    from .artifact.manifest import Manifest
     from .model.prepare import Prepared
     from .model.tasks import Task
+    from .ship.manifest import Manifest
     from .space.explain import Explanation
     from .space.rule import Rule
     from .target import Target
@@ -82,9 +82,9 @@ def _build_anew(
     check_writable(outputs.library)
     with open_workspace(request, layers, report) as work:
         prepared = known.read([model], work)
-        from .build.assemble import assemble
-        from .build.limits import check_limits
-        from .build.oracle import Oracle
+        from .ship.assemble import assemble
+        from .ship.limits import check_limits
+        from .ship.verify.oracle import Oracle
 
         # A model that the oracle refuses is not worth the tuning.
         oracles = [Oracle(proto) for proto in prepared[0].protos] if request.verify else []
@@ -116,7 +116,7 @@ def _build_frozen(model: Path, outputs: Outputs, request: Request, report: Repor
     check_buildable(request.target)
     lock = lock_of(request)
     prepared = prepare(model, request.target, request.input_shapes, report.stage, report.step)
-    from .build.assemble import assemble_frozen
+    from .ship.assemble import assemble_frozen
 
     check_complete(prepared, lock, request.lock, request.remake)
     check_possible(prepared.tasks, lock, request)

@@ -16,8 +16,8 @@ def build_wheel(
     wheel_directory: str, config_settings: object = None, metadata_directory: object = None
 ) -> str:
     """Write the wheel; its name."""
-    from ansor_deploy.deploy.wheel import write_wheel
     from ansor_deploy.devices.wheels import wheels_folder
+    from ansor_deploy.ship.package.wheel import write_wheel
     from ansor_deploy.system.host import architecture
 
     arch = os.environ.get("ANSOR_DEPLOY_ARCH") or architecture()

@@ -19,8 +19,8 @@ from .output import Answer, answering, quiet_option, report
 from .run_options import seconds_option, threads_option
 
 if TYPE_CHECKING:
-    from ..artifact.manifest import Race
     from ..runtime.model import Interface
+    from ..ship.manifest import Race
 
     Found = tuple["Figures", list[Race]]
 
@@ -70,7 +70,7 @@ def command(
     At least one run is made in each shape, and one turn beside each engine, however long that
     takes. With --streams, the runs in a second are those of all copies together.
     """
-    from ..timing import bench, bench_streams
+    from ..ship.race.timing import bench, bench_streams
 
     here = bool(engines or threads or model or streams > 1)
     if devices and here:

@@ -28,7 +28,7 @@ from .tolerances import tolerance_options
 from .values import parse_latency
 
 if TYPE_CHECKING:
-    from ..build.result import BuildResult
+    from ..ship.result import BuildResult
 
 PROFILE_SECONDS = 2.0  # that a library runs for its report
 
@@ -130,8 +130,8 @@ def command(
     What runs on this machine is timed beside ONNX Runtime. Where the target's code runs nowhere,
     what is verified is the same import, built for this machine.
     """
-    from ..artifact.outputs import touch as make_new
     from ..pipeline import build
+    from ..ship.outputs.commit import touch as make_new
 
     quiet = request.frozen or below_make()
     outputs = Outputs(output or Path(f"{model.stem}.so"), header, depfile)

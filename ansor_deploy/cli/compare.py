@@ -17,7 +17,7 @@ from .run_options import seconds_option, threads_option
 from .values import parse_share
 
 if TYPE_CHECKING:
-    from ..build.changes import Changes, MadeBy, TaskChange
+    from ..ship.race.changes import Changes, MadeBy, TaskChange
 
 SHOWN = 20  # tasks
 RULE = "rule "
@@ -57,7 +57,7 @@ def command(
     that are new or gone, or have another schedule, and among these those that take longer or
     shorter by most. Rules and versions that the two were made by are listed where they differ.
     """
-    from ..timing import compare
+    from ..ship.race.timing import compare
 
     found = compare(before, after, run_seconds, threads)
     if output:

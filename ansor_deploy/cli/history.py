@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import convert
 
-from ..artifact.manifest import Race
 from ..codegen.memory import size_text
 from ..errors import UsageError
+from ..ship.manifest import Race
 from ..system.words import count
 from ..views.text import gain_texts, latency, shortened
 from .helptext import Command, with_examples

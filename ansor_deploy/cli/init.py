@@ -141,9 +141,9 @@ def _ask(rows: list[tuple[str, str]], *, yes: bool) -> None:
 
 def _read(models: list[Model], request: Request, program: str) -> tuple[list[Model], str]:
     """The models with the files of their weights, and the program's text; writes the lock."""
-    from ..build.describe import interface
     from ..integrations import starter
     from ..pipeline import write_known
+    from ..ship.describe import interface
 
     with report_on_stderr() as events:
         prepared = write_known([model.path for model in models], request, events)

@@ -45,8 +45,8 @@ def tasks_command(model: Path, output: Path, target: str | None, input_shapes: I
 
     The model and the target decide that alone.
     """
-    from ..build.lock import TaskList
     from ..model.prepare import prepare
+    from ..ship.lock import TaskList
 
     with stdout_kept_clean():
         prepared = prepare(model, chosen_target(target), shapes_together(input_shapes))
@@ -64,7 +64,7 @@ def select_command(lock: Path, tasks: Path, output: Path, target: str | None) ->
 
     Exits 5 if that lacks one of them.
     """
-    from ..build.lock import TaskList, select
+    from ..ship.lock import TaskList, select
 
     model = TaskList.read(tasks)
     remake = tuning_command(model=model.path, target=target, lock=lock)

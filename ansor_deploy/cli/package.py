@@ -12,7 +12,7 @@ from .options import existing_file, new_file
 from .output import Answer, answering, quiet_option, report
 
 if TYPE_CHECKING:
-    from ..deploy.package import Package
+    from ..ship.package.package import Package
 
 _SPOKEN = {"c": "C programs", "python": "Python"}
 
@@ -46,7 +46,7 @@ def command(artifact: Path, output: Path | None, kind: str) -> Answer:
     For Python: the package ansor_deploy_runtime. Its README says how to run it. It is compiled by
     the C compiler for the architecture; TVM's wheels for another one are downloaded once.
     """
-    from ..deploy.package import package
+    from ..ship.package.package import package
 
     with report() as events:
         made = package(artifact, output or artifact.with_suffix(".tar.gz"), kind, events)

@@ -17,8 +17,8 @@ from .output import Answer, answering, is_verbose, quiet_option, report, verbose
 from .run_options import seconds_option, threads_option
 
 if TYPE_CHECKING:
-    from ..build.node_groups import Group
     from ..runtime.profile import Profile
+    from ..ship.race.node_groups import Group
     from ..views.roof import Roof
 
 
@@ -69,10 +69,10 @@ def command(
     with others. Its times are those with its profiler on. MODEL need not be named where it lies in
     this folder or beside the library.
     """
-    from ..build.library import opened
     from ..devices.machine import rated
     from ..runtime.model import Model, takes_text
-    from ..timing import profile, profile_beside
+    from ..ship.library import opened
+    from ..ship.race.timing import profile, profile_beside
     from ..views.profile import write_trace
     from ..views.roof import roof_of
 

@@ -48,7 +48,7 @@ def command(
 
     Without an output option, prints what the outputs look like.
     """
-    from ..build.library import opened
+    from ..ship.library import opened
 
     if output and output_dir:
         raise UsageError("--output and --output-dir exclude each other", "give one of them")

@@ -8,8 +8,12 @@ from pathlib import Path
 
 import msgspec
 
-from ..artifact.elf import needed_glibc
-from ..artifact.manifest import (
+from ..devices import probe
+from ..devices.door import Refused
+from ..devices.facts import Facts, facts_of, numbers, run_probe
+from ..devices.inventory import Inventory
+from ..errors import DeviceError
+from ..ship.manifest import (
     Manifest,
     Output,
     header_path,
@@ -17,12 +21,8 @@ from ..artifact.manifest import (
     provenance_path,
     read_manifest,
 )
-from ..artifact.provenance import statement
-from ..devices import probe
-from ..devices.door import Refused
-from ..devices.facts import Facts, facts_of, numbers, run_probe
-from ..devices.inventory import Inventory
-from ..errors import DeviceError
+from ..ship.outputs.provenance import statement
+from ..ship.package.elf import needed_glibc
 from ..system.digest import file_sha256
 from ..system.environment import version
 from ..system.printable import printable

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..artifact.c_header import Words, prefix, tensors
+from ..ship.outputs.c_header import Words, prefix, tensors
 
 if TYPE_CHECKING:
-    from ..artifact.manifest import Interface
+    from ..ship.manifest import Interface
 
 _TEXT = """\
 /* Runs a model once, on zeros, and prints the first numbers of each output. */

@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec.json import schema_components
 
-from ..artifact import manifest
+from ..ship import manifest
 from . import commands, others, registry
 
 _TAKEN = (registry.Pulled, registry.Taken)

@@ -4,7 +4,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from ..artifact.manifest import (
+from ..model.places import Node
+from ..ship.manifest import (
     Bytes,
     Count,
     Digest,
@@ -23,7 +24,6 @@ from ..artifact.manifest import (
     Verdict,
     Verified,
 )
-from ..model.places import Node
 from ..system.other_work import OtherWork
 from .registry import ModelTotals
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ..artifact.manifest import Count, Digest, Ms, Shape, Tuned
+from ..ship.manifest import Count, Digest, Ms, Shape, Tuned
 from .registry import Time
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from ..artifact.manifest import Bytes, Count, Digest, Memory, Ms, Race, Shape, Share
+from ..ship.manifest import Bytes, Count, Digest, Memory, Ms, Race, Shape, Share
 
 Time = Annotated[str, Meta(description="a time in ISO 8601, in UTC")]
 

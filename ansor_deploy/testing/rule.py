@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from .._tvm import structural_equal, tvm, tvm_target
-from ..build.draws import seeded_inputs
 from ..codegen.lowering import PIPELINE
 from ..project import shipped
 from ..runtime.model import TensorInfo
+from ..ship.verify.draws import seeded_inputs
 from ..space.block_view import BlockView, blocks
 from ..space.question import Chooser, Guess, Random
 from ..space.rule import Pass, Rule, before_shipped, load_rule

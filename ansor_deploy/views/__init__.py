@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..artifact.manifest import Memory, Race
-    from ..build.compare import Comparison
-    from ..build.verify import Verification
     from ..farm.table import Row
+    from ..ship.manifest import Memory, Race
+    from ..ship.race.compare import Comparison
+    from ..ship.verify.verify import Verification
     from ..tune.plan import Plan
     from ..tune.scheduler import Progress
 

@@ -12,8 +12,8 @@ from ..system.words import count
 from .text import KEY, TITLE, cut, latency, node_lines, share
 
 if TYPE_CHECKING:
-    from ..build.node_groups import Group
     from ..runtime.profile import KernelTime, Profile
+    from ..ship.race.node_groups import Group
     from .roof import Roof
 
 HEADER = ("key", "kernel", "time", "share", "GFLOP/s", "GB/s", "limit")

@@ -14,14 +14,14 @@ from ..system.printable import printable
 from ..system.words import count
 
 if TYPE_CHECKING:
-    from ..artifact.manifest import Memory, Race
-    from ..build.by_node import NodeVerdict
-    from ..build.changes import TaskChange
-    from ..build.compare import Comparison
-    from ..build.result import TuneResult
-    from ..build.verify import Verification
     from ..farm.table import Row
     from ..model.tasks import Task
+    from ..ship.manifest import Memory, Race
+    from ..ship.race.changes import TaskChange
+    from ..ship.race.compare import Comparison
+    from ..ship.result import TuneResult
+    from ..ship.verify.by_node import NodeVerdict
+    from ..ship.verify.verify import Verification
     from ..system.other_work import OtherWork
     from ..tune.scheduler import Progress
 

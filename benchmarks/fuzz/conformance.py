@@ -6,7 +6,7 @@ Inputs that a compiler of static shapes needs when it compiles (`PARAMETERS` in
 `conformance_cases.py`: axes, shapes, repeats and their like) are bound as initializers. "Refused"
 means a `ModelError`, exit code 3 of the command. The goal's share is of the cases that
 `conformance_cases.counts` says are meant. Floats are compared as a build compares them with ONNX
-Runtime (`build/verify.py`), integers and booleans must be equal.
+Runtime (`ship/verify/verify.py`), integers and booleans must be equal.
 """
 
 from __future__ import annotations

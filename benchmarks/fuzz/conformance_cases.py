@@ -17,7 +17,6 @@ import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 
-from ansor_deploy.build.tolerance import compare
 from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.devices.bare import open_bare
 from ansor_deploy.errors import ModelError
@@ -27,6 +26,7 @@ from ansor_deploy.model.extract import extract
 from ansor_deploy.model.importer import import_model
 from ansor_deploy.project import shipped
 from ansor_deploy.runtime.model import Interface
+from ansor_deploy.ship.verify.tolerance import compare
 from ansor_deploy.target import Target, load_target
 
 # Inputs, by the name that the operator's definition gives them, that say how large or where and

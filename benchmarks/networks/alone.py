@@ -73,9 +73,9 @@ def command(networks: Sequence[str], name: str, threads: int, out: Path, file: P
 
 def _measured(path: Path, own: Path, on: Target) -> tuple[list[Row], float, float]:
     """The tasks; all kernels as shares of a run, in it and as candidates."""
-    from ansor_deploy.build.draws import seeded_inputs
     from ansor_deploy.runtime.model import load
     from ansor_deploy.runtime.profile import Replay, profile
+    from ansor_deploy.ship.verify.draws import seeded_inputs
 
     library = path.with_suffix(".so")
     words = ["build", str(path), "-o", str(library), "--target", str(own), "--trials", "0"]

@@ -24,9 +24,9 @@ OURS = "ours"
 
 def inputs(library: Path) -> dict[str, np.ndarray]:
     """Seeded inputs of a built library, and so of its model."""
-    from ansor_deploy.build.draws import seeded_inputs
     from ansor_deploy.runtime.manifest_json import read_json
     from ansor_deploy.runtime.model import interfaces
+    from ansor_deploy.ship.verify.draws import seeded_inputs
 
     return seeded_inputs(interfaces(read_json(library))[0].inputs, seed=0, upper=2)
 
@@ -41,7 +41,7 @@ def ours(library: Path, values: Values, threads: int) -> Run:
 
 def theirs(engine: str, model: Path, values: Values, threads: int) -> Run:
     """A call of another engine on a model, as `bench --beside` times it."""
-    from ansor_deploy.build.peers import open_peer
+    from ansor_deploy.ship.race.peers import open_peer
 
     call = open_peer(engine, model, threads).call
     return lambda: list(call(dict(values)))

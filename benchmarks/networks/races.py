@@ -24,10 +24,10 @@ from typing import Any
 import click
 from msgspec import to_builtins
 
-from ansor_deploy.build.compare import MOST_SECONDS, UNTUNED
-from ansor_deploy.build.fresh import FreshTurns, fresh_turns, library_side
-from ansor_deploy.build.race import ALIKE, LOOKS, Turn, race
 from ansor_deploy.runtime.model import load
+from ansor_deploy.ship.race.compare import MOST_SECONDS, UNTUNED
+from ansor_deploy.ship.race.fresh import FreshTurns, fresh_turns, library_side
+from ansor_deploy.ship.race.race import ALIKE, LOOKS, Turn, race
 from benchmarks.options import Listed, number
 
 BUSY = "while True: sum(range(100_000))"

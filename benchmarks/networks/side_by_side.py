@@ -1,6 +1,6 @@
 """Built libraries beside other engines on one model, in one process and on the same cores.
 
-Prints one line of JSON. How they take turns is said in ansor_deploy/build/turn.py.
+Prints one line of JSON. How they take turns is said in ansor_deploy/ship/race/turn.py.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any
 import click
 import numpy as np
 
-from ansor_deploy.build.turn import PAUSE_SECONDS, UNCOUNTED, WARM_SECONDS
 from ansor_deploy.request import ENGINES
+from ansor_deploy.ship.race.turn import PAUSE_SECONDS, UNCOUNTED, WARM_SECONDS
 from benchmarks.networks import engines
 from benchmarks.networks.engines import Run
 from benchmarks.options import Listed, cores
@@ -90,7 +90,7 @@ def load(model: Path, libraries: Sequence[Path], beside: list[str], threads: int
 
 def compare(name: str, found: list[np.ndarray], truth: list[np.ndarray]) -> None:
     """AssertionError where the numbers differ, by the rule of `verify`: it is no figure then."""
-    from ansor_deploy.build.tolerance import compare as judge
+    from ansor_deploy.ship.verify.tolerance import compare as judge
 
     for one, other in zip(found, truth, strict=True):
         ok, _, error = judge(one, other)

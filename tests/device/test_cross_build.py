@@ -15,10 +15,10 @@ from helpers.cli_inside import answer
 from helpers.graphs import LIGHT_FOLDER, before_softmax, randomize_weights
 from tvm import te
 
-from ansor_deploy.build.oracle import Oracle
-from ansor_deploy.build.tolerance import compare
 from ansor_deploy.codegen import candidate as codegen
 from ansor_deploy.project import shipped
+from ansor_deploy.ship.verify.oracle import Oracle
+from ansor_deploy.ship.verify.tolerance import compare
 from ansor_deploy.space.canonical_text import canonical_text
 from ansor_deploy.target import load_target
 

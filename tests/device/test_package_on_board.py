@@ -10,9 +10,9 @@ from helpers import arm64, graphs
 from helpers.archives import unpack
 from helpers.cli_inside import answer
 
-from ansor_deploy.build.tolerance import compare
-from ansor_deploy.deploy import package
 from ansor_deploy.devices.wheels import fetch_runtime
+from ansor_deploy.ship.package import package
+from ansor_deploy.ship.verify.tolerance import compare
 
 X = np.random.default_rng(0).standard_normal((4, 32), np.float32)
 COMPILER = "aarch64-linux-gnu-gcc"

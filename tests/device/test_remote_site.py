@@ -14,7 +14,6 @@ from helpers.kernels import ASTRAY, ENDLESS
 from helpers.local_board import open_site
 from tvm import te
 
-from ansor_deploy.build.draws import seeded_inputs
 from ansor_deploy.codegen import candidate as codegen
 from ansor_deploy.codegen.signature import signature
 from ansor_deploy.devices.inventory import Inventory, parse_url
@@ -24,6 +23,7 @@ from ansor_deploy.devices.ssh import connect
 from ansor_deploy.devices.wheels import fetch_wheels
 from ansor_deploy.errors import DeviceError, DeviceLost
 from ansor_deploy.project import shipped
+from ansor_deploy.ship.verify.draws import seeded_inputs
 from ansor_deploy.space.canonical_text import canonical_text
 from ansor_deploy.space.canonical_text import parse as parse_program
 from ansor_deploy.system.worker import WorkerFailure

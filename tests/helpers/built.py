@@ -14,7 +14,6 @@ import onnx
 import tvm
 from tvm import relax
 
-from ansor_deploy.build.tolerance import compare
 from ansor_deploy.codegen.model import Compiled, compile_model
 from ansor_deploy.devices.bare import open_bare
 from ansor_deploy.model.canonicalize import canonical_graph
@@ -22,6 +21,7 @@ from ansor_deploy.model.extract import extract
 from ansor_deploy.model.importer import Imported, import_model
 from ansor_deploy.project import shipped
 from ansor_deploy.runtime.functions import main_functions
+from ansor_deploy.ship.verify.tolerance import compare
 from ansor_deploy.target import Target, load_target
 from ansor_deploy.testing.rule import kernel_outputs
 from helpers import graphs

@@ -13,9 +13,9 @@ from helpers.cli_inside import answer, program
 from msgspec import convert
 from onnx import TensorProto, helper, numpy_helper
 
-from ansor_deploy.artifact.c_header import header
-from ansor_deploy.artifact.manifest import Interface, read_manifest
-from ansor_deploy.build.tolerance import compare
+from ansor_deploy.ship.manifest import Interface, read_manifest
+from ansor_deploy.ship.outputs.c_header import header
+from ansor_deploy.ship.verify.tolerance import compare
 
 HERE = Path(__file__).parent
 STRICT = ("-Wall", "-Wextra", "-Werror", "-pedantic", "-g", "-O1")

@@ -7,8 +7,9 @@ import os
 
 import pytest
 
-from ansor_deploy.build import assemble, compare, turn
 from ansor_deploy.runtime import native
+from ansor_deploy.ship import assemble
+from ansor_deploy.ship.race import compare, turn
 
 _SHARED = -3  # TVM's mode "kSpecifyThreadShareAllCore": no thread is pinned
 

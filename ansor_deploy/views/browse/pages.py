@@ -11,8 +11,6 @@ from typing import Any
 from markupsafe import Markup
 from msgspec import ValidationError, convert
 
-from ...artifact.manifest import Speed
-from ...build.compare import Comparison
 from ...codegen.memory import size_text
 from ...registry.coverage import coverage
 from ...registry.database import Database
@@ -20,6 +18,8 @@ from ...registry.history import history
 from ...registry.record import roofline
 from ...registry.store import Registry
 from ...registry.title import shape_text, title
+from ...ship.manifest import Speed
+from ...ship.race.compare import Comparison
 from ...target import Target
 from ..page.charts import steps
 from ..page.curve import Points, Weighed, falling, tuning

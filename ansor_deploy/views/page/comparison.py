@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from ...build.changes import Changes, TaskChange
 from ...codegen.memory import size_text
+from ...ship.race.changes import Changes, TaskChange
 from ...system.words import count
 from ..text import KEY, change_cells, gain_texts, latency, race_text
 from .page import Figure, document, headline, section

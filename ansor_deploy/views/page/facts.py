@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...artifact.manifest import Manifest, Task, read_manifest
 from ...devices.machine import rated, runs_here
 from ...registry.store import Registry
+from ...ship.manifest import Manifest, Task, read_manifest
 from ...target import Target
 from .curve import Tuning, Weighed, tuning
 
@@ -58,7 +58,7 @@ class Facts:
 def facts(artifact: Path, registry: Path, seconds: float) -> Facts:
     """What there is to say of a library. seconds: to run it for its profile."""
     from ...runtime.model import load
-    from ...timing import profile
+    from ...ship.race.timing import profile
     from ..roof import roof_of
 
     manifest = read_manifest(artifact)

@@ -13,9 +13,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from ansor_deploy import checking, cli, pipeline, timing
-from ansor_deploy.build import library
-from ansor_deploy.build.verify import Verification
+from ansor_deploy import checking, cli, pipeline
 from ansor_deploy.cli.options import make_budget
 from ansor_deploy.cli.values import parse_duration, parse_shape, parse_share, parse_size
 from ansor_deploy.errors import VerificationError
@@ -25,6 +23,9 @@ from ansor_deploy.registry.store import Registry
 from ansor_deploy.request import EFFORTS, Outputs
 from ansor_deploy.runtime import Interface
 from ansor_deploy.runtime.profile import KernelTime, Profile
+from ansor_deploy.ship import library
+from ansor_deploy.ship.race import timing
+from ansor_deploy.ship.verify.verify import Verification
 from ansor_deploy.target import load_target
 from ansor_deploy.tune.plan import Plan
 

@@ -8,8 +8,8 @@ from helpers.cli_process import refused
 from helpers.libraries import manifest, task
 
 import ansor_deploy
-from ansor_deploy.artifact.c_header import header, identifier, literal
 from ansor_deploy.errors import UsageError
+from ansor_deploy.ship.outputs.c_header import header, identifier, literal
 
 FLOATS = {"dtype": "float32", "shape": [1, 3, 2]}
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from ansor_deploy.artifact.manifest import read_manifest
-from ansor_deploy.build.compare import Comparison
 from ansor_deploy.registry.bundle import read_bundle
 from ansor_deploy.registry.lock import read_lock
 from ansor_deploy.registry.record import TaskKey
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.registry.transfer import contents
+from ansor_deploy.ship.manifest import read_manifest
+from ansor_deploy.ship.race.compare import Comparison
 from ansor_deploy.target import load_target
 
 KEPT = Path(__file__).parents[2] / "assets" / "kept"

@@ -58,7 +58,7 @@ print("whole", flush=True)
 WAITS = """
 import ctypes, sys
 from pathlib import Path
-from ansor_deploy.artifact.outputs import staged
+from ansor_deploy.ship.outputs.commit import staged
 from ansor_deploy.cli.errors import leave
 
 def run():

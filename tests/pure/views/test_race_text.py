@@ -2,8 +2,8 @@
 
 import pytest
 
-from ansor_deploy.build.compare import Comparison
-from ansor_deploy.build.race import race_of
+from ansor_deploy.ship.race.compare import Comparison
+from ansor_deploy.ship.race.race import race_of
 from ansor_deploy.system.other_work import OtherWork
 from ansor_deploy.views import text
 

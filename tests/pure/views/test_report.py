@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ansor_deploy.build.compare import Comparison
-from ansor_deploy.build.race import race_of
-from ansor_deploy.build.result import TuneResult
-from ansor_deploy.build.verify import Verification
 from ansor_deploy.farm.table import Row
+from ansor_deploy.ship.race.compare import Comparison
+from ansor_deploy.ship.race.race import race_of
+from ansor_deploy.ship.result import TuneResult
+from ansor_deploy.ship.verify.verify import Verification
 from ansor_deploy.tune.scheduler import Progress, Round
 from ansor_deploy.views import text
 from ansor_deploy.views.choose import redraws, report_on_stderr

@@ -19,7 +19,6 @@ from helpers.graphs import model, node, randn
 from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy._tvm import tvm
-from ansor_deploy.build.tolerance import compare
 from ansor_deploy.codegen import gpu_launcher, nvrtc
 from ansor_deploy.codegen.llvm_text import header
 from ansor_deploy.codegen.model import compile_model
@@ -30,6 +29,7 @@ from ansor_deploy.model.operators.operator import converter
 from ansor_deploy.project import shipped
 from ansor_deploy.runtime.functions import into_functions
 from ansor_deploy.runtime.gpu_code import GpuKernel
+from ansor_deploy.ship.verify.tolerance import compare
 from ansor_deploy.target import load_target
 
 V100 = load_target("v100", [shipped("targets")])

@@ -21,9 +21,6 @@ from helpers.processes import is_running, wait_until_gone
 from msgspec import to_builtins
 from tvm import te
 
-from ansor_deploy.build.compare import compare_speed
-from ansor_deploy.build.describe import kernels, other_places
-from ansor_deploy.build.draws import seeded_inputs
 from ansor_deploy.codegen import candidate as codegen
 from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.codegen.signature import signature
@@ -32,9 +29,12 @@ from ansor_deploy.devices.model import RemoteModel
 from ansor_deploy.errors import AnsorError, DeviceError, DeviceLost, UsageError
 from ansor_deploy.model.prepare import prepare
 from ansor_deploy.runtime.model import Model
+from ansor_deploy.ship.describe import kernels, other_places
+from ansor_deploy.ship.race.compare import compare_speed
+from ansor_deploy.ship.race.timing import profile
+from ansor_deploy.ship.verify.draws import seeded_inputs
 from ansor_deploy.space.canonical_text import canonical_text, parse
 from ansor_deploy.system.worker import WorkerFailure
-from ansor_deploy.timing import profile
 
 RUN = "ansor_deploy.measure.runner:run"
 REFERENCE = "ansor_deploy.measure.runner:reference"

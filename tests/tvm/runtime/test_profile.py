@@ -6,14 +6,14 @@ from helpers import graphs
 from helpers.built import HOST, imported
 from msgspec import to_builtins
 
-from ansor_deploy.build.describe import kernels, other_places
-from ansor_deploy.build.draws import seeded_inputs
 from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.errors import UsageError
 from ansor_deploy.model.extract import extract
 from ansor_deploy.model.labels import calls
 from ansor_deploy.runtime.model import Model
 from ansor_deploy.runtime.profile import profile
+from ansor_deploy.ship.describe import kernels, other_places
+from ansor_deploy.ship.verify.draws import seeded_inputs
 
 SECONDS = 0.01
 

@@ -10,10 +10,10 @@ from helpers.programs import PROGRAMS, matmul
 from tvm import te
 from tvm_ffi import structural_equal
 
-from ansor_deploy.build.tolerance import compare
 from ansor_deploy.codegen.candidate import build
 from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.model.extract import extract, task_of
+from ansor_deploy.ship.verify.tolerance import compare
 from ansor_deploy.space.code_size import MOST_OPERATIONS, TooMuchCodeError, code_size
 from ansor_deploy.space.question import Guess
 from ansor_deploy.space.rule import load_rule, shipped_rules

@@ -11,7 +11,7 @@ from helpers.programs import PROGRAMS, program
 from tvm import te
 from tvm.s_tir.meta_schedule.testing import te_workload as w
 
-from ansor_deploy.build.tolerance import compare
+from ansor_deploy.ship.verify.tolerance import compare
 from ansor_deploy.space.question import Guess, Random
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.space.sketch import derive

@@ -10,10 +10,10 @@ from helpers import graphs
 from helpers.cli_inside import answer
 
 from ansor_deploy._tvm import VERSION
-from ansor_deploy.build.tolerance import compare
 from ansor_deploy.registry.record import TaskKey
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.runtime.model import load
+from ansor_deploy.ship.verify.tolerance import compare
 from ansor_deploy.tune.search.features import decode_choices
 from benchmarks.networks.onnx_net import Net
 

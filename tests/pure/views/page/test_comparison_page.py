@@ -2,8 +2,8 @@
 
 import re
 
-from ansor_deploy.build.changes import Changes, MadeBy, TaskChange
-from ansor_deploy.build.race import race_of
+from ansor_deploy.ship.race.changes import Changes, MadeBy, TaskChange
+from ansor_deploy.ship.race.race import race_of
 from ansor_deploy.views.page.comparison import comparison_page
 
 BESIDE = race_of("old.so", 1.0, 2.0, 0.5, (0.45, 0.55), 20)

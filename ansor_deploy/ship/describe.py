@@ -1,0 +1,185 @@
+"""What a build knows of its library, as the manifest has it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from .. import __version__
+from .._tvm import VERSION
+from ..codegen.linker import linker_name
+from ..model.extract import readable
+from ..system.digest import file_sha256
+from ..tune.plan import impacts, latencies
+from .manifest import (
+    Code,
+    Draft,
+    File,
+    Interface,
+    Kernel,
+    Lender,
+    Memory,
+    Model,
+    OtherPlace,
+    Target,
+    Task,
+    Tensor,
+)
+from .result import UNVERIFIED, TuneResult
+from .up_to_date import identity
+
+if TYPE_CHECKING:
+    from .. import runtime
+    from ..codegen import memory
+    from ..codegen.model import Compiled
+    from ..model.nodes import PlacedCall
+    from ..registry.record import TaskKey
+    from ..tune.borrow import Loan
+    from .assemble import Assembly
+
+
+def describe(made: Assembly, tuned: TuneResult, codes: Sequence[Code]) -> Draft:
+    """The manifest, as far as it is known before the library was run. codes: that it has."""
+    request, model = made.request, made.model
+    shapes = [interface(one) for one in model.imported.interfaces]
+    return Draft(
+        format=2,
+        tool=__version__,
+        tvm=VERSION,
+        linker=linker_name(made.target),
+        identity=identity(model.path.name, model.digest, request, header=made.outputs.header),
+        model=_model(made),
+        precision=made.precision,
+        rules=tuple(_file(path, path.parent) for path in request.rules),
+        inputs=shapes[0].inputs,
+        outputs=shapes[0].outputs,
+        variants=tuple(shapes) if len(shapes) > 1 else None,
+        target=Target.of(made.target),
+        tuning=tuned.figures,
+        ran_on=None,  # as long as nothing was run
+        verification=UNVERIFIED,
+        verify=None,
+        speed=None,
+        shipped="tuned" if made.records else "untuned",
+        lock=None,
+        lenders=UNSET if request.frozen else made.lent,
+        **compiled(made, codes),
+    )
+
+
+def compiled(made: Assembly, codes: Sequence[Code]) -> dict[str, Any]:
+    """The fields of what was compiled: of the code for the request's target, and all codes."""
+    here = made.target.fingerprint
+    own = next(one for one in codes if one.target.fingerprint == here)
+    known = {name: getattr(own, name) for name in ("tasks", "kernels", "others", "memory")}
+    return {**known, "codes": tuple(codes) if len(codes) > 1 else None}
+
+
+def frozen(draft: Draft, lock: str) -> Draft:
+    """The manifest of a build from a lock.
+
+    What a machine is only taken to do differs between machines that build the same.
+    """
+    target = replace(draft.target, peak_gflops=None, memory_gbs=None)
+    return replace(draft, target=target, tuning=None, lock=lock)
+
+
+def described(made: Assembly, built: Compiled, taken: memory.Memory) -> Code:
+    """The code of a library for one target."""
+    return Code(
+        target=Target.of(made.target),
+        tasks=_tasks(made, built),
+        kernels=kernels(built),
+        others=other_places(built, made.model.others),
+        memory=Memory(**taken.figures()),
+        verification=UNVERIFIED,
+        lenders=made.lent,
+    )
+
+
+def kernels(built: Compiled) -> tuple[Kernel, ...]:
+    """A library's kernels: of each its symbol, its name, and the key of the task's workload."""
+    return tuple(
+        Kernel(symbol, readable(names[0]), min(built.tasks[symbol], default=None))
+        for symbol, names in sorted(built.functions.items())
+    )
+
+
+def other_places(built: Compiled, calls: Iterable[PlacedCall]) -> tuple[OtherPlace, ...]:
+    """Where a model computes what is no task, each with the symbols of its kernels.
+
+    They are several where one of them serves memory of the caller's. What has none is left out.
+    """
+    symbols: dict[str, list[str]] = defaultdict(list)
+    for symbol, names in sorted(built.functions.items()):
+        for name in dict.fromkeys(names):
+            symbols[name].append(symbol)
+    found = ((at, symbols[name]) for name, at in calls if name in symbols)
+    return tuple(OtherPlace(at.shape, at.nodes, tuple(several)) for at, several in found)
+
+
+def _lender(loan: Loan) -> Lender:
+    machine = loan.lender.machine
+    target = machine.fingerprint if machine else loan.schedule.key.target
+    return Lender(loan.lender.workload.key, target)
+
+
+def _tasks(made: Assembly, built: Compiled) -> tuple[Task, ...]:
+    """The tasks; of a frozen build without estimates."""
+    known = {} if made.request.frozen else _estimates(made)
+    return tuple(
+        Task(
+            name=task.name,
+            title=task.title,
+            op=task.workload.op,
+            key=task.key.workload,
+            weight=task.weight,
+            flops=task.workload.flops,
+            bytes=task.workload.bytes,
+            record=made.records[task.key].id if task.key in made.records else "default",
+            fallback=built.fallbacks.get(task.key.workload),
+            rewriting=built.rewritings.get(task.key.workload),
+            lender=_lender(made.loans[task.key]) if task.key in made.loans else None,
+            places=task.places,
+            impact=share,
+            latency_ms=taken,
+        )
+        for task in made.model.tasks
+        for share, taken in (known.get(task.key, (None, None)),)
+    )
+
+
+def _estimates(made: Assembly) -> dict[TaskKey, tuple[float, float]]:
+    """Of each task its share of the time, and its milliseconds."""
+    words = (made.model.tasks, made.records, made.target)
+    seconds, shares = latencies(*words), impacts(*words)
+    return {key: (shares[key], seconds[key] * 1e3) for key in seconds}
+
+
+def interface(one: runtime.model.Interface) -> Interface:
+    """A shape of a library, as a manifest has it."""
+    inputs, outputs = (
+        tuple(Tensor(info.name, info.shape, info.dtype) for info in some)
+        for some in (one.inputs, one.outputs)
+    )
+    return Interface(inputs=inputs, outputs=outputs)
+
+
+def _model(made: Assembly) -> Model:
+    path = made.model.path
+    return Model(
+        name=path.name,
+        digest=made.model.digest,
+        sha256=file_sha256(path),
+        external=tuple(_file(one, path.parent) for one in made.model.external),
+        input_shapes=made.request.shapes_json,
+    )
+
+
+def _file(path: Path, folder: Path) -> File:
+    return File(str(path.relative_to(folder)), file_sha256(path))

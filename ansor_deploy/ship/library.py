@@ -1,0 +1,72 @@
+"""A built library, where it can be called: on this machine, on a device, or under an emulator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..devices.registered import registered_for
+from .manifest import read_manifest
+
+if TYPE_CHECKING:
+    from ..devices.bare import BareModel
+    from ..devices.emulator import EmulatedModel
+    from ..devices.model import RemoteModel
+    from ..runtime.model import Model
+    from ..views import Report
+
+
+@contextmanager
+def opened(
+    artifact: Path, devices: Sequence[str] | None, report: Report, threads: int = 0
+) -> Iterator[Model | RemoteModel]:
+    """A library, ready to be called and timed on the first of the devices that can be used.
+
+    Without a device it is on this machine, where a run takes so many threads, or, at 0, as many as
+    it was built for. None: the devices registered for its target.
+    """
+    if devices != ():
+        target = read_manifest(artifact).target.machine
+        devices = registered_for(target, report) if devices is None else devices
+    if not devices:
+        from ..runtime.model import load
+
+        yield load(artifact, threads)
+        return
+    from ..devices.board import open_devices
+    from ..devices.model import load as load_there
+
+    with closing(next(open_devices(devices, target, report))) as site:
+        yield load_there(site, artifact)
+
+
+@contextmanager
+def callable_somewhere(
+    artifact: Path, devices: Sequence[str] | None, report: Report
+) -> Iterator[Model | BareModel | RemoteModel | EmulatedModel]:
+    """A library, ready to be called on the first of the devices that can be used.
+
+    Without a device it is in a process of its own on this machine, or, of another architecture,
+    under an emulator. None: the devices registered for its target.
+    """
+    from ..devices.bare import open_bare
+    from ..devices.emulator import open_emulator
+    from ..runtime.model import check_architecture
+
+    manifest = read_manifest(artifact)
+    target = manifest.target.machine
+    devices = registered_for(target, report) if devices is None else devices
+    with nullcontext() if devices else open_emulator(target) as emulator:
+        if emulator is not None:
+            yield emulator.load(artifact, manifest.to_json())
+            return
+    if devices:
+        with opened(artifact, devices, report) as library:
+            yield library
+        return
+    known = manifest.to_json()
+    check_architecture(artifact, known)
+    with open_bare() as bare:
+        yield bare.load(artifact, known)

@@ -1,0 +1,234 @@
+"""Builds and their lock: a build writes the records that it used, a frozen one uses no others.
+
+And lists of tasks: all that needs to be known of a model to say what a lock must hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ..errors import MissingRecordError, RegistryError, UsageError
+from ..registry.bundle import MOST_BYTES
+from ..registry.lock import Lock, label, machine_of, read_lock, write_lock
+from ..registry.plausible import impossible, least_seconds
+from ..registry.record import Record, TaskKey
+from ..system.atomic_file import held, write_whole
+from ..system.digest import canonical_json, sha256
+from ..system.host import lacks
+from ..system.regular_file import read_regular
+from ..target import HOST, differences
+from .up_to_date import manifest_keys
+
+if TYPE_CHECKING:
+    from ..model.prepare import Prepared
+    from ..model.tasks import Task
+    from ..request import Request
+    from ..target import Target
+    from ..tune.ledger import Ledger
+    from ..views import Report
+    from .manifest import Manifest
+
+_NAMED = 10  # missing tasks that an error lists
+
+
+def write_used(manifest: Manifest, ledger: Ledger, report: Report) -> None:
+    """Write into the request's lock what the build used that made a manifest."""
+    keys = manifest_keys(manifest, ledger.request)
+    used = {task.record for task in manifest.tasks}
+    best = ledger.best(keys) if manifest.shipped == "tuned" else {}
+    records = {key: record for key, record in best.items() if record.id in used}
+    write_entries(keys, records, ledger, report)
+
+
+def write_entries(
+    keys: Iterable[TaskKey], records: Mapping[TaskKey, Record], ledger: Ledger, report: Report
+) -> None:
+    """Write into the request's lock what these tasks get: their records, or the default schedule.
+
+    What it says of other tasks stays, so that several models may share it; so does a line with the
+    same schedule, whatever it took here, and one of a task that was too small to be tried here.
+    """
+    request, keys, tvm = ledger.request, list(keys), _tvm()
+    untried = ledger.claims(keys).keys() - records.keys()
+    lock, target = _path(request), request.target
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with held(lock.parent):
+        old = read_lock(lock, target, tvm, request.remake) if lock.exists() else Lock({})
+        new = set(keys) - (untried & old.records.keys())
+        kept = {key: record for key, record in old.records.items() if key not in new}
+        defaults = old.defaults - {key.workload for key in new}
+        defaults |= {key.workload for key in new if key not in records}
+        merged = {**kept, **{key: _line_of(old, record) for key, record in records.items()}}
+        machine = old.machine if target.name == HOST and old.machine else target
+        labels = old.labels | _labels(new, ledger)
+        if write_lock(lock, machine, tvm, merged.values(), defaults, labels):
+            report.wrote([lock])
+
+
+def _labels(keys: Iterable[TaskKey], ledger: Ledger) -> dict[str, str]:
+    return {key: label(one) for key, one in ledger.registry.workloads(keys).items()}
+
+
+def _line_of(lock: Lock, record: Record) -> Record:
+    """What a lock says already, if it is of the same schedule."""
+    said = lock.records.get(record.key, record)
+    return said if said.trace == record.trace else record
+
+
+def on_its_host(request: Request) -> Request:
+    """A frozen request for the host that its lock was made on, where this host can run its code.
+
+    So a lock makes the same bytes on each of them.
+    """
+    return replace(request, target=_host_of(_path(request), request.target, request.remake))
+
+
+def _host_of(lock: Path, target: Target, remake: str) -> Target:
+    """The host that a lock was made on, where the target is one that can run its code.
+
+    Else the target: where it is not the host that it runs on, or the lock not for one.
+    """
+    made_on = machine_of(lock, remake) if target.name == HOST and lock.exists() else None
+    if made_on is None or made_on.name != HOST:
+        return target
+    if lacks(made_on.triple, made_on.cpu, made_on.features):
+        return target
+    return replace(made_on, peak_gflops=target.peak_gflops, memory_gbs=target.memory_gbs)
+
+
+def warn_of_another_host(asked: Request, request: Request, report: Report) -> None:
+    """Say what the host of the lock, which is built for, has other than this one."""
+    if different := differences(request.target, asked.target):
+        report.warn(f"{request.lock} was made on another host; {'; '.join(different)}")
+
+
+def lock_of(request: Request) -> Lock:
+    """The request's lock. MissingRecordError where there is none, RegistryError for a bad one."""
+    lock = _path(request)
+    if not lock.exists():
+        raise MissingRecordError("there is no such lock", f"make it: {request.remake}", lock)
+    return read_lock(lock, request.target, _tvm(), request.remake)
+
+
+def lock_digest(lock: Lock, keys: Iterable[TaskKey]) -> str:
+    """SHA-256 over what a lock says of some tasks."""
+    said = {key: lock.records[key].id if key in lock.records else "" for key in keys}
+    said |= {key: "default" for key in keys if key.workload in lock.defaults}
+    return sha256(canonical_json(sorted((key.workload, what) for key, what in said.items())))
+
+
+def is_same(manifest: Manifest, request: Request) -> bool:
+    """Whether the lock says of a manifest's tasks what it said: of others it may say anything."""
+    return manifest.lock == lock_digest(lock_of(request), manifest_keys(manifest, request))
+
+
+def select(model: TaskList, lock: Path, target: Target, output: Path, remake: str) -> None:
+    """Write a lock with what another says of a model's tasks, in the same words.
+
+    MissingRecordError where it does not name one of them, RegistryError for a bad lock.
+    remake: the command that writes the other lock.
+    """
+    host = _host_of(lock, target, remake)
+    said, model = read_lock(lock, host, _tvm(), remake), model.moved(target, host)
+    check_complete(model, said, lock, remake)
+    keys = {task.key for task in model.tasks}
+    records = [record for key, record in said.records.items() if key in keys]
+    defaults = said.defaults & {key.workload for key in keys}
+    write_lock(output, said.machine or host, _tvm(), records, defaults, said.labels)
+
+
+def check_complete(
+    model: Prepared | TaskList, locked: Lock, lock: Path | None, remake: str
+) -> None:
+    """MissingRecordError where a lock does not name a task of the model.
+
+    remake: the command that writes it.
+    """
+    missing = [task for task in model.tasks if not locked.names(task.key)]
+    if not missing:
+        return
+    names = [f"{task.name} {task.key.workload[:12]}" for task in missing[:_NAMED]]
+    more = [f"and {len(missing) - _NAMED} more"] if len(missing) > _NAMED else []
+    raise MissingRecordError(
+        f"it lacks {len(missing)} of the {len(model.tasks)} tasks of {model.path}: "
+        + ", ".join([*names, *more]),
+        f"make them: {remake}",
+        lock,
+    )
+
+
+def check_possible(tasks: Iterable[Task], locked: Lock, request: Request) -> None:
+    """RegistryError where a record's time is one that no machine can have taken for its task."""
+    for task in tasks:
+        if (record := locked.records.get(task.key)) is None:
+            continue
+        if wrong := impossible(record.seconds, least_seconds(task.workload, request.target)):
+            hint = f"remove the lock and make it anew: {request.remake}"
+            raise RegistryError(f"the record of {task.name}: {wrong}", hint, request.lock)
+
+
+def _path(request: Request) -> Path:
+    assert request.lock is not None  # noqa: S101 - the command line asks for it
+    return request.lock
+
+
+def _tvm() -> str:
+    return metadata.version("apache-tvm")
+
+
+@dataclass(frozen=True)
+class NamedTask:
+    """A task by its name in the model, for people, and its key."""
+
+    name: str
+    key: TaskKey
+
+
+@dataclass(frozen=True)
+class TaskList:
+    """The tasks of a model for one target. path: where the model was."""
+
+    path: Path
+    tasks: tuple[NamedTask, ...]
+
+    @classmethod
+    def of(cls, model: Prepared) -> TaskList:
+        """The tasks of a model that was read."""
+        return cls(model.path, tuple(NamedTask(task.name, task.key) for task in model.tasks))
+
+    def moved(self, target: Target, host: Target) -> TaskList:
+        """The same for another host: a program that is another one there is in no lock of it."""
+        keys = {target.fingerprint: host.fingerprint}
+        moved = [(one.name, one.key.workload, one.key.target) for one in self.tasks]
+        tasks = [NamedTask(name, TaskKey(key, keys.get(on, on))) for name, key, on in moved]
+        return TaskList(self.path, tuple(tasks))
+
+    @classmethod
+    def read(cls, file: Path) -> TaskList:
+        """What `write` has written; UsageError for anything else."""
+        try:
+            data = msgspec.json.decode(read_regular(file, MOST_BYTES), type=_File)
+        except (OSError, msgspec.MsgspecError) as error:
+            hint = "Make it: ansor-deploy lock tasks MODEL -o FILE."
+            raise UsageError(f"{file}: not a list of tasks: {error}", hint) from error
+        tasks = (NamedTask(name, TaskKey(*key)) for name, *key in data.tasks)
+        return cls(Path(data.model), tuple(tasks))
+
+    def write(self, file: Path) -> None:
+        """Whole or not at all; equal lists are equal files."""
+        tasks = [[task.name, task.key.workload, task.key.target] for task in self.tasks]
+        text = canonical_json({"model": str(self.path), "tasks": tasks})
+        write_whole(file, f"{text}\n".encode())
+
+
+class _File(msgspec.Struct):
+    """A list as JSON: of each task its name, its workload's key and its target's fingerprint."""
+
+    model: str
+    tasks: list[tuple[str, str, str]]

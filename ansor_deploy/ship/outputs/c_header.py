@@ -1,0 +1,175 @@
+"""The C header of a library: what it takes and gives as constants, and a typed call.
+
+It depends on the interface alone: a model that is trained or tuned again leaves it as it is, and
+what includes it need not be compiled again.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from ...errors import UsageError
+from ..manifest import Interface, Tensor
+
+Words = dict[str, Any]  # of a tensor, for the templates below
+
+# A type that C99 does not have is passed as its bits.
+C_TYPES = {
+    "bool": "uint8_t",
+    "float64": "double",
+    "float32": "float",
+    "float16": "uint16_t",
+    "bfloat16": "uint16_t",
+    **{f"{u}int{bits}": f"{u}int{bits}_t" for u in ("", "u") for bits in (8, 16, 32, 64)},
+}
+_PLAIN = frozenset(range(0x20, 0x7F)) - frozenset(b'"*?\\')  # bytes that a literal has as they are
+
+
+def header(library: str, interfaces: Sequence[Interface]) -> str:
+    """The text of NAME.h for a library, NAME.so, in each of its shapes.
+
+    UsageError if an input or an output is of a type with elements that are no whole bytes.
+    """
+    name = prefix(Path(library).stem)
+    parts = [
+        _variant(name if at == 0 else f"{name}_{at}", at, one) for at, one in enumerate(interfaces)
+    ]
+    return _TEXT.format(
+        name=name,
+        NAME=name.upper(),
+        sizes="\n".join(part["sizes"] for part in parts),
+        expected="\n".join(map(_EXPECTED.format_map, parts)),
+        checks=" ||\n         ".join(map(_CHECK.format_map, parts)),
+        calls="\n".join(map(_CALL.format_map, parts)),
+    )
+
+
+def _variant(name: str, number: int, declared: Interface) -> Words:
+    """The parts of a header that one variant of a library has. name: what its names begin with."""
+    inputs = tensors(name, "in", declared.inputs)
+    outputs = tensors(name, "out", declared.outputs)
+    return {
+        "name": name,
+        "number": number,
+        "sizes": "\n".join(map(_SIZE.format_map, inputs + outputs)),
+        "shapes": "".join(map(_SHAPE.format_map, inputs + outputs)),
+        "inputs": _table("ansor_deploy_tensor", "inputs", _DESCRIBED, inputs, "static "),
+        "outputs": _table("ansor_deploy_tensor", "outputs", _DESCRIBED, outputs, "static "),
+        "arguments": "".join(map(_ARGUMENT.format_map, inputs + outputs)),
+        "given": _table("ansor_deploy_input", "inputs", _PASSED, inputs),
+        "taken": _table("ansor_deploy_output", "outputs", _PASSED, outputs),
+        "counts": f"inputs, {len(inputs)}, outputs, {len(outputs)}",
+    }
+
+
+def prefix(stem: str) -> str:
+    """What the names of a library's header begin with. stem: the library's name without .so."""
+    name = identifier(stem)
+    return f"model_{name}" if not name or name[0].isdigit() else name
+
+
+def identifier(text: str) -> str:
+    """A text as the middle of a C identifier: what none can have becomes a `_`, at no end."""
+    return re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_")
+
+
+def tensors(model: str, kind: str, declared: Sequence[Tensor]) -> list[Words]:
+    """The tensors, with identifiers that differ as capitals, too, as in their constants.
+
+    An identifier begins with `kind`, "in" or "out", so that no keyword and no digit spoils it.
+    """
+    made: dict[str, Words] = {}
+    for at, tensor in enumerate(declared):
+        name = f"{kind}_{identifier(tensor.name) or at}"
+        while (constant := f"{model}_{name}_COUNT".upper()) in made:
+            name = f"{name}_{at}"
+        const = "const " if kind == "in" else ""
+        made[constant] = {"name": name, "constant": constant, "const": const, **_words(tensor)}
+    return list(made.values())
+
+
+def _words(tensor: Tensor) -> Words:
+    shape, dtype = list(tensor.shape), tensor.dtype
+    return {
+        "c_type": _c_type(tensor),
+        "type": f"{dtype}{shape}",
+        "onnx_name": literal(tensor.name),
+        "dtype": literal(dtype),
+        "rank": len(shape),
+        "count": prod(shape),
+        "extents": ", ".join(map(str, shape)) or "0",
+    }
+
+
+def _c_type(tensor: Tensor) -> str:
+    dtype = tensor.dtype
+    if dtype.startswith("float8"):
+        return "uint8_t"
+    if dtype not in C_TYPES:
+        hint = "build without --header, and call the library through ansor_deploy.h"
+        raise UsageError(f"{tensor.name}: C has no type for {dtype}", hint)
+    return C_TYPES[dtype]
+
+
+def literal(text: str) -> str:
+    """A text as a C string of its UTF-8 bytes, safe in a comment, too."""
+    escaped = (chr(byte) if byte in _PLAIN else f"\\{byte:03o}" for byte in text.encode())
+    return f'"{"".join(escaped)}"'
+
+
+def _table(c_type: str, name: str, row: str, tensors: Iterable[Words], storage: str = "") -> str:
+    """An array; a null pointer where it would be empty, which C has none of."""
+    body = ",\n        ".join(map(row.format_map, tensors))
+    if not body:
+        return f"    const {c_type} *{name} = NULL;"
+    return f"    {storage}const {c_type} {name}[] = {{\n        {body}}};"
+
+
+_SIZE = "#define {constant} {count} /* elements of {type}, {onnx_name} */"
+_SHAPE = "    static const int64_t {name}[] = {{{extents}}};\n"
+_DESCRIBED = "{{{onnx_name}, {dtype}, {rank}, {name}, {count} * sizeof({c_type})}}"
+_PASSED = "{{{dtype}, {name}, {constant} * sizeof({c_type})}}"
+_ARGUMENT = ",\n    {const}{c_type} *{name}"
+_EXPECTED = """\
+/* 0 if the library has, as its variant {number}, what {name}_run takes and gives; -1 if not. */
+static inline int {name}_expect(const ansor_deploy_model *model) {{
+{shapes}{inputs}
+{outputs}
+    return ansor_deploy_expect_variant(model, {number}, {counts});
+}}
+"""
+_CHECK = "{name}_expect(model) != 0"
+_CALL = """\
+/* Run once; 0, or -1 if it fails: ansor_deploy_last_error() says why. */
+static inline int {name}_run(
+    ansor_deploy_model *model{arguments}) {{
+{given}
+{taken}
+    return ansor_deploy_run_variant(model, {number}, {counts});
+}}
+"""
+_TEXT = """\
+/* Written by ansor-deploy with the library {name}: its inputs, outputs and typed calls. */
+#ifndef ANSOR_DEPLOY_MODEL_{NAME}_H
+#define ANSOR_DEPLOY_MODEL_{NAME}_H
+
+#include "ansor_deploy.h"
+
+{sizes}
+
+{expected}
+/* The library at a path; NULL if it cannot be loaded or has another interface than this. */
+static inline ansor_deploy_model *{name}_load(const char *path) {{
+    ansor_deploy_model *model = ansor_deploy_load(path);
+    if (model != NULL && ({checks})) {{
+        ansor_deploy_free(model);
+        return NULL;
+    }}
+    return model;
+}}
+
+{calls}
+#endif
+"""

@@ -1,0 +1,159 @@
+"""Writing the outputs of a build: each whole or not at all, the manifest last.
+
+The manifest is the commit mark: it has the digests of the library and the header, so that a crash
+between two moves leaves files that are known not to be the manifest's. An output that would be
+what it is already is left alone, its time of change too.
+"""
+
+import filecmp
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from glob import escape
+from pathlib import Path
+
+from ...errors import AnsorError
+from ...system.atomic_file import held
+from ...system.digest import file_sha256
+from ...system.interrupt import in_any_case
+from ...system.machine_fault import heed
+from ...system.scratch import remove_unheld
+from ..manifest import (
+    Draft,
+    Manifest,
+    Output,
+    header_path,
+    json_bytes,
+    manifest_path,
+    output_paths,
+    provenance_path,
+    read_manifest,
+)
+from .c_header import header as header_text
+from .provenance import statement
+
+
+def check_writable(output: Path) -> None:
+    """AnsorError if outputs could not be written there: before the work, not after it."""
+    with _writing_to(output.parent):
+        output.parent.mkdir(parents=True, exist_ok=True)
+        tempfile.NamedTemporaryFile(dir=output.parent, prefix=_prefix(output)).close()
+    if output.is_dir() or output in (manifest_path(output), header_path(output)):
+        what = "is a folder" if output.is_dir() else "is the name of what lies beside a library"
+        raise AnsorError(f"{output} {what}", "give the library's file name: -o out/model.so")
+
+
+@contextmanager
+def staged(output: Path, export: Callable[[Path], None]) -> Iterator[Path]:
+    """The library that `export` writes, in a folder beside the output, which goes afterwards.
+
+    What builds of this output that were killed have left there goes as well.
+    """
+    _sweep(output)
+    with _writing_to(output.parent):
+        made = tempfile.TemporaryDirectory(
+            dir=output.parent, prefix=_prefix(output), ignore_cleanup_errors=True
+        )
+    with in_any_case(made.cleanup), held(Path(made.name)):
+        library = Path(made.name, output.name)
+        with _writing_to(output.parent):
+            export(library)
+        yield library
+
+
+def commit(
+    library: Path,
+    output: Path,
+    draft: Draft,
+    *,
+    header: bool,
+    before: Callable[[], None] = lambda: None,
+) -> Manifest:
+    """Move a staged library in place, and write what belongs to it; the manifest written.
+
+    header: whether a C header does. before: is called before the manifest is moved, and where that
+    fails it is not.
+    """
+    with _writing_to(output.parent):
+        described = None
+        if header:
+            text = header_text(output.name, draft.interfaces)
+            header_path(library).write_bytes(text.encode())
+            described = _describe(header_path(library))
+        whole = Manifest.of(draft, _describe(library), described)
+        content = json_bytes(whole.to_json())
+        provenance_path(library).write_bytes(statement(whole, content))
+        manifest_path(library).write_bytes(content)
+        _make_executable(library)
+        *parts, last = output_paths(library, header=header)
+        with held(output.parent):  # by the outputs of one build, if two make them at once
+            for file in parts:
+                _move(file, output.parent)
+            before()
+            _move(last, output.parent)
+    return whole
+
+
+def previous(output: Path) -> Manifest | None:
+    """The manifest of an output that is there and whole, bit for bit, as all that belongs to it."""
+    with suppress(AnsorError, OSError):
+        manifest = read_manifest(output)
+        header = manifest.header and _describe(header_path(output))
+        described = Manifest.of(manifest, _describe(output), header)
+        stated = statement(manifest, manifest_path(output).read_bytes())
+        if described == manifest and stated == provenance_path(output).read_bytes():
+            return manifest
+    return None
+
+
+def touch(output: Path) -> None:
+    """Set the times of change to now: for tools that compare times, and not contents.
+
+    The header keeps its own: what includes it need not be compiled again for that.
+    """
+    for path in output_paths(output, header=False):
+        os.utime(path)
+
+
+def _move(file: Path, folder: Path) -> None:
+    """Move a file into a folder, unless an equal one is there."""
+    place = folder / file.name
+    if place.is_file() and filecmp.cmp(file, place, shallow=False):
+        return
+    with file.open("rb") as stream:
+        os.fsync(stream.fileno())
+    file.replace(place)
+
+
+def _describe(file: Path) -> Output:
+    return Output(file.name, file_sha256(file), file.stat().st_size)
+
+
+def _prefix(output: Path) -> str:
+    return f".{output.name}."
+
+
+def _sweep(output: Path) -> None:
+    """Remove the folders that no process holds."""
+    for folder in output.parent.glob(escape(_prefix(output)) + "[a-z0-9_]" * 8):
+        with suppress(OSError):
+            remove_unheld(folder)
+
+
+def _make_executable(file: Path) -> None:
+    mask = os.umask(0)
+    os.umask(mask)
+    file.chmod(0o777 & ~mask)
+
+
+@contextmanager
+def _writing_to(folder: Path) -> Iterator[None]:
+    """A failure to write meanwhile is an AnsorError that names the folder."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(folder)
+        heed(error)
+        hint = "free some space, or give another place with -o/--output"
+        raise AnsorError(f"cannot write to {folder}: {error.strerror or error}", hint) from error

@@ -1,0 +1,57 @@
+"""The files that a build read, listed in a file that make and Ninja understand.
+
+    out/model.so: model.onnx records.lock targets/board.toml
+    model.onnx:
+    records.lock:
+    targets/board.toml:
+
+Each input also has a rule of its own that says nothing, as `gcc -MP` writes it: one that is gone
+makes the output out of date, and is no error.
+"""
+
+import re
+from collections.abc import Iterable
+from importlib.util import find_spec
+from pathlib import Path
+
+from ...errors import AnsorError
+from ...system.atomic_file import write_whole
+from ..manifest import Draft
+
+_COMMAND = re.compile(r"[\x00-\x08\x0a-\x1f;]")  # a line end or a semicolon, then what make runs
+
+
+def input_files(model: Path, manifest: Draft, asked: Iterable[Path]) -> list[Path]:
+    """All files that decide what a build of this model makes, but not the registry.
+
+    It changes with every use, and a build asks it for what matters. Two files stand for the
+    versions of the tool and of TVM. asked: what the request names (`Request.files`).
+    """
+    external = [model.parent / one.file for one in manifest.model.external]
+    found = [find_spec(package) for package in ("ansor_deploy", "tvm")]
+    versions = [Path(spec.origin) for spec in found if spec and spec.origin]
+    return list(dict.fromkeys([model, *external, *asked, *versions]))
+
+
+def write_depfile(path: Path | None, output: Path, inputs: Iterable[Path]) -> None:
+    """Write what an output depends on, if there is a path; an equal file is left alone.
+
+    AnsorError for a name that make would take for a command: files of data are named by the model.
+    """
+    if path is None:
+        return
+    names = [escaped(file) for file in inputs]
+    rules = [f"{escaped(output)}: {' '.join(names)}", *(f"{name}:" for name in names)]
+    content = "".join(f"{rule}\n" for rule in rules).encode(errors="surrogateescape")
+    if not (path.is_file() and path.read_bytes() == content):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, content)
+
+
+def escaped(path: Path) -> str:
+    """A path as make and Ninja read it in a depfile; AnsorError where they would not read it."""
+    if _COMMAND.search(str(path)):
+        what = "its name cannot stand in a depfile: make would take a part of it for a command"
+        raise AnsorError(what, "rename it, or build without --depfile", path)
+    spaced = re.sub(r"(\\*)([ \t#])", lambda found: f"{found[1] * 2}\\{found[2]}", str(path))
+    return spaced.replace("$", "$$")

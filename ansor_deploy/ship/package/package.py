@@ -1,0 +1,148 @@
+"""A library with all that it takes to run where nothing of ours is installed, as one archive."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...devices.c_runtime import C_API, PROGRAM, c_runtime
+from ...devices.wheels import fetch_runtime, pinned, runtime_libraries, wheels_folder
+from ...errors import AnsorError, UsageError
+from ...system.digest import file_sha256
+from ...system.host import architecture
+from ...system.machine_fault import heed
+from ..manifest import Manifest, header_path, manifest_path, provenance_path, read_manifest
+from .archive import pack, stem
+from .elf import needed_glibc
+from .python_runtime import write_python_runtime
+from .readme import readme
+from .trial import try_program
+
+if TYPE_CHECKING:
+    from ...views import Report
+
+KINDS = ("c", "python")
+SUMS = "SHA256SUMS"
+
+
+@dataclass(frozen=True)
+class Package:
+    """An archive that was written. kind: of `KINDS`. files: bytes by name.
+
+    arch: of the machines that it is for. glibc: the oldest C library that it runs with.
+    """
+
+    path: Path
+    kind: str
+    arch: str
+    glibc: tuple[int, int]
+    files: dict[str, int]
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object."""
+        return {
+            "file": str(self.path),
+            "bytes": self.path.stat().st_size,
+            "sha256": file_sha256(self.path),
+            "for": self.kind,
+            "arch": self.arch,
+            "glibc": "{}.{}".format(*self.glibc),
+            "files": [{"file": name, "bytes": size} for name, size in self.files.items()],
+        }
+
+
+def package(library: Path, output: Path, kind: str, report: Report) -> Package:
+    """Write a package of a library that a build left, for programs in C or in Python.
+
+    Its files lie in a folder of the package's name. Its program is tried where that can be:
+    VerificationError where it is wrong. AnsorError where the library is not the one of
+    its manifest, or the package cannot be made; DeviceError where there is no TVM for its machine.
+    """
+    name, manifest = stem(output), _whole_manifest(library)
+    arch = architecture(manifest.target.triple)
+    pinned(arch, "3.11")  # refuses what TVM's runtime is not published for
+    try:
+        with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as temporary:
+            folder = Path(temporary, name)
+            folder.mkdir()
+            _add_outputs(library, manifest, folder, kind)
+            _add_runtime(folder, arch, kind, report)
+            if kind == "c":
+                try_program(folder, library, manifest, report)
+            glibc = max(map(needed_glibc, _programs(folder)))
+            text = readme(library.name, kind, arch, glibc, manifest)
+            (folder / "README").write_text(text, encoding="utf-8")
+            _add_sums(folder)
+            report.stage("pack", output.name)
+            output.parent.mkdir(parents=True, exist_ok=True)
+            pack(Path(temporary), output)
+            return Package(output, kind, arch, glibc, _sizes(folder))
+    except OSError as error:
+        heed(error)
+        hint = "free some space, or give another place with -o/--output"
+        raise AnsorError(f"cannot be written: {error.strerror or error}", hint, output) from error
+
+
+def _whole_manifest(library: Path) -> Manifest:
+    """The manifest of a library that can be packaged, and was built with it."""
+    manifest = read_manifest(library)
+    if file_sha256(library) != manifest.artifact.sha256:
+        raise AnsorError(
+            f"it is not the library of {manifest_path(library).name}: its SHA-256 is another",
+            f"build it again: ansor-deploy build MODEL -o {library}",
+            library,
+        )
+    if (kind := manifest.target.kind) != "llvm":
+        hint = "copy it and its manifest to the machine, and load it with ansor_deploy.runtime"
+        raise UsageError(f"a library for {kind} cannot be packaged, but one for a CPU", hint)
+    return manifest
+
+
+def _add_outputs(library: Path, manifest: Manifest, folder: Path, kind: str) -> None:
+    (folder / library.name).symlink_to(library.resolve())
+    shutil.copyfile(manifest_path(library), folder / manifest_path(library).name)
+    if provenance_path(library).is_file():
+        shutil.copyfile(provenance_path(library), folder / provenance_path(library).name)
+    if kind == "c":
+        include = folder / "include"
+        include.mkdir()
+        headers = [
+            C_API / "ansor_deploy.h",
+            *([header_path(library)] if manifest.header else []),
+        ]
+        for header in headers:
+            shutil.copyfile(header, include / header.name)
+
+
+def _add_runtime(folder: Path, arch: str, kind: str, report: Report) -> None:
+    wheels = wheels_folder()
+    if arch != architecture():
+        with tempfile.TemporaryDirectory() as nowhere:
+            if not runtime_libraries(arch, wheels, Path(nowhere)):
+                report.stage("fetch", f"TVM's runtime for {arch}, into {wheels}")
+                fetch_runtime(arch, wheels)
+    report.stage("compile", f"the C API for {arch}")
+    if kind == "c":
+        c_runtime(arch, folder, wheels)
+    else:
+        write_python_runtime(folder, arch, wheels)
+
+
+def _programs(folder: Path) -> Iterable[Path]:
+    """The ELF files, which are all that ask for a version of the C library."""
+    return [*folder.rglob("*.so"), *(path for path in (folder / PROGRAM,) if path.exists())]
+
+
+def _add_sums(folder: Path) -> None:
+    """The file that `sha256sum -c` reads."""
+    lines = [f"{file_sha256(folder / name)}  {name}\n" for name in _sizes(folder)]
+    (folder / SUMS).write_text("".join(lines), encoding="utf-8")
+
+
+def _sizes(folder: Path) -> dict[str, int]:
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.stat().st_size for path in paths}

@@ -1,0 +1,161 @@
+"""What differs between two libraries of a model: tasks, their schedules and times, sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from msgspec import to_builtins
+
+from ..manifest import Manifest, Memory, Race, Task
+from .race import ALIKE
+
+
+@dataclass(frozen=True)
+class TaskChange:
+    """A task of either library. before, after: its record's id, or "default"; None in neither.
+
+    before_ms, after_ms: all its runs in one of the library's; None where it was not timed.
+    """
+
+    key: str
+    title: str
+    before: str | None
+    after: str | None
+    before_ms: float | None = None
+    after_ms: float | None = None
+
+    @property
+    def what(self) -> str:
+        """What became of it, in a word or two."""
+        if self.before is None or self.after is None:
+            return "new" if self.before is None else "gone"
+        if self.before == self.after:
+            return "same"
+        return {self.before: "tuned", self.after: "untuned"}.get("default", "other schedule")
+
+    @property
+    def delta_ms(self) -> float:
+        """By how much its runs take longer now; 0 where it was not timed in both."""
+        return (self.after_ms or 0.0) - (self.before_ms or 0.0)
+
+    @property
+    def share(self) -> float:
+        """The same as a share of what they took before."""
+        return self.delta_ms / (self.before_ms or 1.0)
+
+
+@dataclass(frozen=True)
+class MadeBy:
+    """What made a library, and is not the same in the other: a version, or the digest of a rule.
+
+    before, after: None in the one that lacks it.
+    """
+
+    name: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True)
+class Changes:
+    """From one library to another. beside: the second beside the first; None where neither ran.
+
+    bytes: of the two libraries, by name. tasks: those that changed, then the others; of both those
+    first that matter most. made_by: what made the two that differs. same: whether the two are one,
+    byte by byte.
+    """
+
+    beside: Race | None
+    bytes: Mapping[str, tuple[int, int]]
+    tasks: tuple[TaskChange, ...]
+    made_by: tuple[MadeBy, ...] = ()
+    same: bool = False
+
+    @property
+    def explanation(self) -> str:
+        """Why the tasks' times and the race say different things; "" where they do not."""
+        timed = [one for one in self.tasks if one.before_ms and one.after_ms]
+        if self.beside is None or not timed:
+            return ""
+        new = sum(one.after_ms or 0.0 for one in timed)
+        old = new - sum(one.delta_ms for one in timed)
+        faster, slower = (sum(sign * one.share > ALIKE for one in timed) for sign in (-1, 1))
+        seems = {"faster"} if new < old * (1 - ALIKE) or 2 * faster > len(timed) else set()
+        seems |= {"slower"} if new > old * (1 + ALIKE) or 2 * slower > len(timed) else set()
+        if seems <= {self.beside.verdict}:
+            return ""
+        return (
+            f"by the profile {faster} of {len(timed)} tasks are faster and {slower} slower; all "
+            f"take {old:.3g} ms before and {new:.3g} ms now ({new / old - 1:+.1%}). The profile is "
+            "of one load of each library, with a clock around each kernel, and the race of whole "
+            f"runs on {self.beside.turns} loads: what that does not bear out is noise, or is lost "
+            "again between the kernels"
+        )
+
+    @property
+    def untimed(self) -> str:
+        """Why neither ran."""
+        why = "they are the same, byte by byte" if self.same else "they do not run here"
+        return f"not timed: {why}"
+
+    def slower(self, share: float) -> bool:
+        """Whether the second is surely slower, and by more than this share.
+
+        Where the race cannot say, it is not.
+        """
+        race = self.beside
+        return race is not None and race.verdict == "slower" and race.ratio > 1 + share
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object."""
+        return {
+            "same": self.same,
+            "beside": to_builtins(self.beside),
+            "bytes": {name: list(pair) for name, pair in self.bytes.items()},
+            "made_by": [asdict(one) for one in self.made_by],
+            "tasks": [{**asdict(task), "what": task.what} for task in self.tasks],
+            "explanation": self.explanation,
+        }
+
+
+Times = Mapping[str, float]  # milliseconds of a run, by a task's key
+
+
+def changes(
+    before: Manifest, after: Manifest, beside: Race | None, times: tuple[Times, Times] = ({}, {})
+) -> Changes:
+    """What differs. before, after: the libraries' manifests; times: of their tasks."""
+    known = [{task.key: task for task in one.tasks} for one in (before, after)]
+    tasks = [
+        _change(key, known[0].get(key), known[1].get(key), times)
+        for key in dict.fromkeys([*known[0], *known[1]])
+    ]
+    tasks.sort(key=lambda task: (task.what == "same", -abs(task.delta_ms), task.title))
+    return Changes(beside, _bytes(before, after), tuple(tasks), _made_by(before, after))
+
+
+def _change(key: str, old: Task | None, new: Task | None, times: tuple[Times, Times]) -> TaskChange:
+    title = new.title if new else old.title if old else ""
+    records = (old.record if old else None, new.record if new else None)
+    return TaskChange(key, title, *records, times[0].get(key), times[1].get(key))
+
+
+def _made_by(before: Manifest, after: Manifest) -> tuple[MadeBy, ...]:
+    old, new = (
+        {name: getattr(one, name) for name in ("tool", "tvm", "linker", "precision")}
+        | {f"rule {rule.file}": rule.sha256 for rule in one.rules}
+        for one in (before, after)
+    )
+    names = dict.fromkeys([*old, *new])
+    return tuple(
+        MadeBy(name, old.get(name), new.get(name))
+        for name in names
+        if old.get(name) != new.get(name)
+    )
+
+
+def _bytes(before: Manifest, after: Manifest) -> dict[str, tuple[int, int]]:
+    names = Memory.__struct_fields__
+    return {name: (getattr(before.memory, name), getattr(after.memory, name)) for name in names}

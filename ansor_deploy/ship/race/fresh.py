@@ -1,0 +1,202 @@
+"""Turns of a race in processes of their own: each loads both sides anew, runs them, and is gone.
+
+One process is warm and runs nothing. It makes a copy of itself for each load, which costs some
+milliseconds. Libraries are loaded there from fresh copies of their files, which lie elsewhere in
+memory each time, and behind a gap of random size.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import mmap
+import os
+import random
+import shutil
+import signal
+import tempfile
+import time
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from ...devices.bare import BareModel
+from ...errors import AnsorError, MachineError, ModelError, UsageError
+from ...runtime import native
+from ...runtime.model import Model
+from ...system.child import describe
+from ...system.machine_fault import fault_of
+from ...system.worker import Worker, WorkerFailure
+from ..verify.draws import inputs_that_run
+from . import turn as one_turn
+from .peers import name_of, open_peer
+from .race import Turn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ..verify.verify import Library
+
+Local = Model | BareModel
+Side = dict[str, Any]  # what a process loads: of `library_side`, or of `engine_side`
+
+CALL_SECONDS = 600.0  # a load with its turns
+COPIED_BYTES = 64 << 20  # larger files are not copied: where their pages lie averages out
+GAP_PAGES = 4096
+_SENT = ("inputs", "outputs", "target", "variants", "codes")
+_ERRORS = {kind.__name__: kind for kind in (UsageError, ModelError, MachineError)}
+
+
+def on_this_machine(library: Library) -> TypeGuard[Local]:
+    """Whether a library runs here, and not on a device."""
+    return isinstance(library, Local)
+
+
+def library_side(library: Local) -> Side:
+    """A library of this machine. Its manifest need not lie beside it."""
+    manifest = {key: library.manifest.get(key) for key in _SENT}
+    path = str(library.path.absolute())
+    return {"library": path, "manifest": manifest, "threads": library.threads}
+
+
+def engine_side(engine: str, model: Path, threads: int) -> Side:
+    """An engine of `request.ENGINES` with the model in a file."""
+    return {"engine": engine, "model": str(model.absolute()), "threads": threads}
+
+
+class FreshTurns:
+    """Turns of a library and another side, each on a load of its own.
+
+    peer: the other's name. An engine that takes long to load a model stays loaded for some turns,
+    so that half of the time at least is for runs.
+    """
+
+    def __init__(self, worker: Worker, payload: dict[str, Any]) -> None:
+        self._worker, self._payload = worker, payload
+        self._turns = 1
+        self.peer: str = self._call("prepare")
+
+    def take(self, ours_first: bool) -> Sequence[Turn]:
+        """The turns of one load. ours_first: whether ours is loaded first, and runs first."""
+        found = self._call("turns", ours_first=ours_first, turns=self._turns)
+        if self._payload["pause"]:
+            self._turns = max(1, math.ceil(found["loading"] / found["turning"]))
+        return [
+            Turn(ours, theirs, tuple(loop), tuple(each))
+            for ours, theirs, loop, each in found["turns"]
+        ]
+
+    def _call(self, function: str, **words: Any) -> Any:
+        what = f"{__name__}:{function}"
+        try:
+            found = self._worker.call(what, {**self._payload, **words}, CALL_SECONDS)
+        except WorkerFailure as failure:
+            hint = "run it once by itself: ansor-deploy run"
+            raise AnsorError(f"it cannot be timed: {failure.message}", hint) from failure
+        if "error" in found:
+            kind, text, hint = found["error"]
+            raise _ERRORS.get(kind, AnsorError)(text, hint)
+        return found["answer"]
+
+
+@contextmanager
+def fresh_turns(
+    ours: Side,
+    theirs: Side,
+    shapes: Sequence[int],
+    seed: int,
+    until: float,
+    folder: Path | None = None,
+) -> Iterator[FreshTurns]:
+    """The turns of a library and another side.
+
+    shapes: which of the library's a run is made in. seed: of the inputs. until: of
+    `time.monotonic`; a load makes no second turn after that. folder: for copies; None for
+    that of temporary files. ModelError where an engine refuses the
+    model, UsageError where it is not installed.
+    """
+    payload = {
+        "sides": [ours, theirs],
+        "shapes": list(shapes),
+        "seed": seed,
+        "until": until,
+        "pause": one_turn.PAUSE_SECONDS if "engine" in theirs else 0.0,
+    }
+    with (
+        tempfile.TemporaryDirectory(
+            prefix="ansor-deploy-", dir=folder, ignore_cleanup_errors=True
+        ) as place,
+        closing(Worker(__name__)) as worker,
+    ):
+        yield FreshTurns(worker, {**payload, "folder": str(Path(place).absolute())})
+
+
+def prepare(payload: dict[str, Any]) -> dict[str, Any]:
+    """In the process that is copied: import what both need. The answer is the peer's name."""
+    native.ffi()
+    theirs = payload["sides"][1]
+    return _answered(lambda _: name_of(theirs["engine"]) if "engine" in theirs else "", {})
+
+
+def turns(payload: dict[str, Any]) -> dict[str, Any]:
+    """In a copy of this process: load both sides, and let them run in turns."""
+    reading, writing = os.pipe()
+    if (copy := os.fork()) == 0:
+        try:
+            with os.fdopen(writing, "wb") as stream:
+                stream.write(json.dumps(_answered(_turns, payload)).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as stream:
+        text = stream.read()
+    status = os.waitpid(copy, 0)[1]
+    if not text:
+        names = {one.value: one.name for one in signal.Signals}
+        raise RuntimeError(f"ended by {names.get(os.WTERMSIG(status), status)}")
+    return dict(json.loads(text))
+
+
+def _answered(function: Any, payload: dict[str, Any]) -> dict[str, Any]:
+    """The answer, or the error that the parent raises."""
+    try:
+        return {"answer": function(payload)}
+    except Exception as error:  # noqa: BLE001 - whatever a library or an engine raises
+        found = fault_of(error) or error
+        if isinstance(found, AnsorError):
+            return {"error": [type(found).__name__, found.text, found.hint]}
+        return {"error": ["", f"it cannot be timed: {describe(found)}", ""]}
+
+
+def _turns(payload: dict[str, Any]) -> dict[str, Any]:
+    began, first = time.monotonic(), payload["ours_first"]
+    gap = mmap.mmap(-1, mmap.PAGESIZE * random.randint(1, GAP_PAGES))  # noqa: S311 - no secret
+    opened: dict[int, Any] = {}
+    for number, at in enumerate((0, 1) if first else (1, 0)):
+        opened[at] = _opened(payload["sides"][at], Path(payload["folder"], f"{number}.so"))
+    library, other = opened[0], opened[1]
+    feeds = [
+        inputs_that_run(library, library.interfaces[at], payload["seed"])
+        for at in payload["shapes"]
+    ]
+    one_turn.warm(opened.values(), feeds)
+    loaded, found = time.monotonic(), list[tuple[Any, ...]]()
+    while not found or (len(found) < payload["turns"] and time.monotonic() < payload["until"]):
+        taken = one_turn.take((library, other), feeds, ours_first=first, pause=payload["pause"])
+        found.append((taken.ours, taken.theirs, taken.reference, taken.shapes))
+        first = random.random() < 0.5  # noqa: S311 - no secret
+    gap.close()
+    turning = (time.monotonic() - loaded) / len(found)
+    return {"turns": found, "loading": loaded - began, "turning": turning}
+
+
+def _opened(side: Side, place: Path) -> Any:
+    """What can be timed. place: of a library's copy."""
+    if "engine" in side:
+        return open_peer(side["engine"], Path(side["model"]), side["threads"])
+    path = Path(side["library"])
+    if path.stat().st_size <= COPIED_BYTES:
+        place.unlink(missing_ok=True)  # its pages may be used still, and are not to be used again
+        with suppress(OSError):  # no space: what is loaded is the file itself
+            path = Path(shutil.copyfile(path, place))
+    return Model(path, side["manifest"], side["threads"])

@@ -1,0 +1,80 @@
+"""A library's kernels beside another engine's, where both compute the same nodes of the model.
+
+Each fuses as it likes. What is compared are the smallest groups of nodes that neither of them
+computes along with others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ...runtime.profile import Profile
+
+
+@dataclass(frozen=True)
+class Part:
+    """What another engine runs at once. name, op: as it calls it. nodes: names of the model's."""
+
+    name: str
+    op: str
+    seconds: float
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Nodes of the model by name, with what computes them: kernels by their places in a run.
+
+    ours_ms, theirs_ms: of all kernels, and of all parts.
+    """
+
+    nodes: tuple[str, ...]
+    kernels: tuple[int, ...]
+    parts: tuple[str, ...]
+    ours_ms: float
+    theirs_ms: float
+
+    @property
+    def ratio(self) -> float | None:
+        """Of our time to theirs."""
+        return self.ours_ms / self.theirs_ms if self.kernels and self.theirs_ms else None
+
+
+def groups(profile: Profile, parts: Sequence[Part]) -> list[Group]:
+    """The groups: what computes no node that is known, if any, ours in order, and theirs alone."""
+    ours = [tuple(node["name"] for node in one.nodes) for one in profile.kernels]
+    sets = _joined([*ours, *(part.nodes for part in parts)])
+    found = [_group(profile, parts, ours, nodes) for nodes in [(), *sets]]
+    return [one for one in found if one.kernels or one.parts]
+
+
+def _group(
+    profile: Profile,
+    parts: Sequence[Part],
+    ours: Sequence[tuple[str, ...]],
+    nodes: tuple[str, ...],
+) -> Group:
+    first = nodes[:1]
+    known = set(nodes)
+    kernels = [at for at, names in enumerate(ours) if names[:1] == first or known & {*names}]
+    theirs = [part for part in parts if part.nodes[:1] == first or known & {*part.nodes}]
+    return Group(
+        nodes,
+        tuple(kernels),
+        tuple(part.name for part in theirs),
+        sum(profile.kernels[at].seconds for at in kernels) * 1e3,
+        sum(part.seconds for part in theirs) * 1e3,
+    )
+
+
+def _joined(sets: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The unions of sets that have names in common, directly or by others."""
+    of: dict[str, list[str]] = {}
+    for names in sets:
+        parts = {id(part): part for part in (of.get(name, [name]) for name in names)}
+        union = list(dict.fromkeys(name for part in parts.values() for name in part))
+        of.update(dict.fromkeys(union, union))
+    return [tuple(one) for one in {id(one): one for one in of.values()}.values()]

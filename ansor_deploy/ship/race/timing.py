@@ -1,0 +1,234 @@
+"""How fast a finished library is: by itself, beside other engines, and kernel by kernel."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from ...devices.machine import runs_here
+from ...errors import UsageError
+from ...system.digest import file_sha256
+from ...target import built_for
+from ..library import opened
+from ..manifest import read_manifest
+
+if TYPE_CHECKING:
+    import onnx
+
+    from ...devices.model import RemoteModel
+    from ...runtime.model import Interface, Model
+    from ...runtime.profile import Profile
+    from ...views import Report
+    from ..manifest import Race
+    from ..verify.verify import Library
+    from .changes import Changes
+    from .node_groups import Group
+
+
+@dataclass(frozen=True)
+class Timing:
+    """A library in one of its shapes. seconds: of each run. beside: it and each other engine."""
+
+    interface: Interface
+    seconds: list[float]
+    beside: list[Race]
+
+
+MOST_RUNS = 100_000
+CALL_SECONDS = 0.5  # of runs between two looks at the clock
+ENGINE_SHARE = 4.0  # of a command's time for a race beside an engine; for runs alone it is one
+
+
+def bench(
+    artifact: Path,
+    seconds: float,
+    threads: int,
+    devices: Sequence[str] | None,
+    report: Report,
+    engines: Sequence[str] = (),
+    model: Path | None = None,
+) -> list[Timing]:
+    """Run times of an artifact on seeded inputs, in each of its shapes.
+
+    seconds: for all, from now on; but at least one run is made in each shape, and one turn beside
+    each engine. threads: that a run takes; 0 for as many as the artifact was built for. devices:
+    the first that can be used runs it; () for this machine, None for its target's. engines: that it
+    is timed beside, on this machine. model: the file that it was built from; None where that lies
+    in this folder or beside the artifact.
+    """
+    end = time.monotonic() + seconds
+    with opened(artifact, devices, report, threads) as library:
+        proto = _model_of(artifact, model) if engines else None
+        shapes = range(len(library.interfaces))
+        ends = _ends(end, [1.0, *[ENGINE_SHARE] * len(engines)] * len(shapes))
+        found = []
+        for shape in shapes:
+            times = _run_times(library, library.interfaces[shape], next(ends))
+            raced = [_race(library, shape, engine, proto, next(ends)) for engine in engines]
+            beside = [one.at(median(times) * 1e3) for one in raced]
+            found.append(Timing(library.interfaces[shape], times, beside))
+        return found
+
+
+def bench_streams(artifact: Path, seconds: float, threads: int, streams: int) -> list[Timing]:
+    """Run times of so many copies of an artifact side by side on this machine, a shape each.
+
+    seconds: as of `bench`. threads: that all of them share; 0 for as many as the artifact was built
+    for.
+    """
+    from ...runtime.model import load
+    from .streams import times_side_by_side
+
+    end = time.monotonic() + seconds
+    library = load(artifact, threads)
+    each = max(1, library.threads // streams)
+    ends = _ends(end, [1.0] * len(library.interfaces))
+    return [
+        Timing(one, times_side_by_side(artifact, at, streams, each, next(ends)), [])
+        for at, one in enumerate(library.interfaces)
+    ]
+
+
+def _ends(end: float, parts: Sequence[float]) -> Iterator[float]:
+    """When each part has to end, by `time.monotonic`, from whenever it is asked for on.
+
+    parts: shares of what is left, whatever those before it took.
+    """
+    for at, part in enumerate(parts):
+        now = time.monotonic()
+        yield now + max(0.0, end - now) * part / sum(parts[at:])
+
+
+def _race(library: Any, shape: int, engine: str, proto: Any, until: float) -> Race:
+    from ...model.bind import bind_shapes
+    from .beside import race_engine
+
+    shaped = bind_shapes(proto, library.interfaces[shape].input_shapes).SerializeToString()
+    return race_engine(library, engine, shaped, shape, 0, until)
+
+
+def _model_of(artifact: Path, given: Path | None) -> onnx.ModelProto:
+    """The model that a library was built from.
+
+    given: its file; None where that lies in this folder or beside the artifact. UsageError where
+    it is not there, or is another one.
+    """
+    from ...model.onnx_file import load
+
+    known = read_manifest(artifact).model
+    places = [given] if given else [Path(known.name), artifact.with_name(known.name)]
+    found = next((path for path in places if path.is_file()), None)
+    if found is None:
+        hint = f"name it: ansor-deploy bench {artifact} {known.name} --beside onnxruntime"
+        raise UsageError(f"the model {known.name} is not here", hint)
+    if file_sha256(found) != known.sha256:
+        hint = f"build it anew: ansor-deploy build {found} -o {artifact}"
+        raise UsageError(f"{artifact} was not built from {found} as it is now", hint)
+    return load(found).proto
+
+
+def compare(before: Path, after: Path, seconds: float, threads: int) -> Changes:
+    """What changed from one library to another, which run on this machine in turns, if they can.
+
+    The same library twice is not timed.
+
+    seconds: for all, from now on: half of it for the turns, and half for the profiles. UsageError
+    where they take other inputs.
+    """
+    from ...runtime.model import load
+    from ..verify.draws import inputs_that_run
+    from .beside import race_libraries
+    from .changes import changes
+
+    end = time.monotonic() + seconds
+    manifests = read_manifest(before), read_manifest(after)
+    if manifests[0].inputs != manifests[1].inputs:
+        hint = "compare libraries of one model, or of its versions"
+        raise UsageError(f"{before} and {after} take other inputs", hint)
+    if file_sha256(before) == file_sha256(after):  # by chance one would be faster
+        return replace(changes(*manifests, None), same=True)
+    if not all(runs_here(one.target.machine) for one in manifests):
+        return changes(*manifests, None)
+    ends = _ends(end, [4.0, 1.0, 1.0, 1.0, 1.0])
+    old, new = load(before, threads), load(after, threads)
+    found = race_libraries(new, old, str(before), next(ends))
+    inputs = inputs_that_run(new, new.interfaces[0], seed=0)
+    times = [_task_times(one, inputs, next(ends)) for one in (old, new, old, new)]
+    return changes(*manifests, found, (_least(times[::2]), _least(times[1::2])))
+
+
+def _task_times(model: Model, inputs: dict[str, Any], until: float) -> dict[str, float]:
+    """Milliseconds of all runs of each task in a run, by its key."""
+    from ...runtime.profile import profile
+
+    times: dict[str, float] = defaultdict(float)
+    for one in profile(model, inputs, max(0.0, until - time.monotonic())).kernels:
+        if one.task:
+            times[one.task["key"]] += one.seconds * 1e3
+    return times
+
+
+def _least(times: Sequence[dict[str, float]]) -> dict[str, float]:
+    """The least of each: what disturbs a run makes it slower."""
+    return {key: min(one[key] for one in times) for key in times[0]}
+
+
+def profile(library: Model | RemoteModel, seconds: float) -> list[tuple[Interface, Profile]]:
+    """Times of a library's kernels in place, where it runs, on seeded inputs, a shape each."""
+    from ...devices.model import RemoteModel
+    from ...runtime.profile import profile
+    from ..verify.draws import inputs_that_run
+
+    share = seconds / len(library.interfaces)
+    found = []
+    for one in library.interfaces:
+        inputs = inputs_that_run(library, one, seed=0)
+        if isinstance(library, RemoteModel):
+            found.append((one, library.profile(inputs, share)))
+        else:
+            found.append((one, profile(library, inputs, share)))
+    return found
+
+
+def profile_beside(
+    library: Library,
+    model: Path | None,
+    profiles: Sequence[tuple[Interface, Profile]],
+    threads: int,
+    seconds: float,
+) -> list[tuple[str, list[Group]]]:
+    """ONNX Runtime's name, and its nodes beside the kernels of each profile of a library here.
+
+    model, threads: as of `bench`.
+    """
+    from ...model.bind import bind_shapes
+    from ..verify.draws import inputs_that_run
+    from .node_groups import groups
+    from .peers import profile_parts
+
+    proto = _model_of(library.path, model)
+    width = threads or built_for(library.manifest).cores
+    found = []
+    for one, ours in profiles:
+        inputs = inputs_that_run(library, one, seed=0)
+        shaped = bind_shapes(proto, one.input_shapes)
+        name, parts = profile_parts(shaped, width, inputs, seconds / len(profiles))
+        found.append((name, groups(ours, parts)))
+    return found
+
+
+def _run_times(library: Library, interface: Interface, until: float) -> list[float]:
+    """Seconds of each run until then; of one at least, and of one before that is not counted."""
+    from ..verify.draws import inputs_that_run
+
+    inputs = inputs_that_run(library, interface, seed=0)
+    times = library.times(inputs, 1)
+    while (left := until - time.monotonic()) > times[-1] and len(times) < MOST_RUNS:
+        runs = int(min(left, CALL_SECONDS) / max(times[-1], 1e-6))
+        times += library.times(inputs, max(1, min(runs, MOST_RUNS - len(times))))
+    return times

@@ -1,0 +1,193 @@
+"""What builds and tuning runs did, as commands print it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
+
+from ..registry.record import Build
+from ..system.digest import file_sha256
+from ..tune.ledger import now
+from .manifest import Allowed, Manifest, Tuned, Verified, manifest_path, output_paths
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..request import Outputs, Request
+    from ..tune.plan import Plan
+    from ..tune.queue import Spent
+    from ..tune.scheduler import Round
+
+
+# What a manifest says of its verification where --no-verify was given.
+UNVERIFIED = Verified(verified=False, where=None, reason="asked for by --no-verify", allowed={})
+
+
+# Of code that this machine's processor cannot run, beside code that it can.
+UNTRIED = structs.replace(UNVERIFIED, reason="its instructions are not here")
+
+
+def verified(where: str | None, request: Request) -> Verified:
+    """What a manifest says of its verification. where: None in a frozen build's."""
+    allowed = {name: Allowed(one.rtol, one.atol) for name, one in request.tolerances}
+    return Verified(verified=True, where=where, reason=None, allowed=allowed)
+
+
+# What `build --json` has of the two libraries that ran in turns.
+_COMPARED = (
+    *("latency_ms", "tuned_ms", "untuned_ms", "ratio", "interval", "pairs", "verdict", "seen"),
+)
+_RETOLD = ("shipped", "verify", "verification", "ran_on", "memory")
+
+
+@dataclass(frozen=True)
+class TuneResult:
+    """What a tuning run did. latency_ms: the models' estimated latency under their records.
+
+    latencies_ms: of each model, in their order. rounds: the scheduler's decisions, in order.
+    no_room: keys of the tasks that no device had the memory to try. kept_default: how many tasks
+    have a record now that is their default schedule.
+    """
+
+    tasks: int
+    hits: int
+    misses: int
+    skipped: int
+    trials: int
+    tune_seconds: float
+    latency_ms: float
+    latencies_ms: tuple[float, ...] = ()
+    rounds: tuple[Round, ...] = ()
+    no_room: tuple[str, ...] = ()
+    kept_default: int = 0
+
+    @classmethod
+    def of_plan(
+        cls, plan: Plan, now: Plan, spent: Spent, no_room: Sequence[str] = ()
+    ) -> TuneResult:
+        """What was spent on a plan. now: the same plan with the latencies of today's records."""
+        return cls(
+            tasks=len(plan.rows),
+            hits=plan.count("hit"),
+            misses=plan.count("miss") + plan.count("near"),
+            skipped=plan.count("skip"),
+            trials=spent.trials,
+            tune_seconds=round(spent.seconds, 3),
+            latency_ms=now.latency * 1e3,
+            latencies_ms=tuple(latency * 1e3 for latency in now.latencies),
+            rounds=spent.rounds,
+            no_room=tuple(no_room),
+        )
+
+    @property
+    def gained_nothing(self) -> bool:
+        """Whether tasks were tuned, and each of them has its default schedule still."""
+        return 0 < self.misses <= self.kept_default
+
+    @classmethod
+    def untuned(cls, tasks: int, hits: int, latency_ms: float = math.nan) -> TuneResult:
+        """Of a build that tuned nothing."""
+        return cls(tasks, hits, 0, tasks - hits, 0, 0.0, latency_ms)
+
+    @property
+    def figures(self) -> Tuned:
+        """As they stand in a manifest."""
+        return Tuned(**{name: getattr(self, name) for name in Tuned.__struct_fields__})
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures, as they stand in `build --json`."""
+        return structs.asdict(self.figures)
+
+    def with_rounds(self) -> dict[str, Any]:
+        """The figures with the scheduler's decisions: the answer of `tune --json`."""
+        return {**self.to_json(), "rounds": [decision.to_json() for decision in self.rounds]}
+
+
+@dataclass(frozen=True)
+class BuildResult:
+    """What a build made. manifest: as in the file beside the library.
+
+    up_to_date: it had nothing to do, and the figures are those of the build before.
+    """
+
+    artifact: Path
+    manifest: Manifest
+    tuned: TuneResult
+    up_to_date: bool = False
+
+    @classmethod
+    def unchanged(cls, artifact: Path, manifest: Manifest) -> BuildResult:
+        """Of outputs that a build would not change."""
+        tasks, known = manifest.tasks, manifest.speed or manifest.tuning
+        hits = sum(task.record != "default" for task in tasks)
+        taken = math.nan if known is None or known.latency_ms is None else known.latency_ms
+        tuned = TuneResult.untuned(len(tasks), hits, taken)
+        return cls(artifact, manifest, tuned, up_to_date=True)
+
+    @property
+    def verified(self) -> bool:
+        """Whether the library's numbers were compared."""
+        return self.manifest.verification.verified
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer of `build --json`; where nothing was run, what a run would show is null."""
+        manifest = self.manifest
+        known = manifest.to_json()
+        speed = known["speed"] or {}
+        paths = output_paths(self.artifact, header=manifest.header is not None)
+        return {
+            "artifact": str(self.artifact),
+            "manifest": str(manifest_path(self.artifact)),
+            "outputs": [str(path) for path in paths],
+            "up_to_date": self.up_to_date,
+            **self.tuned.to_json(),
+            **{name: speed.get(name) for name in _COMPARED},
+            **{name: known[name] for name in _RETOLD},
+        }
+
+
+def finished_build(
+    manifest: Manifest, plan: Plan, trials: int, outputs: Outputs, request: Request
+) -> Build:
+    """A build for the registry's history. The outputs, and the lock if asked for, are in place."""
+    speed, known = manifest.speed, manifest.to_json()
+    files = {"manifest": manifest_path(outputs.library), "lock": request.lock}
+    digests = {name: file_sha256(path) for name, path in files.items() if path is not None}
+    return Build(
+        artifact=str(outputs.library),
+        model=manifest.model.digest,
+        target=request.target.fingerprint,
+        created=now(),
+        manifest=known,
+        name=manifest.model.name,
+        asked=_asked(outputs, request),
+        **plan.counts,
+        trials=trials,
+        tuned_ms=speed.tuned_ms if speed else None,
+        untuned_ms=speed.untuned_ms if speed else None,
+        shipped=manifest.shipped,
+        verification=known["verify"] or {},
+        digests={"library": manifest.artifact.sha256, **digests},
+        tool=manifest.tool,
+        tvm=manifest.tvm,
+    )
+
+
+def _asked(outputs: Outputs, request: Request) -> dict[str, Any]:
+    """What a request asks for, as JSON; its target and registry are noted elsewhere."""
+    return {
+        **asdict(request.budget),
+        "search": request.search,
+        "seed": request.seed,
+        "reuse": request.reuse,
+        "retune": list(request.retune),
+        "rules": [path.name for path in request.rules],
+        "devices": list(request.devices),
+        "farm": request.farm,
+        "input_shapes": request.shapes_json,
+        "header": outputs.header,
+    }

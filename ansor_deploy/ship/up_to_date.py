@@ -1,0 +1,154 @@
+"""Is an output still what a build would make? Answered without TVM, in tenths of a second."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from .. import __version__
+from ..errors import AnsorError
+from ..model.digest import digest
+from ..objectives import Goal
+from ..registry.record import Record, TaskKey
+from ..system.digest import canonical_json, file_sha256, sha256
+from ..tune.borrow import lenders, lenders_digest
+from .manifest import Code, Draft, Manifest, Speed, read_manifest
+from .outputs.commit import previous
+
+if TYPE_CHECKING:
+    from ..request import Outputs, Request
+    from ..tune.ledger import Ledger
+
+
+def identity(model: str, model_digest: str, request: Request, *, header: bool) -> str:
+    """SHA-256 over all that decides what a build makes, apart from the records.
+
+    model: the name of its file. The figures of the target that only feed estimates are not in it.
+    """
+    near = request.reuse == "near" and not request.frozen
+    target = request.target
+    return sha256(
+        canonical_json(
+            {
+                **({"reuse": "near"} if near else {}),
+                **({"precision": "strict"} if request.precision == "strict" else {}),
+                **({"tolerances": request.allowed} if request.tolerances else {}),
+                "model": [model, model_digest],
+                "target": [target.name, target.description, target.fingerprint],
+                **({"codes": [one.fingerprint for one in request.codes]} if request.codes else {}),
+                "rules": [file_sha256(path) for path in request.rules],
+                "header": header,
+                "input_shapes": request.shapes_json,
+                "tool": __version__,
+                "tvm": metadata.version("apache-tvm"),
+            }
+        )
+    )
+
+
+def manifest_keys(manifest: Draft, request: Request) -> list[TaskKey]:
+    """The keys of the tasks in a manifest, in its order."""
+    return [TaskKey(task.key, request.target.fingerprint) for task in manifest.tasks]
+
+
+def built_keys(library: Path, request: Request) -> list[TaskKey]:
+    """The tasks of the build that made a library; none where there is no such library."""
+    with suppress(AnsorError):
+        return manifest_keys(read_manifest(library), request)
+    return []
+
+
+def current_manifest(model: Path, outputs: Outputs, request: Request) -> Manifest | None:
+    """The manifest of outputs if model, target and tool are still those they were made by.
+
+    What is left to ask are the records: `has_same_records`, and of a frozen build the lock.
+    """
+    manifest = previous(outputs.library)
+    if manifest is None or (manifest.lock is not None) != request.frozen or request.retune:
+        return None
+    if request.verify and not manifest.verification.verified:
+        return None
+    external = [model.parent / one.file for one in manifest.model.external]
+    if not all(path.is_file() for path in external):
+        return None
+    model_digest = digest(model, external)
+    same = identity(model.name, model_digest, request, header=outputs.header)
+    return manifest if manifest.identity == same and _is_within(manifest, request) else None
+
+
+def _is_within(manifest: Manifest, request: Request) -> bool:
+    """Whether a library takes no more than it may."""
+    limits, taken = request.limits, manifest.memory
+    pairs = ((limits.size, taken.library), (limits.memory, taken.peak))
+    return all(most is None or size <= most for most, size in pairs)
+
+
+def records_digest(records: Iterable[Record]) -> str:
+    """SHA-256 over the ids of records, in whatever order."""
+    return sha256(canonical_json(sorted(record.id for record in records)))
+
+
+def has_same_records(manifest: Draft, ledger: Ledger) -> bool:
+    """Whether the registry's best records are those of a manifest, with nothing left to tune.
+
+    Those of all its codes, of which only the one that this machine runs is tuned.
+    """
+    from ..tune.ledger import Ledger
+
+    said = {one.target.fingerprint: one for one in manifest.codes or ()}
+    return _has_same_records(manifest, ledger) and all(
+        _has_same_records(
+            _alone(manifest, said[one.target.fingerprint]),
+            Ledger(ledger.registry, one, measures=False),
+        )
+        for one in ledger.request.others
+    )
+
+
+def _alone(manifest: Draft, code: Code) -> Draft:
+    """What the manifest would say of a code that this machine does not run, without the others."""
+    known = {"tasks": code.tasks, "lenders": code.lenders}
+    return replace(manifest, **known, shipped="tuned", speed=None)
+
+
+def _has_same_records(manifest: Draft, ledger: Ledger) -> bool:
+    """As `has_same_records`, of the one code for the request's target.
+
+    Or those that made a library slower than the untuned one, which was shipped. What the device had
+    no memory to try is left until somebody asks for it again. Where nothing runs, what neighbours
+    lend must be the same, too.
+    """
+    keys, budget = manifest_keys(manifest, ledger.request), ledger.request.budget
+    best, unfinished = ledger.best(keys), ledger.unfinished(keys)
+    if manifest.precision == "strict":  # asked for, or found to be necessary
+        best = {key: record for key, record in best.items() if not record.rewrites}
+    unproven = ledger.claims(keys) if ledger.measures else {}
+    speed, no_room = manifest.speed, manifest.tuning.no_room if manifest.tuning else ()
+    compared = speed is not None and speed.records == records_digest(best.values())
+    slower = manifest.shipped == "untuned" and compared
+    tunes = budget.trials != 0 and not _meets_goal(speed, ledger.request)
+    if not ledger.measures and manifest.lenders != lenders_digest(lenders(keys, ledger)):
+        return False
+    for key, task in zip(keys, manifest.tasks, strict=True):
+        if not slower and (best[key].id if key in best else "default") != task.record:
+            return False
+        matters = task.impact is None or task.impact >= budget.min_impact
+        if key in unproven and matters:
+            return False
+        left = key in unfinished and key.workload not in no_room
+        if left and matters and tunes:
+            return False
+    return True
+
+
+def _meets_goal(speed: Speed | None, request: Request) -> bool:
+    """Whether a library is as fast as it is to become. speed: what its manifest says of that."""
+    goal = request.objective
+    return (
+        isinstance(goal, Goal) and speed is not None and max(speed.shapes_ms) <= goal.goals[0] * 1e3
+    )

@@ -1,0 +1,141 @@
+"""Which node of a model is computed wrongly? Found on the network itself, cut in two and again.
+
+A part of the model is built as the whole was: with the same records, and default schedules for the
+rest. What is fused over the cut is not, so that a fault of fusion may be found only in the whole.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...codegen.model import compile_model
+from ...devices.bare import open_bare
+from ...errors import AnsorError
+from ...model.cuts import Graph
+from ...model.prepare import prepare
+from ...system.interrupt import check
+from .judges import judge_outputs
+from .oracle import Oracle
+from .tolerance import Verdict
+
+if TYPE_CHECKING:
+    from ...model.prepare import Prepared
+    from ...registry.record import TaskKey
+    from ...space.rule import Rule
+    from ...target import Target
+
+Step = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class How:
+    """How a part of a model is built, and what it is run on.
+
+    records: by key, of the tasks of the model that have one. seed: of the whole model's inputs.
+    """
+
+    target: Target
+    rules: Sequence[Rule]
+    records: Mapping[TaskKey, Any]
+    seed: int
+
+
+@dataclass(frozen=True)
+class NodeVerdict:
+    """A node of a model, with its operator, and the tensor that shows whether it is right."""
+
+    name: str
+    op: str
+    tensor: str
+    verdict: Verdict
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object."""
+        return {
+            "name": self.name,
+            "op": self.op,
+            "tensor": self.tensor,
+            "ok": self.verdict.ok,
+            "max_abs_err": self.verdict.abs_err,
+            "max_rel_err": self.verdict.rel_err,
+        }
+
+
+def first_wrong_node(
+    model: Prepared, outputs: Sequence[str], how: How, step: Step
+) -> NodeVerdict | None:
+    """The first node that is off while all that it reads is right; None where no part is wrong.
+
+    outputs: of the model's first shape, which are wrong. It takes some log2 of the nodes' number of
+    builds; step is called with how many nodes are ruled out, and of how many.
+    """
+    parts = _Parts(model, how)
+    graph = parts.graph
+    left = sorted(graph.needed(outputs) & graph.shown.keys())
+    total, found, at = len(left), None, left[-1] if left else 0
+    while left:
+        check()
+        step(total - len(left), total)
+        one = parts.verdict(at)
+        needs = graph.needed([graph.shown[at]]) - {at}
+        if one is not None and not one.verdict.ok:
+            found, left = one, [node for node in left if node in needs]
+        else:  # what it reads is right as well; of what cannot be built, nothing is known
+            ruled_out = {at, *needs} if one else {at}
+            left = [node for node in left if node not in ruled_out]
+        at = left[len(left) // 2] if left else 0
+    return found
+
+
+def every_node(model: Prepared, how: How) -> list[NodeVerdict]:
+    """Each node's own tensor beside the oracle's, of a library that gives all of them.
+
+    AnsorError where that cannot be built. Nothing is fused over a tensor that is given.
+    """
+    return _Parts(model, how).verdicts()
+
+
+class _Parts:
+    """Parts of a model's first shape, as libraries and beside the oracle."""
+
+    def __init__(self, model: Prepared, how: How) -> None:
+        self.graph, self._how = Graph(model.protos[0]), how
+        inputs = model.imported.interfaces[0].inputs
+        self._feed, _ = Oracle(model.protos[0]).ask(inputs, how.seed)
+
+    def verdict(self, at: int) -> NodeVerdict | None:
+        """What becomes of a node in the model cut at it; None where that cannot be built."""
+        try:
+            return self._described(at, self._compared([self.graph.shown[at]]))
+        except AnsorError:
+            return None
+
+    def verdicts(self) -> list[NodeVerdict]:
+        """Of every node that shows its values."""
+        found = self._compared(list(self.graph.shown.values()))
+        return [self._described(at, found) for at in self.graph.shown]
+
+    def _described(self, at: int, found: Mapping[str, Verdict]) -> NodeVerdict:
+        graph, tensor = self.graph, self.graph.shown[at]
+        return NodeVerdict(graph.name(at), graph.nodes[at].op_type, tensor, found[tensor])
+
+    def _compared(self, names: Sequence[str]) -> dict[str, Verdict]:
+        """These tensors of the model as a library computes them, beside the oracle's."""
+        how = self._how
+        with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as folder, open_bare() as bare:
+            path, library = Path(folder, "part.onnx"), Path(folder, "part.so")
+            path.write_bytes(self.graph.cut(names).SerializeToString())
+            part = prepare(path, how.target)
+            keys = (task.key for task in part.tasks if task.key in how.records)
+            words = ({key: how.records[key] for key in keys}, how.target, how.rules)
+            compile_model(part.imported, part.by_function, *words).export(library, how.target)
+            interface = part.imported.interfaces[0]
+            manifest = {**interface.to_json(), "target": how.target.to_json()}
+            oracle = Oracle(part.protos[0])
+            feed = {info.name: self._feed[info.name] for info in interface.inputs}
+            actual = bare.load(library, manifest)(**feed)
+            return judge_outputs(actual, oracle.outputs(feed), oracle, feed, {})

@@ -1,0 +1,165 @@
+"""Is a library right on edge values, too? Tried once it is right on ordinary numbers.
+
+What two right programs make of an edge may differ, and a false alarm would refuse a good library.
+So of each draw only that is compared with ONNX Runtime which hangs on no order of operations:
+
+    zeros               floating outputs are as close as on ordinary inputs
+    a NaN in each       an output of which ONNX Runtime's has a NaN has one
+    infinities          floating outputs of which ONNX Runtime's stay finite are as close
+    last index          floating outputs are as close
+    beyond the last     the call is refused where ONNX Runtime refuses it
+
+Errors are relative to what an output is on ordinary inputs, if that is larger, and what rounding
+moves by a thousandth of that is not compared, nor are whole numbers: of equal values, rounding
+decides which is the largest. ONNX Runtime's recurrences and some of its activations make numbers of
+NaN: of an output in which it loses the NaN of an input, a NaN after infinities is no fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import ModelError, UsageError, VerificationError
+from .judges import Arrays, Tolerances, judge_outputs
+
+if TYPE_CHECKING:
+    import onnx
+
+    from .oracle import Oracle
+    from .verify import Runnable
+
+# What makes another tensor of indices of one, but leaves the indices.
+_MOVING = ("Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
+
+
+def index_extents(proto: onnx.ModelProto) -> dict[str, int]:
+    """By the name of an input of indices, the rows of the smallest constant that it looks into."""
+    constants = {tensor.name: tensor.dims for tensor in proto.graph.initializer}
+    comes_from = {value.name: value.name for value in proto.graph.input}
+    found: dict[str, int] = {}
+    for node in proto.graph.node:
+        if node.op_type in _MOVING and node.input[0] in comes_from:
+            comes_from[node.output[0]] = comes_from[node.input[0]]
+        if node.op_type == "Gather" and node.input[0] in constants:
+            source = comes_from.get(node.input[1], "")
+            axis = next((entry.i for entry in node.attribute if entry.name == "axis"), 0)
+            rows = constants[node.input[0]][axis]
+            found[source] = min(rows, found.get(source, rows))
+    return {name: rows for name, rows in found.items() if name}
+
+
+@dataclass(frozen=True)
+class Usual:
+    """What a library is compared with. feed: ordinary inputs. outputs: the oracle's for these."""
+
+    oracle: Oracle
+    feed: dict[str, np.ndarray]
+    outputs: Arrays
+    allowed: Tolerances
+
+
+# The names of the outputs that are wrong, of what the library and the oracle make of a draw.
+Judge = Callable[["Usual", Arrays, Arrays, Arrays], list[str]]
+
+
+def check_edges(model: Runnable, usual: Usual) -> None:
+    """VerificationError where a library, right on ordinary inputs, is wrong on edge values."""
+    for name, judge, drawn in (*_floats(usual), *_indices(usual.oracle.extents, usual.feed)):
+        try:
+            expected = usual.oracle.outputs(drawn)
+        except ModelError:
+            if name == _BEYOND:
+                _check_refused(model, drawn)
+            continue
+        if name == _BEYOND:
+            continue  # it is no index that ONNX Runtime minds
+        if wrong := judge(usual, drawn, model(**drawn), expected):
+            raise _wrong(name, f"output {wrong[0]} differs from {usual.oracle.name}")
+
+
+def _floats(usual: Usual) -> Iterator[tuple[str, Judge, dict[str, np.ndarray]]]:
+    feed = usual.feed
+    names = [name for name, array in feed.items() if _is_float(array) and array.size]
+
+    def drawn(draw: Callable[[np.ndarray], Any]) -> dict[str, np.ndarray]:
+        return {**feed, **{each: draw(feed[each]) for each in names}}
+
+    if names:
+        yield "zeros", _not_close, drawn(np.zeros_like)
+        nan = drawn(lambda array: _with(array, {array.size // 2: np.nan}))
+        yield "a NaN", _loses_nan, nan
+        infinite = drawn(lambda array: _with(array, {-1: np.inf, 0: -np.inf}))
+        yield "infinities", partial(_not_close_if_finite, nan), infinite
+
+
+_LAST, _BEYOND = "the last index of each table", "an index beyond a table"
+
+
+def _indices(
+    extents: Mapping[str, int], feed: Arrays
+) -> Iterator[tuple[str, Judge, dict[str, np.ndarray]]]:
+    known = {name: extent for name, extent in extents.items() if name in feed and feed[name].size}
+    if not known:
+        return
+    last = {name: np.full_like(feed[name], extent - 1) for name, extent in known.items()}
+    yield _LAST, _not_close, {**feed, **last}
+    for name, extent in known.items():
+        yield _BEYOND, _not_close, {**feed, name: _with(feed[name], {-1: extent})}
+
+
+def _check_refused(model: Runnable, drawn: dict[str, np.ndarray]) -> None:
+    try:
+        model(**drawn)
+    except UsageError:
+        return
+    raise _wrong(_BEYOND, "the library answers, and ONNX Runtime refuses")
+
+
+def _wrong(draw: str, what: str) -> VerificationError:
+    return VerificationError(
+        f"on edge values ({draw}) {what}",
+        "report the model; docs/edge_values.md has what is compared",
+    )
+
+
+def _is_float(array: np.ndarray) -> bool:
+    return bool(np.issubdtype(array.dtype, np.floating))
+
+
+def _with(array: np.ndarray, values: Mapping[int, float]) -> np.ndarray:
+    """A copy with other elements at places of the flat array."""
+    made = array.copy()
+    for place, value in values.items():
+        made.reshape(-1)[place] = value
+    return made
+
+
+def _not_close(usual: Usual, drawn: Arrays, actual: Arrays, expected: Arrays) -> list[str]:
+    floats = {name: one for name, one in expected.items() if _is_float(one)}
+    words = (usual.oracle, dict(drawn), usual.allowed, usual.outputs)
+    return [name for name, one in judge_outputs(actual, floats, *words).items() if not one.ok]
+
+
+def _loses_nan(usual: Usual, drawn: Arrays, actual: Arrays, expected: Arrays) -> list[str]:
+    return [name for name, one in expected.items() if _has_nan(one) and not _has_nan(actual[name])]
+
+
+def _not_close_if_finite(
+    nan: Arrays, usual: Usual, drawn: Arrays, actual: Arrays, expected: Arrays
+) -> list[str]:
+    """As `_not_close`, of outputs that are finite. nan: the draw with a NaN in each input."""
+    finite = {n: one for n, one in expected.items() if _is_float(one) and np.isfinite(one).all()}
+    wrong = _not_close(usual, drawn, actual, finite)
+    if not any(_has_nan(actual[name]) for name in wrong):
+        return wrong
+    kept = usual.oracle.outputs(dict(nan))
+    return [name for name in wrong if not _has_nan(actual[name]) or _has_nan(kept[name])]
+
+
+def _has_nan(array: np.ndarray) -> bool:
+    return _is_float(array) and bool(np.isnan(array).any())

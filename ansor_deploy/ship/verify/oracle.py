@@ -1,0 +1,97 @@
+"""ONNX Runtime as the oracle of a model: its outputs, and how far rounding moves them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ...errors import ModelError
+from ...model.noise import with_noise
+from ...system.machine_fault import heed
+from .draws import seeded_inputs
+from .edges import index_extents
+from .onnx_runtime import open_session, version
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx
+
+    from ...runtime.model import TensorInfo
+
+SAMPLES = 4  # runs with noise
+_SEED = 20_260_101  # of the noise: the same in each build
+
+
+class Oracle:
+    """ONNX Runtime on a model; ModelError if it refuses the model. threads: 0 for all cores.
+
+    extents: how many rows there are where an input of indices looks, by its name.
+
+    Made before the costly part of a build: what cannot be verified is not worth tuning.
+    """
+
+    def __init__(self, proto: onnx.ModelProto, threads: int = 0) -> None:
+        self.name = f"onnxruntime {version()}"
+        self.extents = index_extents(proto)
+        self.proto, self._threads = proto, threads
+        try:
+            # Its idle threads would spin beside the code that is measured between two questions.
+            self._session = open_session(proto.SerializeToString(), threads, spins=False)
+        except Exception as error:
+            heed(error)
+            raise _refused("refuses", error) from error
+
+    def ask(
+        self, inputs: Sequence[TensorInfo], seed: int
+    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """(seeded inputs, outputs).
+
+        Integer inputs are tried as indices of shrinking range: a graph does not say how many
+        rows the table has that they look into.
+        """
+        for upper in (64, 8, 2, 1):
+            feed = seeded_inputs(inputs, seed, upper)
+            try:
+                return feed, self.outputs(feed)
+            except ModelError as error:
+                failure = error
+        raise failure
+
+    def outputs(self, feed: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """What ONNX Runtime makes of inputs; ModelError if it refuses them."""
+        names = [output.name for output in self._session.get_outputs()]
+        try:
+            return dict(zip(names, self._session.run(names, feed), strict=True))
+        except Exception as error:
+            heed(error)
+            raise _refused("cannot run", error) from error
+
+    def samples(self, feed: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
+        """What it makes of inputs with noise, several times; nothing where it does not run so."""
+        names = [output.name for output in self._session.get_outputs()]
+        if self._noisy is None:
+            return []
+        try:
+            runs = [self._noisy.run(names, feed) for _ in range(SAMPLES)]
+        except Exception as error:  # noqa: BLE001 - with noise, indices may be out of range
+            heed(error)
+            return []
+        return [dict(zip(names, run, strict=True)) for run in runs]
+
+    @cached_property
+    def _noisy(self) -> Any:
+        """The session of the model with noise, made when it is first asked."""
+        try:
+            made = with_noise(self.proto, _SEED).SerializeToString()
+            return open_session(made, self._threads, spins=False)
+        except Exception as error:  # noqa: BLE001 - any error is a model that takes no noise
+            heed(error)
+            return None
+
+
+def _refused(how: str, error: Exception) -> ModelError:
+    return ModelError(
+        f"ONNX Runtime {how} the model: {str(error).strip().splitlines()[0]}",
+        "mend the model, or build it with --no-verify: nothing can be verified without an oracle",
+    )

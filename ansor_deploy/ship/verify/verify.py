@@ -1,0 +1,109 @@
+"""Is the library right? Its numbers against ONNX Runtime's.
+
+What counts as right is in `tolerance.py`, and what is tried beside ordinary numbers in `edges.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from ...errors import ModelError
+from ..manifest import Errors
+from .edges import Usual, check_edges
+from .judges import Tolerances, judge_outputs, wrong_text
+from .oracle import Oracle
+from .tolerance import Verdict
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ...runtime.model import Interface, TensorInfo
+
+
+class Runnable(Protocol):
+    """What can be called with a model's inputs by name."""
+
+    interfaces: list[Interface]
+
+    def __call__(self, **inputs: np.ndarray) -> dict[str, np.ndarray]:
+        """The outputs by name."""
+
+
+class Library(Runnable, Protocol):
+    """A library where it runs: a `runtime.Model` here, or a `devices.model.RemoteModel`."""
+
+    path: Path
+    manifest: dict[str, Any]
+
+    def times(self, inputs: dict[str, np.ndarray], runs: int) -> list[float]:
+        """Seconds of each of so many runs, one after the other."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The library's outputs beside the oracle's on seeded inputs. Errors are maxima.
+
+    max_rel_err: largest |a - e| over the output's scale (its largest finite |e|). wrong: by the
+    name of an output that is, what is wrong of it.
+    """
+
+    ok: bool
+    max_abs_err: float
+    max_rel_err: float
+    oracle: str
+    seed: int
+    wrong: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def errors(self) -> Errors:
+        """As they stand in a manifest."""
+        return Errors(**{name: getattr(self, name) for name in Errors.__struct_fields__})
+
+
+def verify_model(
+    model: Runnable,
+    oracles: Sequence[Oracle],
+    seed: int,
+    allowed: Tolerances = MappingProxyType({}),
+) -> Verification:
+    """Run the library and the oracles on the same seeded inputs and compare every output.
+
+    oracles: one of each of the library's interfaces; the errors are maxima over all. allowed: what
+    the user lets outputs differ by, where that is not the oracle's to say. What is right is tried
+    on edge values as well (`edges.py`), of which VerificationError names one that fails.
+    """
+    verdicts: list[Verdict] = []
+    wrong: dict[str, str] = {}
+    for interface, oracle in zip(model.interfaces, oracles, strict=True):
+        if all(0 in output.shape for output in interface.outputs):
+            continue  # there is nothing to compare
+        _check_inputs(interface.inputs)
+        inputs, expected = oracle.ask(interface.inputs, seed)
+        found = judge_outputs(model(**inputs), expected, oracle, inputs, allowed)
+        verdicts += found.values()
+        wrong |= {name: wrong_text(name, one) for name, one in found.items() if not one.ok}
+        if not wrong:
+            check_edges(model, Usual(oracle, inputs, expected, allowed))
+    return Verification(
+        ok=not wrong,
+        max_abs_err=max((one.abs_err for one in verdicts), default=0.0),
+        max_rel_err=max((one.rel_err for one in verdicts), default=0.0),
+        oracle=oracles[0].name,
+        seed=seed,
+        wrong=wrong,
+    )
+
+
+def _check_inputs(inputs: Sequence[TensorInfo]) -> None:
+    """ModelError where an input is empty: ONNX Runtime ends the process on some such models."""
+    for one in inputs:
+        if 0 in one.shape:
+            raise ModelError(
+                f"input '{one.name}' is empty, and so the model's outputs cannot be verified",
+                "give it another --input-shape, or build the model with --no-verify",
+            )

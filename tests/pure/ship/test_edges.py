@@ -1,0 +1,99 @@
+"""Edge values tell libraries apart that are alike on ordinary numbers, and spare right ones."""
+
+import numpy as np
+import pytest
+from helpers.graphs import model, node
+from onnx import TensorProto, helper
+
+from ansor_deploy.errors import UsageError, VerificationError
+from ansor_deploy.runtime.model import Interface, TensorInfo
+from ansor_deploy.ship.verify.edges import index_extents
+from ansor_deploy.ship.verify.oracle import Oracle
+from ansor_deploy.ship.verify.verify import verify_model
+
+TABLE = np.arange(40, dtype=np.float32).reshape(10, 4)
+
+
+class Library:
+    """What verification calls: a function of one input, y of x."""
+
+    def __init__(self, function, shape, dtype="float32"):
+        tensors = (TensorInfo("x", shape, dtype),), (TensorInfo("y", shape, "float32"),)
+        self.interfaces = [Interface(*tensors)]
+        self._function = function
+
+    def __call__(self, **inputs):
+        return {"y": self._function(*inputs.values())}
+
+
+def verified(op, function):
+    proto = model([node(op, "x", "y")], {"x": (5, 7)})
+    with np.errstate(all="ignore"):
+        return verify_model(Library(function, (5, 7)), [Oracle(proto)], seed=0)
+
+
+def rows():
+    """A model that looks rows up, of a reshaped input."""
+    nodes = [node("Reshape", "x flat", "i"), node("Gather", "table i", "y")]
+    graph = helper.make_graph(
+        nodes,
+        "rows",
+        [helper.make_tensor_value_info("x", TensorProto.INT64, (2, 3))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (6, 4))],
+        [
+            helper.make_tensor("flat", TensorProto.INT64, (1,), [-1]),
+            helper.make_tensor("table", TensorProto.FLOAT, TABLE.shape, TABLE.reshape(-1)),
+        ],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def looked_up(x):
+    if (x >= len(TABLE)).any():
+        raise UsageError("out of range")
+    return TABLE[x.reshape(-1)]
+
+
+RIGHT = {"Relu": lambda x: np.maximum(x, 0), "Tanh": np.tanh, "Cos": np.cos}
+
+
+@pytest.mark.parametrize("op", RIGHT)
+def test_a_right_library_passes(op):
+    assert verified(op, RIGHT[op]).ok
+
+
+@pytest.mark.parametrize(
+    ("op", "function", "draw"),
+    [
+        ("Relu", lambda x: np.where(x > 0, x, np.float32(0)), "a NaN"),
+        ("Tanh", lambda x: (np.exp(2 * x) - 1) / (np.exp(2 * x) + 1), "infinities"),
+        ("Cos", lambda x: np.where(x == 0, np.float32(0), np.cos(x)), "zeros"),
+    ],
+)
+def test_a_library_that_is_wrong_at_an_edge_does_not(op, function, draw):
+    with pytest.raises(VerificationError, match=draw):
+        verified(op, function)
+
+
+def test_what_an_infinity_makes_nan_of_may_differ():
+    assert verified("Softsign", lambda x: np.where(np.isinf(x), 1, x / (1 + np.abs(x))))
+
+
+def test_an_input_of_indices_is_known_by_its_table():
+    assert index_extents(rows()) == {"x": 10}
+
+
+def test_a_library_that_holds_indices_to_their_table_passes():
+    assert verify_model(Library(looked_up, (2, 3), "int64"), [Oracle(rows())], seed=0).ok
+
+
+@pytest.mark.parametrize(
+    ("function", "what"),
+    [
+        (lambda x: TABLE[np.minimum(x.reshape(-1), 9)], "beyond a table.* ONNX Runtime refuses"),
+        (lambda x: looked_up(np.where(x == 9, 8, x)), "last index"),
+    ],
+)
+def test_a_library_that_is_lax_with_indices_does_not(function, what):
+    with pytest.raises(VerificationError, match=what):
+        verify_model(Library(function, (2, 3), "int64"), [Oracle(rows())], seed=0)

@@ -1,0 +1,103 @@
+"""Libraries and an engine that are loaded anew for each turn, in processes of their own."""
+
+import time
+from dataclasses import replace
+
+import onnx
+import pytest
+from helpers import graphs
+from helpers.built import HOST
+
+from ansor_deploy.codegen.model import compile_model
+from ansor_deploy.errors import AnsorError, ModelError
+from ansor_deploy.model.prepare import prepare
+from ansor_deploy.runtime.model import Model
+from ansor_deploy.ship.race import fresh
+from ansor_deploy.ship.race.compare import compare_speed
+from ansor_deploy.ship.race.fresh import engine_side, fresh_turns, library_side
+from ansor_deploy.ship.race.timing import _ends, _run_times
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("library")
+    onnx.save(graphs.dense(16, 32, 8), folder / "net.onnx")
+    target = replace(HOST, cores=1)
+    model = prepare(folder / "net.onnx", target, [{}])
+    compile_model(model.imported, model.by_function, {}, target).export(folder / "net.so", target)
+    manifest = {**model.imported.interfaces[0].to_json(), "target": target.to_json()}
+    return Model(folder / "net.so", manifest)
+
+
+def soon():
+    return time.monotonic() + 60
+
+
+def test_a_turn_loads_both_anew(library):
+    side = library_side(library)
+    with fresh_turns(side, side, [0], 0, soon()) as turns:
+        for first in (True, False):
+            (turn,) = turns.take(first)
+            assert min(turn.ours, turn.theirs, *turn.reference) > 0
+
+
+def test_an_engine_says_its_name_and_stays_for_some_turns(library):
+    model = library.path.with_suffix(".onnx")
+    with fresh_turns(
+        library_side(library), engine_side("onnxruntime", model, 1), [0], 0, soon()
+    ) as t:
+        assert t.peer.startswith("ONNX Runtime 1.")
+        assert len(t.take(ours_first=True)) == 1
+        assert t.take(ours_first=False)
+
+
+def test_a_model_that_an_engine_refuses(library, tmp_path):
+    (tmp_path / "no.onnx").write_bytes(b"no model")
+    theirs = engine_side("onnxruntime", tmp_path / "no.onnx", 1)
+    with (
+        fresh_turns(library_side(library), theirs, [0], 0, soon()) as turns,
+        pytest.raises(ModelError, match="onnxruntime refuses the model"),
+    ):
+        turns.take(ours_first=True)
+
+
+def test_what_cannot_be_loaded_is_an_error(library, tmp_path):
+    (tmp_path / "no.so").write_bytes(b"no library")
+    side = {**library_side(library), "library": str(tmp_path / "no.so")}
+    with (
+        fresh_turns(side, side, [0], 0, soon()) as turns,
+        pytest.raises(AnsorError, match="cannot be loaded"),
+    ):
+        turns.take(ours_first=True)
+
+
+def test_a_crash_takes_down_no_more_than_its_turn(monkeypatch):
+    monkeypatch.setattr(fresh, "_turns", lambda payload: fresh.os.kill(fresh.os.getpid(), 9))
+    with pytest.raises(RuntimeError, match="ended by SIGKILL"):
+        fresh.turns({})
+    monkeypatch.setattr(fresh, "_turns", lambda payload: payload["echo"])
+    assert fresh.turns({"echo": "here"}) == {"answer": "here"}
+
+
+def test_a_library_beside_itself(library):
+    found = compare_speed(library, library, 0)
+    assert found.race.turns >= 10
+    assert found.latency_ms in (found.race.ours_ms, found.race.theirs_ms)
+    assert found.noted(None, "").pairs == found.race.turns
+
+
+def test_what_takes_longer_than_its_time_runs_once(library):
+    assert len(_run_times(library, library.interfaces[0], time.monotonic())) == 1
+    assert len(_run_times(library, library.interfaces[0], time.monotonic() + 0.05)) > 1
+
+
+def test_parts_share_what_is_left(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    ends = _ends(10.0, [1.0, 4.0, 5.0])
+    assert next(ends) == 1.0
+    clock[0] = 1.0
+    assert next(ends) == 5.0
+    clock[0] = 11.0
+    assert next(ends) == 11.0
+    assert list(ends) == []
