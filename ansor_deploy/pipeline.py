@@ -1,6 +1,6 @@
 """The way of a model through the tool, one function a command; nothing flows back upstream.
 
-    read -> prove -> plan -> tune -> build
+    read -> prove -> plan -> tune -> ship: compile, describe, try, race, commit
 
 Heavy modules are imported where they are used: an unchanged build needs none of them, and a model
 that is refused no TVM.
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .devices.machine import check_buildable, runs_here
-from .errors import UsageError
+from .errors import UsageError, VerificationError
 from .registry.layers import indexes
 from .registry.store import Registry
 from .request import Outputs, Request, Shapes
@@ -31,7 +31,7 @@ from .ship.lock import (
     write_used,
 )
 from .ship.manifest import output_paths
-from .ship.outputs.commit import check_writable
+from .ship.outputs.commit import check_writable, commit
 from .ship.outputs.depfile import input_files, write_depfile
 from .ship.result import BuildResult, TuneResult, finished_build
 from .ship.up_to_date import built_keys, current_manifest, has_same_records
@@ -43,7 +43,8 @@ from .tune.workspace import Workspace, nowhere, open_workspace, with_devices, wi
 if TYPE_CHECKING:
     from .model.prepare import Prepared
     from .model.tasks import Task
-    from .ship.manifest import Manifest
+    from .ship.manifest import Draft, Manifest
+    from .ship.shipment import Shipment
     from .space.explain import Explanation
     from .space.rule import Rule
     from .target import Target
@@ -82,8 +83,8 @@ def _build_anew(
     check_writable(outputs.library)
     with open_workspace(request, layers, report) as work:
         prepared = known.read([model], work)
-        from .ship.assemble import assemble
         from .ship.limits import check_limits
+        from .ship.shipment import Shipment
         from .ship.verify.oracle import Oracle
 
         # A model that the oracle refuses is not worth the tuning.
@@ -94,8 +95,9 @@ def _build_anew(
         report.plan(planned)
         tuned = _tune(planned, work)
         check()
-        manifest = assemble(prepared[0], oracles, work, outputs, tuned, known.others(model, work))
-        _wrote(outputs, manifest, report)
+        made = Shipment.of_ledger(prepared[0], outputs, work)
+        others = [Shipment.of_ledger(one, outputs, at) for one, at in known.others(model, work)]
+        manifest = _ship(replace(made, oracles=oracles, others=tuple(others)), tuned)
         if request.lock is not None:
             write_used(manifest, work.ledger, report)
         done = finished_build(manifest, planned, tuned.trials, outputs, request)
@@ -116,15 +118,59 @@ def _build_frozen(model: Path, outputs: Outputs, request: Request, report: Repor
     check_buildable(request.target)
     lock = lock_of(request)
     prepared = prepare(model, request.target, request.input_shapes, report.stage, report.step)
-    from .ship.assemble import assemble_frozen
+    from .ship.shipment import Shipment
 
     check_complete(prepared, lock, request.lock, request.remake)
     check_possible(prepared.tasks, lock, request)
     tasks = prepared.tasks
     tuned = TuneResult.untuned(len(tasks), sum(task.key in lock.records for task in tasks))
-    manifest = assemble_frozen(prepared, lock, outputs, request, tuned, report)
-    _wrote(outputs, manifest, report)
+    manifest = _ship(Shipment.of_lock(prepared, outputs, lock, request, report), tuned)
     return BuildResult(outputs.library, manifest, tuned)
+
+
+def _ship(made: Shipment, tuned: TuneResult) -> Manifest:
+    """Compile, describe, try, race and commit. VerificationError writes nothing.
+
+    Where numbers are off and tasks were rewritten, at worst without: they round otherwise then, and
+    make NaN of an infinity in more places.
+    """
+    from .ship.compile import compiled
+    from .ship.describe import describe
+    from .ship.race.raced import raced
+    from .ship.verify.tried import tried, tried_on
+
+    if made.machine is not None:
+        made.machine.start()
+    try:
+        with compiled(made) as (path, codes):
+            draft = describe(made, tuned, codes)
+            if made.machine is None:
+                draft = tried(made, path, draft)
+            else:
+                library = made.machine.load(path, draft.to_json())
+                draft = tried_on(made, draft, library, made.machine)
+                draft = raced(made, path, draft, library, made.machine)
+            return _commit(made, path, draft)
+    except VerificationError as error:
+        if made.strict or not made.rewritten:
+            raise
+        made.report.warn(f"{error.text}: it is built anew as --precision strict would")
+    return _ship(made.strictly(), tuned)
+
+
+def _commit(made: Shipment, path: Path, draft: Draft) -> Manifest:
+    """Put all outputs in place: the depfile before the manifest, which no output lacks then."""
+    outputs = made.outputs
+    depend = partial(_depend, made.model.path, outputs, draft, made.request)
+    manifest = commit(path, outputs.library, draft, header=outputs.header, before=depend)
+    made.report.memory(manifest.memory)
+    made.report.wrote(output_paths(outputs.library, header=outputs.header))
+    return manifest
+
+
+def _depend(model: Path, outputs: Outputs, manifest: Draft, request: Request) -> None:
+    inputs = input_files(model, manifest, request.files)
+    write_depfile(outputs.depfile, outputs.library, inputs)
 
 
 def plan(models: list[Path], request: Request, report: Report) -> Plan:
@@ -273,11 +319,6 @@ def _programs(request: Request, task: Task, enough: int) -> float:
     return programs(task.mod, request.target, rules, enough)
 
 
-def _wrote(outputs: Outputs, manifest: Manifest, report: Report) -> None:
-    report.memory(manifest.memory)
-    report.wrote(output_paths(outputs.library, header=outputs.header))
-
-
 def _tune(planned: Plan, work: Workspace) -> TuneResult:
     """Tune what the plan misses; nothing where the target's code runs nowhere."""
     from .tune.queue import Spent, pending, that_fit, tune_plan
@@ -328,6 +369,5 @@ def _unchanged(
 
 def _kept(model: Path, outputs: Outputs, manifest: Manifest, request: Request) -> BuildResult:
     """Outputs that stay as they are; only the depfile may be a new one."""
-    inputs = input_files(model, manifest, request.files)
-    write_depfile(outputs.depfile, outputs.library, inputs)
+    _depend(model, outputs, manifest, request)
     return BuildResult.unchanged(outputs.library, manifest)

@@ -17,6 +17,7 @@ from ..model.extract import readable
 from ..system.digest import file_sha256
 from ..tune.plan import impacts, latencies
 from .manifest import (
+    UNVERIFIED,
     Code,
     Draft,
     File,
@@ -30,7 +31,6 @@ from .manifest import (
     Task,
     Tensor,
 )
-from .result import UNVERIFIED, TuneResult
 from .up_to_date import identity
 
 if TYPE_CHECKING:
@@ -40,14 +40,15 @@ if TYPE_CHECKING:
     from ..model.nodes import PlacedCall
     from ..registry.record import TaskKey
     from ..tune.borrow import Loan
-    from .assemble import Assembly
+    from .result import TuneResult
+    from .shipment import Shipment
 
 
-def describe(made: Assembly, tuned: TuneResult, codes: Sequence[Code]) -> Draft:
+def describe(made: Shipment, tuned: TuneResult, codes: Sequence[Code]) -> Draft:
     """The manifest, as far as it is known before the library was run. codes: that it has."""
     request, model = made.request, made.model
     shapes = [interface(one) for one in model.imported.interfaces]
-    return Draft(
+    draft = Draft(
         format=2,
         tool=__version__,
         tvm=VERSION,
@@ -68,11 +69,12 @@ def describe(made: Assembly, tuned: TuneResult, codes: Sequence[Code]) -> Draft:
         shipped="tuned" if made.records else "untuned",
         lock=None,
         lenders=UNSET if request.frozen else made.lent,
-        **compiled(made, codes),
+        **of_codes(made, codes),
     )
+    return draft if made.locked is None else _frozen(draft, made.locked)
 
 
-def compiled(made: Assembly, codes: Sequence[Code]) -> dict[str, Any]:
+def of_codes(made: Shipment, codes: Sequence[Code]) -> dict[str, Any]:
     """The fields of what was compiled: of the code for the request's target, and all codes."""
     here = made.target.fingerprint
     own = next(one for one in codes if one.target.fingerprint == here)
@@ -80,7 +82,7 @@ def compiled(made: Assembly, codes: Sequence[Code]) -> dict[str, Any]:
     return {**known, "codes": tuple(codes) if len(codes) > 1 else None}
 
 
-def frozen(draft: Draft, lock: str) -> Draft:
+def _frozen(draft: Draft, lock: str) -> Draft:
     """The manifest of a build from a lock.
 
     What a machine is only taken to do differs between machines that build the same.
@@ -89,7 +91,7 @@ def frozen(draft: Draft, lock: str) -> Draft:
     return replace(draft, target=target, tuning=None, lock=lock)
 
 
-def described(made: Assembly, built: Compiled, taken: memory.Memory) -> Code:
+def described(made: Shipment, built: Compiled, taken: memory.Memory) -> Code:
     """The code of a library for one target."""
     return Code(
         target=Target.of(made.target),
@@ -129,7 +131,7 @@ def _lender(loan: Loan) -> Lender:
     return Lender(loan.lender.workload.key, target)
 
 
-def _tasks(made: Assembly, built: Compiled) -> tuple[Task, ...]:
+def _tasks(made: Shipment, built: Compiled) -> tuple[Task, ...]:
     """The tasks; of a frozen build without estimates."""
     known = {} if made.request.frozen else _estimates(made)
     return tuple(
@@ -154,7 +156,7 @@ def _tasks(made: Assembly, built: Compiled) -> tuple[Task, ...]:
     )
 
 
-def _estimates(made: Assembly) -> dict[TaskKey, tuple[float, float]]:
+def _estimates(made: Shipment) -> dict[TaskKey, tuple[float, float]]:
     """Of each task its share of the time, and its milliseconds."""
     words = (made.model.tasks, made.records, made.target)
     seconds, shares = latencies(*words), impacts(*words)
@@ -170,7 +172,7 @@ def interface(one: runtime.model.Interface) -> Interface:
     return Interface(inputs=inputs, outputs=outputs)
 
 
-def _model(made: Assembly) -> Model:
+def _model(made: Shipment) -> Model:
     path = made.model.path
     return Model(
         name=path.name,

@@ -201,6 +201,12 @@ class Verified(Struct, frozen=True):
     allowed: dict[str, Allowed]
 
 
+# Where --no-verify was given.
+UNVERIFIED = Verified(verified=False, where=None, reason="asked for by --no-verify", allowed={})
+# Of code that this machine's processor cannot run, beside code that it can.
+UNTRIED = structs.replace(UNVERIFIED, reason="its instructions are not here")
+
+
 class Errors(Struct, frozen=True):
     """The largest errors beside the oracle's numbers. max_rel_err: of an output's scale."""
 

@@ -12,7 +12,7 @@ from msgspec import structs
 from ..registry.record import Build
 from ..system.digest import file_sha256
 from ..tune.ledger import now
-from .manifest import Allowed, Manifest, Tuned, Verified, manifest_path, output_paths
+from .manifest import Manifest, Tuned, manifest_path, output_paths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,20 +21,6 @@ if TYPE_CHECKING:
     from ..tune.plan import Plan
     from ..tune.queue import Spent
     from ..tune.scheduler import Round
-
-
-# What a manifest says of its verification where --no-verify was given.
-UNVERIFIED = Verified(verified=False, where=None, reason="asked for by --no-verify", allowed={})
-
-
-# Of code that this machine's processor cannot run, beside code that it can.
-UNTRIED = structs.replace(UNVERIFIED, reason="its instructions are not here")
-
-
-def verified(where: str | None, request: Request) -> Verified:
-    """What a manifest says of its verification. where: None in a frozen build's."""
-    allowed = {name: Allowed(one.rtol, one.atol) for name, one in request.tolerances}
-    return Verified(verified=True, where=where, reason=None, allowed=allowed)
 
 
 # What `build --json` has of the two libraries that ran in turns.

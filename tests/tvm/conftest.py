@@ -8,8 +8,7 @@ import os
 import pytest
 
 from ansor_deploy.runtime import native
-from ansor_deploy.ship import assemble
-from ansor_deploy.ship.race import compare, turn
+from ansor_deploy.ship.race import compare, raced, turn
 
 _SHARED = -3  # TVM's mode "kSpecifyThreadShareAllCore": no thread is pinned
 
@@ -23,7 +22,7 @@ def _one_thread():
 @pytest.fixture(scope="session", autouse=True)
 def _short_races():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assemble, "RACE_SECONDS", 0.1)
+        patch.setattr(raced, "RACE_SECONDS", 0.1)
         patch.setattr(compare, "MOST_SECONDS", 0.1)
         patch.setattr(turn, "PAUSE_SECONDS", 0.0)
         yield

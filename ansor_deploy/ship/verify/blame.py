@@ -12,7 +12,7 @@ from .by_node import How, NodeVerdict, first_wrong_node
 
 if TYPE_CHECKING:
     from ...model.tasks import Task
-    from ..assemble import Assembly
+    from ..shipment import Shipment
     from .verify import Verification
 
 
@@ -22,7 +22,7 @@ def wrong_outputs(verification: Verification) -> str:
     return f"the library differs from {verification.oracle}: {faults}"
 
 
-def refusal(made: Assembly, verification: Verification) -> VerificationError:
+def refusal(made: Shipment, verification: Verification) -> VerificationError:
     """The error for a library with wrong outputs, which names the first node that is off."""
     made.report.stage("bisect", "which node of the model is the first that is off")
     step = partial(made.report.step, "nodes ruled out")
@@ -31,7 +31,7 @@ def refusal(made: Assembly, verification: Verification) -> VerificationError:
     return VerificationError(text, _advice(made, node), made.model.path)
 
 
-def _how(made: Assembly) -> How:
+def _how(made: Shipment) -> How:
     """How parts of the model are built: as the library where it runs here, or as a stand-in."""
     request, target, records = made.request, made.request.target, made.records
     if not runs_here(target):
@@ -47,7 +47,7 @@ def _where(node: NodeVerdict | None) -> str:
     return f"The first node that is off is {node.name} ({node.op}): its {node.tensor} is off {off}"
 
 
-def _advice(made: Assembly, node: NodeVerdict | None) -> str:
+def _advice(made: Shipment, node: NodeVerdict | None) -> str:
     """What the user can do: without the record of a node's task, or with a report."""
     task = next((one for one in made.model.tasks if node and _computes(one, node)), None)
     if task is not None and task.key in made.records:

@@ -1,0 +1,97 @@
+"""A library in the making: what it is made of, what it is tried with, and where it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Literal
+
+from ..devices.machine import Machine
+from ..model.prepare import Prepared
+from ..registry.lock import Lock
+from ..registry.record import Record, TaskKey
+from ..request import Outputs, Request
+from ..tune.borrow import Loan, borrow, lenders, lenders_digest
+from ..tune.workspace import Workspace
+from .lock import lock_digest
+
+if TYPE_CHECKING:
+    from ..target import Target
+    from ..views import Report
+    from .verify.oracle import Oracle
+
+
+@dataclass(frozen=True)
+class Shipment:
+    """A library in the making. records: of the tasks that do not get their default schedule.
+
+    machine: that runs it; None where it is emulated, or a stand-in of it is run. oracles: one of
+    each of the model's shapes; none where nothing is verified, or the build is frozen. loans: what
+    neighbours lend to tasks without a record. lent: their digest. locked: the digest of what the
+    lock of a frozen build says. others: the same for the other targets that it has code for.
+    strict: whether no task may be rewritten. rewritten: those that are, in what was compiled.
+    """
+
+    model: Prepared
+    records: dict[TaskKey, Record]
+    outputs: Outputs
+    request: Request
+    report: Report
+    machine: Machine | None = None
+    oracles: Sequence[Oracle] = ()
+    loans: Mapping[TaskKey, Loan] = field(default_factory=dict)
+    lent: str | None = None
+    locked: str | None = None
+    others: tuple[Shipment, ...] = ()
+    strict: bool = False
+    rewritten: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of_ledger(cls, model: Prepared, outputs: Outputs, work: Workspace) -> Shipment:
+        """With the best records that there are, and with what is lent where nothing runs."""
+        keys = [task.key for task in model.tasks]
+        records, found = work.ledger.best(keys), lenders(keys, work.ledger)
+        loans = borrow(model.tasks, found, work)
+        made = cls(model, records, outputs, work.request, work.report, work.machine)
+        return replace(made, loans=loans, lent=lenders_digest(found))
+
+    @classmethod
+    def of_lock(
+        cls, model: Prepared, outputs: Outputs, lock: Lock, request: Request, report: Report
+    ) -> Shipment:
+        """With the records of a lock, and no others: the same library on every machine."""
+        keys = [task.key for task in model.tasks]
+        records = {key: lock.records[key] for key in keys if key in lock.records}
+        return cls(model, records, outputs, request, report, locked=lock_digest(lock, keys))
+
+    @property
+    def target(self) -> Target:
+        """The machine that it is made for."""
+        return self.request.target
+
+    @property
+    def precision(self) -> Literal["default", "strict"]:
+        """How the tasks may be computed."""
+        return "strict" if self.strict else self.request.precision
+
+    @property
+    def codes(self) -> list[Shipment]:
+        """One for each code, the most demanding first."""
+        if not self.others:
+            return [self]
+        of_target = {one.target.fingerprint: one for one in (self, *self.others)}
+        return [of_target[target.fingerprint] for target in self.request.codes]
+
+    def strictly(self) -> Shipment:
+        """The same without anything that rewrites a task."""
+        exact = {key: one for key, one in self.records.items() if not one.rewrites}
+        loans = {key: one for key, one in self.loans.items() if not one.schedule.rewrites}
+        others = tuple(one.strictly() for one in self.others)
+        kept = replace(self, records=exact, loans=loans, others=others)
+        return replace(kept, strict=True, rewritten=set())
+
+    @cached_property
+    def warn(self) -> Callable[[str], None]:
+        """Warns of each thing once, where two libraries are compiled."""
+        return cache(self.report.warn)
