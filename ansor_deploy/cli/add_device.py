@@ -14,9 +14,10 @@ import click
 from ..errors import DeviceError, UsageError
 from ..project import Project
 from ..system.words import count
+from .declare import existing_file
 from .device_steps import examine, install, note, trust, way_to
 from .helptext import Command, with_examples
-from .options import chosen_target, existing_file
+from .requests import chosen_target
 
 _NAMELESS = "device"
 

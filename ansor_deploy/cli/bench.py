@@ -13,8 +13,9 @@ from msgspec import to_builtins
 from ..errors import UsageError
 from ..request import ENGINES
 from ..views.text import AGAIN, latency, race_text
+from .declare import existing_file, number_option
 from .helptext import Command, with_examples
-from .options import device_option, existing_file, number_option
+from .options import device_option
 from .output import Answer, answering, quiet_option, report
 from .run_options import seconds_option, threads_option
 

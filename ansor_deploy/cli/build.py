@@ -14,8 +14,9 @@ from ..objectives import make_objective
 from ..request import ENGINES, Outputs, Request
 from ..system.environment import below_make
 from ..views.text import latency
+from .declare import existing_file, new_file
 from .helptext import Command, with_examples
-from .options import building_options, existing_file, limit_options, new_file, reuse_option
+from .options import building_options, limit_options, reuse_option
 from .output import (
     Answer,
     answering,

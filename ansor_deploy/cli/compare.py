@@ -10,8 +10,8 @@ import click
 
 from ..codegen.memory import size_text
 from ..views.text import AGAIN, KEY, change_cells, fitted, race_text
+from .declare import existing_file, new_file
 from .helptext import Command, with_examples
-from .options import existing_file, new_file
 from .output import Answer, answering, in_columns
 from .run_options import seconds_option, threads_option
 from .values import parse_share

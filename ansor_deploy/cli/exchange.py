@@ -10,8 +10,9 @@ import click
 from ..errors import RegistryError, UsageError
 from ..project import Project
 from ..system.words import count
+from .declare import existing_file, new_file
 from .helptext import Command, with_examples
-from .options import existing_file, new_file, registry_path
+from .options import registry_path
 from .output import Answer, answering, say
 
 if TYPE_CHECKING:

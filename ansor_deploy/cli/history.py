@@ -13,8 +13,9 @@ from ..errors import UsageError
 from ..ship.manifest import Race
 from ..system.words import count
 from ..views.text import gain_texts, latency, shortened
+from .declare import number_option
 from .helptext import Command, with_examples
-from .options import number_option, opened
+from .options import opened
 from .output import Answer, answering, in_columns
 
 if TYPE_CHECKING:

@@ -13,16 +13,11 @@ import click
 from ..errors import UsageError
 from ..project import Project
 from ..views.choose import report_on_stderr
+from .declare import existing_file
 from .helptext import Command, with_examples
-from .options import (
-    existing_file,
-    input_shape_option,
-    make_request,
-    registry_option,
-    target_option,
-    tuning_command,
-)
+from .options import input_shape_option, registry_option, target_option
 from .output import in_columns, say
+from .requests import make_request, tuning_command
 from .values import InputShapes
 
 if TYPE_CHECKING:

@@ -4,18 +4,12 @@ from pathlib import Path
 
 import click
 
+from .declare import existing_file, new_file
 from .helptext import Group, with_examples
-from .options import (
-    chosen_target,
-    existing_file,
-    input_shape_option,
-    new_file,
-    shapes_together,
-    target_option,
-    tuning_command,
-)
+from .options import input_shape_option, target_option
 from .output import stdout_kept_clean
-from .values import InputShapes
+from .requests import chosen_target, tuning_command
+from .values import InputShapes, shapes_together
 
 output_option = click.option(
     "-o", "--output", type=new_file, required=True, help="The file to write."

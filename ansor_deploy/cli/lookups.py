@@ -12,8 +12,9 @@ from ..registry.title import shape_text
 from ..system.environment import version
 from ..system.words import count
 from ..views.text import TASK_HEADER, fitted, latency, share, shortened, task_cells
+from .declare import number_option
 from .helptext import Command, with_examples
-from .options import known_target_option, number_option, opened
+from .options import known_target_option, opened
 from .output import Answer, answering, in_columns
 
 if TYPE_CHECKING:

@@ -1,11 +1,6 @@
-"""Options that several commands share, and the request that the engine takes, made of them."""
+"""Options that several commands share."""
 
-import os
-import shlex
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields, replace
-from functools import partial, reduce, wraps
-from inspect import signature
+from functools import partial, wraps
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -13,100 +8,14 @@ from typing import Any
 import click
 
 from ..errors import UsageError
-from ..project import Project, shipped
-from ..request import EFFORTS, Budget, Limits, Request
-from ..system.environment import in_ci
-from ..system.printable import printable
-from ..target import Target, load_target, target_files
-from .codes import best_here, code_targets, several_targets
+from ..project import Project
+from ..request import EFFORTS
+from .codes import several_targets
 from .completion import target_names
+from .declare import Command, Decorator, choice_option, new_file, number_option, together
 from .output import say
-from .values import (
-    InputShapes,
-    parse_duration,
-    parse_shape,
-    parse_share,
-    parse_size,
-    shapes_together,
-)
-
-Command = Callable[..., Any]
-Decorator = Callable[[Command], Command]
-
-existing_file = click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)
-new_file = click.Path(dir_okay=False, path_type=Path)
-
-
-def together(*options: Decorator) -> Decorator:
-    """Several options as one decorator, in the order in which help lists them."""
-    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
-
-
-def choice_option(name: str, words: Iterable[str], default: str, what: str) -> Decorator:
-    """An option for one of several words. what: its help."""
-    choice, text = click.Choice(list(words)), f"{what}  [default: {default}]"
-    return click.option(name, type=choice, default=default, help=text)
-
-
-def number_option(name: str, default: int, what: str) -> Decorator:
-    """An option for a whole number, which may be its default or more than 0. what: its help."""
-    number, words = click.IntRange(min=min(default, 1)), f"{what}  [default: {default}]"
-    return click.option(name, type=number, default=default, metavar="N", help=words)
-
-
-def with_request(command: Command) -> Command:
-    """Make a request of the options that belong to one; the command takes it as `request`."""
-    several = with_requests(lambda requests, **rest: command(request=requests[0], **rest))
-
-    @wraps(command)
-    def call(target: str | None = None, **words: Any) -> Any:
-        return several(targets=[target], **words)
-
-    return call
-
-
-def with_requests(command: Command) -> Command:
-    """As `with_request`, but the command takes `requests`, one for each of `targets`."""
-    names = {*signature(make_request).parameters, *(field.name for field in fields(Request))}
-
-    @wraps(command)
-    def call(targets: Sequence[str | None], **words: Any) -> Any:
-        own = {name: words[name] for name in names & words.keys()}
-        rest = {name: word for name, word in words.items() if name not in names}
-        requests = [
-            make_request(**own, target=one, remake=tuning_command(**words, target=one))
-            for one in dict.fromkeys(targets or [None])
-        ]
-        return command(requests=requests, **rest)
-
-    return call
-
-
-def tuning_command(
-    *,
-    models: Sequence[Path] = (),
-    model: Path | None = None,
-    target: str | None = None,
-    input_shapes: InputShapes = (),
-    rules: Sequence[Path] = (),
-    devices: Sequence[str] = (),
-    lock: Path | None = None,
-    **others: Any,
-) -> str:
-    """The command that writes the lock of a command with these options, as it can be pasted.
-
-    A build system that has one of its own says so: ANSOR_DEPLOY_TUNE in the environment.
-    """
-    if said := os.environ.get("ANSOR_DEPLOY_TUNE"):
-        return printable(said)
-    shapes = [f"{name}={','.join(map(str, shape))}" for name, shape in input_shapes]
-    options = {"--input-shape": shapes, "--rules": rules, "--device": devices}
-    options |= {"--target": [target] if target else [], "--lock": [lock] if lock else []}
-    pairs = ((option, one) for option, given in options.items() for one in given)
-    words = [str(word) for pair in pairs for word in pair]
-    named = [str(path) for path in (*models, model) if path]
-    return shlex.join(["ansor-deploy", "tune", *named, *words])
-
+from .requests import chosen_devices, with_request, with_requests
+from .values import parse_duration, parse_shape, parse_share, parse_size
 
 _target = partial(click.option, "--target", shell_complete=target_names)
 target_option = _target(
@@ -173,13 +82,6 @@ def device_option(command: Command) -> Command:
         return command(devices=chosen_devices([device] if device else [], no_device), **rest)
 
     return with_devices
-
-
-def chosen_devices(named: Sequence[str], no_device: bool) -> tuple[str, ...] | None:
-    """The devices of these options, each once; None where those of the target are to be found."""
-    if named and no_device:
-        raise UsageError("--device and --no-device contradict each other", "give one of them")
-    return tuple(dict.fromkeys(named)) if named or no_device else None
 
 
 limit_options = together(
@@ -306,87 +208,8 @@ tuning_options = together(
 )
 
 
-def make_request(
-    *,
-    target: str | None = None,
-    registry: Path | None = None,
-    input_shapes: InputShapes = (),
-    rules: tuple[Path, ...] = (),
-    effort: str = "normal",
-    trials: int | None = None,
-    seconds: float | None = None,
-    min_impact: float | None = None,
-    devices: tuple[str, ...] = (),
-    no_device: bool = False,
-    lock: Path | None = None,
-    frozen: bool | None = False,
-    max_size: int | None = None,
-    max_memory: int | None = None,
-    several: bool = False,
-    **others: Any,
-) -> Request:
-    """The request of these options, and of the project's settings where an option was not given.
-
-    frozen: None where the environment decides; a frozen request has no registry, and needs no home
-    directory. several: whether the target may be more than one, as "A,B". others: what a request
-    takes as it is.
-    """
-    from ..registry.layers import layers_of
-
-    if frozen and lock is None:
-        raise UsageError("--frozen needs a lock to build from", "name it: --lock FILE")
-    frozen = in_ci() and lock is not None if frozen is None else frozen
-    chosen = chosen_devices(devices, no_device)
-    project = Project.find()
-    codes = code_targets(target or "", several and not (chosen or lock))
-    names = target.split(",") if target and codes else [target or project.target or "host"]
-    files = [one for name in names for one in target_files(name, project.target_path())]
-    return Request(
-        target=best_here(codes) if codes else chosen_target(target, *(chosen or ())),
-        codes=codes,
-        registry=Path(os.devnull) if frozen else project.registry_path(registry),
-        input_shapes=shapes_together(input_shapes),
-        rules=tuple(rule_files(rules)),
-        budget=make_budget(effort, trials, seconds, min_impact),
-        devices=chosen or (),
-        finds_devices=chosen is None and not frozen and not codes,
-        lock=lock,
-        frozen=frozen,
-        layers=layers_of(project, shipped("registry") / "seed"),
-        sources=(*files, *project.files()),
-        limits=Limits(max_size, max_memory),
-        **others,
-    )
-
-
-def make_budget(
-    effort: str, trials: int | None, seconds: float | None, min_impact: float | None
-) -> Budget:
-    """The effort's budget within the limits given."""
-    budget = replace(EFFORTS[effort], trials=trials, seconds=seconds)
-    return budget if min_impact is None else replace(budget, min_impact=min_impact)
-
-
-def chosen_target(name: str | None, *devices: str) -> Target:
-    """The target of `--target`, else of the first device, else of the project, else this machine.
-
-    UsageError where there is no such target or device.
-    """
-    if devices and not name:
-        from ..devices.inventory import Inventory, target_of  # loads more than all the rest here
-
-        return target_of(Inventory.find().get(devices[0]))
-    project = Project.find()
-    return load_target(name or project.target or "host", project.target_path())
-
-
 def _rules_at(path: Path) -> list[Path]:
     """The file, or those of the folder by name."""
     if path.is_dir() and not list(path.glob("*.py")):
         raise UsageError("there is no rule in this folder", "a rule is a file NAME.py", path)
     return sorted(path.glob("*.py")) if path.is_dir() else [path]
-
-
-def rule_files(given: Sequence[Path]) -> list[Path]:
-    """The files of `--rules`, then those of the project."""
-    return [*given, *Project.find().rule_files(given)]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .declare import existing_file, new_file
 from .helptext import Command, with_examples
-from .options import existing_file, new_file
 from .output import Answer, answering, quiet_option, report
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ import click
 from ..request import Request
 from ..views.plan import details as details_of
 from ..views.plan import lines
+from .declare import existing_file
 from .helptext import Command, with_examples
-from .options import existing_file, plan_options, reuse_option
+from .options import plan_options, reuse_option
 from .output import Answer, answering, is_verbose, quiet_option, report, verbose_option
 
 if TYPE_CHECKING:

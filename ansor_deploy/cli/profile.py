@@ -11,8 +11,9 @@ import click
 
 from ..errors import UsageError
 from ..target import built_for
+from .declare import existing_file, new_file
 from .helptext import Command, with_examples
-from .options import device_option, existing_file, new_file
+from .options import device_option
 from .output import Answer, answering, is_verbose, quiet_option, report, verbose_option
 from .run_options import seconds_option, threads_option
 

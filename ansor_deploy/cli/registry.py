@@ -14,10 +14,11 @@ from ..registry.faults import DamagedError, damaged
 from ..system.words import count
 from ..views.text import KEY, duration, fitted, latency, shortened
 from .browse import browse_command
+from .declare import number_option
 from .exchange import EXCHANGE
 from .helptext import Group, with_examples
 from .lookups import LOOKUPS
-from .options import known_target_option, number_option, opened, registry_path
+from .options import known_target_option, opened, registry_path
 from .output import Answer, answering, in_columns
 from .revalidate import revalidate_command
 from .values import parse_tensor_shape

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
+from .declare import existing_file, new_file
 from .helptext import Command, with_examples
-from .options import existing_file, new_file, registry_path
+from .options import registry_path
 from .output import Answer, answering
 from .run_options import seconds_option
 

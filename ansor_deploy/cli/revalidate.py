@@ -11,8 +11,9 @@ from ..request import Request
 from ..system.words import count
 from ..views import Report
 from ..views.text import latency, shortened
+from .declare import existing_file, number_option
 from .helptext import Command, with_examples
-from .options import devices_options, existing_file, model_options, number_option
+from .options import devices_options, model_options
 from .output import Answer, answering, in_columns, quiet_option, report
 
 if TYPE_CHECKING:

@@ -13,17 +13,12 @@ from ..registry.title import shape_text
 from ..space.rule import Rule, rule_set, rules_digest
 from ..views.plain import QuietReport
 from ..views.text import wrapped
+from .declare import existing_file
 from .helptext import Group, with_examples
-from .options import (
-    chosen_target,
-    existing_file,
-    input_shape_option,
-    rule_files,
-    rule_set_options,
-    shapes_together,
-)
+from .options import input_shape_option, rule_set_options
 from .output import Answer, answering
-from .values import InputShapes
+from .requests import chosen_target, rule_files
+from .values import InputShapes, shapes_together
 
 if TYPE_CHECKING:
     from ..space.explain import Explanation, SketchSummary

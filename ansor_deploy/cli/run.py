@@ -8,8 +8,9 @@ import click
 from ..errors import UsageError
 from ..registry.title import shape_text
 from .arrays import read_inputs, write_arrays
+from .declare import existing_file, new_file
 from .helptext import Command, with_examples
-from .options import device_option, existing_file, new_file
+from .options import device_option
 from .output import Answer, answering, quiet_option, report
 
 

@@ -2,7 +2,7 @@
 
 import click
 
-from .options import Decorator, number_option
+from .declare import Decorator, number_option
 from .values import parse_duration
 
 threads_option = number_option(

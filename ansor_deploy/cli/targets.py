@@ -10,8 +10,8 @@ from ..errors import AnsorError
 from ..project import Project
 from ..target import list_targets, load_target
 from .helptext import Group, with_examples
-from .options import chosen_target
 from .output import Answer, answering, in_columns
+from .requests import chosen_target
 
 
 @with_examples("targets list", "targets show rpi3")

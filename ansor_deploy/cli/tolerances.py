@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ..request import Tolerance
-from .options import Command, together
+from .declare import Command, together
 from .values import parse_tolerance
 
 Given = Sequence[tuple[str, float]]  # by an output's name; "" for all others

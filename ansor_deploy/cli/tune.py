@@ -14,8 +14,9 @@ from ..objectives import OBJECTIVES, Goal, Objective, make_objective
 from ..request import Request
 from ..system.words import count
 from ..views.text import jobs_lines, latency, tune_summary
+from .declare import existing_file
 from .helptext import Command, with_examples
-from .options import existing_file, tuning_options
+from .options import tuning_options
 from .output import (
     Answer,
     answering,

@@ -7,10 +7,12 @@ import click
 
 from ..errors import AnsorError, DeviceError, UsageError, VerificationError
 from ..request import Tolerance
+from .declare import existing_file, new_file, number_option
 from .doctor import check_lines, checks_json, failed
 from .helptext import Command, with_examples
-from .options import device_option, existing_file, new_file, number_option, rule_files, rules_option
+from .options import device_option, rules_option
 from .output import Answer, answering, message_format_option, quiet_option, report
+from .requests import rule_files
 from .tolerances import tolerance_options
 
 

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from ansor_deploy import checking, cli, pipeline
-from ansor_deploy.cli.options import make_budget
+from ansor_deploy.cli.requests import make_budget
 from ansor_deploy.cli.values import parse_duration, parse_shape, parse_share, parse_size
 from ansor_deploy.errors import VerificationError
 from ansor_deploy.project import Project

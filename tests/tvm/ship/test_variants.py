@@ -11,7 +11,7 @@ from helpers import graphs
 from helpers.cli_inside import answer, program
 from helpers.cli_process import refused
 
-from ansor_deploy.cli.options import shapes_together
+from ansor_deploy.cli.values import shapes_together
 from ansor_deploy.errors import UsageError
 from ansor_deploy.runtime import load
 from ansor_deploy.ship.verify.tolerance import compare

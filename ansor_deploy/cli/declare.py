@@ -1,0 +1,30 @@
+"""How options are declared: several as one, of words, of numbers, of files."""
+
+from collections.abc import Callable, Iterable
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import click
+
+Command = Callable[..., Any]
+Decorator = Callable[[Command], Command]
+existing_file = click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)
+new_file = click.Path(dir_okay=False, path_type=Path)
+
+
+def together(*options: Decorator) -> Decorator:
+    """Several options as one decorator, in the order in which help lists them."""
+    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
+
+
+def choice_option(name: str, words: Iterable[str], default: str, what: str) -> Decorator:
+    """An option for one of several words. what: its help."""
+    choice, text = click.Choice(list(words)), f"{what}  [default: {default}]"
+    return click.option(name, type=choice, default=default, help=text)
+
+
+def number_option(name: str, default: int, what: str) -> Decorator:
+    """An option for a whole number, which may be its default or more than 0. what: its help."""
+    number, words = click.IntRange(min=min(default, 1)), f"{what}  [default: {default}]"
+    return click.option(name, type=number, default=default, metavar="N", help=words)
