@@ -9,17 +9,19 @@ that is refused no TVM.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import os
+import shlex
+import tempfile
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .devices.machine import check_buildable, runs_here
-from .errors import UsageError, VerificationError
+from .errors import AnsorError, VerificationError
 from .registry.layers import indexes
 from .registry.store import Registry
-from .request import Outputs, Request, Shapes
+from .request import Outputs, Request, Tolerance
 from .ship.lock import (
     check_complete,
     check_possible,
@@ -30,7 +32,7 @@ from .ship.lock import (
     write_entries,
     write_used,
 )
-from .ship.manifest import output_paths
+from .ship.manifest import output_paths, read_manifest
 from .ship.outputs.commit import check_writable, commit
 from .ship.outputs.depfile import input_files, write_depfile
 from .ship.result import BuildResult, TuneResult, finished_build
@@ -45,9 +47,6 @@ if TYPE_CHECKING:
     from .model.tasks import Task
     from .ship.manifest import Draft, Manifest
     from .ship.shipment import Shipment
-    from .space.explain import Explanation
-    from .space.rule import Rule
-    from .target import Target
     from .tune.pack import Packed
     from .tune.plan import Plan
     from .tune.sources.past import Retrial
@@ -191,27 +190,40 @@ def plan(models: list[Path], request: Request, report: Report) -> Plan:
             return _plan(prepared, work.ledger)
 
 
-def explain(
-    model: Path,
-    number: int | None,
-    target: Target,
-    input_shapes: Sequence[Shapes],
-    rules: Sequence[Rule],
-    report: Report,
-) -> tuple[int, list[Explanation]]:
-    """How many tasks a model has, and what the rules make of each, or only of task `number`."""
-    from .model.prepare import prepare
+def rebuild(
+    artifact: Path, model: Path, lock: Path, rules: tuple[Path, ...], report: Report
+) -> dict[str, bool]:
+    """Build a library anew in a temporary folder: of each output, whether it has the same bytes.
 
-    tasks = prepare(model, target, input_shapes, report.stage).tasks
-    if number is not None and number > len(tasks):
-        raise UsageError(
-            f"{model} has no task {number}: its tasks are 1 to {len(tasks)}",
-            "leave --task out to see them all",
+    AnsorError where it was not built from a lock, and what a frozen build raises.
+    """
+    manifest = read_manifest(artifact)
+    if manifest.lock is None:
+        raise AnsorError(
+            "it was not built from a lock: measured times are in its manifest",
+            f"build it so: ansor-deploy build {model} -o {artifact} --lock {lock} --frozen",
+            artifact,
         )
-    from .space.explain import explain as explain_task
-
-    wanted = range(1, len(tasks) + 1) if number is None else (number,)
-    return len(tasks), [explain_task(k, tasks[k - 1], target, rules) for k in wanted]
+    known = manifest.verification
+    request = Request(
+        target=manifest.target.machine,
+        registry=Path(os.devnull),
+        input_shapes=manifest.model.shapes,
+        rules=rules,
+        lock=lock,
+        remake=shlex.join(["ansor-deploy", "tune", str(model), "--lock", str(lock)]),
+        frozen=True,
+        verify=known.verified,
+        tolerances=tuple(
+            (name, Tolerance(one.rtol, one.atol)) for name, one in known.allowed.items()
+        ),
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        outputs = Outputs(Path(folder, artifact.name), header=manifest.header is not None)
+        build(model, outputs, request, report)
+        made = output_paths(outputs.library, header=outputs.header)
+        there = {path: artifact.with_name(path.name) for path in made}
+        return {p.name: q.is_file() and p.read_bytes() == q.read_bytes() for p, q in there.items()}
 
 
 def tune(models: list[Path], request: Request, report: Report) -> TuneResult:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..codegen.memory import size_text
+from ..system.words import size_text
 from ..views.text import AGAIN, KEY, change_cells, fitted, race_text
 from .declare import existing_file, new_file
 from .helptext import Command, with_examples

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import convert
 
-from ..codegen.memory import size_text
 from ..errors import UsageError
 from ..ship.manifest import Race
-from ..system.words import count
+from ..system.words import count, size_text
 from ..views.text import gain_texts, latency, shortened
 from .declare import number_option
 from .helptext import Command, with_examples

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..errors import UsageError
 from ..project import shipped
 from ..registry.title import shape_text
 from ..space.rule import Rule, rule_set, rules_digest
@@ -71,11 +72,18 @@ def explain_command(
     For every unique task: the structures that the search samples from, and at each block, from
     the output backwards, which rules applied and why the others did not. Nothing is measured.
     """
-    from ..pipeline import explain
+    from ..model.prepare import prepare
+    from ..space.explain import explain
 
     where, shapes = chosen_target(target), shapes_together(input_shapes)
     asked = rule_set(rule_files(rules), where.kind)
-    total, found = explain(model, task, where, shapes, asked, QuietReport())
+    tasks = prepare(model, where, shapes, QuietReport().stage).tasks
+    total = len(tasks)
+    if task and task > total:
+        what = f"{model} has no task {task}: its tasks are 1 to {total}"
+        raise UsageError(what, "leave --task out to see them all")
+    numbers = [task] if task else range(1, total + 1)
+    found = [explain(number, tasks[number - 1], where, asked) for number in numbers]
     value = {"model": str(model), "target": where.name, "rules": [rule.name for rule in asked]}
     lines = [line for one in found for line in (*explanation_lines(one, total), "")][:-1]
     return Answer({**value, "tasks": [one.to_json() for one in found]}, lines)

@@ -86,7 +86,7 @@ def _inspected(artifact: Path, device: str = "") -> Answer:
 
 def _rebuilt(artifact: Path, model: Path, lock: Path, rules: tuple[Path, ...]) -> Answer:
     """Whether the same bytes come out."""
-    from ..checking import rebuild
+    from ..pipeline import rebuild
 
     with report(quiet=True) as events:
         same = rebuild(artifact, model, lock, tuple(rule_files(rules)), events)
@@ -105,7 +105,7 @@ def _compared(
     by_node: bool,
 ) -> Answer:
     """Whether the outputs agree with ONNX Runtime's."""
-    from ..checking import verify, verify_by_node
+    from ..ship.verify.finished import verify, verify_by_node
     from ..views.text import nodes_text, verification_text
 
     with report() as events:

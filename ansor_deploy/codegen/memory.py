@@ -51,11 +51,3 @@ class Memory:
 def total(parts: Iterable[Part]) -> int:
     """Bytes of all parts."""
     return sum(part.size for part in parts)
-
-
-def size_text(size: int) -> str:
-    """A size in bytes, such as "512 B", "1.5 kB" or "23.4 MB"."""
-    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if size >= 0.9995 * scale:
-            return f"{size / scale:.3g} {unit}"
-    return f"{size} B"

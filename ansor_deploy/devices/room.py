@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..codegen.memory import size_text
 from ..errors import DeviceError
+from ..system.words import size_text
 
 if TYPE_CHECKING:
     from .site import Site

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,6 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from .. import __version__
-from .._tvm import VERSION
 from ..codegen.linker import linker_name
 from ..model.extract import readable
 from ..system.digest import file_sha256
@@ -51,7 +51,7 @@ def describe(made: Shipment, tuned: TuneResult, codes: Sequence[Code]) -> Draft:
     draft = Draft(
         format=2,
         tool=__version__,
-        tvm=VERSION,
+        tvm=metadata.version("apache-tvm"),
         linker=linker_name(made.target),
         identity=identity(model.path.name, model.digest, request, header=made.outputs.header),
         model=_model(made),

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..codegen.memory import Memory, Part, size_text, total
+from ..codegen.memory import Memory, Part, total
 from ..devices.room import NO_MEMORY
 from ..errors import AnsorError, DeviceError, ModelError
 from ..request import Limits
 from ..system.host import memory_bytes
+from ..system.words import size_text
 
 if TYPE_CHECKING:
     from ..devices.machine import Machine

@@ -4,13 +4,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from ..codegen.memory import size_text
 from ..measure.measurer import Measurer
 from ..measure.memory import memory_of_trials
 from ..registry.leases import Holder
 from ..registry.record import TaskKey
 from ..request import Budget, Request
-from ..system.words import count
+from ..system.words import count, size_text
 from .plan import ASKED, Plan, PlanRow
 from .rounds import Rounds
 from .scheduler import Round

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ..codegen.memory import size_text
-from ..system.words import count
+from ..system.words import count, size_text
 from .text import (
     TASK_HEADER,
     duration,

@@ -9,9 +9,8 @@ from functools import partial
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
-from ..codegen.memory import size_text
 from ..system.printable import printable
-from ..system.words import count
+from ..system.words import count, size_text
 
 if TYPE_CHECKING:
     from ..farm.table import Row

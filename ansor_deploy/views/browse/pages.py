@@ -11,7 +11,6 @@ from typing import Any
 from markupsafe import Markup
 from msgspec import ValidationError, convert
 
-from ...codegen.memory import size_text
 from ...registry.coverage import coverage
 from ...registry.database import Database
 from ...registry.history import history
@@ -20,6 +19,7 @@ from ...registry.store import Registry
 from ...registry.title import shape_text, title
 from ...ship.manifest import Speed
 from ...ship.race.compare import Comparison
+from ...system.words import size_text
 from ...target import Target
 from ..page.charts import steps
 from ..page.curve import Points, Weighed, falling, tuning

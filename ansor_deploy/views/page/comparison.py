@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from ...codegen.memory import size_text
 from ...ship.race.changes import Changes, TaskChange
-from ...system.words import count
+from ...system.words import count, size_text
 from ..text import KEY, change_cells, gain_texts, latency, race_text
 from .page import Figure, document, headline, section
 from .sections import Row, table

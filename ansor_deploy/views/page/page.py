@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from html import escape
 
-from ...codegen.memory import size_text
 from ...ship.race.compare import Comparison
+from ...system.words import size_text
 from ..text import gain_texts, latency
 from . import sections
 from .facts import Facts

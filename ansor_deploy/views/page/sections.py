@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any
 
-from ...codegen.memory import size_text
 from ...registry.title import shape_text
 from ...runtime.profile import KernelTime
 from ...ship.manifest import Tuned
 from ...ship.race.compare import Comparison
-from ...system.words import count
+from ...system.words import count, size_text
 from ..profile import by_operator, title
 from ..text import (
     KEY,

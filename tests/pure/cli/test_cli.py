@@ -13,7 +13,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from ansor_deploy import checking, cli, pipeline
+from ansor_deploy import cli, pipeline
 from ansor_deploy.cli.requests import make_budget
 from ansor_deploy.cli.values import parse_duration, parse_shape, parse_share, parse_size
 from ansor_deploy.errors import VerificationError
@@ -25,6 +25,7 @@ from ansor_deploy.runtime import Interface
 from ansor_deploy.runtime.profile import KernelTime, Profile
 from ansor_deploy.ship import library
 from ansor_deploy.ship.race import timing
+from ansor_deploy.ship.verify import finished
 from ansor_deploy.ship.verify.verify import Verification
 from ansor_deploy.target import load_target
 from ansor_deploy.tune.plan import Plan
@@ -283,7 +284,7 @@ def test_profile_prints_kernels_operators_and_the_rest(model, monkeypatch, tmp_p
 @pytest.mark.parametrize(("ok", "code"), [(True, 0), (False, VerificationError.exit_code)])
 def test_verify_exits_by_the_result(model, monkeypatch, ok, code):
     found = Verification(ok, 0.5, float("inf"), "ONNX Runtime", 0)
-    monkeypatch.setattr(checking, "verify", lambda *_: found)
+    monkeypatch.setattr(finished, "verify", lambda *_: found)
     result = invoke("verify", "net.onnx", "net.onnx", "--json")
     assert result.exit_code == code
     assert json.loads(result.stdout)["max_rel_err"] is None

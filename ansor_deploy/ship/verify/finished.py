@@ -1,0 +1,72 @@
+"""Is a finished library right? Its numbers, and those of its model's nodes one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...errors import UsageError
+from ...model.bind import bind_shapes, model_inputs
+from ...model.onnx_file import load
+from ..library import callable_somewhere
+from ..manifest import read_manifest
+from .judges import Tolerances
+from .oracle import Oracle
+from .verify import Verification, verify_model
+
+if TYPE_CHECKING:
+    from ...views import Report
+    from .by_node import NodeVerdict
+
+
+def verify(
+    artifact: Path,
+    model: Path,
+    seed: int,
+    tolerances: Tolerances,
+    devices: Sequence[str] | None,
+    report: Report,
+) -> Verification:
+    """Compare an artifact's outputs with ONNX Runtime's on the model, on seeded inputs.
+
+    tolerances: what the user allows of outputs. devices: as of `bench`; another machine is
+    emulated. UsageError if the artifact was not built from a model with these inputs and outputs.
+    """
+    with callable_somewhere(artifact, devices, report) as library:
+        proto = load(model).proto
+        _check_same_interface(artifact, model, library, proto)
+        oracles = [Oracle(bind_shapes(proto, one.input_shapes)) for one in library.interfaces]
+        return verify_model(library, oracles, seed, tolerances)
+
+
+def verify_by_node(artifact: Path, model: Path, seed: int, report: Report) -> list[NodeVerdict]:
+    """Every node of the model in the first of an artifact's shapes beside ONNX Runtime's.
+
+    They are computed on this machine by a library of the same model that gives all of them, with
+    default schedules. UsageError as of `verify`, AnsorError where that cannot be built.
+    """
+    from ...devices.machine import this_machine
+    from ...model.prepare import prepare
+    from ...space.rule import shipped_rules
+    from .by_node import How, every_node
+
+    manifest, target = read_manifest(artifact), this_machine()
+    shapes = manifest.interfaces[0].input_shapes
+    prepared = prepare(model, target, (shapes,), report.stage, report.step)
+    rules = shipped_rules(target.kind, manifest.precision)
+    report.stage("by node", f"{len(prepared.protos[0].graph.node)} nodes, each an output")
+    return every_node(prepared, How(target, rules, {}, seed))
+
+
+def _check_same_interface(artifact: Path, model: Path, library: Any, proto: Any) -> None:
+    takes = [value.name for value in model_inputs(proto)]
+    gives = [value.name for value in proto.graph.output]
+    first = library.interfaces[0]
+    if takes == [i.name for i in first.inputs] and gives == [o.name for o in first.outputs]:
+        return
+    raise UsageError(
+        f"{artifact} was not built from {model}: the model's inputs are {takes} and its outputs "
+        f"{gives}",
+        f"build it: ansor-deploy build {model} -o {artifact}",
+    )
