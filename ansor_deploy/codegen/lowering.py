@@ -36,6 +36,7 @@ from ..space.marks import (
 from ..target import Target
 from .added_prefetch import added_prefetch
 from .chunks import chunks
+from .conditions import hide_conditions, show_conditions
 from .edge_values import edge_values, from_infinity
 from .flattening import flattened
 from .partial_lanes import partial_lanes
@@ -129,7 +130,9 @@ def _until_partitioned() -> list[Any]:
         tirx.transform.ConvertSSA(),  # each tile is of variables and buffers of its own
         t.StmtSimplify(),
         _marks_on_loops,
+        hide_conditions,
         t.LoopPartition(),
+        show_conditions,
         t.StmtSimplify(),
     ]
 
