@@ -63,9 +63,10 @@ def test_what_a_lost_worker_had_is_done_again_by_another(farm, folder, tuning):
     names = [(job["model"], job["target"]) for job in jobs]
     assert names == [(m, t) for t in ("board", "host") for m in ("net.onnx", "other.onnx")]
     assert {job["state"] for job in jobs} == {"done"}
-    assert {job["worker"] for job in jobs} == {"two"}
-    assert jobs[0]["begun"] == 2
-    assert "net.onnx for board is done again, by two" in run.told
+    # The first one, unless the machine is so busy that the worker was killed after that.
+    (lost,) = [job for job in jobs if job["begun"] == 2]
+    assert lost["worker"] == jobs[-1]["worker"] == "two"
+    assert f"{lost['model']} for {lost['target']} is done again, by two" in run.told
     assert all(job["records"] for job in jobs)
     shown = answer(folder, "registry", "stats", "--registry", "r.db")
     assert shown["records"] == sum(job["records"] for job in jobs)
