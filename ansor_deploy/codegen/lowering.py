@@ -36,7 +36,7 @@ from ..space.marks import (
 from ..target import Target
 from .added_prefetch import added_prefetch
 from .chunks import chunks
-from .conditions import hide_conditions, show_conditions
+from .conditions import hide_conditions, one_by_one, show_conditions
 from .edge_values import edge_values, from_infinity
 from .flattening import flattened
 from .partial_lanes import partial_lanes
@@ -192,6 +192,7 @@ def _on_processors() -> list[Any]:
         t.StmtSimplify(),
         s.RewriteUnsafeSelect(),
         t.CommonSubexprElim(),
+        one_by_one,
         t.FP8ComputeLegalize(),
         t.VerifyMemory(),
         t.AnnotateEntryFunc(),
