@@ -65,7 +65,7 @@ def test_what_a_lost_worker_had_is_done_again_by_another(farm, folder, tuning):
     assert {job["state"] for job in jobs} == {"done"}
     # The first one, unless the machine is so busy that the worker was killed after that.
     (lost,) = [job for job in jobs if job["begun"] == 2]
-    assert lost["worker"] == jobs[-1]["worker"] == "two"
+    assert {job["worker"] for job in jobs[jobs.index(lost) :]} == {"two"}
     assert f"{lost['model']} for {lost['target']} is done again, by two" in run.told
     assert all(job["records"] for job in jobs)
     shown = answer(folder, "registry", "stats", "--registry", "r.db")
