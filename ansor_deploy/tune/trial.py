@@ -7,7 +7,6 @@ they are surely faster.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from statistics import median
 
 from ..measure.measurer import Batch, Measurer
@@ -35,11 +34,6 @@ class Trial:
     measurer: Measurer
     context: SearchContext
 
-    @cached_property
-    def default(self) -> str:
-        """The trace of its default schedule."""
-        return self.work.default_trace(self.task)
-
     @property
     def fastest(self) -> list[str]:
         """What may be the fastest of all that was measured in this run."""
@@ -66,9 +60,10 @@ class Trial:
 
     def begin_turns(self, before: Record | None, challengers: Iterable[str]) -> Batch:
         """Let programs run in turns with the default schedule, and with what stood before."""
-        incumbent = before.trace if before else self.default
-        traces = list(dict.fromkeys([incumbent, *challengers, self.default]))
-        return self.measurer.submit_head_to_head(self.task, traces, self.default)
+        default = self.work.default_trace(self.task)
+        incumbent = before.trace if before else default
+        traces = list(dict.fromkeys([incumbent, *challengers, default]))
+        return self.measurer.submit_head_to_head(self.task, traces, default)
 
     def in_turns(self, before: Record | None, challengers: Iterable[str]) -> list[Outcome]:
         """As `begin_turns`: what they showed, the incumbent first."""

@@ -20,6 +20,7 @@ from .ledger import Ledger
 if TYPE_CHECKING:
     from ..measure.measurer import Measurer
     from ..model.tasks import Task
+    from ..registry.record import TaskKey
     from ..views import Report
 
 
@@ -71,11 +72,18 @@ class Workspace:
         return rule_set(self.request.rules, self.request.target.kind, self.request.precision)
 
     def default_trace(self, task: Task) -> str:
-        """The trace of a task's default schedule under these rules."""
-        from ..space.sketch import default_schedule
-        from ..space.trace import dump
+        """The trace of a task's default schedule under these rules, which is derived once."""
+        if task.key not in self._default_traces:
+            from ..space.sketch import default_schedule
+            from ..space.trace import dump
 
-        return dump(default_schedule(task.mod, self.request.target, self.rules).trace)
+            made = default_schedule(task.mod, self.request.target, self.rules)
+            self._default_traces[task.key] = dump(made.trace)
+        return self._default_traces[task.key]
+
+    @cached_property
+    def _default_traces(self) -> dict[TaskKey, str]:
+        return {}
 
     @contextmanager
     def measuring(self) -> Iterator[Measurer]:
