@@ -53,41 +53,39 @@ def prove(tasks: Sequence[Task], work: Workspace) -> None:
 class Claims(Source):
     """The best that others claim of a task, and the next where that was false."""
 
+    chances = CHANCES
+
     def __init__(self, task: Task, ledger: Ledger) -> None:
         super().__init__(task)
-        self._ledger = ledger
-        self._tries, self._chances = TRIES, CHANCES
+        self._ledger, self._tries = ledger, TRIES
         self._claim: Record | None = None
         self._true = False
 
     def propose(self) -> Mapping[str, Provenance]:
-        """One claim: none after a true one, or one of which nothing was seen."""
+        """One claim: none after a true one."""
         if self._true or not self._tries:
             return {}
         key = self.task.key
-        self._tries, self._chances = self._tries - 1, CHANCES
+        self._tries -= 1
         self._claim = self._ledger.claims([key]).get(key)
         return {self._claim.trace: self._claim.provenance} if self._claim else {}
 
     def doubts(self, outcomes: Sequence[Outcome]) -> bool:
-        """Of a claim that runs and looks false, as long as it has a chance."""
-        self._chances -= 1
-        shown = self._shown(outcomes)
-        return self._chances > 0 and not shown.error and not self._holds(shown)
+        """Of a claim that runs and looks false."""
+        shown, claim = self._shown(outcomes)
+        return not shown.error and not credible(shown.seconds, claim.latency)
 
-    def observe(self, outcomes: Sequence[Outcome]) -> None:
-        """Note whether the claim was what it said to be."""
-        shown = self._shown(outcomes)
-        self._true = shown.error == INFRASTRUCTURE or (not shown.error and self._holds(shown))
+    def observe(self, outcomes: Sequence[Outcome]) -> bool:
+        """Note whether the claim was what it said to be; False where nothing was seen of it."""
+        shown, _ = self._shown(outcomes)
+        self._true = not shown.error and not self.doubts(outcomes)
+        return shown.error != INFRASTRUCTURE
 
     def beats(self, record: Record) -> bool:
         """Of what others claim that which has run, and all of it where that was true."""
         ran = self._claim is not None and record.id == self._claim.id
         return self._true or ran or not record.claimed
 
-    def _shown(self, outcomes: Sequence[Outcome]) -> Outcome:
+    def _shown(self, outcomes: Sequence[Outcome]) -> tuple[Outcome, Record]:
         assert self._claim is not None  # noqa: S101 - it was proposed
-        return next(one for one in outcomes if one.trace == self._claim.trace)
-
-    def _holds(self, shown: Outcome) -> bool:
-        return self._claim is not None and credible(shown.seconds, self._claim.latency)
+        return next(one for one in outcomes if one.trace == self._claim.trace), self._claim

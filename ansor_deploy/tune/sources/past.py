@@ -132,9 +132,10 @@ class Past(Source):
         """Of each record, in their order, once all were tried."""
         return tuple(self._found[one.trace] for one in self.records)
 
-    def observe(self, outcomes: Sequence[Outcome]) -> None:
+    def observe(self, outcomes: Sequence[Outcome]) -> bool:
         """Keep what each showed."""
         self._found |= {one.trace: one for one in outcomes}
+        return True
 
     def end(self, best: Record | None) -> None:
         """If one is the best, the search that found it need not be made again."""

@@ -10,6 +10,8 @@ from helpers.cli_inside import answer, program
 from helpers.graphs import model, node, randn
 
 from ansor_deploy._tvm import VERSION
+from ansor_deploy.measure.measurer import Measurer
+from ansor_deploy.measure.outcome import INFRASTRUCTURE, Outcome
 from ansor_deploy.model.prepare import prepare
 from ansor_deploy.project import shipped
 from ansor_deploy.registry.record import SearchEnd
@@ -18,7 +20,8 @@ from ansor_deploy.request import Budget, Request
 from ansor_deploy.space.sketch import default_schedule
 from ansor_deploy.space.trace import dump
 from ansor_deploy.target import load_target
-from ansor_deploy.tune.sources.claims import prove
+from ansor_deploy.tune.sources import try_out
+from ansor_deploy.tune.sources.claims import Claims, prove
 from ansor_deploy.tune.workspace import Workspace, open_workspace
 from ansor_deploy.views.plain import PlainReport, QuietReport
 
@@ -113,6 +116,38 @@ def test_behind_a_lie_the_truth_is_found(folder, shop, task):
     answer(folder, *BUILD, "--trials", "0")
     measured = {one.trace for one in ranking(folder, task) if not one.claimed}
     assert measured & true
+
+
+def test_what_was_found_here_keeps_its_origin_beside_a_claim(folder, shop, task):
+    poison(folder, shop, task, 1e-6)
+    with Registry.open(shop / "theirs.db", write=False) as theirs:
+        (best,) = theirs.top(task.key, VERSION, 1)
+    found = replace(best.provenance, search="metaschedule")
+    ours = replace(best, seconds=(1.0,), provenance=found)
+    with open_workspace(Request(HOST, folder / "mine.db"), (), QuietReport()) as work:
+        work.registry.add_batch([], [ours])
+        prove([task], work)
+        kept = work.registry.top(task.key, VERSION, 99)
+    here = [one for one in kept if one.trace == ours.trace]
+    assert {one.provenance.search for one in here} == {"metaschedule"}
+    assert len(here) > 1
+
+
+class Broken(Measurer):
+    """Loses what it has of one program."""
+
+    def wait(self, batch):
+        lost = Outcome(dump(tvm.s_tir.Schedule(batch.task.mod).trace), error=INFRASTRUCTURE)
+        return [lost if one.trace == lost.trace else one for one in super().wait(batch)]
+
+
+def test_a_claim_of_which_nothing_was_seen_stays_one(folder, shop, task):
+    lies = poison(folder, shop, task, 1e-6)
+    request = Request(HOST, folder / "mine.db")
+    with open_workspace(request, (), QuietReport()) as work, Broken(HOST) as measurer:
+        try_out(Claims(task, work.ledger), work, measurer)
+        assert {one.id for one in work.registry.top(task.key, VERSION, 9)} == lies
+        assert not any(lost for *_, lost in work.registry.ranking(task.key))
 
 
 def test_what_is_too_small_to_be_tried_gets_the_default_schedule(folder, shop, task):
