@@ -28,6 +28,7 @@ from .operators.blame import blamed
 from .operators.converting import own_converters, tvm_name
 from .operators.indices import IN_BRANCH
 from .operators.operator import domain
+from .pads import with_pads
 from .precision import in_single
 from .skeleton import name_of, nested, nodes
 from .widen import widen
@@ -96,6 +97,7 @@ def _passes(target: Target) -> list[Any]:
         relax.backend.DispatchSortScan(),
         t.LegalizeOps(_LEGALIZED),
         t.AnnotateTIROpPattern(),
+        _module_pass(with_pads),
         t.FoldConstant(),
         _module_pass(concatenation.with_parts_in_place),
         _module_pass(lambda mod: with_attention(mod, target)),

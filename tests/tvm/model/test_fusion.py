@@ -83,6 +83,16 @@ def test_means_of_channels_are_no_epilogue_beside_what_they_are_means_of():
     assert_like_oracle(proto)
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_pad_at_the_end_of_an_axis_is_no_epilogue(axis):
+    """As the end of a tile of sums it would leave what no sum becomes unwritten."""
+    pads = np.array([0, 0, 4 - 4 * axis, 4 * axis])
+    nodes = [node("MatMul", "x w", "m"), node("Relu", "m", "r"), node("Pad", "r pads", "y")]
+    proto = model(nodes, {"x": [16, 24]}, constants={"w": randn(0, 24, 30), "pads": pads})
+    assert largest_epilogue(proto) == 1
+    assert_like_oracle(proto)
+
+
 def test_sums_of_rows_stay_with_their_rows():
     nodes = [
         node("ReduceMean", "x", "m", axes=[-1]),
