@@ -60,12 +60,12 @@ def by_metaschedule(task, target, fresh):
 
 def test_every_program_of_the_rules_comes_in():
     count = 0
-    for target, fresh in ((TARGETS["cortex-a53"], 8), (V100, 3)):
+    for target, fresh in ((TARGETS["cortex-a53"], 2), (V100, 1)):
         for make in PROGRAMS.values():
             for trace in by_rules(make(), target, fresh):
                 check_trace(trace, target.kind)
                 count += 1
-    assert count > 1000
+    assert count > 300
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=lambda target: target.name)
@@ -73,10 +73,10 @@ def test_what_metaschedule_writes_comes_in(target):
     count = 0
     for name in SEARCHED:
         task = task_of(PROGRAMS[name]()["main"], name, target)
-        for trace in by_metaschedule(task, target, 8):
+        for trace in by_metaschedule(task, target, 4):
             check_trace(trace, target.kind)
             count += 1
-    assert count > 100
+    assert count > 50
 
 
 def test_whole_records_of_real_tasks_come_in():
@@ -129,7 +129,7 @@ def test_what_tvm_would_replay_is_kept_out(name):
 def test_an_inverse_that_a_trace_claims_is_not_believed():
     target = TARGETS["cortex-a53"]
     task = task_of(PROGRAMS["matmul"]()["main"], "matmul", target)
-    traces = (t for t in by_metaschedule(task, target, 8) if "TransformLayout" in t)
+    traces = (t for t in by_metaschedule(task, target, 4) if "TransformLayout" in t)
     instructions, decisions = json.loads(next(traces))
     (step,) = [one for one in instructions if one[0] == "TransformLayout"]
     honest = canonical_json([instructions, decisions])

@@ -115,13 +115,14 @@ def test_rows_at_a_power_of_two_share_a_part_of_the_cache(columns, parts):
 
 @pytest.mark.parametrize("name", [*OPERATORS, "attention", *FAST])
 def test_every_sketch_computes_what_the_program_computes(name):
+    """As guessed for each width of vectors; at random for one, since LLVM takes all the time."""
     want = built.kernel_outputs(module(name))
     rng = random.Random(0)
     for target in TARGETS:
         found = sketches(name, target)
         assert 0 < len(found) <= 16  # two products, each in four structures
         for sketch in found:
-            for chooser in (Guess(), Random(rng)):
+            for chooser in (Guess(), *([Random(rng)] if target is TARGETS[1] else [])):
                 have = built.kernel_outputs(sketch.program(chooser).sch.mod)
                 for one, other in zip(have, want, strict=True):
                     assert compare(one, other)[0], (target.name, str(sketch))

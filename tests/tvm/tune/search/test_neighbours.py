@@ -310,7 +310,7 @@ def test_a_task_that_was_searched_goes_on_where_it_was(registry):
     assert before == after
 
 
-def learnt(registry, made, count=32):
+def learnt(registry, made, count=16):
     """As if some programs had been measured, of which those with wide tiles were twice as fast."""
     tuned(registry, made, [default_trace(made)])
     context = open_context(registry, HOST, RULES, 0)
