@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from onnx import ModelProto, inliner
+from onnx import ModelProto, helper, inliner
 
 from .affine import fold_affine
 from .cleanup import drop_dead, drop_identity, sort_nodes, split_variadic
@@ -12,6 +12,8 @@ from .graph import Graph
 from .operators.rewriting import rewrite_nodes
 from .operators.support import refuse
 
+# Version of the standard operators in a model that has none before our rewriting.
+_STANDARD = 18
 _TIDY = (drop_identity, drop_dead, sort_nodes)
 PASSES: tuple[Callable[[Graph], None], ...] = (
     sort_nodes,
@@ -46,7 +48,7 @@ def canonical_graph(proto: ModelProto) -> Graph:
     """
     if proto.functions:
         proto = inliner.inline_local_functions(proto)
-    graph = Graph.of(proto)
+    graph = Graph.of(_with_standard(proto))
     for change in PASSES:
         change(graph)
     graph.infer()
@@ -55,3 +57,13 @@ def canonical_graph(proto: ModelProto) -> Graph:
     refuse(graph)
     check_unfolded(graph)
     return graph
+
+
+def _with_standard(proto: ModelProto) -> ModelProto:
+    """The model, with a version of the standard operators, of which some become."""
+    if any(entry.domain in ("", "ai.onnx") for entry in proto.opset_import):
+        return proto
+    extended = ModelProto()
+    extended.CopyFrom(proto)
+    extended.opset_import.append(helper.make_opsetid("", _STANDARD))
+    return extended

@@ -45,3 +45,8 @@ def test_half_precision(op):
 def test_a_definition_that_cannot_be_had_is_refused():
     found = attempt({"case": "test_linear_attention_gated"})
     assert found["outcome"] in ("right", "refused"), found["detail"]
+
+
+def test_a_model_of_other_domains_alone_gets_standard_operators():
+    found = attempt({"case": "test_ai_onnx_ml_binarizer"})
+    assert found["outcome"] == "right", found["detail"]
