@@ -1,14 +1,17 @@
 """A library is verified as users run it: where there is the runtime, and no compiler."""
 
+import numpy as np
 import onnx
 import pytest
+from helpers.built import assert_like_oracle
 from helpers.cli_inside import program
 from helpers.cli_process import refused
-from helpers.graphs import model, node
+from helpers.graphs import model, node, randn
 
 from ansor_deploy._tvm import tirx, tvm
 from ansor_deploy.codegen import executable
 from ansor_deploy.devices import bare
+from ansor_deploy.model import importer
 from ansor_deploy.model.operators import OPERATORS
 from ansor_deploy.model.operators.operator import converter
 from ansor_deploy.system.worker import WorkerFailure
@@ -66,3 +69,13 @@ def test_the_process_has_no_compiler():
                                 ("tvm_ffi:get_global_func", "tvm.contrib.sort.sort")):  # fmt: skip
             with pytest.raises(WorkerFailure, match=asked):
                 call(function, asked, 10.0)
+
+
+def test_what_no_kernel_writes_is_not_right_by_chance(monkeypatch):
+    """As when pads were fused as the ends of tiles that do not reach them."""
+    monkeypatch.setattr(importer, "with_pads", lambda mod: mod)
+    constants = {"w": randn(0, 24, 30), "pads": np.array([0, 0, 0, 4])}
+    nodes = [node("MatMul", "x w", "m"), node("Pad", "m pads", "y")]
+    proto = model(nodes, {"x": [16, 24]}, constants=constants)
+    with pytest.raises(AssertionError, match="off by"):
+        assert_like_oracle(proto)
