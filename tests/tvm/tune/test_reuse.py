@@ -17,7 +17,7 @@ from ansor_deploy.ship.verify.tolerance import compare
 from ansor_deploy.tune.search.features import decode_choices
 from benchmarks.networks.onnx_net import Net
 
-FEW = ("--registry", "registry.db", "--effort", "quick", "--min-impact", "0%", "--trials", "30")
+FEW = ("--registry", "registry.db", "--effort", "quick", "--min-impact", "0%")
 
 
 def convolutions(size):
