@@ -8,7 +8,6 @@ that is refused no TVM.
 
 from __future__ import annotations
 
-import math
 import os
 import shlex
 import tempfile
@@ -35,26 +34,24 @@ from .ship.lock import (
 from .ship.manifest import output_paths, read_manifest
 from .ship.outputs.commit import check_writable, commit
 from .ship.outputs.depfile import input_files, write_depfile
-from .ship.result import BuildResult, TuneResult, finished_build
+from .ship.result import BuildResult, finished_build
 from .ship.up_to_date import built_keys, current_manifest, has_same_records
 from .system.interrupt import check
 from .tune import known
 from .tune.ledger import Ledger
+from .tune.plan import Plan, plan_models
+from .tune.result import TuneResult
 from .tune.workspace import Workspace, nowhere, open_workspace, with_devices, without_runs
 
 if TYPE_CHECKING:
     from .model.prepare import Prepared
-    from .model.tasks import Task
     from .ship.manifest import Draft, Manifest
     from .ship.shipment import Shipment
     from .tune.pack import Packed
-    from .tune.plan import Plan
     from .tune.sources.past import Retrial
     from .views import Report
 
     Layers = tuple[Path, ...]  # registries of what is in them now
-
-_MOVES = ("Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")  # beside what computes
 
 
 def build(model: Path, outputs: Outputs, request: Request, report: Report) -> BuildResult:
@@ -82,20 +79,23 @@ def _build_anew(
     check_writable(outputs.library)
     with open_workspace(request, layers, report) as work:
         prepared = known.read([model], work)
+        from .model.prepare import merge
         from .ship.limits import check_limits
         from .ship.shipment import Shipment
         from .ship.verify.oracle import Oracle
+        from .tune.queue import tune_missing
+        from .tune.sources.claims import prove
 
         # A model that the oracle refuses is not worth the tuning.
         oracles = [Oracle(proto) for proto in prepared[0].protos] if request.verify else []
-        _prove(prepared, work)
-        planned = _plan(prepared, work.ledger)
+        prove(merge(prepared), work)
+        planned = plan_models(prepared, work.ledger)
         check_limits(planned.memory[0], request.limits, model, work.machine)
         report.plan(planned)
-        tuned = _tune(planned, work)
+        tuned = tune_missing(planned, work)
         check()
-        made = Shipment.of_ledger(prepared[0], outputs, work)
         others = [Shipment.of_ledger(one, outputs, at) for one, at in known.others(model, work)]
+        made = Shipment.of_ledger(prepared[0], outputs, work, tuned.records)
         manifest = _ship(replace(made, oracles=oracles, others=tuple(others)), tuned)
         if request.lock is not None:
             write_used(manifest, work.ledger, report)
@@ -183,11 +183,11 @@ def plan(models: list[Path], request: Request, report: Report) -> Plan:
     prepared = [prepare(model, *words) for model in models]
     with Registry.open(request.registry, write=False) as registry:
         if not request.layers:
-            return _plan(prepared, Ledger(registry, request))
+            return plan_models(prepared, Ledger(registry, request))
         with registry.copy() as copy:
             work = Workspace(request, report, copy, indexes(request.layers, report.warn))
             known.note(prepared, work)
-            return _plan(prepared, work.ledger)
+            return plan_models(prepared, work.ledger)
 
 
 def rebuild(
@@ -231,17 +231,21 @@ def tune(models: list[Path], request: Request, report: Report) -> TuneResult:
 
     What is known of their tasks afterwards goes into the request's lock, if it has one.
     """
+    from .model.prepare import merge
+    from .tune.queue import tune_missing
+    from .tune.sources.claims import prove
+
     request = with_devices(request, report)
     layers = indexes(request.layers, report.warn)
     with open_workspace(request, layers, report, must_run=True) as work:
         prepared = known.read(models, work)
-        _prove(prepared, work)
-        planned = _plan(prepared, work.ledger)
+        prove(merge(prepared), work)
+        planned = plan_models(prepared, work.ledger)
         report.plan(planned)
-        tuned = _tune(planned, work)
+        tuned = tune_missing(planned, work)
         if request.lock is not None:
             keys = [row.task.key for row in planned.rows]
-            write_entries(keys, work.ledger.best(keys), work.ledger, report)
+            write_entries(keys, tuned.records, work.ledger, report)
         return tuned
 
 
@@ -264,7 +268,8 @@ def pack(
     """Take in what a pack's machine has measured, if it has, and write the next candidates."""
     from .model.prepare import merge
     from .tune.pack import check_folder, write_pack
-    from .tune.queue import Spent, pending
+    from .tune.queue import pending
+    from .tune.result import Spent
     from .tune.unpack import take_in
 
     check_folder(folder)
@@ -273,10 +278,11 @@ def pack(
     with open_workspace(request, indexes(request.layers, report.warn), report) as work:
         prepared = known.read(models, work)
         trials = take_in(folder, merge(prepared), work)
-        planned = _plan(prepared, work.ledger)
+        planned = plan_models(prepared, work.ledger)
         report.plan(planned)
         made = write_pack(pending(planned, request), work, folder)
-        return TuneResult.of_plan(planned, planned, Spent(trials)), made
+        records = {row.task.key: row.record for row in planned.rows if row.record}
+        return TuneResult.of_plan(planned, Spent(trials), records), made
 
 
 def revalidate(models: list[Path], request: Request, most: int, report: Report) -> list[Retrial]:
@@ -295,63 +301,6 @@ def revalidate(models: list[Path], request: Request, most: int, report: Report) 
             return []
         with work.measuring() as measurer:
             return revalidate_tasks(tasks, records, work, measurer)
-
-
-def _plan(prepared: list[Prepared], ledger: Ledger) -> Plan:
-    from .codegen.executable import memory_of_tensors
-    from .model.prepare import merge
-    from .tune.plan import make_plan
-
-    names, target = [model.path.name for model in prepared], ledger.request.target
-    made = make_plan(names, merge(prepared), ledger, partial(_programs, ledger.request))
-    memory = tuple(memory_of_tensors(model.imported, target) for model in prepared)
-    nodes = (place.nodes for model in prepared for _, place in model.others)
-    others = tuple(node.op for group in nodes for node in group if node.op not in _MOVES)
-    return replace(made, memory=memory, others=others, devices=ledger.request.devices)
-
-
-def _prove(prepared: list[Prepared], work: Workspace) -> None:
-    from .model.prepare import merge
-    from .tune.sources.claims import prove
-
-    prove(merge(prepared), work)
-
-
-def _programs(request: Request, task: Task, enough: int) -> float:
-    """How many programs a task has; infinite where nobody asks, or a user's rules would run.
-
-    enough: counting ends there.
-    """
-    from .space.rule import shipped_rules
-    from .space.size import programs
-
-    if request.rules or request.search != "ansor" or request.budget.trials == 0:
-        return math.inf
-    rules = shipped_rules(request.target.kind, request.precision)
-    return programs(task.mod, request.target, rules, enough)
-
-
-def _tune(planned: Plan, work: Workspace) -> TuneResult:
-    """Tune what the plan misses; nothing where the target's code runs nowhere."""
-    from .tune.queue import Spent, pending, that_fit, tune_plan
-
-    spent, (fit, no_room) = Spent(), that_fit(pending(planned, work.request), work)
-    if fit:
-        work.report.stage("tune", f"{len(fit)} of {len(planned.rows)} tasks")
-        with work.measuring() as measurer:
-            spent = tune_plan(planned, fit, work, measurer)
-    records = work.ledger.best(row.task.key for row in planned.rows)
-    rows = [
-        replace(row, latency=records[row.task.key].latency) if row.task.key in records else row
-        for row in planned.rows
-    ]
-    kept = sum(
-        records[row.task.key].provenance.search == "default"
-        for row in planned.rows
-        if row.status in ("miss", "near") and row.task.key in records
-    )
-    made = TuneResult.of_plan(planned, replace(planned, rows=tuple(rows)), spent, no_room)
-    return replace(made, kept_default=kept)
 
 
 def _unchanged(

@@ -30,6 +30,7 @@ from .manifest import (
     Target,
     Task,
     Tensor,
+    Tuned,
 )
 from .up_to_date import identity
 
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from ..model.nodes import PlacedCall
     from ..registry.record import TaskKey
     from ..tune.borrow import Loan
-    from .result import TuneResult
+    from ..tune.result import TuneResult
     from .shipment import Shipment
 
 
@@ -61,7 +62,7 @@ def describe(made: Shipment, tuned: TuneResult, codes: Sequence[Code]) -> Draft:
         outputs=shapes[0].outputs,
         variants=tuple(shapes) if len(shapes) > 1 else None,
         target=Target.of(made.target),
-        tuning=tuned.figures,
+        tuning=Tuned(**tuned.to_json()),
         ran_on=None,  # as long as nothing was run
         verification=UNVERIFIED,
         verify=None,

@@ -55,7 +55,8 @@ def write_entries(
     same schedule, whatever it took here, and one of a task that was too small to be tried here.
     """
     request, keys, tvm = ledger.request, list(keys), _tvm()
-    untried = ledger.claims(keys).keys() - records.keys()
+    claimed = {key for key, known in ledger.standing(keys).items() if known.claim}
+    untried = claimed - records.keys()
     lock, target = _path(request), request.target
     lock.parent.mkdir(parents=True, exist_ok=True)
     with held(lock.parent):

@@ -1,4 +1,4 @@
-"""What builds and tuning runs did, as commands print it."""
+"""What builds did, as commands print it."""
 
 from __future__ import annotations
 
@@ -7,20 +7,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import structs
-
 from ..registry.record import Build
 from ..system.digest import file_sha256
 from ..tune.ledger import now
-from .manifest import Manifest, Tuned, manifest_path, output_paths
+from ..tune.result import TuneResult
+from .manifest import Manifest, manifest_path, output_paths
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ..request import Outputs, Request
     from ..tune.plan import Plan
-    from ..tune.queue import Spent
-    from ..tune.scheduler import Round
 
 
 # What `build --json` has of the two libraries that ran in turns.
@@ -28,69 +23,6 @@ _COMPARED = (
     *("latency_ms", "tuned_ms", "untuned_ms", "ratio", "interval", "pairs", "verdict", "seen"),
 )
 _RETOLD = ("shipped", "verify", "verification", "ran_on", "memory")
-
-
-@dataclass(frozen=True)
-class TuneResult:
-    """What a tuning run did. latency_ms: the models' estimated latency under their records.
-
-    latencies_ms: of each model, in their order. rounds: the scheduler's decisions, in order.
-    no_room: keys of the tasks that no device had the memory to try. kept_default: how many tasks
-    have a record now that is their default schedule.
-    """
-
-    tasks: int
-    hits: int
-    misses: int
-    skipped: int
-    trials: int
-    tune_seconds: float
-    latency_ms: float
-    latencies_ms: tuple[float, ...] = ()
-    rounds: tuple[Round, ...] = ()
-    no_room: tuple[str, ...] = ()
-    kept_default: int = 0
-
-    @classmethod
-    def of_plan(
-        cls, plan: Plan, now: Plan, spent: Spent, no_room: Sequence[str] = ()
-    ) -> TuneResult:
-        """What was spent on a plan. now: the same plan with the latencies of today's records."""
-        return cls(
-            tasks=len(plan.rows),
-            hits=plan.count("hit"),
-            misses=plan.count("miss") + plan.count("near"),
-            skipped=plan.count("skip"),
-            trials=spent.trials,
-            tune_seconds=round(spent.seconds, 3),
-            latency_ms=now.latency * 1e3,
-            latencies_ms=tuple(latency * 1e3 for latency in now.latencies),
-            rounds=spent.rounds,
-            no_room=tuple(no_room),
-        )
-
-    @property
-    def gained_nothing(self) -> bool:
-        """Whether tasks were tuned, and each of them has its default schedule still."""
-        return 0 < self.misses <= self.kept_default
-
-    @classmethod
-    def untuned(cls, tasks: int, hits: int, latency_ms: float = math.nan) -> TuneResult:
-        """Of a build that tuned nothing."""
-        return cls(tasks, hits, 0, tasks - hits, 0, 0.0, latency_ms)
-
-    @property
-    def figures(self) -> Tuned:
-        """As they stand in a manifest."""
-        return Tuned(**{name: getattr(self, name) for name in Tuned.__struct_fields__})
-
-    def to_json(self) -> dict[str, Any]:
-        """The figures, as they stand in `build --json`."""
-        return structs.asdict(self.figures)
-
-    def with_rounds(self) -> dict[str, Any]:
-        """The figures with the scheduler's decisions: the answer of `tune --json`."""
-        return {**self.to_json(), "rounds": [decision.to_json() for decision in self.rounds]}
 
 
 @dataclass(frozen=True)

@@ -48,10 +48,18 @@ class Shipment:
     rewritten: set[str] = field(default_factory=set)
 
     @classmethod
-    def of_ledger(cls, model: Prepared, outputs: Outputs, work: Workspace) -> Shipment:
+    def of_ledger(
+        cls,
+        model: Prepared,
+        outputs: Outputs,
+        work: Workspace,
+        best: Mapping[TaskKey, Record] | None = None,
+    ) -> Shipment:
         """With the best records that there are, and with what is lent where nothing runs."""
         keys = [task.key for task in model.tasks]
-        records, found = work.ledger.best(keys), lenders(keys, work.ledger)
+        records = dict(work.ledger.best(keys) if best is None else best)
+        lacking = [task.key for task in model.tasks if task.key not in records]
+        found = lenders(lacking, work.ledger)
         loans = borrow(model.tasks, found, work)
         made = cls(model, records, outputs, work.request, work.report, work.machine)
         return replace(made, loans=loans, lent=lenders_digest(found))

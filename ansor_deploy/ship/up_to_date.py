@@ -16,6 +16,7 @@ from ..model.digest import digest
 from ..registry.record import Record, TaskKey
 from ..system.digest import canonical_json, file_sha256, sha256
 from ..tune.borrow import lenders, lenders_digest
+from ..tune.standing import records_of
 from .manifest import Code, Draft, Manifest, Speed, read_manifest
 from .outputs.commit import previous
 
@@ -123,23 +124,24 @@ def _has_same_records(manifest: Draft, ledger: Ledger) -> bool:
     lend must be the same, too.
     """
     keys, budget = manifest_keys(manifest, ledger.request), ledger.request.budget
-    best, unfinished = ledger.best(keys), ledger.unfinished(keys)
+    standing = ledger.standing(keys)
+    best = records_of(standing)
+    lacking = [key for key in standing if key not in best]
     if manifest.precision == "strict":  # asked for, or found to be necessary
         best = {key: record for key, record in best.items() if not record.rewrites}
-    unproven = ledger.claims(keys) if ledger.measures else {}
     speed, no_room = manifest.speed, manifest.tuning.no_room if manifest.tuning else ()
     compared = speed is not None and speed.records == records_digest(best.values())
     slower = manifest.shipped == "untuned" and compared
     tunes = budget.trials != 0 and not _meets_goal(speed, ledger.request)
-    if not ledger.measures and manifest.lenders != lenders_digest(lenders(keys, ledger)):
+    if not ledger.measures and manifest.lenders != lenders_digest(lenders(lacking, ledger)):
         return False
     for key, task in zip(keys, manifest.tasks, strict=True):
         if not slower and (best[key].id if key in best else "default") != task.record:
             return False
         matters = task.impact is None or task.impact >= budget.min_impact
-        if key in unproven and matters:
+        if ledger.measures and standing[key].claim and matters:
             return False
-        left = key in unfinished and key.workload not in no_room
+        left = standing[key].reason and key.workload not in no_room
         if left and matters and tunes:
             return False
     return True

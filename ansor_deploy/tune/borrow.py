@@ -7,7 +7,7 @@ has timed it here, so that it is no record, and the first machine that measures 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -32,13 +32,12 @@ class Loan:
     lender: Neighbour
 
 
-def lenders(keys: Iterable[TaskKey], ledger: Ledger) -> Lenders:
-    """Neighbours of the tasks without a record, the same program first, where nothing can be run.
+def lenders(lacking: Collection[TaskKey], ledger: Ledger) -> Lenders:
+    """Neighbours of tasks without a record, the same program first, where nothing can be run.
 
     No compiler is loaded for that: an unchanged build asks, too.
     """
-    keys = list(keys)
-    if ledger.measures or not (lacking := set(keys) - ledger.best(keys).keys()):
+    if ledger.measures or not lacking:
         return {}
     known = ledger.registry.workloads(lacking)
     asked = {key: known[key.workload] for key in lacking if key.workload in known}

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import UsageError
 from ..registry.record import forecast
 from .search.neighbours import Neighbour, nearest
+from .standing import records_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ..codegen.memory import Memory
+    from ..model.prepare import Prepared
     from ..model.tasks import Task
     from ..registry.record import Record, TaskKey
+    from ..request import Request
     from ..target import Target
     from .ledger import Ledger
+    from .standing import Standing
 
 # What a trial is taken to cost on a target that was never tuned.
 SECONDS_PER_TRIAL = 0.5
 
 ASKED = "asked again"  # reason of a row that `--retune` names
+_MOVES = ("Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")  # beside what computes
 
 Status = Literal["hit", "near", "miss", "skip"]
 
@@ -93,6 +99,12 @@ class Plan:
         each = forecast(tasks, known)
         return sum(weight * each[key] for key, (weight, _) in tasks.items())
 
+    def under(self, records: Mapping[TaskKey, Record]) -> Plan:
+        """The same with the latencies of these records."""
+        known = {key: record.latency for key, record in records.items()}
+        rows = (replace(row, latency=known.get(row.task.key, row.latency)) for row in self.rows)
+        return replace(self, rows=tuple(rows))
+
     @property
     def measured(self) -> float:
         """The share of `latency` that was measured, 0 to 1."""
@@ -123,6 +135,33 @@ class Plan:
         }
 
 
+def plan_models(prepared: list[Prepared], ledger: Ledger) -> Plan:
+    """The plan of models that were read, with what they need of memory and have beside tasks."""
+    from ..codegen.executable import memory_of_tensors
+    from ..model.prepare import merge
+
+    names, target = [model.path.name for model in prepared], ledger.request.target
+    made = make_plan(names, merge(prepared), ledger, partial(_programs, ledger.request))
+    memory = tuple(memory_of_tensors(model.imported, target) for model in prepared)
+    nodes = (place.nodes for model in prepared for _, place in model.others)
+    others = tuple(node.op for group in nodes for node in group if node.op not in _MOVES)
+    return replace(made, memory=memory, others=others, devices=ledger.request.devices)
+
+
+def _programs(request: Request, task: Task, enough: int) -> float:
+    """How many programs a task has; infinite where nobody asks, or a user's rules would run.
+
+    enough: counting ends there.
+    """
+    from ..space.rule import shipped_rules
+    from ..space.size import programs
+
+    if request.rules or request.search != "ansor" or request.budget.trials == 0:
+        return math.inf
+    rules = shipped_rules(request.target.kind, request.precision)
+    return programs(task.mod, request.target, rules, enough)
+
+
 def make_plan(
     models: Sequence[str],
     tasks: Sequence[Task],
@@ -138,41 +177,56 @@ def make_plan(
     on a machine with other cores or caches, were; and
     skipped if its share of the time is too small. UsageError where --retune names no task.
     """
-    request, registry = ledger.request, ledger.registry
-    budget, target = request.budget, request.target
-    keys = [task.key for task in tasks]
+    request, registry, target = ledger.request, ledger.registry, ledger.request.target
+    standing = ledger.standing(task.key for task in tasks)
     again = _asked_again(tasks, request.retune)
-    records, reasons = ledger.best(keys), ledger.unfinished(keys) | dict.fromkeys(again, ASKED)
-    measured = registry.trials(keys)
-    spent = ledger.trials(keys) | dict.fromkeys(again, 0)
+    standing |= {key: replace(standing[key], reason=ASKED, spent=0) for key in again}
+    records = records_of(standing)
     latency, impact = latencies(tasks, records, target), impacts(tasks, records, target)
-    wanted = {key for key in keys if impact[key] >= budget.min_impact} | again
-    unknown = {key for key in wanted if not measured[key] and key not in records}
-    asked = {task.key: task.workload for task in tasks if task.key in unknown}
-    near = nearest(asked, registry, ledger.tvm, target)
-    rows = []
-    for task in tasks:
-        key, record, reason = task.key, records.get(task.key), reasons.get(task.key, "")
-        status: Status = "near" if key in near else "miss" if key in wanted else "skip"
-        left = max(0, budget.per_task - spent[key])
-        if record and not (reason and left):
-            status, reason = "hit", ""
+    wanted = {k for k, share in impact.items() if share >= request.budget.min_impact} | again
+    near = _neighbours([task for task in tasks if task.key in wanted], standing, ledger)
+
+    def row(task: Task) -> PlanRow:
+        key, known = task.key, standing[task.key]
+        left = max(0, request.budget.per_task - known.spent)
+        status, reason, trials = _status(known, left, key in near, key in wanted), known.reason, 0
         if status == "miss" or (status, request.reuse) == ("near", "exact"):
-            trials = int(min(left, max(1, programs(task, left + measured[key]) - measured[key])))
-        else:
-            trials = 0
-        neighbours = tuple(near.get(key, ()))
-        times = latency[key], impact[key]
-        row = PlanRow(task, status, *times, trials, record, neighbours, reason)
-        rows.append(replace(row, roofline=task.roofline(target)))
-    rows.sort(key=lambda row: (-row.impact, row.task.key))
+            most = programs(task, left + known.measured) - known.measured
+            trials = int(min(left, max(1, most)))
+        reason = "" if status == "hit" else reason
+        figures = (latency[key], impact[key], trials, known.record)
+        several = tuple(near.get(key, ()))
+        return PlanRow(task, status, *figures, several, reason, task.roofline(target))
+
+    rows = tuple(sorted(map(row, tasks), key=lambda row: (-row.impact, row.task.key)))
+    missed = [row.task.key for row in rows if row.status in ("near", "miss")]
+    outdated = sum(bool(registry.stale(key, ledger.tvm)) for key in missed)
+    return Plan(tuple(models), target.name, rows, *_cost(rows, ledger), outdated)
+
+
+def _status(known: Standing, left: int, near: bool, wanted: bool) -> Status:
+    """left: how many trials a task may still have. near: whether it has neighbours."""
+    if known.record and not (known.reason and left):
+        return "hit"
+    return "near" if near else "miss" if wanted else "skip"
+
+
+def _neighbours(
+    tasks: Sequence[Task], standing: Mapping[TaskKey, Standing], ledger: Ledger
+) -> dict[TaskKey, list[Neighbour]]:
+    """Of the tasks that nobody has measured, those that have neighbours."""
+    known = [(task.key, task.workload, standing[task.key]) for task in tasks]
+    asked = {key: text for key, text, at in known if not (at.measured or at.record)}
+    return nearest(asked, ledger.registry, ledger.tvm, ledger.request.target)
+
+
+def _cost(rows: Sequence[PlanRow], ledger: Ledger) -> tuple[int, float]:
+    """Trials of rows within the request's budget, and the seconds that they may take."""
+    budget, target = ledger.request.budget, ledger.request.target
     trials = sum(row.trials for row in rows)
     trials = trials if budget.trials is None else min(trials, budget.trials)
-    each = registry.seconds_per_trial(target.fingerprint) or SECONDS_PER_TRIAL
-    seconds = min(trials * each, budget.seconds if budget.seconds is not None else float("inf"))
-    missed = [row.task.key for row in rows if row.status not in ("hit", "skip")]
-    outdated = sum(bool(registry.stale(key, ledger.tvm)) for key in missed)
-    return Plan(tuple(models), target.name, tuple(rows), trials, seconds, outdated)
+    each = ledger.registry.seconds_per_trial(target.fingerprint) or SECONDS_PER_TRIAL
+    return trials, min(trials * each, math.inf if budget.seconds is None else budget.seconds)
 
 
 def _asked_again(tasks: Sequence[Task], names: Sequence[str]) -> set[TaskKey]:

@@ -11,6 +11,7 @@ from ..registry.record import TaskKey
 from ..request import Budget, Request
 from ..system.words import count, size_text
 from .plan import ASKED, Plan, PlanRow
+from .result import Spent, TuneResult
 from .rounds import Rounds
 from .scheduler import Round
 from .sources import try_out
@@ -20,13 +21,15 @@ from .workspace import Workspace
 POLL_SECONDS = 1.0  # between two looks at a task that another process is tuning
 
 
-@dataclass(frozen=True)
-class Spent:
-    """What a run spent, batch by batch. seconds: wall clock."""
-
-    trials: int = 0
-    seconds: float = 0.0
-    rounds: tuple[Round, ...] = ()
+def tune_missing(plan: Plan, work: Workspace) -> TuneResult:
+    """Tune what a plan misses; nothing where the target's code runs nowhere."""
+    spent, (fit, no_room) = Spent(), that_fit(pending(plan, work.request), work)
+    if fit:
+        work.report.stage("tune", f"{len(fit)} of {len(plan.rows)} tasks")
+        with work.measuring() as measurer:
+            spent = tune_plan(plan, fit, work, measurer)
+    records = work.ledger.best(row.task.key for row in plan.rows)
+    return TuneResult.of_plan(plan, spent, records, no_room)
 
 
 def pending(plan: Plan, request: Request) -> list[PlanRow]:
@@ -134,8 +137,8 @@ class _Queue:
 
     def _still_missed(self, rows: Sequence[PlanRow]) -> list[PlanRow]:
         """The rows that no other process has tuned meanwhile."""
-        missed = self.work.ledger.unfinished(row.task.key for row in rows)
-        return [row for row in rows if row.reason == ASKED or row.task.key in missed]
+        standing = self.work.ledger.standing(row.task.key for row in rows)
+        return [row for row in rows if row.reason == ASKED or standing[row.task.key].reason]
 
     def _left(self) -> Budget:
         budget = self.work.request.budget

@@ -214,15 +214,15 @@ class Rounds:
 
 def _states(rows: Sequence[PlanRow], work: Workspace) -> list[TaskProgress]:
     """Where each row's task stands before the first batch; what is asked again has no trials."""
-    spent = work.ledger.trials(row.task.key for row in rows)
+    standing = work.ledger.standing(row.task.key for row in rows)
     return [
         TaskProgress(
             row.task,
             best=row.latency,
-            trials=0 if row.reason == ASKED else spent[row.task.key],
+            trials=0 if row.reason == ASKED else standing[row.task.key].spent,
             measured=row.record is not None,
             asked=row.reason == ASKED,
-            limit=spent[row.task.key] + row.trials if row.trials else math.inf,
+            limit=standing[row.task.key].spent + row.trials if row.trials else math.inf,
         )
         for row in rows
     ]

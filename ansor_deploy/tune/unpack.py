@@ -93,8 +93,9 @@ def take_in(folder: Path, tasks: Sequence[Task], work: Workspace) -> int:
         raise _refused(folder, str(error)) from error
     count = sum(one.add() for _, one in taken)
     limit = work.request.budget.per_task
-    spent = work.ledger.trials(task.key for task, _ in taken)
-    work.ledger.add_ends({key: "limit" for key, trials in spent.items() if trials >= limit})
+    standing = work.ledger.standing(task.key for task, _ in taken)
+    full = {key: "limit" for key, known in standing.items() if known.spent >= limit}
+    work.ledger.add_ends(full)
     return count
 
 
@@ -137,13 +138,13 @@ class _Taken:
         new = [one for one in self._outcomes() if one.trace not in tried]
         context = SearchContext(self._work.request.target, self._work.rules)
         recall(task, [one.trace for one in new], context)
-        best = min((record.latency for record in ledger.best([key]).values()), default=None)
+        best = ledger.standing([key])[key].record
         ledger.add(
             key,
             new,
             lambda one: ledger.provenance(self._found_by(one), one.device),
             lambda one: context.features(task, one.trace),
-            lambda one: best is None or one.latency < best,
+            lambda one: best is None or one.latency < best.latency,
         )
         if new and (turns := self._turns()):
             settle(key, turns, ledger)

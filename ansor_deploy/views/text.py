@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from ..ship.manifest import Memory, Race
     from ..ship.race.changes import TaskChange
     from ..ship.race.compare import Comparison
-    from ..ship.result import TuneResult
     from ..ship.verify.by_node import NodeVerdict
     from ..ship.verify.verify import Verification
     from ..system.other_work import OtherWork
+    from ..tune.result import TuneResult
     from ..tune.scheduler import Progress
 
 WIDTH = 80

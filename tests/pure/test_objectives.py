@@ -12,7 +12,7 @@ from ansor_deploy.cli.tune import chosen_objective, missed_goals
 from ansor_deploy.cli.values import parse_goal
 from ansor_deploy.errors import UsageError
 from ansor_deploy.objectives import OBJECTIVES, Goal, Objective, make_objective
-from ansor_deploy.ship.result import TuneResult
+from ansor_deploy.tune.result import TuneResult
 from ansor_deploy.tune.scheduler import Round
 
 LATENCIES = (2.0, 0.5, 8.0)

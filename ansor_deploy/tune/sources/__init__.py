@@ -57,7 +57,7 @@ def try_out(source: Source, work: Workspace, measurer: Measurer) -> Record | Non
     """Try all that a source proposes: what a build uses from now on; None for no record."""
     task, ledger = source.task, work.ledger
     trial = Trial(task, work, measurer, SearchContext(work.request.target, ()))
-    best = ledger.best([task.key]).get(task.key)
+    best = ledger.standing([task.key])[task.key].record
     while proposed := source.propose():
         if source.alone:
             outcomes = measurer.measure(task, list(proposed))

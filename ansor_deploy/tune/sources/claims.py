@@ -12,8 +12,9 @@ from ...model.tasks import Task
 from ...registry.record import Provenance, Record
 from ...system.interrupt import check
 from ...system.words import count
-from ..ledger import Ledger, credible
+from ..ledger import Ledger
 from ..plan import impacts
+from ..standing import credible, records_of
 from ..workspace import Workspace
 from . import Source, try_out
 
@@ -28,7 +29,8 @@ def prove(tasks: Sequence[Task], work: Workspace) -> None:
     Of tasks that are too small a share of the time nothing is tried: they get what was measured
     here, or the default schedule. Where nothing here can run the code, a warning says so.
     """
-    claims = work.ledger.claims(task.key for task in tasks)
+    standing = work.ledger.standing(task.key for task in tasks)
+    claims = {key for key, known in standing.items() if known.claim}
     if not claims:
         return
     if work.machine is None:
@@ -36,7 +38,7 @@ def prove(tasks: Sequence[Task], work: Workspace) -> None:
         work.report.warn(f"{count(len(claims), 'record')} of others: used {what}")
         return
     target, least = work.request.target, work.request.budget.min_impact
-    shares = impacts(tasks, work.ledger.best(task.key for task in tasks), target)
+    shares = impacts(tasks, records_of(standing), target)
     chosen = [task for task in tasks if task.key in claims and shares[task.key] >= least]
     chosen.sort(key=lambda task: (-shares[task.key], task.key))
     if not chosen:
@@ -67,7 +69,7 @@ class Claims(Source):
             return {}
         key = self.task.key
         self._tries -= 1
-        self._claim = self._ledger.claims([key]).get(key)
+        self._claim = self._ledger.standing([key])[key].claim
         return {self._claim.trace: self._claim.provenance} if self._claim else {}
 
     def doubts(self, outcomes: Sequence[Outcome]) -> bool:

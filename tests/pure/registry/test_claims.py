@@ -8,7 +8,8 @@ from helpers.registry_samples import TARGET, TVM, key, record, workload
 from ansor_deploy.registry.record import Contest, SearchEnd
 from ansor_deploy.request import Request
 from ansor_deploy.space.rule import rules_digest
-from ansor_deploy.tune.ledger import FALSE, Ledger
+from ansor_deploy.tune.ledger import Ledger
+from ansor_deploy.tune.standing import FALSE
 
 NOON, LATER = "2026-01-31T12:00:00+00:00", "2026-02-01T12:00:00+00:00"
 SHIPPED = rules_digest([], "llvm")
@@ -60,7 +61,7 @@ def test_others_do_not_say_what_has_beaten_what_was_measured_here(registry):
 def test_a_claim_that_was_beaten_here_stays_so(registry):
     registry.add_contest(OURS, [CLAIM.id], NOON)
     registry.add_contests([Contest(OURS.id, CLAIM.id, LATER)])
-    assert ledger(registry).claims([key()]) == {key(): OTHER}
+    assert ledger(registry).standing([key()])[key()].claim == OTHER
 
 
 def test_a_claim_counts_only_where_nothing_can_be_measured(registry):
@@ -69,7 +70,8 @@ def test_a_claim_counts_only_where_nothing_can_be_measured(registry):
     keys = [key(), key(1)]
     assert ledger(registry).best(keys) == {key(): OURS}
     assert ledger(registry, measures=False).best(keys) == {key(): OURS, key(1): other}
-    assert ledger(registry).claims(keys) == {key(): CLAIM, key(1): other}
+    claims = [known.claim for known in ledger(registry).standing(keys).values()]
+    assert claims == [CLAIM, other]
 
 
 def test_what_no_machine_can_have_timed_is_no_claim(registry):
@@ -77,7 +79,7 @@ def test_what_no_machine_can_have_timed_is_no_claim(registry):
     registry.add_batch([], [replace(lie, claimed=True)])
     assert ledger(registry, measures=False).best([key(1)]) == {}
     registry.add_batch([], [replace(record(key(1), 1e-2), claimed=True)])
-    assert ledger(registry).claims([key(1)])[key(1)].latency == 1e-2
+    assert ledger(registry).standing([key(1)])[key(1)].claim.latency == 1e-2
 
 
 @pytest.mark.parametrize(("times", "believed"), [(0.9, True), (1.1, False)])
@@ -89,9 +91,9 @@ def test_the_search_behind_a_false_claim_is_not_believed(registry, times, believ
     shown = record(key(1), times * FALSE * claim.latency, "[1]")
     registry.add_contest(shown, [claim.id], LATER)
     assert ledger(registry).best([key(1)]) == {key(1): shown}
-    assert (ledger(registry).unfinished([key(1)]) == {}) is believed
+    assert (ledger(registry).standing([key(1)])[key(1)].reason == "") is believed
     registry.add_searches([end])  # made here
-    assert ledger(registry).unfinished([key(1)]) == {}
+    assert ledger(registry).standing([key(1)])[key(1)].reason == ""
 
 
 def test_on_a_busy_machine_the_fastest_of_all_that_ran_counts(registry):
@@ -100,4 +102,4 @@ def test_on_a_busy_machine_the_fastest_of_all_that_ran_counts(registry):
     slow = record(key(), 9 * CLAIM.latency, "[3]")
     registry.add_contest(slow, [OURS.id, CLAIM.id, OTHER.id], LATER)
     assert ledger(registry).best([key()]) == {key(): slow}
-    assert ledger(registry).unfinished([key()]) == {}  # OURS came near
+    assert ledger(registry).standing([key()])[key()].reason == ""  # OURS came near

@@ -13,8 +13,8 @@ from rich.console import Console
 from ansor_deploy.farm.table import Row
 from ansor_deploy.ship.race.compare import Comparison
 from ansor_deploy.ship.race.race import race_of
-from ansor_deploy.ship.result import TuneResult
 from ansor_deploy.ship.verify.verify import Verification
+from ansor_deploy.tune.result import TuneResult
 from ansor_deploy.tune.scheduler import Progress, Round
 from ansor_deploy.views import text
 from ansor_deploy.views.choose import redraws, report_on_stderr

@@ -10,7 +10,6 @@ import tvm
 from helpers import programs
 from helpers.graphs import model, node, randn
 
-from ansor_deploy import pipeline
 from ansor_deploy.devices.machine import Machine
 from ansor_deploy.devices.site import LocalSite
 from ansor_deploy.errors import DeviceError, DeviceLost
@@ -27,6 +26,7 @@ from ansor_deploy.space.trace import dump
 from ansor_deploy.system.worker import WorkerFailure
 from ansor_deploy.target import load_target
 from ansor_deploy.tune import known
+from ansor_deploy.tune.plan import plan_models
 from ansor_deploy.tune.queue import pending, tune_plan
 from ansor_deploy.tune.workspace import Workspace
 from ansor_deploy.views.plain import QuietReport
@@ -210,7 +210,7 @@ def test_a_board_may_become_as_slow_as_its_user_accepts(boards, monkeypatch, pac
 
 
 def tune(path, work):
-    planned = pipeline._plan(known.read([path], work), work.ledger)
+    planned = plan_models(known.read([path], work), work.ledger)
     with work.measuring() as measurer:
         tune_plan(planned, pending(planned, work.request), work, measurer)
 

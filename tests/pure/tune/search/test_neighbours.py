@@ -11,7 +11,7 @@ from ansor_deploy.registry.record import SearchEnd, TaskKey, Workload
 from ansor_deploy.request import Budget, Request
 from ansor_deploy.space.rule import rules_digest
 from ansor_deploy.system.digest import sha256
-from ansor_deploy.tune.ledger import SERVED, Ledger
+from ansor_deploy.tune.ledger import Ledger
 from ansor_deploy.tune.plan import make_plan
 from ansor_deploy.tune.search.neighbours import (
     FARTHEST,
@@ -21,6 +21,7 @@ from ansor_deploy.tune.search.neighbours import (
     distance,
     nearest,
 )
+from ansor_deploy.tune.standing import SERVED
 from ansor_deploy.views.plan import details, outcomes
 
 WHEN = "2026-01-31T12:00:00Z"

@@ -19,7 +19,6 @@ from ansor_deploy.space.rule import rule_set
 from ansor_deploy.space.sketch import default_schedule, derive
 from ansor_deploy.space.tiles import Tiles
 from ansor_deploy.space.trace import dump, replay
-from ansor_deploy.tune.ledger import SERVED
 from ansor_deploy.tune.plan import make_plan
 from ansor_deploy.tune.search import open_search
 from ansor_deploy.tune.search.context import open_context
@@ -30,6 +29,7 @@ from ansor_deploy.tune.search.refit import Refitted, refit
 from ansor_deploy.tune.search.variation import resample
 from ansor_deploy.tune.sources import try_out
 from ansor_deploy.tune.sources.near import Near
+from ansor_deploy.tune.standing import SERVED
 from ansor_deploy.tune.workspace import Workspace
 from ansor_deploy.views.plain import QuietReport
 

@@ -1,0 +1,96 @@
+"""What a tuning run did, as commands print it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..registry.record import Record, TaskKey
+    from .plan import Plan
+    from .scheduler import Round
+
+_FIGURES = (
+    *("tasks", "hits", "misses", "skipped", "trials", "tune_seconds", "latency_ms"),
+    *("no_room", "kept_default"),
+)
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a run spent, batch by batch. seconds: wall clock."""
+
+    trials: int = 0
+    seconds: float = 0.0
+    rounds: tuple[Round, ...] = ()
+
+
+@dataclass(frozen=True)
+class TuneResult:
+    """What a tuning run did. latency_ms: the models' estimated latency under their records.
+
+    latencies_ms: of each model, in their order. rounds: the scheduler's decisions, in order.
+    no_room: keys of the tasks that no device had the memory to try. kept_default: how many tasks
+    have a record now that is their default schedule. records: the best of each task afterwards.
+    """
+
+    tasks: int
+    hits: int
+    misses: int
+    skipped: int
+    trials: int
+    tune_seconds: float
+    latency_ms: float
+    latencies_ms: tuple[float, ...] = ()
+    rounds: tuple[Round, ...] = ()
+    no_room: tuple[str, ...] = ()
+    kept_default: int = 0
+    records: Mapping[TaskKey, Record] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of_plan(
+        cls,
+        plan: Plan,
+        spent: Spent,
+        records: Mapping[TaskKey, Record],
+        no_room: Sequence[str] = (),
+    ) -> TuneResult:
+        """What was spent on a plan. records: the best of its tasks now."""
+        now = plan.under(records)
+        missed = [row.task.key for row in plan.rows if row.status in ("miss", "near")]
+        known = [records[key] for key in missed if key in records]
+        return cls(
+            tasks=len(plan.rows),
+            hits=plan.count("hit"),
+            misses=len(missed),
+            skipped=plan.count("skip"),
+            trials=spent.trials,
+            tune_seconds=round(spent.seconds, 3),
+            latency_ms=now.latency * 1e3,
+            latencies_ms=tuple(latency * 1e3 for latency in now.latencies),
+            rounds=spent.rounds,
+            no_room=tuple(no_room),
+            kept_default=sum(one.provenance.search == "default" for one in known),
+            records=records,
+        )
+
+    @property
+    def gained_nothing(self) -> bool:
+        """Whether tasks were tuned, and each of them has its default schedule still."""
+        return 0 < self.misses <= self.kept_default
+
+    @classmethod
+    def untuned(cls, tasks: int, hits: int, latency_ms: float = math.nan) -> TuneResult:
+        """Of a build that tuned nothing."""
+        return cls(tasks, hits, 0, tasks - hits, 0, 0.0, latency_ms)
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures, as they stand in a manifest and in `build --json`."""
+        return {name: getattr(self, name) for name in _FIGURES}
+
+    def with_rounds(self) -> dict[str, Any]:
+        """The figures with the scheduler's decisions: the answer of `tune --json`."""
+        return {**self.to_json(), "rounds": [decision.to_json() for decision in self.rounds]}
