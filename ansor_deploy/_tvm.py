@@ -7,7 +7,9 @@ when a command needs it, so that `--help`, registry queries and an unchanged bui
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
+import types
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -28,24 +30,35 @@ if not tvm_pairing.is_known() and (reason := tvm_pairing.why_it_fails()):
 
 
 @contextmanager
-def kept_from_home() -> Iterator[None]:
-    """Let TVM be imported where there is no home directory, or none to write to.
-
-    It looks for one at once, and makes a folder in it for what its own tests download.
-    """
-    os.environ.setdefault("TEST_DATA_ROOT_PATH", tempfile.gettempdir())
-    named = "XDG_CACHE_HOME" in os.environ
-    os.environ.setdefault("XDG_CACHE_HOME", tempfile.gettempdir())
+def _environment(**values: str) -> Iterator[None]:
+    """These variables, where the user has not set them, as long as this lasts."""
+    mine = {name: value for name, value in values.items() if name not in os.environ}
+    os.environ.update(mine)
     try:
         yield
     finally:
-        if not named:
-            del os.environ["XDG_CACHE_HOME"]
+        for name in mine:
+            del os.environ[name]
 
 
-with kept_from_home():
+def _without_sessions() -> None:
+    """Leave out what TVM has for several machines at once, which asks for a type that is not there.
+
+    Its first error makes TVM read all symbols of its library: a quarter of the import's time.
+    """
+    name = "tvm.runtime.disco"
+    sys.modules.setdefault(name, types.ModuleType(name))
+
+
+# TVM looks for a home directory, and makes a folder in it for what its own tests download: there
+# may be none, or none to write to. Of its backends only one is used, and only for GPUs: to load
+# all takes a third of the import's time.
+os.environ.setdefault("TEST_DATA_ROOT_PATH", tempfile.gettempdir())
+with _environment(XDG_CACHE_HOME=tempfile.gettempdir(), TVM_DEVICE_BACKEND_AUTOLOAD="0"):
+    _without_sessions()
     import tvm
     from tvm import relax, sym, tirx
+    from tvm.backend.loader import load as load_backend
     from tvm.relax.op import vm
     from tvm.s_tir import meta_schedule
     from tvm_ffi import (
@@ -112,6 +125,7 @@ def tvm_target(target: Target) -> tvm.target.Target:
     host = llvm_target(target)
     if target.gpu is None:
         return tvm.target.Target(host)
+    load_backend(target.kind)
     device = {
         "kind": target.kind,
         "arch": target.gpu.arch,
@@ -130,6 +144,7 @@ __all__ = [
     "collect",
     "elements",
     "llvm_target",
+    "load_backend",
     "meta_schedule",
     "relax",
     "structural_equal",

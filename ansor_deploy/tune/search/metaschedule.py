@@ -11,8 +11,8 @@ from traceback import walk_stack
 from typing import Any
 from unittest.mock import patch
 
+from ..._tvm import load_backend, tvm_target
 from ..._tvm import meta_schedule as ms
-from ..._tvm import tvm_target
 from ...measure.outcome import Outcome
 from ...model.tasks import Task
 from ...registry.record import Measurement
@@ -116,7 +116,8 @@ def load_intrinsics() -> None:
     Reading the sources of all those frames costs 15 s; the parser only looks for their variables.
     """
     with patch.object(inspect, "stack", _frames):
-        importlib.import_module("tvm.s_tir.tensor_intrin")
+        load_backend("cuda")  # of which these are made, whatever the target is
+    importlib.import_module("tvm.s_tir.tensor_intrin")
 
 
 def _context(task: Task, target: Target, seed: int) -> Any:
