@@ -11,7 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ansor_deploy.codegen import gpu_launcher, processor, thread_pool
+from ansor_deploy.codegen import processor, thread_pool
+from ansor_deploy.codegen.gpu import launcher
 from ansor_deploy.codegen.llvm_text import header
 
 # Nothing that an architecture has of its own: vectors, unwinding tables, frame pointers.
@@ -33,7 +34,7 @@ _NOTES = re.compile(
 # Text, source and architecture; of the first two, that is any with pointers of 64 bits.
 _TEXTS = (
     (thread_pool.TEXT, thread_pool.SOURCE, "x86_64"),
-    (gpu_launcher.TEXT, gpu_launcher.SOURCE, "x86_64"),
+    (launcher.TEXT, launcher.SOURCE, "x86_64"),
     *((text, processor.SOURCE, arch) for arch, text in processor.TEXTS.items()),
 )
 

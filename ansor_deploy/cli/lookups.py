@@ -184,6 +184,6 @@ def _digest(model: str) -> str:
     path = Path(model)
     if not path.is_file():
         return model
-    from ..model.onnx_file import load
+    from ..model.onnx.file import load
 
     return load(path).digest

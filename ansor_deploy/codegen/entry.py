@@ -16,9 +16,9 @@ from typing import Any
 
 from .._tvm import collect, relax, tvm, vm
 from ..runtime.tensors import tensor_bytes
-from .callers_memory import anywhere
-from .storage import Place, Stored, call, stored
-from .weights import Weights, lifted
+from .memory.callers_memory import anywhere
+from .memory.storage import Place, Stored, call, stored
+from .memory.weights import Weights, lifted
 
 Functions = dict[tvm.ir.GlobalVar, Any]  # of Relax, and PrimFuncs
 

@@ -9,21 +9,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .._tvm import relax, tirx, tvm, tvm_target
-from ..model.importer import Imported
+from ..model.relax.importer import Imported
 from ..runtime.functions import code_prefix
 from ..target import Target
-from .callers_memory import original
-from .concatenation import in_place
-from .constants import fold
 from .entry import SIZE, Entries, entries
-from .gpu_entry import gpu_entries
-from .gpu_program import Run
-from .kernels import TASK, Kernel
-from .lowering import code_generation, compiled
-from .memory import Memory
+from .gpu.functions import gpu_entries
+from .gpu.program import Run
+from .kernels.constants import fold
+from .kernels.lowering import code_generation, compiled
+from .kernels.objects import TASK, Kernel
+from .memory.callers_memory import original
+from .memory.concatenation import in_place
+from .memory.figures import Memory
+from .memory.weights import Weights
 from .planned_memory import memory_of
 from .runtime_calls import check_calls
-from .weights import Weights
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from .._tvm import collect, relax, tvm
 from ..errors import AnsorError, MachineError, ModelError, RegistryError
-from ..model.importer import Imported
+from ..model.relax.importer import Imported
 from ..model.tasks import Task
 from ..registry.record import Record, TaskKey
 from ..runtime.gpu_code import GpuKernel
@@ -21,14 +21,14 @@ from ..space.trace import replay
 from ..system.machine_fault import heed
 from ..target import GpuLimits, Target
 from .executable import Lowered, executable, lower_model
-from .gpu_launcher import gpu_launcher
-from .gpu_program import check_types, most_workspace, packed
-from .kernels import Refusal, compile_kernels
+from .gpu.launcher import gpu_launcher
+from .gpu.program import check_types, most_workspace, packed
+from .kernels.objects import Refusal, compile_kernels
 from .linker import export
-from .memory import Memory, Part, total
+from .memory.figures import Memory, Part, total
+from .memory.weights import Weights
 from .processor import least, processor_check
 from .thread_pool import thread_pool
-from .weights import Weights
 
 # The weights are in the tuned library and in the untuned one beside it; objects and code come on
 # top.

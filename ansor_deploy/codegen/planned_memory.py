@@ -7,13 +7,13 @@ from typing import Any
 
 from .._tvm import collect, relax, tirx, tvm
 from ..runtime.tensors import tensor_bytes
-from .arena import most_alive
-from .callers_memory import original
 from .entry import Entries
-from .lowering import STACK_BYTES
-from .memory import Memory, Part, total
-from .storage import Stored
-from .tasks import nests
+from .kernels.lowering import STACK_BYTES
+from .memory.arena import most_alive
+from .memory.callers_memory import original
+from .memory.figures import Memory, Part, total
+from .memory.storage import Stored
+from .passes.tasks import nests
 
 
 def memory_of(lowered: tvm.IRModule, made: Entries, threads: int = 0) -> Memory:

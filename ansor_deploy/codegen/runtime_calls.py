@@ -9,9 +9,9 @@ from typing import Any
 
 from .._tvm import collect, relax, tirx, tvm
 from ..errors import ModelError
-from ..model.extract import readable
+from ..model.relax.extract import readable
 from ..runtime import native
-from .callers_memory import original
+from .memory.callers_memory import original
 
 _BY_NAME = {"tirx.tvm_call_packed", "tirx.tvm_call_packed_lowered", "tirx.tvm_call_cpacked"}
 

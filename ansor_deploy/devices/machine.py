@@ -126,7 +126,7 @@ def check_buildable(target: Target) -> None:
     if reason := no_runtime(target.triple):
         raise UsageError(reason, RUN_64_BITS)
     if target.gpu is not None:
-        from ..codegen import nvrtc
+        from ..codegen.gpu import nvrtc
 
         nvrtc.check()
 

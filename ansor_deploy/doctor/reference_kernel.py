@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from ..codegen.signature import signature
+from ..codegen.kernels.signature import signature
 from ..devices.board import BoardSite
 from ..devices.connection import Connection
 from ..devices.facts import look_at

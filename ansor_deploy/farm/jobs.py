@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import AnsorError, DeviceError, UsageError
 from ..measure.farm import connected
-from ..model.onnx_file import load
+from ..model.onnx.file import load
 from ..project import Project
 from ..registry.bundle import BundleRefused
 from ..registry.exchange import contents, import_bytes

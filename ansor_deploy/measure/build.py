@@ -16,7 +16,7 @@ from ..system.machine_fault import RESUMES, about, heed
 from ..system.worker import Worker, WorkerFailure
 from ..target import Target
 
-BUILDS = "ansor_deploy.codegen.candidate"  # what a build worker imports: the compiler
+BUILDS = "ansor_deploy.codegen.kernels.candidate"  # what a build worker imports: the compiler
 BUILD_SECONDS = 30.0  # of processor time: a busy machine makes no schedule a bad one
 _BUSY = 10  # a machine may be that busy, and a build may hang
 _ENV = {"TVM_NUM_THREADS": "1"}  # of a build worker: there is one a core

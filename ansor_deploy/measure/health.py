@@ -6,7 +6,7 @@ and the caches, as candidates do, so a clock that falls or a neighbour that wake
 
 from collections.abc import Callable
 
-from ..codegen.signature import signature
+from ..codegen.kernels.signature import signature
 from ..devices.site import Site
 from ..errors import DeviceError
 from ..space.canonical_text import parse

@@ -1,6 +1,6 @@
 """What a trial of a task takes of the memory of the machine that runs it."""
 
-from ..codegen.signature import signature
+from ..codegen.kernels.signature import signature
 from ..model.tasks import Task
 from ..runtime.tensors import tensor_bytes
 from ..target import Target

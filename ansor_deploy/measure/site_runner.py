@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
-from ..codegen.signature import signature
+from ..codegen.kernels.signature import signature
 from ..devices.site import Site
 from ..errors import AnsorError, DeviceLost, MachineError
 from ..model.tasks import Task

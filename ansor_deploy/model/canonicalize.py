@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 from onnx import ModelProto, helper, inliner
 
-from .affine import fold_affine
-from .cleanup import drop_dead, drop_identity, sort_nodes, split_variadic
-from .clips import scalar_clips
-from .fold import check_unfolded, fold_constants
-from .graph import Graph
+from .graph.affine import fold_affine
+from .graph.cleanup import drop_dead, drop_identity, sort_nodes, split_variadic
+from .graph.clips import scalar_clips
+from .graph.fold import check_unfolded, fold_constants
+from .graph.graph import Graph
 from .operators.rewriting import rewrite_nodes
 from .operators.support import refuse
 

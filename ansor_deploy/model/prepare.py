@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 from ..errors import blaming
 from ..registry.record import TaskKey
 from ..target import Target
-from .bind import bind_shapes
 from .canonicalize import canonical_graph
-from .nodes import PlacedCall
-from .onnx_file import load
+from .graph.nodes import PlacedCall
+from .onnx.bind import bind_shapes
+from .onnx.file import load
 from .operators.support import refuse_early
 from .tasks import Task
 
 if TYPE_CHECKING:
-    from .importer import Imported
+    from .relax.importer import Imported
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,10 @@ def prepare(
         graphs = [canonical_graph(proto) for proto in protos]
         stage("import", f"{len(protos[0].graph.node)} nodes")
         # Here, since they load TVM, which a model that is refused does not need.
-        from .extract import extract
-        from .importer import import_model
-        from .labels import calls, placed
-        from .variants import joined
+        from .relax.extract import extract
+        from .relax.importer import import_model
+        from .relax.labels import calls, placed
+        from .relax.variants import joined
 
         steps = partial(step, "passes")
         imported = joined([import_model(graphs.pop(0), target, steps) for _ in protos])

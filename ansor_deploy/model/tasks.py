@@ -5,7 +5,7 @@ from typing import Any
 
 from ..registry.record import TaskKey, Workload, roofline
 from ..target import Target
-from .places import Place
+from .graph.places import Place
 
 
 @dataclass(frozen=True)

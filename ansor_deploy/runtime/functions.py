@@ -118,8 +118,8 @@ def bind_weights(
 ) -> None:
     """Give functions of a virtual machine their last arguments: weights, and memory for tensors.
 
-    block: makes a tensor, uint8, of the block of so many bytes (`codegen/weights.py`). prefix: of
-    the functions in the code that is chosen; bound, they go by their names without it.
+    block: makes a tensor, uint8, of the block of so many bytes (`codegen/memory/weights.py`).
+    prefix: of the functions in the code that is chosen; bound, they go by their names without it.
     """
     memory = block(machine["weights_size"]())
     for name in functions:

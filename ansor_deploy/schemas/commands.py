@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from ..model.places import Node
+from ..model.graph.places import Node
 from ..ship.manifest import (
     Bytes,
     Count,

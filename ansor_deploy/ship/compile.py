@@ -20,7 +20,7 @@ from .manifest import Code
 from .outputs.commit import staged
 
 if TYPE_CHECKING:
-    from ..codegen.weights import Weights
+    from ..codegen.memory.weights import Weights
     from ..registry.record import Record, TaskKey
     from .shipment import Shipment
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from .. import __version__
 from ..codegen.linker import linker_name
-from ..model.extract import readable
+from ..model.relax.extract import readable
 from ..system.digest import file_sha256
 from ..tune.plan import impacts, latencies
 from .manifest import (
@@ -36,9 +36,9 @@ from .up_to_date import identity
 
 if TYPE_CHECKING:
     from .. import runtime
-    from ..codegen import memory
+    from ..codegen.memory import figures
     from ..codegen.model import Compiled
-    from ..model.nodes import PlacedCall
+    from ..model.graph.nodes import PlacedCall
     from ..registry.record import TaskKey
     from ..tune.borrow import Loan
     from ..tune.result import TuneResult
@@ -92,7 +92,7 @@ def _frozen(draft: Draft, lock: str) -> Draft:
     return replace(draft, target=target, tuning=None, lock=lock)
 
 
-def described(made: Shipment, built: Compiled, taken: memory.Memory) -> Code:
+def described(made: Shipment, built: Compiled, taken: figures.Memory) -> Code:
     """The code of a library for one target."""
     return Code(
         target=Target.of(made.target),

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..codegen.memory import Memory, Part, total
+from ..codegen.memory.figures import Memory, Part, total
 from ..devices.room import NO_MEMORY
 from ..errors import AnsorError, DeviceError, ModelError
 from ..request import Limits

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert, structs, to_builtins
 
-from ..model.places import Place
+from ..model.graph.places import Place
 from ..runtime.manifest_json import manifest_path, no_manifest, read_json
 from ..system.other_work import OtherWork
 from ..target import Target as Machine

@@ -290,7 +290,7 @@ class BlockView:
         """It divides what a constant was added to, or under a condition.
 
         With axes put together or apart, TVM would simplify such indices into those of other
-        elements (`codegen/flattening.py`).
+        elements (`codegen/passes/flattening.py`).
         """
         kinds = ("FloorDiv", "FloorMod")
         terms = [term for kind in kinds for term, _ in divisions(self.node.body, kind)]

@@ -11,7 +11,7 @@ from .block_view import BlockView, divisions
 from .marks import ADDED, PARTIAL_LANES, PARTITION, PREFETCH, PREFETCH_ROWS, ROW_VECTORS, TURNED
 from .state import State
 
-# Sides of a tile that is turned in registers (`codegen/turned_tiles.py`).
+# Sides of a tile that is turned in registers (`codegen/marks/turned_tiles.py`).
 SIDE = 8
 # Of multi-level tiles: the widest innermost tile of an axis.
 INNERMOST = 64

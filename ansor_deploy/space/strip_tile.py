@@ -246,7 +246,7 @@ def _nested(
     task = parallel(sch, tasks)
     if not apart:
         return task, inner[-1]
-    sch.parallel(panels)  # lowering joins them (`codegen/tasks.py`)
+    sch.parallel(panels)  # lowering joins them (`codegen/passes/tasks.py`)
     return panels, inner[-1]
 
 

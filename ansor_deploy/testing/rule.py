@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from .._tvm import structural_equal, tvm, tvm_target
-from ..codegen.lowering import PIPELINE
+from ..codegen.kernels.lowering import PIPELINE
 from ..project import shipped
 from ..runtime.model import TensorInfo
 from ..ship.verify.draws import seeded_inputs

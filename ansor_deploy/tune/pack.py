@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..codegen.signature import signature
+from ..codegen.kernels.signature import signature
 from ..devices.bundle import board_files, is_like_here, own_files
 from ..devices.machine import this_machine
 from ..devices.site import LocalSite

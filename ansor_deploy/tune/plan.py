@@ -15,7 +15,7 @@ from .standing import records_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ..codegen.memory import Memory
+    from ..codegen.memory.figures import Memory
     from ..model.prepare import Prepared
     from ..model.tasks import Task
     from ..registry.record import Record, TaskKey

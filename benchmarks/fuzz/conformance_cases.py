@@ -20,10 +20,10 @@ from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.devices.bare import open_bare
 from ansor_deploy.errors import ModelError
-from ansor_deploy.model.bind import bind_shapes, model_inputs
 from ansor_deploy.model.canonicalize import canonical_graph
-from ansor_deploy.model.extract import extract
-from ansor_deploy.model.importer import import_model
+from ansor_deploy.model.onnx.bind import bind_shapes, model_inputs
+from ansor_deploy.model.relax.extract import extract
+from ansor_deploy.model.relax.importer import import_model
 from ansor_deploy.project import shipped
 from ansor_deploy.runtime.model import Interface
 from ansor_deploy.ship.verify.tolerance import compare

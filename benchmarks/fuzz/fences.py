@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ansor_deploy.codegen.arena import ALIGNMENT
+from ansor_deploy.codegen.memory.arena import ALIGNMENT
 from ansor_deploy.runtime import native
 from ansor_deploy.runtime.functions import open_machine
 

@@ -37,7 +37,7 @@ from ansor_deploy.devices.inventory import Inventory
 from ansor_deploy.devices.ssh import connect
 from ansor_deploy.measure.build import BuildJob
 from ansor_deploy.measure.measurer import CHUNK, Measurer
-from ansor_deploy.model.extract import task_of
+from ansor_deploy.model.relax.extract import task_of
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.space.trace import dump
 from ansor_deploy.target import Target

@@ -156,7 +156,7 @@ def _race(model: Path, libraries: list[Path], beside: list[str], threads: int) -
 
 
 def _of_batch(model: onnx.ModelProto, batch: int) -> onnx.ModelProto:
-    from ansor_deploy.model.rebatch import rebatched
+    from ansor_deploy.model.onnx.rebatch import rebatched
 
     inputs = {value.name: value.type.tensor_type.shape.dim for value in model.graph.input}
     old = {name: tuple(one.dim_value for one in dims) for name, dims in inputs.items()}

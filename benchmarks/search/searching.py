@@ -18,8 +18,8 @@ from ansor_deploy._tvm import VERSION
 from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.measure.outcome import Outcome
 from ansor_deploy.measure.replay import ReplayMeasurer
-from ansor_deploy.model.extract import task_of
 from ansor_deploy.model.prepare import prepare
+from ansor_deploy.model.relax.extract import task_of
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.registry.record import Measurement, Provenance
 from ansor_deploy.space.question import Random

@@ -15,7 +15,7 @@ from helpers.cli_inside import answer
 from helpers.graphs import LIGHT_FOLDER, before_softmax, randomize_weights
 from tvm import te
 
-from ansor_deploy.codegen import candidate as codegen
+from ansor_deploy.codegen.kernels import candidate as codegen
 from ansor_deploy.project import shipped
 from ansor_deploy.ship.verify.oracle import Oracle
 from ansor_deploy.ship.verify.tolerance import compare

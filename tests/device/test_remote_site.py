@@ -14,8 +14,8 @@ from helpers.kernels import ASTRAY, ENDLESS
 from helpers.local_board import open_site
 from tvm import te
 
-from ansor_deploy.codegen import candidate as codegen
-from ansor_deploy.codegen.signature import signature
+from ansor_deploy.codegen.kernels import candidate as codegen
+from ansor_deploy.codegen.kernels.signature import signature
 from ansor_deploy.devices.inventory import Inventory, parse_url
 from ansor_deploy.devices.known_hosts import parse
 from ansor_deploy.devices.model import RemoteModel

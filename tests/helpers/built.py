@@ -17,8 +17,8 @@ from tvm import relax
 from ansor_deploy.codegen.model import Compiled, compile_model
 from ansor_deploy.devices.bare import open_bare
 from ansor_deploy.model.canonicalize import canonical_graph
-from ansor_deploy.model.extract import extract
-from ansor_deploy.model.importer import Imported, import_model
+from ansor_deploy.model.relax.extract import extract
+from ansor_deploy.model.relax.importer import Imported, import_model
 from ansor_deploy.project import shipped
 from ansor_deploy.runtime.functions import main_functions
 from ansor_deploy.ship.verify.tolerance import compare

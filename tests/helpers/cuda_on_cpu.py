@@ -18,10 +18,12 @@ from typing import Any
 import pytest
 import tvm
 
-from ansor_deploy.codegen import candidate, model, nvrtc
-from ansor_deploy.codegen.gpu_kernel import gpu_source
-from ansor_deploy.codegen.kernels import Kernel, Refusal
-from ansor_deploy.codegen.lowering import code_generation
+from ansor_deploy.codegen import model
+from ansor_deploy.codegen.gpu import nvrtc
+from ansor_deploy.codegen.gpu.machine_code import gpu_source
+from ansor_deploy.codegen.kernels import candidate
+from ansor_deploy.codegen.kernels.lowering import code_generation
+from ansor_deploy.codegen.kernels.objects import Kernel, Refusal
 from ansor_deploy.runtime.gpu_code import GpuKernel
 from ansor_deploy.system.digest import sha256
 from ansor_deploy.target import Target

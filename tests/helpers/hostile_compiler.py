@@ -3,7 +3,7 @@
 import os
 import time
 
-from ansor_deploy.codegen import kernel
+from ansor_deploy.codegen.kernels import kernel
 
 
 def compile_kernel(payload):

@@ -18,7 +18,7 @@ import tvm_ffi
 from ansor_deploy.measure.build import BuildJob, Built
 from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.measure.outcome import Outcome
-from ansor_deploy.model.extract import task_of
+from ansor_deploy.model.relax.extract import task_of
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.project import shipped
 from ansor_deploy.space.sketch import default_schedule

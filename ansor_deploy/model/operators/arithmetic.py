@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from ..graph import FLOATS
+from ..graph.graph import FLOATS
 from .converting import Call
 from .emitter import Emitter, expansion
 from .lazy_tvm import relax, tirx, tvm

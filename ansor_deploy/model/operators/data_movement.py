@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto
 
-from ..graph import Graph
+from ..graph.graph import Graph
 from .converting import Call
 from .lazy_tvm import relax
 from .operator import converter, rewrite

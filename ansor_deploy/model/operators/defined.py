@@ -3,9 +3,9 @@
 from onnx import NodeProto, TensorProto, defs, helper, inliner
 
 from ...errors import ModelError
-from ..graph import Graph, attribute
-from ..skeleton import name_of
-from ..subgraph import spliced
+from ..graph.graph import Graph, attribute
+from ..graph.subgraph import spliced
+from ..onnx.skeleton import name_of
 from .operator import domain, rewrite
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from ...errors import ModelError
-from ..graph import Graph, Shape, attribute, optional_input
+from ..graph.graph import Graph, Shape, attribute, optional_input
 from .operator import Rewrite, rewrite
 
 INT64 = TensorProto.INT64

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from ..graph import optional_input
+from ..graph.graph import optional_input
 from .converting import Call
 from .emitter import Emitter, expansion
 from .indices import in_range

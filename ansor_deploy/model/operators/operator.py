@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from ..graph import Graph, attribute, optional_input
+from ..graph.graph import Graph, attribute, optional_input
 
 if TYPE_CHECKING:
     from .converting import Call

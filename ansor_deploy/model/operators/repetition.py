@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 from onnx import GraphProto, TensorProto
 
-from ..graph import attribute, is_op
-from ..skeleton import nodes, tensors
-from ..subgraph import adopt_constants, spliced
-from ..tensor_data import byte_size
+from ..graph.graph import attribute, is_op
+from ..graph.subgraph import adopt_constants, spliced
+from ..onnx.skeleton import nodes, tensors
+from ..onnx.tensor_data import byte_size
 from .emitter import Emitter, expansion
 
 # What all steps may become together: more take longer to import than anybody waits.

@@ -11,7 +11,7 @@ from math import floor
 import numpy as np
 from onnx import TensorProto
 
-from ..graph import FLOATS
+from ..graph.graph import FLOATS
 from .emitter import Emitter, expansion
 from .operator import Limit, in_branch
 from .sampling import COORDINATES, ROUNDINGS, Axis, Manner, outside, taps

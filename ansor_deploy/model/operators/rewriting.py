@@ -6,10 +6,10 @@ from collections import deque
 
 from onnx import NodeProto
 
-from ..bounds import count_nodes
-from ..fold import fold_constants
-from ..graph import Graph
-from ..skeleton import name_of
+from ..graph.fold import fold_constants
+from ..graph.graph import Graph
+from ..onnx.bounds import count_nodes
+from ..onnx.skeleton import name_of
 from .blame import importing
 from .operator import find
 

@@ -6,10 +6,10 @@ from onnx import ModelProto, NodeProto, inliner
 
 from ...errors import ModelError
 from ...system.printable import printable
-from ..bind import model_inputs
-from ..cleanup import drop_dead
-from ..graph import Graph, uses
-from ..skeleton import name_of, nested, nodes
+from ..graph.cleanup import drop_dead
+from ..graph.graph import Graph, uses
+from ..onnx.bind import model_inputs
+from ..onnx.skeleton import name_of, nested, nodes
 from .blame import importing
 from .operator import Operator, Use, domain, dtype_name, find
 from .refused import REASONS

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 from onnx import TensorProto
 
-from ..graph import FLOATS
+from ..graph.graph import FLOATS
 from .emitter import Emitter, expansion
 from .operator import REAL
 

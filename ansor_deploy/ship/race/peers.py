@@ -70,7 +70,7 @@ def profile_parts(
     model: onnx.ModelProto, threads: int, inputs: dict[str, np.ndarray], seconds: float
 ) -> tuple[str, list[Part]]:
     """ONNX Runtime's name, and its time of each node of the graph that it makes of a model."""
-    from ...model.nodes import computed_by, with_names
+    from ...model.graph.nodes import computed_by, with_names
 
     named = with_names(model)
     with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as folder:

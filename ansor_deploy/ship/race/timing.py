@@ -105,7 +105,7 @@ def _ends(end: float, parts: Sequence[float]) -> Iterator[float]:
 
 
 def _race(library: Any, shape: int, engine: str, proto: Any, until: float) -> Race:
-    from ...model.bind import bind_shapes
+    from ...model.onnx.bind import bind_shapes
     from .beside import race_engine
 
     shaped = bind_shapes(proto, library.interfaces[shape].input_shapes).SerializeToString()
@@ -118,7 +118,7 @@ def _model_of(artifact: Path, given: Path | None) -> onnx.ModelProto:
     given: its file; None where that lies in this folder or beside the artifact. UsageError where
     it is not there, or is another one.
     """
-    from ...model.onnx_file import load
+    from ...model.onnx.file import load
 
     known = read_manifest(artifact).model
     places = [given] if given else [Path(known.name), artifact.with_name(known.name)]
@@ -206,7 +206,7 @@ def profile_beside(
 
     model, threads: as of `bench`.
     """
-    from ...model.bind import bind_shapes
+    from ...model.onnx.bind import bind_shapes
     from ..verify.draws import inputs_that_run
     from .node_groups import groups
     from .peers import profile_parts

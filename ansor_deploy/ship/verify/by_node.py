@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ...codegen.model import compile_model
 from ...devices.bare import open_bare
 from ...errors import AnsorError
-from ...model.cuts import Graph
+from ...model.graph.cuts import Graph
 from ...model.prepare import prepare
 from ...system.interrupt import check
 from .judges import judge_outputs

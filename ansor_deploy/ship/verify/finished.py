@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import UsageError
-from ...model.bind import bind_shapes, model_inputs
-from ...model.onnx_file import load
+from ...model.onnx.bind import bind_shapes, model_inputs
+from ...model.onnx.file import load
 from ..library import callable_somewhere
 from ..manifest import read_manifest
 from .judges import Tolerances

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ModelError
-from ...model.noise import with_noise
+from ...model.graph.noise import with_noise
 from ...system.machine_fault import heed
 from .draws import seeded_inputs
 from .edges import index_extents

@@ -1,10 +1,11 @@
 """When is an output right? When it is as near to the oracle's as float32 itself allows.
 
 What that is, is asked of the oracle: it runs again with every result of arithmetic off by some
-roundings (`model/noise.py`). An element may differ by FACTOR times what it moved by, or what nine
-of ten elements beside it moved by at most: beside it along the axis where that is least, so that
-scores are judged as scores, though pixels lie in the same tensor. One that is off by no more than
-TIGHT times the noise of a result, of the size that is usual beside it, is right without asking.
+roundings (`model/graph/noise.py`). An element may differ by FACTOR times what it moved by, or what
+nine of ten elements beside it moved by at most: beside it along the axis where that is least, so
+that scores are judged as scores, though pixels lie in the same tensor. One that is off by no more
+than TIGHT times the noise of a result, of the size that is usual beside it, is right without
+asking.
 
 Decisions (which of two values is larger, which step is nearer) jump, and a jump says how far apart
 two right values are, not how fast they part: one that is larger than JUMP times the noise counts
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...model.noise import NOISE
+from ...model.graph.noise import NOISE
 from ...request import Tolerance
 
 FACTOR = 8.0

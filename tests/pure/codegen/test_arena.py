@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from ansor_deploy.codegen.arena import ALIGNMENT, Life, aligned, most_alive, plan
+from ansor_deploy.codegen.memory.arena import ALIGNMENT, Life, aligned, most_alive, plan
 
 
 def alive(lives):

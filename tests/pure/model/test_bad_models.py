@@ -12,11 +12,11 @@ from helpers.graphs import model, node, randn
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from ansor_deploy.errors import ModelError
-from ansor_deploy.model.bind import bind_shapes
 from ansor_deploy.model.canonicalize import canonical_graph
-from ansor_deploy.model.onnx_file import load
+from ansor_deploy.model.onnx.bind import bind_shapes
+from ansor_deploy.model.onnx.file import load
+from ansor_deploy.model.onnx.tensor_data import check_size
 from ansor_deploy.model.operators.support import refuse_early
-from ansor_deploy.model.tensor_data import check_size
 
 
 def good():
@@ -274,11 +274,11 @@ def test_hostile_sizes_allocate_nothing(tmp_path):
     code = f"""
 import pathlib, resource
 from ansor_deploy.errors import ModelError
-from ansor_deploy.model.bind import bind_shapes
+from ansor_deploy.model.onnx.bind import bind_shapes
 from ansor_deploy.model.canonicalize import canonical_graph
-from ansor_deploy.model.onnx_file import load
+from ansor_deploy.model.onnx.file import load
 from ansor_deploy.model.operators.support import refuse_early
-from ansor_deploy.model.tensor_data import check_size
+from ansor_deploy.model.onnx.tensor_data import check_size
 pages = int(open("/proc/self/statm").read().split()[0])
 limit = pages * {resource.getpagesize()} + 2**30
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))

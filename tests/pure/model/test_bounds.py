@@ -11,10 +11,10 @@ from helpers.graphs import model, node, randn
 from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy.errors import ModelError
-from ansor_deploy.model.bind import bind_shapes
 from ansor_deploy.model.canonicalize import canonical_graph
-from ansor_deploy.model.graph import Graph
-from ansor_deploy.model.onnx_file import load
+from ansor_deploy.model.graph.graph import Graph
+from ansor_deploy.model.onnx.bind import bind_shapes
+from ansor_deploy.model.onnx.file import load
 
 LOCAL = [helper.make_opsetid("", 17), helper.make_opsetid("local", 1)]
 HALF = 1 << 29  # bytes
@@ -215,9 +215,9 @@ SCRIPT = """
 import resource, sys
 from pathlib import Path
 from ansor_deploy.errors import ModelError
-from ansor_deploy.model.bind import bind_shapes
+from ansor_deploy.model.onnx.bind import bind_shapes
 from ansor_deploy.model.canonicalize import canonical_graph
-from ansor_deploy.model.onnx_file import load
+from ansor_deploy.model.onnx.file import load
 from ansor_deploy.model.operators.support import refuse_early
 pages = int(open("/proc/self/statm").read().split()[0])
 limit = pages * resource.getpagesize() + int(sys.argv[1])

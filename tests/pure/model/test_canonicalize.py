@@ -17,9 +17,9 @@ from helpers.graphs import (
 from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy.errors import ModelError
-from ansor_deploy.model.bind import bind_shapes
 from ansor_deploy.model.canonicalize import canonicalize
-from ansor_deploy.model.onnx_file import load
+from ansor_deploy.model.onnx.bind import bind_shapes
+from ansor_deploy.model.onnx.file import load
 
 INT64 = TensorProto.INT64
 

@@ -8,7 +8,7 @@ from helpers.graphs import assert_same, model, node, ops, randn
 from onnx import TensorProto
 
 from ansor_deploy.model.canonicalize import canonicalize
-from ansor_deploy.model.constant_math import _exp
+from ansor_deploy.model.graph.constant_math import _exp
 from ansor_deploy.model.operators.support import refuse_early
 
 INT8 = np.random.default_rng(0).integers(-128, 128, (4, 3)).astype(np.int8)

@@ -3,8 +3,8 @@
 import numpy as np
 from helpers.graphs import assert_same, model, node, ops
 
-from ansor_deploy.model.bind import bind_shapes
 from ansor_deploy.model.canonicalize import canonicalize
+from ansor_deploy.model.onnx.bind import bind_shapes
 
 
 def test_a_reduction_of_nothing_is_a_constant():

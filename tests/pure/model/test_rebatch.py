@@ -6,7 +6,7 @@ from helpers.graphs import model, node, randn, run
 from onnx import helper
 
 from ansor_deploy.errors import ModelError
-from ansor_deploy.model.bind import bind_shapes
+from ansor_deploy.model.onnx.bind import bind_shapes
 
 
 def shape(*sizes):

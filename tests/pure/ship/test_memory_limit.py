@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ansor_deploy.codegen.memory import Memory, Part
+from ansor_deploy.codegen.memory.figures import Memory, Part
 from ansor_deploy.errors import ModelError
 from ansor_deploy.request import Limits
 from ansor_deploy.ship.limits import check_limits

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import pytest
 from rich.console import Console
 
-from ansor_deploy.model.places import Node, Place
+from ansor_deploy.model.graph.places import Node, Place
 from ansor_deploy.registry.record import Provenance, Record, TaskKey, Workload
 from ansor_deploy.tune.plan import Plan, PlanRow
 from ansor_deploy.views.live import LiveReport

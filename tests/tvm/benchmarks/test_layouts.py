@@ -15,7 +15,7 @@ from helpers import built
 from tvm import te
 
 from ansor_deploy._tvm import tvm_target
-from ansor_deploy.codegen.lowering import PIPELINE
+from ansor_deploy.codegen.kernels.lowering import PIPELINE
 from ansor_deploy.runtime import native
 from benchmarks.fuzz import fences, layouts
 from benchmarks.fuzz.layout_graphs import beginning, graph

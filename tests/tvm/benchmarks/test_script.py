@@ -9,7 +9,7 @@ from helpers.programs import PROGRAMS
 from tvm_ffi import structural_equal
 
 from ansor_deploy._tvm import VERSION
-from ansor_deploy.model.extract import task_of
+from ansor_deploy.model.relax.extract import task_of
 from ansor_deploy.registry.record import Provenance, Record
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.space.sketch import default_schedule

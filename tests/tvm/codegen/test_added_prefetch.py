@@ -9,7 +9,7 @@ from helpers.programs import program
 from tvm import te, topi
 
 from ansor_deploy._tvm import collect, tirx, tvm
-from ansor_deploy.codegen.lowering import _cut_off
+from ansor_deploy.codegen.kernels.lowering import _cut_off
 from ansor_deploy.space.marks import ADDED
 from ansor_deploy.space.sketch import default_schedule
 

@@ -11,7 +11,7 @@ from helpers.built import HOST, compiled, main_of
 from tvm import te
 
 from ansor_deploy._tvm import collect, tirx, tvm_target
-from ansor_deploy.codegen.chunks import CHUNKS, chunks
+from ansor_deploy.codegen.passes.chunks import CHUNKS, chunks
 from ansor_deploy.codegen.thread_pool import SOURCE
 
 

@@ -9,8 +9,8 @@ from helpers import built, graphs
 from helpers.graphs import model, node, randn
 from tvm import te
 
-from ansor_deploy.codegen.lowering import code_generation
-from ansor_deploy.codegen.part import Part, as_part
+from ansor_deploy.codegen.kernels.lowering import code_generation
+from ansor_deploy.codegen.memory.part import Part, as_part
 from ansor_deploy.ship.verify.tolerance import compare
 
 IMAGE = {"x": [1, 16, 15, 15]}

@@ -6,7 +6,7 @@ from helpers import built
 from helpers.graphs import model, node
 
 from ansor_deploy._tvm import collect, structural_equal, tirx, tvm
-from ansor_deploy.codegen.conditions import hide_conditions, one_by_one, show_conditions
+from ansor_deploy.codegen.passes.conditions import hide_conditions, one_by_one, show_conditions
 from ansor_deploy.space.marks import PARTITION
 
 

@@ -8,9 +8,9 @@ from helpers.built import HOST
 from tvm import relax, topi
 
 from ansor_deploy._tvm import structural_equal
-from ansor_deploy.codegen import constants
-from ansor_deploy.codegen.kernels import Refusal
-from ansor_deploy.codegen.lowering import code_generation
+from ansor_deploy.codegen.kernels import constants
+from ansor_deploy.codegen.kernels.lowering import code_generation
+from ansor_deploy.codegen.kernels.objects import Refusal
 
 DTYPES = ["float32", "float16", "int64", "uint8", "bool"]
 

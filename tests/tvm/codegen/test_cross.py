@@ -15,8 +15,8 @@ from helpers.graphs import model, node, randn
 from onnx import helper
 from tvm import te
 
-from ansor_deploy.codegen import candidate as codegen
 from ansor_deploy.codegen import linker
+from ansor_deploy.codegen.kernels import candidate as codegen
 from ansor_deploy.errors import AnsorError, LinkError
 from ansor_deploy.measure.build import Builder, BuildJob, Failure
 from ansor_deploy.model.operators.operator import OPERATORS, Operator

@@ -19,13 +19,13 @@ from helpers.graphs import model, node, randn
 from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy._tvm import tvm
-from ansor_deploy.codegen import gpu_launcher, nvrtc
+from ansor_deploy.codegen.gpu import launcher, nvrtc
 from ansor_deploy.codegen.llvm_text import header
 from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.errors import AnsorError, ModelError
-from ansor_deploy.model.extract import extract
 from ansor_deploy.model.operators import OPERATORS
 from ansor_deploy.model.operators.operator import converter
+from ansor_deploy.model.relax.extract import extract
 from ansor_deploy.project import shipped
 from ansor_deploy.runtime.functions import into_functions
 from ansor_deploy.runtime.gpu_code import GpuKernel
@@ -274,8 +274,8 @@ def halves():
 
 
 def test_the_launcher_is_made_of_its_source():
-    written = gpu_launcher.TEXT.read_text()
-    assert written.partition("\n")[0] == header(gpu_launcher.SOURCE), "run docs/make_llvm.py"
+    written = launcher.TEXT.read_text()
+    assert written.partition("\n")[0] == header(launcher.SOURCE), "run docs/make_llvm.py"
 
 
 def test_a_kernel_is_kept_whole():

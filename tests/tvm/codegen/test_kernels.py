@@ -7,11 +7,11 @@ import pytest
 from helpers import graphs
 from helpers.built import HOST, imported, main_of
 
-from ansor_deploy.codegen import kernels
-from ansor_deploy.codegen.kernels import Kernel, Refusal, compile_kernels
+from ansor_deploy.codegen.kernels import objects
+from ansor_deploy.codegen.kernels.objects import Kernel, Refusal, compile_kernels
 from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.errors import AnsorError
-from ansor_deploy.model.extract import extract
+from ansor_deploy.model.relax.extract import extract
 from ansor_deploy.runtime.native import array, tensor
 
 NET = graphs.model(
@@ -39,12 +39,12 @@ def hostile(monkeypatch):
     def fail(how):
         monkeypatch.setenv("ANSOR_DEPLOY_TEST_FAULT", how)
         if how != "memory":  # which takes seconds on a machine that is busy
-            monkeypatch.setattr(kernels, "PROCESSOR_SECONDS", 1)
-        monkeypatch.setattr(kernels, "_COMPILES", "helpers.hostile_compiler")
-        monkeypatch.setattr(kernels, "_spare", [])
+            monkeypatch.setattr(objects, "PROCESSOR_SECONDS", 1)
+        monkeypatch.setattr(objects, "_COMPILES", "helpers.hostile_compiler")
+        monkeypatch.setattr(objects, "_spare", [])
 
     yield fail
-    for worker in kernels._spare:
+    for worker in objects._spare:
         worker.close()
 
 

@@ -6,9 +6,9 @@ import subprocess
 from helpers import programs
 from helpers.built import HOST
 
-from ansor_deploy.codegen import candidate as codegen
 from ansor_deploy.codegen import linker
-from ansor_deploy.model.extract import task_of
+from ansor_deploy.codegen.kernels import candidate as codegen
+from ansor_deploy.model.relax.extract import task_of
 
 
 def names(path, which):

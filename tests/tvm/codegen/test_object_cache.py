@@ -12,10 +12,10 @@ import pytest
 from helpers import graphs
 from helpers.built import HOST, imported
 
-from ansor_deploy.codegen import kernels, object_cache
 from ansor_deploy.codegen.executable import lower_model
-from ansor_deploy.codegen.kernels import compile_kernels
-from ansor_deploy.model.extract import extract
+from ansor_deploy.codegen.kernels import object_cache, objects
+from ansor_deploy.codegen.kernels.objects import compile_kernels
+from ansor_deploy.model.relax.extract import extract
 from ansor_deploy.project import cache_folder
 from ansor_deploy.space.sketch import default_schedule
 
@@ -29,7 +29,7 @@ import sys
 sys.path[:] = {path!r}
 from test_object_cache import programs
 from helpers.built import HOST
-from ansor_deploy.codegen.kernels import compile_kernels
+from ansor_deploy.codegen.kernels.objects import compile_kernels
 sys.stdin.readline()
 compile_kernels(programs(), HOST, warn=print)
 """
@@ -61,13 +61,13 @@ def folder(monkeypatch, tmp_path):
 def compiled(monkeypatch):
     """Symbols of the kernels that were really compiled, in any order."""
     asked: list[str] = []
-    real = kernels._compile
+    real = objects._compile
 
     def noting(kernel, *words):
         asked.append(kernel.symbol)
         return real(kernel, *words)
 
-    monkeypatch.setattr(kernels, "_compile", noting)
+    monkeypatch.setattr(objects, "_compile", noting)
     return asked
 
 
@@ -83,7 +83,7 @@ def test_code_does_not_depend_on_who_compiles_it_or_when(found, folder, monkeypa
     cold = compile_kernels(found, HOST)
     for path in folder.iterdir():
         path.unlink()
-    monkeypatch.setattr(kernels, "KERNELS_PER_WORKER", 1)
+    monkeypatch.setattr(objects, "KERNELS_PER_WORKER", 1)
     assert compile_kernels(reversed(found), HOST) == cold
 
 

@@ -6,7 +6,7 @@ import tvm
 from helpers import built
 from tvm import te
 
-from ansor_deploy.codegen.lowering import _cut_off
+from ansor_deploy.codegen.kernels.lowering import _cut_off
 from ansor_deploy.space.marks import PARTIAL_LANES
 
 LENGTHS = [16, 17, 31, 64, 65, 100, 197]

@@ -7,7 +7,7 @@ from helpers.graphs import model, node
 from tvm import te
 
 from ansor_deploy._tvm import collect, tirx, tvm
-from ansor_deploy.codegen.row_quotients import row_quotients
+from ansor_deploy.codegen.passes.row_quotients import row_quotients
 
 
 def normalised(function) -> tvm.IRModule:

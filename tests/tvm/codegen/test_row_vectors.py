@@ -7,8 +7,8 @@ from helpers import built, programs
 from tvm import te
 
 from ansor_deploy._tvm import collect, tirx, tvm_target
-from ansor_deploy.codegen import row_vectors
-from ansor_deploy.codegen.lowering import _flattening
+from ansor_deploy.codegen.kernels.lowering import _flattening
+from ansor_deploy.codegen.marks import row_vectors
 from ansor_deploy.project import shipped
 from ansor_deploy.space.block_view import BlockView, blocks
 from ansor_deploy.space.loops import reading_vectors

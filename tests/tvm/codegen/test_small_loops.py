@@ -7,8 +7,8 @@ from helpers import built, programs
 from tvm import te
 
 from ansor_deploy._tvm import collect, tirx, tvm_target
-from ansor_deploy.codegen.lowering import PIPELINE
-from ansor_deploy.codegen.small_loops import small_loops
+from ansor_deploy.codegen.kernels.lowering import PIPELINE
+from ansor_deploy.codegen.passes.small_loops import small_loops
 from ansor_deploy.space.sketch import default_schedule
 
 LAUNCH = "TVMBackendParallelLaunch"

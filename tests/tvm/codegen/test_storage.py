@@ -7,7 +7,7 @@ from helpers.built import HOST, compiled, imported
 from onnx import TensorProto, helper
 
 from ansor_deploy.codegen.executable import memory_of_tensors
-from ansor_deploy.codegen.memory import total
+from ansor_deploy.codegen.memory.figures import total
 from ansor_deploy.runtime.model import Model
 
 SHAPE = (6, 10)

@@ -7,7 +7,7 @@ from helpers import built
 from tvm import te
 
 from ansor_deploy._tvm import collect, tirx
-from ansor_deploy.codegen.lowering import _cut_off
+from ansor_deploy.codegen.kernels.lowering import _cut_off
 from ansor_deploy.space.loops import partitioned
 
 

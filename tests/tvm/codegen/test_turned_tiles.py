@@ -6,7 +6,7 @@ from helpers import built, programs
 from helpers.graphs import model, node
 
 from ansor_deploy._tvm import collect, tirx
-from ansor_deploy.codegen.lowering import _cut_off
+from ansor_deploy.codegen.kernels.lowering import _cut_off
 from ansor_deploy.space.sketch import default_schedule
 from benchmarks.fuzz.layouts import fault
 

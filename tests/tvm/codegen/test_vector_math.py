@@ -10,8 +10,8 @@ from helpers.graphs import model, node
 from tvm import te
 
 from ansor_deploy._tvm import collect, tirx, tvm
-from ansor_deploy.codegen.lowering import code_generation, compiled
-from ansor_deploy.codegen.vector_math import ERF_ONE, TANH_ONE, on_vectors
+from ansor_deploy.codegen.kernels.lowering import code_generation, compiled
+from ansor_deploy.codegen.passes.vector_math import ERF_ONE, TANH_ONE, on_vectors
 
 ULP, LEAST = 2.0**-23, 2.0**-125
 # Every 2^13th float32, both signs, NaN and infinities among them; and where branches lie.

@@ -21,9 +21,9 @@ from helpers.processes import is_running, wait_until_gone
 from msgspec import to_builtins
 from tvm import te
 
-from ansor_deploy.codegen import candidate as codegen
+from ansor_deploy.codegen.kernels import candidate as codegen
+from ansor_deploy.codegen.kernels.signature import signature
 from ansor_deploy.codegen.model import compile_model
-from ansor_deploy.codegen.signature import signature
 from ansor_deploy.devices import board as boards
 from ansor_deploy.devices.model import RemoteModel
 from ansor_deploy.errors import AnsorError, DeviceError, DeviceLost, UsageError

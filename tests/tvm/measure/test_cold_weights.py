@@ -7,10 +7,10 @@ import pytest
 import tvm
 from tvm import te, topi
 
-from ansor_deploy.codegen.signature import signature
+from ansor_deploy.codegen.kernels.signature import signature
 from ansor_deploy.measure import cold_weights, memory
 from ansor_deploy.measure.measurer import Measurer
-from ansor_deploy.model.extract import task_of
+from ansor_deploy.model.relax.extract import task_of
 from ansor_deploy.project import shipped
 from ansor_deploy.runtime import native
 from ansor_deploy.runtime.tensors import tensor_bytes

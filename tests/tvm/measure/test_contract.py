@@ -10,7 +10,7 @@ from helpers.built import HOST
 from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.measure.outcome import Outcome
 from ansor_deploy.measure.replay import ReplayMeasurer
-from ansor_deploy.model.extract import task_of
+from ansor_deploy.model.relax.extract import task_of
 from ansor_deploy.space.sketch import default_schedule
 from ansor_deploy.space.trace import dump
 from ansor_deploy.testing.measurer import MeasurerContract, check_outcome

@@ -14,12 +14,12 @@ from helpers.kernels import ASTRAY, ENDLESS
 from helpers.processes import wait_until_gone
 from tvm import te, topi
 
-from ansor_deploy.codegen.signature import signature
+from ansor_deploy.codegen.kernels.signature import signature
 from ansor_deploy.errors import AnsorError
 from ansor_deploy.measure import site_runner
 from ansor_deploy.measure.build import Building, BuildJob
 from ansor_deploy.measure.measurer import Measurer
-from ansor_deploy.model.extract import _task
+from ansor_deploy.model.relax.extract import _task
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.project import shipped
 from ansor_deploy.runtime.tensors import seeded_arguments

@@ -17,7 +17,7 @@ from ansor_deploy.measure import health, sites
 from ansor_deploy.measure.health import Health
 from ansor_deploy.measure.measurer import CHUNK, Measurer
 from ansor_deploy.measure.site_runner import SiteRunner
-from ansor_deploy.model.extract import task_of
+from ansor_deploy.model.relax.extract import task_of
 from ansor_deploy.project import shipped
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.request import Budget, Request

@@ -8,7 +8,7 @@ from helpers.mutants import MUTANTS, PROGRAMS, mutant
 from helpers.suspects import TARGET, compute, suspects, task
 
 from ansor_deploy.measure.outcome import Outcome
-from ansor_deploy.model.extract import task_of
+from ansor_deploy.model.relax.extract import task_of
 from ansor_deploy.space.question import Random
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.space.sketch import derive

@@ -10,7 +10,7 @@ from ansor_deploy.devices.site import LocalSite
 from ansor_deploy.errors import DeviceLost, MachineError
 from ansor_deploy.measure import sites
 from ansor_deploy.measure.measurer import Measurer
-from ansor_deploy.model.extract import task_of
+from ansor_deploy.model.relax.extract import task_of
 from ansor_deploy.project import shipped
 from ansor_deploy.space.sketch import default_schedule
 from ansor_deploy.space.trace import dump

@@ -11,7 +11,7 @@ from helpers import graphs
 from helpers.built import HOST, compiled, count_ops, imported, main_of
 from helpers.graphs import model, node
 
-from ansor_deploy.model.extract import extract
+from ansor_deploy.model.relax.extract import extract
 from ansor_deploy.ship.verify.tolerance import compare
 from ansor_deploy.space.attention import attention_pays
 from ansor_deploy.space.rule import shipped_rules

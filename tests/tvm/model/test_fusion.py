@@ -10,7 +10,7 @@ from helpers.built import HOST, assert_like_oracle, count_ops, imported
 from helpers.graphs import model, node, randn
 
 from ansor_deploy._tvm import tvm
-from ansor_deploy.model.extract import extract
+from ansor_deploy.model.relax.extract import extract
 from ansor_deploy.space.block_view import BlockView, blocks
 
 

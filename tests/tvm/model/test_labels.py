@@ -5,9 +5,9 @@ import onnx
 from helpers import graphs
 from helpers.built import HOST, imported
 
-from ansor_deploy.model.extract import extract
-from ansor_deploy.model.labels import calls, placed
 from ansor_deploy.model.prepare import prepare
+from ansor_deploy.model.relax.extract import extract
+from ansor_deploy.model.relax.labels import calls, placed
 
 
 def nodes_of(proto):

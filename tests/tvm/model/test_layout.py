@@ -8,7 +8,7 @@ from helpers.graphs import model, node, randn
 from helpers.layout_models import MODELS, WEIGHTS, after, conv, pooled
 
 from ansor_deploy._tvm import elements, relax, tvm
-from ansor_deploy.model.extract import extract
+from ansor_deploy.model.relax.extract import extract
 from benchmarks.networks import zoo
 
 

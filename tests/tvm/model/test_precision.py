@@ -9,7 +9,7 @@ from helpers.graphs import model, node, randn
 from onnx import TensorProto
 
 from ansor_deploy._tvm import collect, tvm
-from ansor_deploy.model.extract import extract
+from ansor_deploy.model.relax.extract import extract
 from ansor_deploy.space.block_view import BlockView, blocks
 
 

@@ -9,7 +9,7 @@ from helpers.graphs import model, node, randn
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization import quantize_dynamic as by_range_at_run
 
-from ansor_deploy.model.onnx_file import load
+from ansor_deploy.model.onnx.file import load
 from ansor_deploy.ship.verify.oracle import Oracle
 from ansor_deploy.ship.verify.tolerance import compare
 

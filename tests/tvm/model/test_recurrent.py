@@ -8,7 +8,7 @@ from onnx import TensorProto
 
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model.canonicalize import canonicalize
-from ansor_deploy.model.extract import extract
+from ansor_deploy.model.relax.extract import extract
 from benchmarks.fuzz.conformance_cases import attempt
 
 CASES = (

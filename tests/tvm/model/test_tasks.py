@@ -18,8 +18,8 @@ from helpers.programs import PROGRAMS, conv2d, conv2d_clip, matmul, pool
 from tvm_ffi import structural_equal
 
 from ansor_deploy._tvm import collect
-from ansor_deploy.model.extract import _task, extract
 from ansor_deploy.model.prepare import merge
+from ansor_deploy.model.relax.extract import _task, extract
 from ansor_deploy.space.canonical_text import (
     canonical_program,
     canonical_text,

@@ -8,7 +8,7 @@ from helpers.graphs import node
 from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy.errors import ModelError
-from ansor_deploy.model.bind import bind_shapes
+from ansor_deploy.model.onnx.bind import bind_shapes
 
 KINDS = ("float32", "float64", "float16", "int8", "uint8", "int64")
 # k, axis and whether the largest are asked for, of tensors [3, 90, 4].

@@ -9,9 +9,9 @@ from helpers.graphs import model, node, randn
 from ansor_deploy._tvm import tvm
 from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.model.canonicalize import canonical_graph
-from ansor_deploy.model.extract import extract
-from ansor_deploy.model.importer import import_model
-from ansor_deploy.model.transposed_geometry import Geometry
+from ansor_deploy.model.relax.extract import extract
+from ansor_deploy.model.relax.importer import import_model
+from ansor_deploy.model.relax.transposed_geometry import Geometry
 from ansor_deploy.project import shipped
 from ansor_deploy.ship.verify.oracle import Oracle
 from ansor_deploy.ship.verify.tolerance import compare

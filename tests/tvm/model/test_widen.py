@@ -5,8 +5,8 @@ import pytest
 from helpers import built
 from helpers.graphs import model, node, randn
 
-from ansor_deploy.model.extract import extract
-from ansor_deploy.model.widen import whole_vectors
+from ansor_deploy.model.relax.extract import extract
+from ansor_deploy.model.relax.widen import whole_vectors
 
 LANES = 8
 CHANNELS, WIDE = 100, 104  # on vectors of 8 lanes; on others it is wider still

@@ -13,7 +13,7 @@ from tvm_ffi import structural_equal
 
 from ansor_deploy.codegen.model import schedule
 from ansor_deploy.errors import RegistryError
-from ansor_deploy.model.extract import task_of
+from ansor_deploy.model.relax.extract import task_of
 from ansor_deploy.project import shipped
 from ansor_deploy.registry.bundle import read_bundle
 from ansor_deploy.registry.firewall import target_fields

@@ -8,8 +8,8 @@ from msgspec import to_builtins
 
 from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.errors import UsageError
-from ansor_deploy.model.extract import extract
-from ansor_deploy.model.labels import calls
+from ansor_deploy.model.relax.extract import extract
+from ansor_deploy.model.relax.labels import calls
 from ansor_deploy.runtime.model import Model
 from ansor_deploy.runtime.profile import profile
 from ansor_deploy.ship.describe import kernels, other_places

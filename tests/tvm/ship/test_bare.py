@@ -11,9 +11,9 @@ from helpers.graphs import model, node, randn
 from ansor_deploy._tvm import tirx, tvm
 from ansor_deploy.codegen import executable
 from ansor_deploy.devices import bare
-from ansor_deploy.model import importer
 from ansor_deploy.model.operators import OPERATORS
 from ansor_deploy.model.operators.operator import converter
+from ansor_deploy.model.relax import importer
 from ansor_deploy.system.worker import WorkerFailure
 
 WORDS = ("build", "net.onnx", "-o", "net.so", "--trials", "0", "--registry", "r.db")

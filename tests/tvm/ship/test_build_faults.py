@@ -21,7 +21,7 @@ from helpers.processes import MARK, remaining
 from onnx import helper
 
 from ansor_deploy._tvm import VERSION, tvm
-from ansor_deploy.codegen import nvrtc
+from ansor_deploy.codegen.gpu import nvrtc
 from ansor_deploy.errors import AnsorError
 from ansor_deploy.model.prepare import prepare
 from ansor_deploy.project import shipped

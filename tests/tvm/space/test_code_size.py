@@ -10,9 +10,9 @@ from helpers.programs import PROGRAMS, matmul
 from tvm import te
 from tvm_ffi import structural_equal
 
-from ansor_deploy.codegen.candidate import build
+from ansor_deploy.codegen.kernels.candidate import build
 from ansor_deploy.codegen.model import compile_model
-from ansor_deploy.model.extract import extract, task_of
+from ansor_deploy.model.relax.extract import extract, task_of
 from ansor_deploy.ship.verify.tolerance import compare
 from ansor_deploy.space.code_size import MOST_OPERATIONS, TooMuchCodeError, code_size
 from ansor_deploy.space.question import Guess

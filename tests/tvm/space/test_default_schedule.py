@@ -12,8 +12,8 @@ from tvm import relax, te
 from tvm_ffi import structural_equal
 
 from ansor_deploy.codegen import executable
-from ansor_deploy.codegen.lowering import code_generation
-from ansor_deploy.model.extract import extract, task_of
+from ansor_deploy.codegen.kernels.lowering import code_generation
+from ansor_deploy.model.relax.extract import extract, task_of
 from ansor_deploy.ship.verify.tolerance import compare
 from ansor_deploy.space.block_view import BlockView, blocks
 from ansor_deploy.space.marks import PARTIAL_LANES

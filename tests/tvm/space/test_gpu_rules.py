@@ -11,9 +11,9 @@ from helpers.programs import PROGRAMS
 from tvm.s_tir import meta_schedule as ms
 
 from ansor_deploy._tvm import tvm_target
-from ansor_deploy.codegen import nvrtc
-from ansor_deploy.codegen.gpu_kernel import gpu_source
-from ansor_deploy.codegen.lowering import code_generation
+from ansor_deploy.codegen.gpu import nvrtc
+from ansor_deploy.codegen.gpu.machine_code import gpu_source
+from ansor_deploy.codegen.kernels.lowering import code_generation
 from ansor_deploy.errors import AnsorError
 from ansor_deploy.project import shipped
 from ansor_deploy.space.question import Guess, Random

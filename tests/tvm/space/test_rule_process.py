@@ -12,7 +12,7 @@ from helpers.cli_process import refused
 from helpers.graphs import model, node
 from helpers.programs import PROGRAMS
 
-from ansor_deploy.model.extract import extract
+from ansor_deploy.model.relax.extract import extract
 from ansor_deploy.project import shipped
 from ansor_deploy.space import rule_process
 from ansor_deploy.space.question import Decided, Guess, Random

@@ -12,7 +12,7 @@ from helpers.programs import depthwise, matmul, program, reduce
 from tvm import te, tirx
 
 from ansor_deploy._tvm import collect
-from ansor_deploy.codegen.lowering import _cut_off
+from ansor_deploy.codegen.kernels.lowering import _cut_off
 from ansor_deploy.space.block_view import BlockView, blocks
 from ansor_deploy.space.cores import busy, worth_cores
 from ansor_deploy.space.question import Guess

@@ -10,7 +10,7 @@ from tvm_ffi import structural_equal
 
 from ansor_deploy.errors import UsageError
 from ansor_deploy.measure.outcome import Outcome
-from ansor_deploy.model.extract import _task
+from ansor_deploy.model.relax.extract import _task
 from ansor_deploy.registry.record import Measurement, Provenance
 from ansor_deploy.space.canonical_text import canonical_text, parse
 from ansor_deploy.space.sketch import default_schedule

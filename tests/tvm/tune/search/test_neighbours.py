@@ -10,7 +10,7 @@ from tvm import te, topi
 
 from ansor_deploy._tvm import VERSION, structural_walk, tirx
 from ansor_deploy.measure.measurer import Measurer
-from ansor_deploy.model.extract import task_of
+from ansor_deploy.model.relax.extract import task_of
 from ansor_deploy.registry.record import Measurement, Provenance, Record, SearchEnd
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.request import Request

@@ -6,7 +6,7 @@ from helpers.built import HOST
 from helpers.programs import conv2d, matmul
 
 from ansor_deploy.measure.outcome import Outcome
-from ansor_deploy.model.extract import _task
+from ansor_deploy.model.relax.extract import _task
 from ansor_deploy.space.canonical_text import canonical_text, parse
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.space.sketch import derive

@@ -7,7 +7,7 @@ import pytest
 from helpers.built import HOST
 from helpers.programs import conv2d
 
-from ansor_deploy.model.extract import _task
+from ansor_deploy.model.relax.extract import _task
 from ansor_deploy.space.canonical_text import canonical_text, parse
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.space.sketch import derive

@@ -16,7 +16,7 @@ from helpers.programs import PROGRAMS, conv2d, matmul, softmax
 from ansor_deploy.errors import UsageError
 from ansor_deploy.measure.outcome import UNMEASURED, Outcome
 from ansor_deploy.measure.replay import ReplayMeasurer
-from ansor_deploy.model.extract import _task
+from ansor_deploy.model.relax.extract import _task
 from ansor_deploy.project import shipped
 from ansor_deploy.registry.record import Measurement, Provenance
 from ansor_deploy.registry.store import Registry

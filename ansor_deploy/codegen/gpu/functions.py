@@ -1,0 +1,57 @@
+"""The functions of a library for a GPU: as of any (`entry.py`), but all that they call is a run.
+
+main_into(x, y, state)      runs the program (`gpu_program.py`) on the GPU
+main(x, state) -> y         the same, with outputs that it allocates
+main_weights(block)         (state,): kernels are loaded, and weights lie in device memory
+weights_size()              bytes of the block
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ..._tvm import collect, relax, tvm
+from ..entry import BINDER, INTO, Entries, Functions, allocating, size_function
+from ..memory.storage import Place, Stored, call
+from .program import Run, gpu_run, on_host
+
+_LOAD, _RUN = "ansor_deploy_gpu_load", "ansor_deploy_gpu_run"  # of launcher.c
+
+
+@dataclass(frozen=True)
+class GpuEntries:
+    """A module with the functions of a library, and what each runs, in their order."""
+
+    mod: tvm.IRModule
+    runs: tuple[Run, ...]
+
+
+def gpu_entries(made: Entries, symbols: Mapping[str, str]) -> GpuEntries:
+    """What takes the place of functions that call kernels. symbols: of these, by their names."""
+    functions: Functions = size_function(made.weights)
+    for number, (name, run) in enumerate(made.runs.items()):
+        several = isinstance(made.mod[name].ret_ty, relax.TupleType)
+        functions |= _entries(name, number, run, several)
+    runs = [gpu_run(run, made.constants[name], symbols) for name, run in made.runs.items()]
+    return GpuEntries(tvm.IRModule(functions), tuple(runs))
+
+
+def _entries(name: str, number: int, run: Stored, several: bool) -> Functions:
+    state = relax.Var("state", relax.ObjectType())
+    params = [*run.inputs, *run.outputs, state]
+    which = tvm.tirx.IntImm("int64", number)
+    launched = call(_RUN, state, which, *run.inputs, *run.outputs)
+    checks = [one for one in collect(run.body, relax.VarBinding) if on_host(one.value)]
+    bindings = [*checks, relax.VarBinding(relax.Var("_", relax.ObjectType()), launched)]
+    body = relax.SeqExpr([relax.BindingBlock(bindings)], relax.Tuple([]))
+    made = relax.Function(params, body, relax.ObjectType(), False)
+    into = made.with_attr("global_symbol", name + INTO)
+    bound = replace(run, views={Place(0, (), "state"): state})
+    return allocating(name, into, bound, several) | _binder(name + BINDER)
+
+
+def _binder(name: str) -> Functions:
+    builder, block = relax.BlockBuilder(), relax.Var("block", relax.ObjectType())
+    with builder.function(name, [block], attrs={"global_symbol": name}, pure=False):
+        state = builder.emit(call(_LOAD, block))
+        builder.emit_func_output(relax.Tuple([state]))
+    return dict(builder.get().functions.items())

@@ -1,0 +1,300 @@
+// What a library for a GPU does on the host: it loads kernels and weights once, and runs them.
+//
+// NVIDIA's driver is found when a library is loaded, not when it is linked: a build needs neither a
+// GPU nor its libraries, and where there is none the error is a sentence. The program, which
+// gpu_program.py writes, lies in the library; its words are the structures below.
+//
+// All that load a library in one process share one state, of which one run at a time has the
+// memory: it ends with the last of them.
+//
+// launcher.ll is made of this file by `python docs/make_llvm.py`; see thread_pool.c.
+
+typedef unsigned int u32;
+typedef unsigned long u64;
+typedef unsigned char u8;
+
+// Of the C library.
+typedef struct { _Alignas(16) char bytes[64]; } opaque; // zeros are a valid mutex
+int pthread_mutex_lock(opaque *), pthread_mutex_unlock(opaque *);
+void *dlopen(const char *name, int flags), *dlsym(void *library, const char *name);
+void *calloc(u64 count, u64 size);
+void free(void *memory);
+int snprintf(char *to, u64 size, const char *format, ...);
+enum { NOW = 2 }; // RTLD_NOW
+
+// Of DLPack and tvm-ffi (dlpack/dlpack.h, tvm/ffi/c_api.h).
+typedef struct {
+    void *data;
+    int device_type, device_id, rank;
+    u8 code, bits;
+    unsigned short lanes;
+    long *shape, *strides;
+    u64 offset;
+} tensor;
+typedef struct managed { tensor tensor; void *context; void (*deleter)(struct managed *); } managed;
+typedef struct { int type, zero; void *object; } any;
+enum { TENSOR = 70, HEADER = 24, CPU = 1, UINT = 1 }; // HEADER: of an object, before its tensor
+void TVMFFIErrorSetRaisedFromCStr(const char *kind, const char *message);
+int TVMFFITensorFromDLPack(managed *from, int alignment, int contiguous, void **out);
+
+// Of CUDA's driver: handles are pointers, addresses of the device numbers.
+typedef struct {
+    int (*init)(u32), (*device)(int *, int), (*retain)(void **, int), (*release)(int);
+    int (*push)(void *), (*pop)(void **), (*load)(void **, const void *), (*unload)(void *);
+    int (*function)(void **, void *, const char *), (*alloc)(u64 *, u64), (*release_memory)(u64);
+    int (*send)(u64, const void *, u64), (*fetch)(void *, u64, u64), (*name)(int, const char **);
+    int (*launch)(void *, u32, u32, u32, u32, u32, u32, u32, void *, void **, void **);
+} driver;
+static const char *const names[] = {
+    "cuInit", "cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease_v2",
+    "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuModuleLoadData", "cuModuleUnload",
+    "cuModuleGetFunction", "cuMemAlloc_v2", "cuMemFree_v2",
+    "cuMemcpyHtoD_v2", "cuMemcpyDtoH_v2", "cuGetErrorString",
+    "cuLaunchKernel",
+};
+enum { FUNCTIONS = sizeof(names) / sizeof(names[0]) };
+_Static_assert(sizeof(driver) == FUNCTIONS * sizeof(void *), "a name for each function");
+enum { NO_BINARY_FOR_GPU = 209 };
+
+// The program. at: index of the first word; texts and code: bytes from the content's beginning.
+typedef struct { u64 at, count; } table;
+typedef struct {
+    u64 version, weights, memory; // the latter in bytes
+    u64 arch, words, content;
+    table modules, launches, runs;
+} program;
+typedef struct { u64 cubin, ptx; } code;
+// Without a grid, its one argument must hold a zero, or the name says what is wrong.
+typedef struct { u64 module, name, grid[3], block[3], arguments, count; } launch;
+typedef struct { u64 first, count, inputs, input_count, outputs, output_count; } run;
+typedef struct { u64 address, bytes; } place;
+extern const program ansor_deploy_gpu_program;
+#define own (&ansor_deploy_gpu_program)
+#define IN_MEMORY (1ul << 63)
+
+static struct {
+    opaque mutex;
+    u32 users;
+    int device;
+    void *context, **modules, **functions;
+    u64 weights, memory;
+} state;
+static driver cuda;
+
+static const u64 *words(u64 at) { return (const u64 *)own + at; }
+static const char *content(u64 at) { return (const char *)words(own->content) + at; }
+static u64 device_address(u64 place) {
+    return place & IN_MEMORY ? state.memory + (place & ~IN_MEMORY) : state.weights + place;
+}
+
+static int fail(const char *what, const char *why) {
+    char text[512];
+    snprintf(text, sizeof text, "%s: %s", what, why);
+    TVMFFIErrorSetRaisedFromCStr("RuntimeError", text);
+    return -1;
+}
+
+static int failed(const char *what, int status) {
+    const char *why = 0;
+    if (cuda.name(status, &why) != 0 || !why)
+        why = "an error that the driver has no words for";
+    return fail(what, why);
+}
+#define TRY(what, call) \
+    do { \
+        int failure = (call); \
+        if (failure) \
+            return failed(what, failure); \
+    } while (0)
+
+static int find_driver(void) {
+    void *library = dlopen("libcuda.so.1", NOW);
+    if (!library)
+        return fail("this library needs an NVIDIA GPU",
+                    "there is no driver here (libcuda.so.1 cannot be loaded)");
+    for (int at = 0; at < FUNCTIONS; at++)
+        if (!(((void **)&cuda)[at] = dlsym(library, names[at])))
+            return fail("the NVIDIA driver is too old: it lacks", names[at]);
+    return 0;
+}
+
+// Code for this GPU, or what the driver compiles for a newer one.
+static int load_modules(void) {
+    const code *codes = (const code *)words(own->modules.at);
+    for (u64 at = 0; at < own->modules.count; at++) {
+        int status = cuda.load(&state.modules[at], content(codes[at].cubin));
+        if (status == NO_BINARY_FOR_GPU)
+            status = cuda.load(&state.modules[at], content(codes[at].ptx));
+        if (status == NO_BINARY_FOR_GPU)
+            return fail("this GPU is older than the library's", content(own->arch));
+        TRY("a kernel cannot be loaded", status);
+    }
+    const launch *launches = (const launch *)words(own->launches.at);
+    for (u64 at = 0; at < own->launches.count; at++)
+        if (launches[at].grid[0])
+            TRY("a kernel is not there", cuda.function(&state.functions[at],
+                                                       state.modules[launches[at].module],
+                                                       content(launches[at].name)));
+    return 0;
+}
+
+static int fill(const void *weights) {
+    TRY("no device memory for the weights", cuda.alloc(&state.weights, own->weights));
+    TRY("no device memory for the tensors", cuda.alloc(&state.memory, own->memory));
+    TRY("the weights cannot be copied", cuda.send(state.weights, weights, own->weights));
+    return load_modules();
+}
+
+// Give back whatever there is.
+static void clear(void) {
+    void *before;
+    if (state.context && cuda.push(state.context) == 0) {
+        for (u64 at = 0; state.modules && at < own->modules.count; at++)
+            if (state.modules[at])
+                cuda.unload(state.modules[at]);
+        if (state.weights)
+            cuda.release_memory(state.weights);
+        if (state.memory)
+            cuda.release_memory(state.memory);
+        cuda.pop(&before);
+    }
+    if (state.context)
+        cuda.release(state.device);
+    free(state.modules);
+    free(state.functions);
+    state.context = state.modules = state.functions = 0;
+    state.weights = state.memory = 0;
+}
+
+static int start(const void *weights) {
+    if (find_driver() != 0)
+        return -1;
+    TRY("the NVIDIA driver does not start", cuda.init(0));
+    TRY("there is no GPU", cuda.device(&state.device, 0));
+    TRY("the GPU cannot be used", cuda.retain(&state.context, state.device));
+    state.modules = calloc(own->modules.count + 1, sizeof(void *));
+    state.functions = calloc(own->launches.count + 1, sizeof(void *));
+    if (!state.modules || !state.functions)
+        return fail("the library cannot be loaded", "no memory");
+    TRY("the GPU cannot be used", cuda.push(state.context));
+    int status = fill(weights);
+    void *before;
+    cuda.pop(&before);
+    return status;
+}
+
+// One user less.
+static void leave(managed *handle) {
+    pthread_mutex_lock(&state.mutex);
+    if (--state.users == 0)
+        clear();
+    pthread_mutex_unlock(&state.mutex);
+    free(handle);
+}
+
+static long one = 1;
+
+static tensor *tensor_of(const any *argument) {
+    return (tensor *)((char *)argument->object + HEADER);
+}
+
+static char *begin(const any *argument) {
+    tensor *of = tensor_of(argument);
+    return (char *)of->data + of->offset;
+}
+
+// load(block) -> a tensor that holds the state: whoever has it may run.
+int __tvm_ffi_ansor_deploy_gpu_load(void *self, const any *arguments, int count, any *result) {
+    (void)self;
+    if (count != 1 || arguments[0].type != TENSOR)
+        return fail("the weights cannot be copied", "they are no tensor");
+    managed *handle = calloc(1, sizeof(managed));
+    if (!handle)
+        return fail("the library cannot be loaded", "no memory");
+    pthread_mutex_lock(&state.mutex);
+    int status = state.users ? 0 : start(begin(&arguments[0]));
+    if (status != 0)
+        clear();
+    else
+        state.users++;
+    pthread_mutex_unlock(&state.mutex);
+    if (status != 0) {
+        free(handle);
+        return status;
+    }
+    handle->tensor = (tensor){&state, CPU, 0, 1, UINT, 8, 1, &one, &one, 0};
+    handle->deleter = leave;
+    result->type = TENSOR;
+    return TVMFFITensorFromDLPack(handle, 0, 0, &result->object);
+}
+
+static int check(const char *what, u64 place) {
+    int faults = 0;
+    TRY("the indices cannot be checked", cuda.fetch(&faults, device_address(place), sizeof faults));
+    if (faults)
+        TVMFFIErrorSetRaisedFromCStr("IndexError", what);
+    return faults ? -1 : 0;
+}
+
+static int start_kernels(const run *this) {
+    const launch *launches = (const launch *)words(own->launches.at) + this->first;
+    for (u64 at = 0; at < this->count; at++) {
+        const launch *next = &launches[at];
+        const u64 *places = words(own->words + next->arguments);
+        if (!next->grid[0]) {
+            if (check(content(next->name), places[0]) != 0)
+                return -1;
+            continue;
+        }
+        u64 addresses[next->count + 1];
+        void *given[next->count + 1];
+        for (u64 k = 0; k < next->count; k++) {
+            addresses[k] = device_address(places[k]);
+            given[k] = &addresses[k];
+        }
+        TRY(content(next->name),
+            cuda.launch(state.functions[this->first + at], next->grid[0], next->grid[1],
+                        next->grid[2], next->block[0], next->block[1], next->block[2], 0, 0, given,
+                        0));
+    }
+    return 0;
+}
+
+// To fetch the results waits for the kernels.
+static int run_once(const run *this, const any *tensors) {
+    const place *inputs = (const place *)words(own->words + this->inputs);
+    const place *outputs = (const place *)words(own->words + this->outputs);
+    for (u64 at = 0; at < this->input_count; at++, tensors++)
+        if (inputs[at].bytes)
+            TRY("an input cannot be copied",
+                cuda.send(device_address(inputs[at].address), begin(tensors), inputs[at].bytes));
+    if (start_kernels(this) != 0)
+        return -1;
+    for (u64 at = 0; at < this->output_count; at++, tensors++)
+        if (outputs[at].bytes)
+            TRY("an output cannot be copied",
+                cuda.fetch(begin(tensors), device_address(outputs[at].address), outputs[at].bytes));
+    return 0;
+}
+
+// run(state, number, inputs and outputs of the function of that number)
+int __tvm_ffi_ansor_deploy_gpu_run(void *self, const any *arguments, int count, any *result) {
+    (void)self, (void)result;
+    u64 number = count > 1 ? (u64)arguments[1].object : own->runs.count;
+    if (number >= own->runs.count)
+        return fail("the library cannot be run", "there is no such function");
+    const run *this = (const run *)words(own->runs.at) + number;
+    if ((u64)count != 2 + this->input_count + this->output_count)
+        return fail("the library cannot be run", "a wrong number of tensors");
+    pthread_mutex_lock(&state.mutex);
+    void *before;
+    int status = cuda.push(state.context);
+    if (status != 0) {
+        status = failed("the GPU cannot be used", status);
+    } else {
+        status = run_once(this, arguments + 2);
+        cuda.pop(&before);
+    }
+    pthread_mutex_unlock(&state.mutex);
+    return status;
+}

@@ -1,0 +1,103 @@
+"""A scheduled program for a GPU to machine code, and to the launches that make up one call."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from ..._tvm import tirx, tvm, tvm_target
+from ...runtime.gpu_code import GpuKernel, Launch
+from ...runtime.tensors import tensor_bytes
+from ...target import Target
+from . import nvrtc
+from .launches import device_code, split
+
+_AXES = ("x", "y", "z")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A program as CUDA C++, and how it is launched; as of `GpuKernel`."""
+
+    text: str
+    launches: tuple[Launch, ...]
+    workspace: tuple[int, ...]
+
+
+def gpu_kernel(func: Any, symbol: str, target: Target, arch: str) -> GpuKernel:
+    """The code of a scheduled PrimFunc; ValueError where it is no program for a GPU.
+
+    arch: as of the target's GPU. `nvrtc.CudaError` where the compiler refuses it.
+    """
+    made = gpu_source(func, symbol, target)
+    return GpuKernel(made.launches, made.workspace, *nvrtc.compiled(made.text, arch))
+
+
+def gpu_source(func: Any, symbol: str, target: Target) -> Source:
+    """The source of a scheduled PrimFunc; ValueError as of `gpu_kernel`."""
+    mod = tvm.IRModule({symbol: func.with_attr("global_symbol", symbol)})
+    lowered = split(tirx.transform.BindTarget(tvm_target(target))(mod))
+    host, kernels = lowered[symbol], dict(lowered.functions.items())
+    del kernels[lowered.get_global_var(symbol)]
+    launches, workspace = _read(host)
+    return Source(device_code(kernels, target), launches, workspace)
+
+
+def _read(host: Any) -> tuple[tuple[Launch, ...], tuple[int, ...]]:
+    """The launches of what is left to do for the host, which is nothing else, and its buffers."""
+    places = {buffer: at for at, buffer in enumerate(host.params)}
+    launches: list[Launch] = []
+    workspace: list[int] = []
+    known = len(places)
+    for one in _statements(host.body):
+        if isinstance(one, tirx.AllocBuffer):
+            places[one.buffer] = known + len(workspace)
+            shape = [int(extent) for extent in one.buffer.shape]
+            workspace.append(tensor_bytes(shape, str(one.buffer.dtype)))
+        elif isinstance(one, tirx.Evaluate):
+            launches.append(_launch(one.value, places))
+        elif isinstance(one, tirx.AssertStmt):
+            launches.append(_check(one, places))
+        elif isinstance(one, tirx.DeclBuffer):
+            places[one.buffer] = _place(one.data, places)
+        else:
+            _refuse(one)
+    return tuple(launches), tuple(workspace)
+
+
+def _statements(body: Any) -> Sequence[Any]:
+    return list(body.seq) if isinstance(body, tirx.SeqStmt) else [body]
+
+
+def _refuse(part: Any) -> NoReturn:
+    raise ValueError(f"a part of it runs on no GPU ({type(part).__name__})")
+
+
+def _launch(call: Any, places: Mapping[Any, int]) -> Launch:
+    if getattr(call.op, "name", "") != "tirx.call_ffi_kernel":
+        _refuse(call)
+    name, *rest = call.args
+    axes = [str(axis) for axis in call.attrs.launch_params]
+    given, extents = rest[: len(rest) - len(axes)], rest[len(rest) - len(axes) :]
+    sizes = {axis: int(extent) for axis, extent in zip(axes, extents, strict=True)}
+    grid, block = (
+        tuple(sizes.get(f"{kind}.{axis}", 1) for axis in _AXES)
+        for kind in ("blockIdx", "threadIdx")
+    )
+    return Launch(str(name.value), grid, block, tuple(_place(one, places) for one in given))
+
+
+def _check(assertion: Any, places: Mapping[Any, int]) -> Launch:
+    """An assertion that the first element of a buffer, of 32 bits, is zero."""
+    condition = assertion.condition
+    load = getattr(condition, "a", None)
+    if not (isinstance(condition, tirx.EQ) and isinstance(load, tvm.ir.TensorLoad)):
+        _refuse(assertion)
+    text = "".join(str(part.value) for part in assertion.message_parts)
+    return Launch(text, (), (), (places[load.source],))
+
+
+def _place(pointer: Any, places: Mapping[Any, int]) -> int:
+    """The buffer that a pointer belongs to."""
+    if getattr(getattr(pointer, "op", None), "name", "") != "tirx.buffer_data":
+        raise ValueError("a part of it takes what is no tensor")
+    return places[pointer.args[0]]

@@ -1,0 +1,81 @@
+"""What no schedule spreads over threads is done by one thread of the GPU, in order.
+
+    f = alloc_buffer(1)             f = alloc_buffer(1)
+    f[0] = 0                        blockIdx.x 1, threadIdx.x 1:
+    for i: ...              -->         f[0] = 0
+    assert f[0] == 0                    for i: ...
+                                    assert f[0] == 0
+
+That is slow, and rare: programs that are complete as they are, such as checks of indices, whose
+assertions are the host's (`machine_code.py`).
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..._tvm import structural_map, tirx, tvm
+
+_SPREAD = ("thread_extent", "virtual_thread")
+_THREAD_INDEX = 1  # tirx.IterVar's kind of an axis of threads
+
+
+@tirx.transform.prim_func_pass(opt_level=0, name="ansor.FromBeginning")
+def from_beginning(func: Any, _mod: Any, _context: Any) -> Any:
+    """Let tensors begin where their memory does: a launch takes addresses and nothing else."""
+    moved = [one for one in func.params if not isinstance(one.elem_offset, tirx.IntImm)]
+    fresh = {one: tirx.decl_buffer(one.shape, one.dtype, name=one.name) for one in moved}
+    return structural_map(func, (tirx.Var, lambda var: fresh.get(var, var))) if fresh else func
+
+
+@tirx.transform.prim_func_pass(opt_level=0, name="ansor.BySingleThread")
+def by_single_thread(func: Any, _mod: Any, _context: Any) -> Any:
+    """A flat function with what the host would compute as a launch of one thread."""
+    made: list[Any] = []
+    alone: list[Any] = []
+    for one in _statements(func.body):
+        if not _is_hosts(one):
+            alone.append(one)
+            continue
+        if alone:
+            made.append(_by_one(alone))
+            alone = []
+        made.append(one)
+    if not alone and len(made) == len(list(_statements(func.body))):
+        return func
+    return func.with_body(_sequence(made + ([_by_one(alone)] if alone else [])))
+
+
+def _statements(body: Any) -> Iterator[Any]:
+    if isinstance(body, tirx.SeqStmt):
+        for one in body.seq:
+            yield from _statements(one)
+    elif isinstance(body, tirx.AttrStmt) and body.attr_key not in _SPREAD:
+        yield from _statements(body.body)
+    else:
+        yield body
+
+
+def _is_hosts(one: Any) -> bool:
+    """Whether the host knows what to do with a statement: allocations, launches, assertions."""
+    spread = isinstance(one, tirx.AttrStmt)
+    return spread or isinstance(one, tirx.AllocBuffer | tirx.DeclBuffer | tirx.AssertStmt)
+
+
+def _by_one(statements: list[Any]) -> Any:
+    body = structural_map(_sequence(statements), (tirx.For, _in_order))
+    for axis in ("threadIdx.x", "blockIdx.x"):
+        var, extent = tirx.Var(axis, "int32"), tirx.IntImm("int32", 1)
+        thread = tirx.IterVar(tvm.ir.Range(0, 1), var, _THREAD_INDEX, axis)
+        body = tirx.AttrStmt(thread, _SPREAD[0], extent, body)
+    return body
+
+
+def _in_order(loop: Any) -> Any:
+    """A loop of vectors or of tasks, as a processor's have them, step by step."""
+    if loop.kind not in (tirx.ForKind.VECTORIZED, tirx.ForKind.PARALLEL):
+        return loop
+    return tirx.For(loop.loop_var, loop.min, loop.extent, tirx.ForKind.SERIAL, loop.body)
+
+
+def _sequence(statements: list[Any]) -> Any:
+    return tirx.SeqStmt(statements) if len(statements) > 1 else statements[0]

@@ -1,0 +1,173 @@
+"""A build worker makes a shared library of a schedule's trace, for a runner to load.
+
+    main(x, weight, out), weight packed inside
+    -->
+    pack_0(weight, packed)                  once
+    compute(x, packed, out)                 what is timed
+
+As in a deployed library, a block that packs a constant is a function of its own. Machine code is
+generated once, and `linker.py` links it in milliseconds; what packs is the same in many candidates
+of a task, and is kept for the next. How a function checks its arguments is left out: they are the
+task's, and the code for it, which no kernel is part of, would take a sixth of the time.
+"""
+
+import json
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ..._tvm import collect, relax, structural_equal, structural_hash, tirx, tvm
+from ...runtime.gpu_code import GpuKernel
+from ...space.canonical_text import parse
+from ...space.code_size import check_size
+from ...space.sketch import default_schedule
+from ...space.trace import replay
+from ...system.limits import limit_processor
+from ...target import Target
+from ..gpu.machine_code import gpu_kernel
+from ..linker import link_candidate
+from .kernel import object_file
+from .lowering import code_generation
+from .signature import written
+
+_PACKS = "meta_schedule.layout_rewrite_preproc"
+COMPUTE = "compute"
+_UNCHECKED = {"tirx.disable_assert": True}
+
+
+def build(payload: dict[str, Any]) -> dict[str, Any]:
+    """Build one candidate; {"path", "steps"}, or raises what TVM or the linker raised.
+
+    payload: "text" of the task, "target", "path" to write, and "how" to schedule: "trace" with
+    the "trace", "default", or "plain" for the program as it stands; in a process of its own also
+    "seconds" of processor time, after which the system ends it. steps: calls in order, each
+    {"function", "arguments", "makes"}: an argument is ["task", i] for a parameter of the task,
+    or ["made", k] for the k-th buffer that a call before made; "makes" has shapes and dtypes.
+    """
+    if "seconds" in payload:
+        limit_processor(payload["seconds"])
+    mod, target = _parsed(payload["text"]), _target(json.dumps(payload["target"]))
+    functions, steps = _split(_scheduled(mod, target, payload))
+    path = Path(payload["path"])
+    if target.gpu is None:
+        packing = [_kept_object(_Program(functions.pop(s["function"])), target) for s in steps[:-1]]
+        link_candidate([*packing, _object(functions, target)], path, target)
+    else:
+        path.write_bytes(_gpu_code(functions, target, target.gpu.arch))
+    return {"path": payload["path"], "steps": steps}
+
+
+def _gpu_code(functions: dict[str, Any], target: Target, arch: str) -> bytes:
+    """For the target's own GPU alone: it is there to be timed."""
+    with code_generation(target):
+        made = {n: gpu_kernel(func, n, target, arch) for n, func in functions.items()}
+    return GpuKernel.library({n: replace(one, ptx=b"") for n, one in made.items()})
+
+
+def _object(functions: dict[str, Any], target: Target) -> bytes:
+    with code_generation(target, **_UNCHECKED):
+        return object_file(functions, target)
+
+
+@dataclass(frozen=True)
+class _Program:
+    """A function that equals another of the same structure."""
+
+    func: Any
+
+    def __hash__(self) -> int:
+        return int(structural_hash(self.func))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Program) and bool(structural_equal(self.func, other.func))
+
+
+@lru_cache(maxsize=64)
+def _kept_object(program: _Program, target: Target) -> bytes:
+    return _object({program.func.attrs["global_symbol"]: program.func}, target)
+
+
+_parsed = lru_cache(maxsize=2)(parse)
+
+
+@lru_cache(maxsize=2)
+def _target(text: str) -> Target:
+    return Target.from_json(json.loads(text))
+
+
+def _scheduled(mod: Any, target: Target, payload: dict[str, Any]) -> Any:
+    if payload["how"] == "plain":
+        return mod["main"]
+    traced = payload["how"] == "trace"
+    sch = replay(mod, payload["trace"]) if traced else default_schedule(mod, target)
+    check_size(sch, target)
+    return sch.mod["main"]
+
+
+def _split(func: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Functions by name, and the calls that together do what the scheduled function does."""
+    blocks = collect(func.body, tvm.s_tir.SBlock)
+    if not any(_PACKS in (block.annotations or {}) for block in blocks):
+        arguments = [["task", at] for at in range(len(func.params))]
+        return {COMPUTE: _named(func, COMPUTE)}, [_step(COMPUTE, arguments, [])]
+    mod = relax.transform.SplitLayoutRewritePreproc()(_wrapped(func))
+    calls = [b for block in mod["main"].body.blocks for b in block.bindings]
+    return _route(mod, calls, func)
+
+
+def _wrapped(func: Any) -> Any:
+    """A Relax module with a `main` that calls the function: the pass that splits works on such."""
+    outputs = written(func)
+    first = len(func.params) - len(outputs)
+    if outputs != tuple(range(first, len(func.params))):
+        raise ValueError("a function that packs weights must have its outputs last")
+    types = [relax.TensorType([int(n) for n in p.shape], str(p.dtype)) for p in func.params]
+    params = [relax.Var(f"p{at}", kind) for at, kind in enumerate(types[:first])]
+    made = types[first] if len(outputs) == 1 else types[first:]
+    builder = relax.BlockBuilder()
+    callee = builder.add_func(_named(func, COMPUTE), COMPUTE)
+    with builder.function("main", params):
+        with builder.dataflow():
+            result = builder.emit_output(relax.call_tir(callee, relax.Tuple(params), made))
+        builder.emit_func_output(result)
+    return builder.get()
+
+
+def _route(mod: Any, bindings: list[Any], func: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Follow the buffers of the split `main` from call to call."""
+    where: dict[Any, Any] = {p: ["task", at] for at, p in enumerate(mod["main"].params)}
+    functions: dict[str, Any] = {}
+    steps: list[dict[str, Any]] = []
+    outputs = [["task", at] for at in written(func)]
+    calls = [b for b in bindings if isinstance(b.value, relax.Call)]
+    for binding in bindings:
+        value = binding.value
+        if isinstance(value, relax.TupleGetItem):
+            where[binding.var] = where[value.tuple_value][value.index]
+        elif isinstance(value, relax.Var):
+            where[binding.var] = where[value]
+        elif isinstance(value, relax.Call):
+            last = binding is calls[-1]
+            name = COMPUTE if last else f"pack_{len(steps)}"
+            callee = mod[value.args[0]]
+            functions[name] = _named(callee, name)
+            given = [where[argument] for argument in value.args[1].fields]
+            buffers = [] if last else _buffers(callee.params[len(given) :])
+            first = sum(len(step["makes"]) for step in steps)
+            made = outputs if last else [["made", first + k] for k in range(len(buffers))]
+            steps.append(_step(name, given + made, buffers))
+            where[binding.var] = made if len(made) > 1 else made[0]
+    return functions, steps
+
+
+def _buffers(params: Any) -> list[dict[str, Any]]:
+    return [{"shape": [int(n) for n in p.shape], "dtype": str(p.dtype)} for p in params]
+
+
+def _step(function: str, arguments: list[Any], makes: list[Any]) -> dict[str, Any]:
+    return {"function": function, "arguments": arguments, "makes": makes}
+
+
+def _named(func: tirx.PrimFunc, name: str) -> tirx.PrimFunc:
+    return func.with_attr("global_symbol", name).with_attr("tirx.is_scheduled", True)

@@ -1,0 +1,220 @@
+"""TVM's lowering of kernels, with ours: stack, cut-off tails, edge values, vector functions.
+
+TVM takes a buffer of a kilobyte or more from the heap, however local it is. The accumulators of a
+register tile are two kilobytes where 32 registers hold 64 bytes each: every tile would allocate
+them, clear them, write them back beside the result and free them, though they live in registers.
+What is on the stack, LLVM makes registers of (`SROA`).
+
+Where tiles do not divide an extent, the last is cut off: the loop over tiles, which a rule marked
+(`space.loops.partitioned`), becomes one over whole tiles and one over the rest, so that no whole
+tile asks where the extent ends. TVM's pass does that, for marked loops alone; of parallel ones,
+both kinds of tiles become tasks of one loop (`tasks.py`).
+
+What is not worth a second core is done by one (`small_loops.py`).
+
+NaN, infinities and zero divisors get what ONNX has for them (`edge_values.py`), and exp and its
+like become arithmetic on vectors (`vector_math.py`). A softmax divides once a row
+(`row_quotients.py`).
+"""
+
+import math
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..._tvm import collect, llvm_target, structural_map, tirx, tvm, tvm_target
+from ...space.block_view import sums_products
+from ...space.marks import (
+    ADDED,
+    PARTIAL_LANES,
+    PARTITION,
+    PREFETCH,
+    PREFETCH_ROWS,
+    ROW_VECTORS,
+    TURNED,
+)
+from ...target import Target
+from ..marks.added_prefetch import added_prefetch
+from ..marks.partial_lanes import partial_lanes
+from ..marks.prefetch import prefetch
+from ..marks.row_vectors import row_vectors
+from ..marks.turned_tiles import turned_tiles
+from ..passes.chunks import chunks
+from ..passes.conditions import hide_conditions, one_by_one, show_conditions
+from ..passes.edge_values import edge_values, from_infinity
+from ..passes.flattening import flattened
+from ..passes.row_quotients import row_quotients
+from ..passes.small_loops import small_loops
+from ..passes.tasks import tasks
+from ..passes.vector_math import on_vectors
+
+# Name of the pipeline.
+PIPELINE = "ansor"
+# LLVM loads the constants of a loop before it, all that there are: those of an activation would
+# take the registers of the sums of a tile, which then go to memory and back at every few steps.
+_KEEPING_SUMS = ["-disable-machine-licm:bool=true"]
+# And it loads the vectors of rows for eight steps together, where four are in hand.
+_ROW_BY_ROW = ["-misched-cluster:bool=false"]
+# A buffer that stays on the stack of a thread, of which a program has a few at most; the smallest
+# stacks that systems give a thread are 128 KiB.
+STACK_BYTES = 4096
+# TVM's mark of an allocation that is left alone (src/tirx/transform/lower_tvm_builtin.cc).
+_LEFT_ALONE = "disable_lower_builtin"
+
+
+@contextmanager
+def code_generation(target: Target, **config: Any) -> Iterator[None]:
+    """Within it TVM generates code for a target. config: of the pass context."""
+    with tvm_target(target), tvm.transform.PassContext(opt_level=3, config=config):
+        yield
+
+
+def compiled(functions: dict[str, Any], target: Target) -> Any:
+    """The machine code (`tvm.runtime.Module`) of PrimFuncs by symbol; none make an empty module."""
+    described = _described(functions.values(), target)
+    return tvm.tirx.build(tvm.IRModule(functions), target=described, pipeline=PIPELINE)
+
+
+def _described(functions: Collection[Any], target: Target) -> tvm.target.Target:
+    """The target, with what LLVM is to leave out where functions keep sums of products."""
+    stores = [store for func in functions for store in collect(func.body, tirx.BufferStore)]
+    if target.gpu is not None or not any(map(sums_products, stores)):
+        return tvm_target(target)
+    loops = [loop for func in functions for loop in collect(func.body, tirx.For)]
+    by_lanes = any(ROW_VECTORS in (loop.annotations or {}) for loop in loops)
+    options = [*_KEEPING_SUMS, *(_ROW_BY_ROW if by_lanes else ())]
+    return tvm.target.Target({**llvm_target(target), "cl-opt": options})
+
+
+@tirx.transform.prim_func_pass(opt_level=0, name="ansor.KeepOnStack")
+def _keep_on_stack(func: Any, _mod: Any, _context: Any) -> Any:
+    return func.with_body(structural_map(func.body, (tirx.AllocBuffer, _kept)))
+
+
+def _kept(allocation: Any) -> Any:
+    if not 0 < _bytes(allocation.buffer) <= STACK_BYTES:
+        return allocation
+    marked = {**(allocation.annotations or {}), _LEFT_ALONE: tirx.IntImm("bool", 1)}
+    return tirx.AllocBuffer(allocation.buffer, marked, allocation.span)
+
+
+def _bytes(buffer: Any) -> int:
+    """Size of a buffer; 0 if it is not known before a run, or if it is no memory of the host's."""
+    constant = all(isinstance(extent, tirx.IntImm) for extent in buffer.shape)
+    if buffer.scope() not in ("global", "local") or not constant:
+        return 0
+    return math.prod(int(extent) for extent in buffer.shape) * buffer.dtype.itemsize
+
+
+@tirx.transform.prim_func_pass(opt_level=0, name="ansor.CutOff")
+def _cut_off(func: Any, _mod: Any, _context: Any) -> Any:
+    """Lower a function with marked loops as far as TVM partitions loops, and write these out."""
+    marks = {key for loop in collect(func.body, tirx.For) for key in loop.annotations or {}}
+    if not marks & {PARTITION, PARTIAL_LANES, PREFETCH, PREFETCH_ROWS, ADDED, TURNED}:
+        return func
+    config = {"s_tir.LoopPartition": {"partition_const_loop": True}}
+    with tvm.transform.PassContext(config=config):
+        return tvm.transform.Sequential(_until_partitioned())(tvm.IRModule({"main": func}))["main"]
+
+
+def _until_partitioned() -> list[Any]:
+    """TVM's own passes up to that one, and ours before it."""
+    t = tvm.s_tir.transform
+    return [
+        *_flattening(),
+        partial_lanes,
+        turned_tiles,
+        prefetch,
+        added_prefetch,
+        tasks,
+        tirx.transform.ConvertSSA(),  # each tile is of variables and buffers of its own
+        t.StmtSimplify(),
+        _marks_on_loops,
+        hide_conditions,
+        t.LoopPartition(),
+        show_conditions,
+        t.StmtSimplify(),
+    ]
+
+
+def _flattening() -> list[Any]:
+    """TVM's passes from blocks to loops over flat buffers, less what is for GPUs."""
+    t = tvm.s_tir.transform
+    return [
+        t.LowerInitBlock(),
+        t.PlanAndUpdateBufferAllocationLocation(),
+        t.ConvertBlocksToOpaque(),
+        t.CompactBufferAllocation(),
+        t.LowerMatchBuffer(),
+        t.StmtSimplify(),
+        t.LowerOpaqueBlock(),
+        flattened,
+        tirx.transform.BF16ComputeLegalize(),
+        tirx.transform.NarrowDataType(32),
+    ]
+
+
+@tirx.transform.prim_func_pass(opt_level=0, name="ansor.MarksOnLoops")
+def _marks_on_loops(func: Any, _mod: Any, _context: Any) -> Any:
+    """A mark names the variable of its loop, of which narrowing has made another."""
+    return func.with_body(structural_map(func.body, (tirx.AttrStmt, _on_its_loop)))
+
+
+def _on_its_loop(mark: Any) -> Any:
+    if mark.attr_key != PARTITION or not isinstance(mark.body, tirx.For):
+        return mark
+    return tirx.AttrStmt(mark.body.loop_var, mark.attr_key, mark.value, mark.body, mark.span)
+
+
+@tirx.transform.prim_func_pass(opt_level=0, name="ansor.VectorMath")
+def _math(func: Any, _mod: Any, _context: Any) -> Any:
+    return func.with_body(on_vectors(func.body))
+
+
+def _on_processors() -> list[Any]:
+    """TVM's passes to functions that can be called, in its order, less what is for GPUs.
+
+    And less its search for what has no effect (`RemoveNoOp`), which takes as long as to simplify:
+    LLVM finds the same, and the code is the same to the byte.
+    """
+    t, s = tirx.transform, tvm.s_tir.transform
+    return [
+        s.CanonicalizeLoop(),
+        *_flattening(),
+        chunks,
+        s.LoopPartition(),
+        t.VectorizeLoop(),
+        t.StorageRewrite(),
+        s.HoistIfThenElse(),
+        row_vectors,
+        t.UnrollLoop(),
+        s.RenormalizeSplitPattern(),
+        t.StmtSimplify(),
+        s.RewriteUnsafeSelect(),
+        t.CommonSubexprElim(),
+        one_by_one,
+        t.FP8ComputeLegalize(),
+        t.VerifyMemory(),
+        t.AnnotateEntryFunc(),
+        t.SplitHostDevice(),
+        t.MakePackedAPI(),
+        t.FP8StorageLegalize(),
+        t.BF16StorageLegalize(),
+    ]
+
+
+def _pipeline() -> tuple[Any, Callable[[], Any], Callable[[], Any]]:
+    everything, host, device = tirx.get_tir_pipeline("s_tir")
+
+    def lower(mod: Any) -> Any:
+        kinds = {func.attrs["target"].kind.name for func in mod.functions.values()}
+        passes = _on_processors() if kinds <= {"llvm"} else [everything]
+        return tvm.transform.Sequential(
+            [from_infinity, row_quotients, small_loops, _cut_off, *passes]
+        )(mod)
+
+    passes = [_keep_on_stack, edge_values, _math]
+    return lower, lambda: tvm.transform.Sequential([*passes, host()]), device
+
+
+tirx.register_tir_pipeline(PIPELINE, _pipeline)

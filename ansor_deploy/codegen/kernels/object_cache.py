@@ -1,0 +1,98 @@
+"""Object files by what they were made from, in the user's cache, for the builds to come.
+
+An entry is written whole or not at all, and carries its checksum: processes may share the folder
+without a lock, and what a disk or a user did to an entry costs its compilation, and nothing else.
+"""
+
+import hashlib
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from ... import __version__
+from ..._tvm import VERSION, tvm_target
+from ...errors import UsageError
+from ...project import cache_folder
+from ...system.atomic_file import write_whole
+from ...system.digest import canonical_json, file_sha256, sha256
+from ...system.environment import version
+from ...target import Target
+
+MOST_BYTES = 1 << 29  # of all entries: ten thousand kernels or more
+_DIGEST_BYTES = 32
+_UNFINISHED_SECONDS = 3600.0  # what a killed process has begun to write is removed after that
+
+
+class ObjectCache:
+    """Object files of programs for a target, below `$XDG_CACHE_HOME`.
+
+    warn: is called with a sentence where the folder cannot be written to.
+    """
+
+    def __init__(self, target: Target, warn: Callable[[str], None]) -> None:
+        self._target, self._warn = str(tvm_target(target)), warn
+        self._changed = False
+        self._folder: Path | None = None
+        with suppress(UsageError):  # no home: a build does without
+            self._folder = cache_folder("objects")
+
+    def get(self, symbol: str, program: str) -> bytes | None:
+        """The object file of a program under a symbol; None where there is none that is whole."""
+        if (path := self._path(symbol, program)) is None:
+            return None
+        try:
+            content = path.read_bytes()
+        except OSError:
+            return None
+        digest, code = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
+        if hashlib.sha256(code).digest() != digest:
+            return None
+        with suppress(OSError):
+            os.utime(path)  # the entries that were not asked for longest are the first to go
+        return code
+
+    def put(self, symbol: str, program: str, code: bytes) -> None:
+        """Keep the object file of a program under a symbol."""
+        if (path := self._path(symbol, program)) is None:
+            return
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, hashlib.sha256(code).digest() + code, durable=False)
+            self._changed = True
+        except OSError as error:
+            self._warn(f"compiled kernels cannot be kept in {path.parent}: {error.strerror}")
+            self._folder = None
+
+    def trim(self) -> None:
+        """Remove the entries that were not asked for longest, if all are too large together."""
+        if self._folder is not None and self._changed:
+            with suppress(OSError):
+                _trim(self._folder)
+
+    def _path(self, *words: str) -> Path | None:
+        key = canonical_json([_generator(), self._target, *words])
+        return self._folder / sha256(key) if self._folder else None
+
+
+@cache
+def _generator() -> list[str]:
+    """What turns a program into an object file: versions, and digests of this room's files."""
+    files = sorted(Path(__file__).parents[1].rglob("*.py"))
+    return [__version__, VERSION, version("apache-tvm-ffi"), *map(file_sha256, files)]
+
+
+def _trim(folder: Path) -> None:
+    found = []
+    for entry in os.scandir(folder):
+        with suppress(FileNotFoundError):  # another process may have removed it
+            found.append((entry.stat().st_mtime, entry.stat().st_size, entry.path, entry.name))
+    total = sum(size for _, size, *_ in found)
+    now = time.time()
+    for changed, size, path, name in sorted(found):
+        unfinished = name.startswith(".") and now - changed > _UNFINISHED_SECONDS
+        if total > MOST_BYTES or unfinished:
+            Path(path).unlink(missing_ok=True)
+            total -= size

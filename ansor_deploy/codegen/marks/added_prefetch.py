@@ -1,0 +1,51 @@
+"""What a tile's results are added to, and where they go, fetched before the tile is computed.
+
+    for t (marked): acc[..] = 0 ; for k: acc[..] += .. ; for i: out[t, i] = acc[i] + x[t, i]
+    -->
+    for t: for i: fetch x[t, i], out[t, i] ; acc[..] = 0 ; for k: .. ; for i: out[t, i] = ..
+
+A residual was made some kernels before, and comes from beyond the second cache, as a line of the
+result does before it is written: of a short reduction that takes as long as all its steps. Here
+both are under way meanwhile. Of the two, one alone makes no difference.
+"""
+
+from typing import Any
+
+from ..._tvm import collect, structural_equal, structural_map, tirx, tvm
+from ...space.marks import ADDED
+from .prefetch import at_zero, fetch, with_body
+
+
+@tirx.transform.prim_func_pass(opt_level=0, name="ansor.AddedPrefetch")
+def added_prefetch(func: Any, _mod: Any, _context: Any) -> Any:
+    """The function, with fetches in its marked loops. Its buffers have been flattened."""
+    return func.with_body(structural_map(func.body, (tirx.For, _fetching)))
+
+
+def _fetching(tile: Any) -> Any:
+    if ADDED not in (tile.annotations or {}):
+        return tile
+    body = tile.body
+    if isinstance(body, tirx.SeqStmt):
+        *_, last = body.seq
+        body = tirx.SeqStmt([_fetches(last, collect(body, tirx.BufferStore)), *body.seq])
+    return with_body(tile, body, ADDED)
+
+
+def _fetches(stage: Any, stores: list[Any]) -> Any:
+    """The loops of a stage, around fetches of what it reads where it stores, and stores there."""
+
+    def added(store: Any) -> Any:
+        (index,) = store.indices
+        loads = collect(store.value, tvm.ir.TensorLoad)
+        found = [one.source for one in loads if structural_equal(one.indices[0], index)]
+        found = [one for one in found if not any(one.same_as(own.buffer) for own in stores)]
+        if not found:
+            return tirx.Evaluate(tirx.const(0, "int32"))
+        return tirx.SeqStmt([fetch(one, index) for one in [*found, store.buffer]])
+
+    return structural_map(stage, [(tirx.BufferStore, added), (tirx.For, _first_lane)])
+
+
+def _first_lane(loop: Any) -> Any:
+    return at_zero(loop.body, [loop.loop_var]) if loop.kind == tirx.ForKind.VECTORIZED else loop

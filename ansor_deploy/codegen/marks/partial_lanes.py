@@ -1,0 +1,136 @@
+"""Reductions of rows of any length, with a partial result in each lane of some registers.
+
+    for k in range(197) (marked 2x16): s = s + f(k)
+    -->
+    for v in range(2): for lane (vector): p[v, lane] = 0
+    for k in range(6): for v in range(2): for lane (vector): p[v, lane] += f(32 k + 16 v + lane)
+    for lane in range(16) (vector): p[0, lane] += f(181 + lane) if lane >= 11 else 0
+    p[0] += p[1] ; p[0, ..8] += p[0, 8..] ; .. ; s = s + p[0, 0]
+
+TVM's `rfactor` makes partial results, too, but of rows that vectors divide: of others it would have
+to ask at each step where the row ends, and other primitives forget that it does.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from ..._tvm import structural_equal, structural_map, tirx
+from ...space.block_view import uses
+from ...space.marks import PARTIAL_LANES
+from ..passes.edge_values import first_value
+
+_IDENTITY: dict[Any, Callable[[str], Any]] = {
+    tirx.Add: lambda dtype: tirx.const(0, dtype),
+    tirx.Max: partial(first_value, tirx.Max),
+    tirx.Min: partial(first_value, tirx.Min),
+}
+
+
+@tirx.transform.prim_func_pass(opt_level=0, name="ansor.PartialLanes")
+def partial_lanes(func: Any, _mod: Any, _context: Any) -> Any:
+    """The function, its marked loops written out; one that is no reduction stays as it is."""
+    return func.with_body(structural_map(func.body, (tirx.For, _written_out)))
+
+
+def _written_out(loop: Any) -> Any:
+    if (mark := (loop.annotations or {}).get(PARTIAL_LANES)) is None or not _is_reduction(loop):
+        return loop
+    vectors, lanes = map(int, str(mark).split("x"))  # lanes: a power of two
+    vectors = min(vectors, int(loop.extent) // lanes)
+    return tirx.SeqStmt(list(_Partials(loop, vectors, lanes).statements())) if vectors else loop
+
+
+def _is_reduction(loop: Any) -> bool:
+    """Whether all that is done is s = op(s, f(k)), s one element that f does not read."""
+    store = loop.body
+    if not isinstance(store, tirx.BufferStore) or type(store.value) not in _IDENTITY:
+        return False
+    own = tirx.BufferLoad(store.buffer, store.indices)
+    others = [*store.indices, store.value.b]
+    return (
+        isinstance(loop.extent, tirx.IntImm)
+        and structural_equal(store.value.a, own)
+        and not any(uses(index, loop.loop_var) for index in store.indices)
+        and not any(uses(other, store.buffer) for other in others)
+    )
+
+
+class _Partials:
+    """The statements that replace a marked loop."""
+
+    def __init__(self, loop: Any, vectors: int, lanes: int) -> None:
+        self.loop, self.store = loop, loop.body
+        self.vectors, self.lanes = vectors, lanes
+        self.dtype = str(self.store.buffer.dtype)
+        self.identity = _IDENTITY[type(self.store.value)](self.dtype)
+        self.partial = tirx.decl_buffer((vectors * lanes,), self.dtype, "partial")
+
+    def statements(self) -> Iterator[Any]:
+        """In the order in which they run."""
+        extent, step = int(self.loop.extent), self.vectors * self.lanes
+        yield tirx.AllocBuffer(self.partial)
+        for vector in range(self.vectors):
+            yield self._vector(vector, self.lanes, lambda _: self.identity)
+        if extent >= step:
+            index = self._variable("k")
+            added = [self._added(index * step, vector) for vector in range(self.vectors)]
+            body = tirx.SeqStmt(added) if len(added) > 1 else added[0]
+            yield tirx.For(index, 0, extent // step, tirx.ForKind.SERIAL, body)
+        whole = extent - extent % self.lanes
+        for start in range(extent - extent % step, whole, self.lanes):
+            yield self._added(start, 0)
+        if whole < extent:
+            yield self._last(extent - self.lanes, whole)
+        yield from self._joined()
+
+    def _added(self, start: Any, vector: int) -> Any:
+        """A vector of terms, from `start` and this vector's place on, added to its lanes."""
+        at = vector * self.lanes
+        value = lambda lane: self._sum(at + lane, self._term(start + at + lane))  # noqa: E731
+        return self._vector(vector, self.lanes, value)
+
+    def _last(self, start: int, fresh: int) -> Any:
+        """The last vector of terms, of which those before `fresh` have been added."""
+
+        def value(lane: Any) -> Any:
+            term = tirx.Select(lane + start >= fresh, self._term(lane + start), self.identity)
+            return self._sum(lane, term)
+
+        return self._vector(0, self.lanes, value)
+
+    def _joined(self) -> Iterator[Any]:
+        """All vectors in one, its halves in one another, and what is left in the result."""
+        for vector in range(1, self.vectors):
+            yield self._moved(vector * self.lanes, self.lanes)
+        half = self.lanes // 2
+        while half:
+            yield self._moved(half, half)
+            half //= 2
+        total = type(self.store.value)(self.store.value.a, self._load(0))
+        yield tirx.BufferStore(self.store.buffer, total, self.store.indices)
+
+    def _moved(self, start: int, width: int) -> Any:
+        """So many partial results from `start` on, added to the first ones."""
+        return self._vector(0, width, lambda lane: self._sum(lane, self._load(start + lane)))
+
+    def _vector(self, vector: int, width: int, value: Callable[[Any], Any]) -> Any:
+        """So many lanes of a vector of partial results, each set to what `value` has for it."""
+        lane = self._variable("lane")
+        store = tirx.BufferStore(self.partial, value(lane), [vector * self.lanes + lane])
+        return tirx.For(lane, 0, width, tirx.ForKind.VECTORIZED, store)
+
+    def _sum(self, at: Any, term: Any) -> Any:
+        return type(self.store.value)(self._load(at), term)
+
+    def _load(self, at: Any) -> Any:
+        return tirx.BufferLoad(self.partial, [at])
+
+    def _term(self, index: Any) -> Any:
+        """F of an index."""
+        own = self.loop.loop_var
+        put = lambda var: index if var.same_as(own) else var  # noqa: E731
+        return structural_map(self.store.value.b, (tirx.Var, put))
+
+    def _variable(self, name: str) -> Any:
+        return tirx.Var(name, str(self.loop.loop_var.ty.dtype))

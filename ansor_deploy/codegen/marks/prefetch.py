@@ -1,0 +1,121 @@
+"""The next panel of weights, fetched while the rows of a result pass by this one; or the next rows.
+
+    for p: for i in range(n) (marked): for k: acc[..] += a[i, k] * packed[p, k]
+    -->
+    for p: for i in range(n): for k: fetch packed[p + 1, i / n + ..]; acc[..] += ..
+
+The first tile of rows reads a panel from memory, the others from the cache. Of few rows, the first
+would wait for as long as all compute. So each tile fetches a share of the next panel, spread over
+its steps. Likewise each tile of rows fetches those of the next, where few panels stay in the cache.
+Fetching beyond the last panel or row does nothing.
+"""
+
+import math
+from typing import Any
+
+from ..._tvm import collect, structural_map, tirx, tvm
+from ...space.block_view import uses
+from ...space.marks import PREFETCH, PREFETCH_ROWS
+
+# Bytes that a fetch brings.
+LINE = 64
+# Most lines that a step may fetch: more is no panel that its tiles read.
+MOST_LINES = 64
+# Of `llvm.prefetch`: to read, into the second cache, data.
+_HOW = (0, 2, 1)
+
+
+@tirx.transform.prim_func_pass(opt_level=0, name="ansor.Prefetch")
+def prefetch(func: Any, _mod: Any, _context: Any) -> Any:
+    """The function, with fetches in its marked loops. Its buffers have been flattened."""
+    return func.with_body(structural_map(func.body, (tirx.For, _fetching)))
+
+
+def _fetching(tiles: Any) -> Any:
+    found = tiles.annotations or {}
+    for mark in (PREFETCH, PREFETCH_ROWS):
+        if mark in found:
+            return _fetching_ahead(tiles, int(found[mark]), mark)
+    return tiles
+
+
+def _fetching_ahead(tiles: Any, elements: int, mark: str) -> Any:
+    steps, panels = _steps(tiles.body), mark == PREFETCH
+    source = _source(steps[-1], panels) if steps else None
+    if source is None:
+        return with_body(tiles, tiles.body, mark)
+    inner = [loop.loop_var for loop in [*steps, *collect(steps[-1].body, tirx.For)]]
+    start = at_zero(source.indices[0], inner) + elements
+    fetches = _fetches([tiles, *steps] if panels else steps, start, source.source, elements)
+
+    def begun(loop: Any) -> Any:
+        if not fetches or not loop.same_as(steps[-1]):
+            return loop
+        return _with(loop, tirx.SeqStmt([*fetches, loop.body]), loop.annotations)
+
+    return with_body(tiles, structural_map(tiles.body, (tirx.For, begun)), mark)
+
+
+def _steps(body: Any) -> list[Any]:
+    """The serial loops of the reduction, outermost first."""
+    serial = [loop for loop in collect(body, tirx.For) if loop.kind == tirx.ForKind.SERIAL]
+    if not serial:
+        return []
+    inner, *others = serial
+    around = [o for o in others if any(one.same_as(inner) for one in collect(o.body, tirx.For))]
+    return [*around[::-1], inner]
+
+
+def _source(loop: Any, panels: bool) -> Any:
+    """The load of an operand that is not summed up: along lanes, of panels; of rows, the other."""
+    inside = collect(loop.body, tirx.For)
+    lanes = [one.loop_var for one in inside if one.kind == tirx.ForKind.VECTORIZED]
+    stored = [store.buffer for store in collect(loop.body, tirx.BufferStore)]
+    for load in collect(loop.body, tvm.ir.TensorLoad):
+        along = any(uses(load.indices[0], lane) for lane in lanes)
+        if along == panels and not any(load.source.same_as(one) for one in stored):
+            return load
+    return None
+
+
+def _fetches(loops: list[Any], start: Any, buffer: Any, elements: int) -> list[Any]:
+    """The statements of one step: as many lines as all steps of these loops must fetch each."""
+    step, count = tirx.const(0, start.ty.dtype), 1
+    for loop in loops:
+        step, count = step * loop.extent + loop.loop_var, count * int(loop.extent)
+    lines = math.ceil(elements / count * buffer.dtype.itemsize / LINE)
+    if lines > MOST_LINES:
+        return []
+    # Fetching a line twice costs less than fetching some that are not wanted yet.
+    apart = math.ceil(elements / (count * lines))
+    first = start + step * (lines * apart)
+    return [fetch(buffer, first + number * apart) for number in range(lines)]
+
+
+def fetch(buffer: Any, index: Any) -> Any:
+    """The statement that brings an element into the second cache."""
+    address = tirx.address_of(tirx.BufferLoad(buffer, [index]))
+    how = [tirx.const(value, "int32") for value in _HOW]
+    return tirx.Evaluate(tirx.call_llvm_intrin("void", "llvm.prefetch", address, *how))
+
+
+def at_zero(index: Any, variables: list[Any]) -> Any:
+    """An index, or a statement, where these loops begin."""
+
+    def zero(var: Any) -> Any:
+        return tirx.const(0, var.ty.dtype) if any(var.same_as(v) for v in variables) else var
+
+    return structural_map(index, (tirx.Var, zero))
+
+
+def with_body(loop: Any, body: Any, mark: str) -> Any:
+    """The loop, without this mark, around another body."""
+    kept = {key: value for key, value in (loop.annotations or {}).items() if key != mark}
+    return _with(loop, body, kept)
+
+
+def _with(loop: Any, body: Any, kept: Any) -> Any:
+    binding = loop.thread_binding
+    return tirx.For(
+        loop.loop_var, loop.min, loop.extent, loop.kind, body, binding, kept, loop.step, loop.span
+    )

@@ -1,0 +1,83 @@
+"""Elements of rows that vectors are multiplied by: four that follow one another are one vector.
+
+    for k in range(4) (marked, unrolled): acc[..] += a[i + k] * p[k, ..]    a[i + k] for all lanes
+    -->
+    row = a[i .. i + 3] (a vector)
+    acc[..] += row[0] * p[0, ..]                                            row[0] for all lanes
+    acc[..] += row[1] * p[1, ..] and so on
+
+ARM's multiply-add takes one lane of a register for all lanes: a load serves four steps. x86's takes
+an element from memory for all lanes; there the loop stays as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._tvm import collect, structural_map, tirx, tvm
+from ...space.block_view import uses
+from ...space.marks import ROW_VECTORS
+from ...space.tile_sizes import ROW_LANES
+from ...system.host import architecture
+
+
+@tirx.transform.prim_func_pass(opt_level=0, name="ansor.RowVectors")
+def row_vectors(func: Any, _mod: Any, _context: Any) -> Any:
+    """The function, its marked loops written out; its loops over lanes are vectors already."""
+    triple = func.attrs["target"].attrs.get("mtriple")
+    if not triple or architecture(str(triple)) != "aarch64":
+        return func
+    return func.with_body(structural_map(func.body, (tirx.For, _written_out)))
+
+
+def _written_out(loop: Any) -> Any:
+    if ROW_VECTORS not in (loop.annotations or {}):
+        return loop
+    steps, inside = getattr(loop.extent, "value", 0), collect(loop.body, tirx.For)
+    written_out = all(one.kind == tirx.ForKind.UNROLLED for one in [loop, *inside])
+    if steps % ROW_LANES or not written_out or _chooses(loop):
+        return loop
+    rows = _rows(loop)
+
+    def at(step: int) -> Any:
+        here = loop.min + step
+        body = structural_map(loop.body, (tirx.Broadcast, lambda one: _lane(one, rows, step)))
+        return structural_map(body, (tirx.Var, lambda v: here if v.same_as(loop.loop_var) else v))
+
+    return tirx.SeqStmt([at(step) for step in range(steps)])
+
+
+def _chooses(loop: Any) -> bool:
+    """Whether some steps may read nothing where others do."""
+    calls = [one for one in collect(loop.body, tvm.ir.Call) if one.args]
+    found = [one.condition for one in collect(loop.body, tirx.IfThenElse)]
+    found += [one.args[0] for one in calls if getattr(one.op, "name", "") == "prim.if_then_else"]
+    return any(uses(condition, loop.loop_var) for condition in found)
+
+
+def _rows(loop: Any) -> list[Any]:
+    """The loads of elements that follow one another from step to step, and are not written here."""
+    written = [store.buffer.data for store in collect(loop.body, tirx.BufferStore)]
+    loads = [one.value for one in collect(loop.body, tirx.Broadcast)]
+    loads = [one for one in loads if isinstance(one, tvm.ir.TensorLoad) and len(one.indices) == 1]
+    loads = [one for one in loads if str(one.ty.dtype) == "float32"]
+    loads = [one for one in loads if not any(one.source.data.same_as(data) for data in written)]
+    return [one for one in loads if _steps_by_one(one.indices[0], loop.loop_var)]
+
+
+def _steps_by_one(index: Any, var: Any) -> bool:
+    ahead = structural_map(index, (tirx.Var, lambda v: v + 1 if v.same_as(var) else v))
+    step = tvm.sym.Analyzer().simplify(ahead - index)
+    return isinstance(step, tirx.IntImm) and int(step.value) == 1
+
+
+def _lane(one: Any, rows: list[Any], step: int) -> Any:
+    """An element for all lanes, at a step, as the lane of a row's vector; or as it is."""
+    load = one.value
+    if not any(load.same_as(each) for each in rows):
+        return one
+    (index,) = load.indices
+    lane = step % ROW_LANES
+    row = tirx.Ramp(index - lane, tirx.const(1, index.ty.dtype), ROW_LANES)
+    vector = tirx.BufferLoad(load.source, [row])
+    return tirx.Shuffle([vector], [tirx.IntImm("int32", lane)] * int(one.lanes))

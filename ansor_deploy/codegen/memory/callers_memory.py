@@ -1,0 +1,58 @@
+"""Kernels that read or write a caller's memory rely on no alignment but that of an element.
+
+All other tensors begin at multiples of `arena.ALIGNMENT`. The arrays of NumPy and of C mostly do
+not, and to copy them takes longer than loads and stores that cross lines of the cache.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..._tvm import collect, relax, structural_map, tirx, tvm
+from ...runtime.tensors import tensor_bytes
+from .storage import RESHAPE, Stored, is_call
+
+AT = "@"  # in the name of a kernel that was made from another
+
+
+def anywhere(mod: tvm.IRModule, run: Stored) -> tuple[Stored, dict[tvm.ir.GlobalVar, Any]]:
+    """A run whose inputs and outputs may lie anywhere, and the kernels that this adds."""
+    given = _callers(run)
+    added: dict[str, tuple[tvm.ir.GlobalVar, Any]] = {}
+
+    def kernel(call: relax.Call) -> relax.Call:
+        places = [at for at, one in enumerate(call.args) if one in given]
+        if not places or not isinstance(call.op, tvm.ir.GlobalVar):
+            return call
+        name = f"{call.op.name_hint}{AT}{places}"
+        if name not in added:
+            added[name] = tvm.ir.GlobalVar(name), _unaligned(mod[call.op], places)
+        return structural_map(call, (tvm.ir.GlobalVar, lambda _: added[name][0]))
+
+    body = structural_map(run.body, (relax.Call, kernel))
+    return replace(run, body=body), dict(added.values())
+
+
+def original(name: str) -> str:
+    """The name of the kernel that one was made from, or its own."""
+    return name.partition(AT)[0]
+
+
+def _callers(run: Stored) -> set[relax.Var]:
+    """The variables of inputs, of outputs, and of what is a view of these."""
+    found = {*run.inputs, *run.outputs}
+    for binding in collect(run.body, relax.VarBinding):
+        if is_call(binding.value, RESHAPE) and binding.value.args[0] in found:
+            found.add(binding.var)
+    return found
+
+
+def _unaligned(func: Any, places: Sequence[int]) -> Any:
+    """A program that takes some of its arguments from wherever their elements may lie."""
+    fresh = {func.params[at]: _anywhere(func.params[at]) for at in places}
+    return structural_map(func, (tirx.Var, lambda var: fresh.get(var, var)))
+
+
+def _anywhere(buffer: Any) -> Any:
+    size = tensor_bytes([], str(buffer.dtype))
+    return tirx.decl_buffer(buffer.shape, buffer.dtype, name=buffer.name, data_alignment=size)

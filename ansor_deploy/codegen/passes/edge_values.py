@@ -1,0 +1,184 @@
+"""Edge values as ONNX has them: rows of -inf, NaN through maxima, whole numbers divided by zero.
+
+TVM's max(a, b) is `a > b ? a : b`: a NaN on the right stays, one on the left vanishes.
+
+    max(x, 0)   -->  max(0, x)                          the same one instruction
+    max(x, y)   -->  isnan(x) ? NaN : max(x, y)         of AArch64 one, which does that itself
+
+CUDA's drops either, so that both are asked about there.
+
+Its reductions begin with the least finite number, which a row of -inf would become, and so would
+a window of a pooling that is padded with it. And where a whole number is divided by zero, or the
+least one by -1, the processor ends the program: here x / 0 and x mod 0 are 0, as NumPy's.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ..._tvm import collect, structural_map, tirx, tvm
+from .vector_math import Expr, shared
+
+_EXTREMES = (tirx.Max, tirx.Min)
+_MAXIMUM = {tirx.Max: "llvm.maximum", tirx.Min: "llvm.minimum"}
+_QUOTIENTS, _RESTS = (tirx.Div, tirx.FloorDiv), (tirx.Mod, tirx.FloorMod)
+# TVM's mark of the block of a maximum over windows.
+_POOLING = "meta_schedule.pool_max"
+
+
+def first_value(kind: Any, dtype: str) -> Expr:
+    """What a maximum or minimum (`tirx.Max`, `tirx.Min`) begins with: nothing is beyond it."""
+    if "float" in dtype:
+        return tirx.const(-math.inf if kind is tirx.Max else math.inf, dtype)
+    return tirx.min_value(dtype) if kind is tirx.Max else tirx.max_value(dtype)
+
+
+@tirx.transform.prim_func_pass(opt_level=0, name="ansor.FromInfinity")
+def from_infinity(func: Any, _mod: Any, _context: Any) -> Any:
+    """Let maxima begin with -inf, minima with inf, and windows be padded with -inf."""
+    stores = collect(func.body, tirx.BufferStore)
+    reduced = {store.buffer: type(store.value) for store in stores if _is_update(store)}
+    if not any("float" in str(buffer.dtype) for buffer in reduced):
+        return func
+    pooled = _read_for(reduced, stores) if _pools(func) else set()
+
+    def changed(store: Any) -> Any:
+        value, kind = store.value, reduced.get(store.buffer)
+        if kind is not None and _is_least(value, kind):
+            value = first_value(kind, str(store.buffer.dtype))
+        elif store.buffer in pooled:
+            value = structural_map(value, (tvm.ir.Call, _padded))
+        same = value is store.value
+        return store if same else tirx.BufferStore(store.buffer, value, store.indices)
+
+    return func.with_body(structural_map(func.body, (tirx.BufferStore, changed)))
+
+
+def _is_update(store: Any) -> bool:
+    """Whether it is s = max(s, ...), or of a minimum."""
+    value = store.value
+    loaded = isinstance(value, _EXTREMES) and isinstance(value.a, tvm.ir.TensorLoad)
+    return loaded and value.a.source.same_as(store.buffer)
+
+
+def _is_least(value: Expr, kind: Any) -> bool:
+    """Whether it is what TVM lets a reduction of floats begin with."""
+    if not isinstance(value, tirx.FloatImm):
+        return False
+    least = tirx.min_value if kind is tirx.Max else tirx.max_value
+    return bool(value.value == least(str(value.ty.dtype)).value)
+
+
+def _pools(func: Any) -> bool:
+    blocks = collect(func.body, tvm.s_tir.SBlock)
+    return any((one.annotations or {}).get("schedule_rule") == _POOLING for one in blocks)
+
+
+def _read_for(buffers: Any, stores: list[Any]) -> set[Any]:
+    """These buffers, and all that what is stored in them was computed from."""
+    found: set[Any] = set()
+    ahead = list(buffers)
+    while ahead:
+        found.add(buffer := ahead.pop())
+        into = [store.value for store in stores if store.buffer.same_as(buffer)]
+        loads = {load.source for value in into for load in collect(value, tvm.ir.TensorLoad)}
+        ahead += loads - found
+    return found
+
+
+def _padded(call: Any) -> Any:
+    """`inside ? x : least` with -inf for it, where `inside` is a matter of the place alone."""
+    if getattr(call.op, "name", "") != "prim.if_then_else" or not _is_least(call.args[2], tirx.Max):
+        return call
+    if collect(call.args[0], tvm.ir.TensorLoad):
+        return call
+    infinity = first_value(tirx.Max, str(call.ty.dtype))
+    return tirx.if_then_else(call.args[0], call.args[1], infinity)
+
+
+@tirx.transform.prim_func_pass(opt_level=0, name="ansor.EdgeValues")
+def edge_values(func: Any, _mod: Any, _context: Any) -> Any:
+    """A lowered function with maxima and minima that keep NaN, and divisions that never trap."""
+    target = (func.attrs or {}).get("target")
+    changes = [(kind, _extreme(target)) for kind in _EXTREMES]
+    changes += [(kind, _never_trapping) for kind in (*_QUOTIENTS, *_RESTS)]
+    return func.with_body(structural_map(func.body, changes))
+
+
+def _extreme(target: Any) -> Callable[[Any], Any]:
+    """What a target's maxima and minima become."""
+    if target is not None and target.kind.name == "cuda":
+        return _keeping_either_nan
+    arm = target is not None and str(target.attrs.get("mtriple", "")).startswith("aarch64")
+    return _by_instruction if arm else _keeping_nan
+
+
+def _by_instruction(node: Any) -> Any:
+    if not _is_float(node):
+        return node
+    return tirx.call_llvm_pure_intrin(str(node.ty.dtype), _MAXIMUM[type(node)], node.a, node.b)
+
+
+def _keeping_nan(node: Any) -> Any:
+    if not _is_float(node) or _is_number(node.a):
+        return node
+    if _is_number(node.b):
+        return type(node)(node.b, node.a)
+    extreme = type(node)
+    # With a NaN of its own, or LLVM would make a chain of comparisons of both.
+    nan = tirx.const(math.nan, node.ty.dtype)
+    return shared(node.a, lambda a: tirx.Select(tirx.isnan(a), nan, extreme(a, node.b)))
+
+
+def _keeping_either_nan(node: Any) -> Any:
+    if not _is_float(node):
+        return node
+    if _is_number(node.a):
+        node = type(node)(node.b, node.a)
+    extreme, nan = type(node), tirx.const(math.nan, node.ty.dtype)
+
+    def kept(a: Expr, b: Expr) -> Expr:
+        either = tirx.isnan(a) if _is_number(b) else tirx.Or(tirx.isnan(a), tirx.isnan(b))
+        return tirx.Select(either, nan, extreme(a, b))
+
+    if _is_number(node.b):
+        return shared(node.a, lambda a: kept(a, node.b))
+    return shared(node.a, lambda a: shared(node.b, lambda b: kept(a, b)))
+
+
+def _is_float(node: Any) -> bool:
+    return "float" in str(node.ty.dtype)
+
+
+def _is_number(value: Expr) -> bool:
+    """Whether it is a constant, or a vector of one, that is not NaN."""
+    one = value.value if isinstance(value, tirx.Broadcast) else value
+    return isinstance(one, tirx.FloatImm) and not math.isnan(one.value)
+
+
+def _never_trapping(node: Any) -> Any:
+    """A division of whole numbers by one where the divisor makes it trap; x / 0 is 0."""
+    dtype = node.ty.dtype
+    if "int" not in str(dtype) or isinstance(_element(node.b), tirx.IntImm):
+        return node
+
+    def divided(a: Expr, b: Expr) -> Expr:
+        zero, one = tirx.const(0, dtype), tirx.const(1, dtype)
+        by_zero = tirx.EQ(b, zero)
+        traps = by_zero
+        if not str(dtype).startswith("uint"):
+            least = tirx.min_value(str(dtype.with_lanes(1)))
+            overflows = tirx.And(tirx.EQ(b, tirx.const(-1, dtype)), tirx.EQ(a, _wide(least, dtype)))
+            traps = tirx.Or(by_zero, overflows)
+        result = type(node)(a, tirx.Select(traps, one, b))
+        return tirx.Select(by_zero, zero, result) if isinstance(node, _QUOTIENTS) else result
+
+    return shared(node.a, lambda a: shared(node.b, lambda b: divided(a, b)))
+
+
+def _element(value: Expr) -> Expr:
+    return value.value if isinstance(value, tirx.Broadcast) else value
+
+
+def _wide(value: Expr, dtype: Any) -> Expr:
+    return value if dtype.lanes == 1 else tirx.Broadcast(value, dtype.lanes)

@@ -1,0 +1,56 @@
+"""A parallel loop with little in it becomes a serial one.
+
+To hand out tasks and wait for them takes a microsecond or two where all threads are awake and have
+a processor each, and longer where they sleep or share processors with others.
+"""
+
+import math
+from typing import Any
+
+from ..._tvm import structural_map, tirx, tvm
+from ...space.code_size import operations
+from .tasks import nests
+
+# Operations on vectors that take a core as long as it takes to have others help: some 3 us.
+WORTH_OTHERS = 1 << 13
+
+
+@tirx.transform.prim_func_pass(opt_level=0, name="ansor.SmallLoops")
+def small_loops(func: Any, _mod: Any, _context: Any) -> Any:
+    """Let one core run each nest of parallel loops that is not worth others."""
+    small = [nest for nest in nests(func.body) if _steps(nest[0]) < WORTH_OTHERS]
+    variables = {loop.loop_var for nest in small for loop in nest}
+    made = structural_map(func.body, (tirx.For, lambda loop: _serial(loop, variables)))
+    return func.with_body(made)
+
+
+def _serial(loop: Any, variables: set[Any]) -> Any:
+    if loop.loop_var not in variables:
+        return loop
+    return tirx.For(
+        loop.loop_var,
+        loop.min,
+        loop.extent,
+        tirx.ForKind.SERIAL,
+        loop.body,
+        loop.thread_binding,
+        loop.annotations,
+        loop.step,
+        loop.span,
+    )
+
+
+def _steps(node: Any) -> float:
+    """Operations on vectors, or on numbers outside of vectors; infinite where nobody knows."""
+    if node is None:
+        return 0
+    if isinstance(node, tirx.For):
+        vectors = node.kind == tirx.ForKind.VECTORIZED
+        return (1 if vectors else getattr(node.extent, "value", math.inf)) * _steps(node.body)
+    if isinstance(node, tirx.SeqStmt):
+        return sum(map(_steps, node.seq))
+    if isinstance(node, tvm.s_tir.SBlockRealize):
+        return _steps(node.block.body) + _steps(node.block.init)
+    if isinstance(node, tirx.BufferStore):
+        return 1 + operations(node.value)
+    return math.inf

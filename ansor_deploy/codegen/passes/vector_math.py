@@ -1,0 +1,226 @@
+"""Functions of the C library as arithmetic on whole vectors: exp, log, tanh, erf, sigmoid.
+
+LLVM calls libm once a lane for these, some thirty times slower than what is here, which stays in
+registers. Errors are a few units in the last place of a float32, as in libm; NaN stays NaN,
+infinities go where they should. exp below the least normal number is 0.
+
+The coefficients are minimax fits, of relative error: weighted least squares on 4,000 Chebyshev
+nodes, the weights multiplied by the error until it is level (Lawson's algorithm); for the quotients
+with the denominator of the round before. The errors given below are those of the fits.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..._tvm import structural_map, tirx, tvm
+
+# exp(r) for |r| <= ln(2) / 2: 1.9e-9.
+_EXP = (
+    1.0000000005585967,
+    1.0000000365391113,
+    0.49999992032290375,
+    0.166664191903654,
+    0.0416682318077436,
+    0.00837489836188636,
+    0.0013836741680946678,
+)
+# (log(1 + f) - f + f^2 / 2) / f^3 for sqrt(1/2) <= 1 + f <= sqrt(2): 7.5e-10 of log(1 + f).
+_LOG = (
+    0.3333331260399267,
+    -0.2500000959963918,
+    0.20002118662904134,
+    -0.166679958432854,
+    0.14219552278805722,
+    -0.12405589063963712,
+    0.11888162971472853,
+    -0.11675651208057682,
+    0.06746638255282754,
+)
+# tanh(x) / x as a quotient of polynomials in x^2, below TANH_ONE: 2.1e-8.
+_TANH = (
+    (
+        0.99999997903778,
+        0.13379708196075746,
+        0.0034940229301791887,
+        2.0583290499168448e-05,
+        1.3318814045126807e-08,
+    ),
+    (
+        1.0,
+        0.4671302344376212,
+        0.02587102907070388,
+        0.00032830738096973104,
+        7.761912268775361e-07,
+    ),
+)
+# erf(x) / x, likewise, below ERF_ONE: 1.9e-8.
+_ERF = (
+    (
+        1.1283791453817442,
+        0.19078179477462212,
+        0.052789999375123874,
+        0.0037795180956275006,
+        0.000284805947599072,
+        2.0419779385502626e-06,
+    ),
+    (
+        1.0,
+        0.5024086833648087,
+        0.11425666535458485,
+        0.0149972540713979,
+        0.0011651895611026449,
+        3.800401151391321e-05,
+    ),
+)
+# Beyond where they are 1 to the last bit, the quotients are above it: what is cut off there is 1.
+TANH_ONE, ERF_ONE = 9.5, 4.1
+
+# ln(2) in two parts: a whole number below 256 times the first is exact.
+_LN2_HIGH = 0.693359375
+_LN2_LOW = math.log(2) - _LN2_HIGH
+_LEAST_NORMAL = 2.0**-126
+# Divisors from here to its reciprocal have one that is a normal number.
+_LEAST = 2.0**-100
+# Where exp(x) would be below it; half a power of two is kept in hand.
+_EXP_ZERO = -86.9
+# Where exp(x) is the greatest float32; from the next x on it is infinite.
+_EXP_MOST = 88.72283
+_MANTISSA = 23
+# A float32 of this size has no bits for less than one: what is added to it is rounded. Half of it
+# more keeps that so for negative numbers.
+_ROUNDING = 1.5 * 2.0**_MANTISSA
+
+Expr = Any
+
+
+def on_vectors(body: Any) -> Any:
+    """A lowered program with the calls of these functions on float32 written out."""
+    return structural_map(body, (tvm.ir.Call, _written_out))
+
+
+def _written_out(call: Any) -> Any:
+    function = _FUNCTIONS.get(getattr(call.op, "name", ""))
+    if function is None or call.ty.dtype.with_lanes(1) != "float32":
+        return call
+    return shared(_without_division(call.args[0]), function)
+
+
+def _without_division(value: Expr) -> Expr:
+    """A division by a constant as a product: as far off as these functions are anyway.
+
+    A vector's division keeps the processor for 16 cycles, in which it multiplies 32. Elsewhere a
+    quotient stays one: what is rounded down to a whole number must not become less than it.
+    """
+    if not isinstance(value, tirx.Div):
+        return value
+    divisor = value.b.value if isinstance(value.b, tirx.Broadcast) else value.b
+    if not isinstance(divisor, tirx.FloatImm) or not _LEAST <= abs(divisor.value) <= 1 / _LEAST:
+        return value
+    return value.a * _like(value, 1 / divisor.value)
+
+
+def shared(value: Expr, use: Callable[[Expr], Expr]) -> Expr:
+    """What is made of a value that is computed once."""
+    if isinstance(value, tirx.Var):
+        return use(value)
+    name = tirx.Var("v", value.ty.dtype)
+    return tirx.Let(name, value, use(name))
+
+
+def _exp(x: Expr) -> Expr:
+    """2^n exp(x - n ln 2). Adding to the bits of the second factor multiplies it by 2^n."""
+    return shared(x * math.log2(math.e) + _ROUNDING, lambda turns: _exp_of(x, turns))
+
+
+def _exp_of(x: Expr, turns: Expr) -> Expr:
+    """The last bits of `turns` are n."""
+    rest = shared(turns - _ROUNDING, lambda n: (x - n * _LN2_HIGH) - n * _LN2_LOW)
+    bits = _as("int32", shared(rest, lambda r: _polynomial(r, _EXP)))
+    scaled = _as("float32", bits + (_as("int32", turns) << _like(bits, _MANTISSA)))
+    finite = tirx.Select(x < _EXP_ZERO, _like(x, 0.0), scaled)
+    # All comparisons with NaN are false: it stays what it is.
+    return tirx.Select(x <= _EXP_MOST, finite, x * _like(x, math.inf))
+
+
+def _log(x: Expr) -> Expr:
+    """The sum of e ln 2 and log(m), with x = m 2^e, m from sqrt(1/2) to sqrt(2)."""
+    small = x < _LEAST_NORMAL
+    normal = tirx.Select(small, x * 2.0**_MANTISSA, x)
+    surplus = tirx.Select(small, _like(x, float(_MANTISSA)), _like(x, 0.0))
+    finite = shared(_as("int32", normal), lambda bits: _log_of(bits, surplus))
+    below = tirx.Select(tirx.EQ(x, _like(x, 0.0)), _like(x, -math.inf), _like(x, math.nan))
+    # All comparisons with NaN are false: it is its own logarithm.
+    proper = tirx.Select(x < math.inf, finite, x)
+    return tirx.Select(x <= 0.0, below, proper)
+
+
+def _log_of(bits: Expr, surplus: Expr) -> Expr:
+    half = _like(bits, 0x3F3504F3)  # sqrt(1/2)
+    shift = _like(bits, _MANTISSA)
+    exponent = (bits - half) >> shift
+    fraction = _as("float32", bits - (exponent << shift)) - 1.0
+    power = _cast("float32", exponent) - surplus
+    return shared(power, lambda e: shared(fraction, lambda f: _log_near_one(f) + e * math.log(2)))
+
+
+def _log_near_one(f: Expr) -> Expr:
+    return f + f * f * (_polynomial(f, _LOG) * f - 0.5)
+
+
+def _sigmoid(x: Expr) -> Expr:
+    return _like(x, 1.0) / (shared(_like(x, 0.0) - x, _exp) + 1.0)
+
+
+def _odd(parts: tuple[Sequence[float], Sequence[float]], one: float) -> Callable[[Expr], Expr]:
+    """An odd function that is 1 from a limit on: x times a quotient of polynomials in x^2."""
+    above, below = parts
+
+    def function(x: Expr) -> Expr:
+        # As the second argument NaN is what min and max give.
+        near = tirx.max(_like(x, -one), tirx.min(_like(x, one), x))
+        return tirx.max(_like(x, -1.0), tirx.min(_like(x, 1.0), shared(near, quotient)))
+
+    def quotient(x: Expr) -> Expr:
+        return shared(x * x, lambda t: x * _polynomial(t, above) / _polynomial(t, below))
+
+    return function
+
+
+def _polynomial(x: Expr, coefficients: Sequence[float]) -> Expr:
+    """Horner's scheme: a multiply-add a coefficient, the lowest power first."""
+    *lower, value = coefficients
+    result = _like(x, value)
+    for value in reversed(lower):
+        result = result * x + _like(x, value)
+    return result
+
+
+def _like(x: Expr, value: float) -> Expr:
+    """A constant of another value's type and width."""
+    return tirx.const(value, x.ty.dtype)
+
+
+def _cast(dtype: str, x: Expr) -> Expr:
+    return tirx.Cast(_wide(dtype, x), x)
+
+
+def _as(dtype: str, x: Expr) -> Expr:
+    return tirx.reinterpret(_wide(dtype, x), x)
+
+
+def _wide(dtype: str, x: Expr) -> str:
+    lanes = x.ty.dtype.lanes
+    return dtype if lanes == 1 else f"{dtype}x{lanes}"
+
+
+_FUNCTIONS = {
+    "tirx.exp": _exp,
+    "tirx.log": _log,
+    "tirx.sigmoid": _sigmoid,
+    "tirx.tanh": _odd(_TANH, TANH_ONE),
+    "tirx.erf": _odd(_ERF, ERF_ONE),
+}
+# A loop with a call that TVM does not know so is no vector any more: erf, isnan are unknown to it.
+for _name in (*_FUNCTIONS, "tirx.isnan"):
+    tvm.ir.Op.get(_name).set_attr("TVectorizable", True, plevel=11)

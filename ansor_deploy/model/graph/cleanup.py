@@ -1,0 +1,124 @@
+"""Passes that take out what does nothing at inference, split long sums, and sort the rest."""
+
+from graphlib import CycleError, TopologicalSorter
+from heapq import heappop, heappush
+
+from onnx import NodeProto, TensorProto, helper
+
+from ...errors import ModelError
+from .graph import Graph, attribute, is_op, uses
+
+_MOST_CONCATENATED = 64  # TVM's and Python's own limits are some hundreds
+_CHAINED = {"Sum": "Add", "Max": "Max", "Min": "Min"}
+
+
+def drop_dead(graph: Graph) -> None:
+    """Nodes and constants that no output depends on go."""
+    producers = graph.producers()
+    alive = set(graph.output_names)
+    wanted = list(alive)
+    while wanted:
+        node = producers.get(wanted.pop())
+        if node is not None:
+            new = uses(node) - alive
+            alive |= new
+            wanted.extend(new)
+    graph.nodes = [n for n in graph.nodes if any(name in alive for name in n.output)]
+    graph.constants = {name: t for name, t in graph.constants.items() if name in alive}
+    graph.room.keep_only(graph.constants)
+
+
+def sort_nodes(graph: Graph) -> None:
+    """Producers before consumers; otherwise the order stays as it is."""
+    nodes = graph.nodes
+    makers = {name: at for at, node in enumerate(nodes) for name in node.output if name}
+    sorter = TopologicalSorter(
+        {at: [makers[n] for n in uses(node) if n in makers] for at, node in enumerate(nodes)}
+    )
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        raise ModelError("the graph has a cycle", "Export the model again.") from error
+    ready: list[int] = []
+    graph.nodes = []
+    while sorter.is_active():
+        for at in sorter.get_ready():
+            heappush(ready, at)
+        first = heappop(ready)
+        graph.nodes.append(nodes[first])
+        sorter.done(first)
+
+
+def drop_identity(graph: Graph) -> None:
+    """Identity, Cast to the type it already has, Sum of one: users read the input instead."""
+    for node in list(graph.nodes):
+        if _is_identity(graph, node):
+            _bypass(graph, node)
+
+
+def _is_identity(graph: Graph, node: NodeProto) -> bool:
+    if is_op(node, "Cast"):
+        known = graph.dtypes.get(node.input[0], TensorProto.UNDEFINED)
+        return bool(known != TensorProto.UNDEFINED and known == attribute(node, "to"))
+    if is_op(node, "Sum", "Max", "Min", "Mean"):
+        return len(node.input) == 1
+    return is_op(node, "Identity")
+
+
+def _bypass(graph: Graph, node: NodeProto) -> None:
+    """Take out a node that passes its first input on as its first output, where names allow it."""
+    source, result = node.input[0], node.output[0]
+    if result in graph.captured():
+        return
+    if result not in graph.output_names:
+        graph.replace(node, [])
+        graph.rename_uses(result, source)
+        return
+    # An output keeps its name: then the producer must make it under that name.
+    producer = graph.producers().get(source)
+    if producer is None or source in graph.output_names or source in graph.captured():
+        if node.op_type != "Identity":
+            graph.replace(node, [helper.make_node("Identity", [source], [result])])
+        return
+    graph.replace(node, [])
+    graph.rename_uses(source, result)
+    producer.output[list(producer.output).index(source)] = result
+
+
+def split_variadic(graph: Graph) -> None:
+    """Sum(a, b, c) --> Add(Add(a, b), c); Max and Min likewise. Long Concats are grouped.
+
+    TVM imports the variadic form as a stack of all inputs and a reduction over it.
+    """
+    for node in list(graph.nodes):
+        if is_op(node, "Concat") and len(node.input) > _MOST_CONCATENATED:
+            graph.replace(node, _grouped(graph, node))
+        fewest = 2 if node.op_type == "Sum" else 3
+        if is_op(node, *_CHAINED) and len(node.input) >= fewest:
+            graph.replace(node, _chain(graph, node, _CHAINED[node.op_type]))
+
+
+def _grouped(graph: Graph, node: NodeProto) -> list[NodeProto]:
+    """Concat of many --> Concat of Concats of fewer each."""
+    made, names, most = [], list(node.input), _MOST_CONCATENATED
+    while len(names) > most:
+        groups = [names[at : at + most] for at in range(0, len(names), most)]
+        names = [graph.fresh(f"{node.output[0]}_part") for _ in groups]
+        for group, name in zip(groups, names, strict=True):
+            axis = attribute(node, "axis", 1)
+            made.append(helper.make_node("Concat", group, [name], name=name, axis=axis))
+    node.input[:] = names
+    return [*made, node]
+
+
+def _chain(graph: Graph, node: NodeProto, op: str) -> list[NodeProto]:
+    links: list[NodeProto] = []
+    left, *others = node.input
+    for index, right in enumerate(others, start=1):
+        last = index == len(others)
+        result = node.output[0] if last else graph.fresh(f"{node.output[0]}_part{index}")
+        graph.dtypes[result] = graph.dtypes.get(node.output[0], TensorProto.UNDEFINED)
+        name = f"{node.name}_{index}" if node.name else ""
+        links.append(helper.make_node(op, [left, right], [result], name=name))
+        left = result
+    return links

@@ -1,0 +1,273 @@
+"""Constant folding: what the input values cannot change is computed now, in NumPy.
+
+Only operators with exact or correctly rounded results are folded, and those of `constant_math`, so
+that the same model gives the same bytes on every host; tanh and its like differ between processors.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto, TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from ...errors import ModelError
+from ...system.machine_fault import heed
+from ..onnx.bind import model_inputs
+from ..onnx.skeleton import name_of
+from .constant_math import OPERATORS, evaluate
+from .empty import fold_empty
+from .graph import FLOATS, Graph, attribute, is_op, optional_input, uses
+from .subgraph import resolve_branches
+
+# fmt: off
+_EXACT = frozenset((
+    "Abs", "Add", "And", "Cast", "CastLike", "Ceil", "Clip", "Compress", "Concat",
+    "ConstantOfShape", "CumSum", "Div", "Equal", "Expand", "Flatten", "Floor",
+    "Gather", "GatherElements", "GatherND", "Greater", "GreaterOrEqual", "Identity", "Less",
+    "LessOrEqual", "Max", "Min", "Mod", "Mul", "Neg", "NonZero", "Not", "OneHot", "Or", "Pad",
+    "Range", "Reciprocal", "ReduceMax", "ReduceMin", "Relu", "Reshape", "ScatterElements",
+    "ScatterND", "Sign", "Size", "Slice", "Split", "Sqrt", "Squeeze", "Sub", "Tile",
+    "Transpose", "Trilu", "Unsqueeze", "Where", "Xor",
+))
+# fmt: on
+_LITERALS = {"value_float": np.float32, "value_int": np.int64}  # of a Constant, or a list
+_OF_SHAPE = frozenset(("EyeLike", "Shape", "Size"))  # whatever the values are
+_SHRINKING = frozenset(("Compress", "NonZero"))  # the values say how large the result is
+_INTEGER_ONLY = frozenset(("Pow", "ReduceProd", "ReduceSum", "Sum"))  # exact on integers alone
+_GROWTH_LIMIT = 16 << 20  # bytes that an operator may make out of less
+
+
+def fold_constants(graph: Graph) -> None:
+    """Constants, shapes of static tensors, and what is computed from them become initializers.
+
+    Raises:
+        ModelError: there is no room for what they make, or an operator rejects its constants.
+    """
+    changed = True
+    while changed:
+        graph.infer()
+        changed = _resolve_reshapes(graph) or resolve_branches(graph) or fold_empty(graph)
+        changed = _folded(graph) or changed
+
+
+def check_unfolded(graph: Graph) -> None:
+    """ModelError where TVM would compute more of constants than there is room for.
+
+    graph: after all passes; its shapes are known.
+    """
+    computed = {value.name for value in model_inputs(graph.proto)}
+    size = 0.0
+    for node in graph.nodes:
+        if computed.isdisjoint(uses(node)):
+            size += _made_bytes(graph, node)
+            graph.room.check(name_of(node), size)
+        else:
+            computed.update(node.output)
+
+
+def _folded(graph: Graph) -> bool:
+    """Whether a node was folded. Constants go once nothing is left that reads them."""
+    readers = Counter(name for node in graph.nodes for name in uses(node))
+    done = set()
+    for node in list(graph.nodes):
+        if not _is_foldable(graph, node) or (results := _results(graph, node)) is None:
+            continue
+        read = uses(node)  # before its outputs are renamed
+        _store(graph, node, results)
+        done.add(id(node))
+        readers.subtract(read)
+        for name in read - graph.output_names:
+            if not readers[name] and graph.room.has(name):
+                graph.room.free(name)
+                del graph.constants[name]
+    graph.nodes = [n for n in graph.nodes if id(n) not in done and not _is_done(graph, n)]
+    return bool(done)
+
+
+def _is_done(graph: Graph, node: NodeProto) -> bool:
+    return all(name in graph.constants for name in node.output if name)
+
+
+def _is_foldable(graph: Graph, node: NodeProto) -> bool:
+    if node.domain not in ("", "ai.onnx") or _is_done(graph, node):
+        return False
+    if node.op_type == "Constant":
+        outside = graph.output_names.isdisjoint(node.output)  # an output is made by a node
+        return outside and _constant_tensor(node) is not None
+    if node.op_type == "Identity" and not graph.output_names.isdisjoint(node.output):
+        return False
+    if node.op_type in _OF_SHAPE:
+        return node.input[0] in graph.shapes and node.input[0] in graph.dtypes
+    given: list[Any] = [graph.constants.get(name) for name in node.input if name]
+    if None in given:
+        return False
+    return _is_reproducible(node, given) and _is_sensible(graph, node)
+
+
+def _is_reproducible(node: NodeProto, given: list[TensorProto]) -> bool:
+    """Whether the operator makes the same of these constants on every host."""
+    integers = all(tensor.data_type not in FLOATS for tensor in given)
+    exact = node.op_type in _EXACT or (node.op_type in _INTEGER_ONLY and integers)
+    empty = any(0 in tensor.dims for tensor in given)  # then there is nothing to round
+    return exact or empty or _is_rounded(node, given)
+
+
+def _is_rounded(node: NodeProto, given: list[TensorProto]) -> bool:
+    """Whether it is computed by `constant_math`: of one type of floats, but not of the longest."""
+    floats = {tensor.data_type for tensor in given if tensor.data_type in FLOATS}
+    return node.op_type in OPERATORS and len(floats) == 1 and TensorProto.DOUBLE not in floats
+
+
+def _is_sensible(graph: Graph, node: NodeProto) -> bool:
+    """Whether the result is no larger than what it is made of, or small anyway."""
+    if node.op_type == "ConstantOfShape":
+        return True
+    if node.op_type in _SHRINKING:
+        rank = len(graph.shapes.get(node.input[0], ()))  # a place is a number for each axis
+        return _bytes(graph, node.input[0]) * max(1, rank) <= _GROWTH_LIMIT
+    made = sum(_bytes(graph, name) for name in node.output if name)
+    given = sum(_bytes(graph, name) for name in set(node.input) if name)
+    return made <= max(_GROWTH_LIMIT, given)
+
+
+def _bytes(graph: Graph, name: str) -> float:
+    """Size of a tensor; infinite if its shape is not known before it is computed."""
+    shape = graph.shapes.get(name)
+    return math.inf if shape is None else 8 * math.prod(shape)
+
+
+def _made_bytes(graph: Graph, node: NodeProto) -> int:
+    """Size of what a node makes, as far as its shapes are known."""
+    known = [n for n in node.output if n in graph.shapes and graph.dtypes.get(n)]
+    kinds = [helper.tensor_dtype_to_np_dtype(graph.dtypes[name]) for name in known]
+    sizes = zip(known, kinds, strict=True)
+    return sum(kind.itemsize * math.prod(graph.shapes[name]) for name, kind in sizes)
+
+
+def _fill(graph: Graph, node: NodeProto) -> None:
+    """Take note of what a ConstantOfShape makes; ModelError where there is no room for it."""
+    shape = graph.value(node.input[0])
+    if shape is None or (shape < 0).any():
+        hint = "Check the shapes given with --input-shape, or export the model again."
+        raise _fault(node, "ConstantOfShape of a negative size", hint)
+    value = attribute(node, "value")
+    item = 4 if value is None else numpy_helper.to_array(value).itemsize
+    graph.room.fill(name_of(node), math.prod(int(size) for size in shape) * item)
+
+
+def _fault(node: NodeProto, text: str, hint: str) -> ModelError:
+    return ModelError(f"node '{name_of(node)}': {text}", hint)
+
+
+def _results(graph: Graph, node: NodeProto) -> Sequence[TensorProto | np.ndarray] | None:
+    """The values of the node's outputs; None for a form of it that is left alone."""
+    if node.op_type == "Constant":
+        return [_constant_tensor(node)]
+    if node.op_type == "ConstantOfShape":
+        _fill(graph, node)
+    else:
+        graph.room.check(name_of(node), _made_bytes(graph, node))
+    if node.op_type in _OF_SHAPE:
+        return [_of_shape(graph, node)]
+    return _evaluate(graph, node)
+
+
+def _of_shape(graph: Graph, node: NodeProto) -> np.ndarray:
+    shape = graph.shapes[node.input[0]]
+    if node.op_type == "EyeLike":
+        element = attribute(node, "dtype", graph.dtypes[node.input[0]])
+        kind = helper.tensor_dtype_to_np_dtype(element)
+        return np.eye(*shape, k=attribute(node, "k", 0), dtype=kind)
+    sizes = shape[attribute(node, "start", 0) : attribute(node, "end", len(shape))]
+    return np.array(sizes if node.op_type == "Shape" else math.prod(shape), np.int64)
+
+
+def _evaluate(graph: Graph, node: NodeProto) -> list[np.ndarray] | None:
+    """Run one node, by `constant_math` or in onnx's own reference implementation.
+
+    Raises:
+        ModelError: it does not take these constants.
+    """
+    try:
+        with np.errstate(all="ignore"):
+            if is_op(node, "GatherElements"):
+                return [_gather_elements(graph, node)]
+            given = [name for name in node.input if name]
+            if _is_rounded(node, [graph.constants[name] for name in given]):
+                return evaluate(node, [np.asarray(graph.value(n)) for n in given], graph.opset)
+            return _reference(graph, node)
+    except Exception as error:  # whatever NumPy makes of a wrong axis, index or shape
+        heed(error)
+        hint = "The file is damaged or was exported wrongly: export it again."
+        fault = f"{node.op_type} does not fit its constant inputs: {error}"
+        raise _fault(node, fault, hint) from error
+
+
+def _reference(graph: Graph, node: NodeProto) -> list[np.ndarray]:
+    feeds = {name: graph.value(name) for name in node.input if name}
+    inputs = [helper.make_tensor_value_info(n, graph.constants[n].data_type, None) for n in feeds]
+    outputs = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
+    alone = helper.make_graph([node], "fold", inputs, outputs)
+    return list(ReferenceEvaluator(alone, {"": graph.opset}).run(None, feeds))
+
+
+def _gather_elements(graph: Graph, node: NodeProto) -> np.ndarray:
+    """Of each row along the axis, the elements asked for.
+
+    The reference refuses more of them than the row has. Along other axes there may be fewer rows.
+    """
+    data, indices = (np.asarray(graph.value(name)) for name in node.input)
+    axis = attribute(node, "axis", 0)
+    along = axis + data.ndim if axis < 0 else axis
+    rows = (slice(None) if at == along else slice(n) for at, n in enumerate(indices.shape))
+    return np.take_along_axis(data[tuple(rows)], indices, axis)
+
+
+def _store(graph: Graph, node: NodeProto, results: Sequence[TensorProto | np.ndarray]) -> None:
+    _free_outputs(graph, node)
+    names = [name for name in node.output if name]
+    for name, result in zip(names, results, strict=True):
+        if isinstance(result, TensorProto):  # as the file has it
+            tensor = graph.constants[name] = result
+            tensor.name = name
+        else:
+            tensor = numpy_helper.from_array(np.asarray(result), name)
+            graph.keep(tensor)
+        graph.shapes[name] = tuple(tensor.dims)
+        graph.dtypes[name] = tensor.data_type
+
+
+def _free_outputs(graph: Graph, node: NodeProto) -> None:
+    """Let the node's results that the caller sees be made by nodes that pass them on."""
+    for at, name in enumerate(node.output):
+        if name in graph.output_names:
+            node.output[at] = graph.fresh(name)
+            graph.rename_uses(name, node.output[at])
+            graph.nodes.append(helper.make_node("Identity", [node.output[at]], [name]))
+
+
+def _constant_tensor(node: NodeProto) -> TensorProto | None:
+    """The value of a Constant node; None for a sparse tensor or a string."""
+    for entry in node.attribute:
+        if entry.name == "value":
+            return entry.t
+        if kind := _LITERALS.get(entry.name.removesuffix("s")):
+            return numpy_helper.from_array(np.array(helper.get_attribute_value(entry), kind))
+    return None
+
+
+def _resolve_reshapes(graph: Graph) -> bool:
+    """Reshape to a shape with 0, -1 or computed sizes --> to the static shape it comes to."""
+    changed = False
+    for node in graph.nodes:
+        shape = graph.shapes.get(node.output[0]) if is_op(node, "Reshape") else None
+        if shape is None or 0 in shape or not optional_input(node, 1):
+            continue  # written in a shape, 0 would mean the input's size
+        given = graph.value(node.input[1])
+        if given is None or tuple(given) != shape:
+            node.input[1] = graph.add_constant(np.array(shape, np.int64), f"{node.output[0]}_shape")
+            changed = True
+    return changed

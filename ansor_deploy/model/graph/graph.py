@@ -1,0 +1,211 @@
+"""An ONNX graph as the passes change it: nodes, constants, and the shapes that are known."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain, count
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
+
+from ...errors import ModelError
+from ..onnx.bind import model_inputs, set_shape
+from ..onnx.bounds import check_rank, check_shape
+from ..onnx.skeleton import divide, nested, tensors, with_initializers
+from .constant_room import Room
+
+Shape = tuple[int, ...]
+FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
+
+
+@dataclass
+class Graph:
+    """Working state of the passes, which change it in place.
+
+    nodes: in topological order, but for what a pass appended. constants: by name; nothing
+    else feeds one. room: for those that are computed. dtypes, shapes: what inference found, ONNX
+    element type and static shape.
+    """
+
+    proto: ModelProto
+    nodes: list[NodeProto]
+    constants: dict[str, TensorProto]
+    room: Room
+    dtypes: dict[str, int] = field(default_factory=dict)
+    shapes: dict[str, Shape] = field(default_factory=dict)
+    _at: int = field(default=0, repr=False)  # where a node was replaced last
+    _counters: dict[str, count[int]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, proto: ModelProto) -> Graph:
+        """The graph of a model; the model itself stays as it is."""
+        nodes = [deepcopy(node) for node in proto.graph.node]
+        room = Room(tensors(proto.graph))
+        return cls(proto, nodes, {t.name: t for t in proto.graph.initializer}, room)
+
+    @property
+    def opset(self) -> int:
+        """Version of the standard operators that the model uses."""
+        standard = (o.version for o in self.proto.opset_import if o.domain in ("", "ai.onnx"))
+        return next(standard, 1)
+
+    @property
+    def output_names(self) -> set[str]:
+        """Names that the caller of the model sees."""
+        return {value.name for value in self.proto.graph.output}
+
+    def value(self, name: str) -> np.ndarray | None:
+        """A constant as an array; None if the name is not one's."""
+        tensor = self.constants.get(name)
+        return None if tensor is None else numpy_helper.to_array(tensor)
+
+    def add_constant(self, array: np.ndarray, like: str) -> str:
+        """Keep an array as a constant under a name derived from `like`; that name."""
+        name = self.fresh(like)
+        self.keep(numpy_helper.from_array(np.asarray(array, order="C"), name))
+        return name
+
+    def keep(self, tensor: TensorProto) -> None:
+        """Take in a constant that was computed; ModelError where all of them are too large."""
+        self.room.take(tensor.name, len(tensor.raw_data))
+        self.constants[tensor.name] = tensor
+
+    def fresh(self, like: str) -> str:
+        """A name that nothing in the graph has or had; the same for the same graph."""
+        counter = self._counters.setdefault(like, count(1))  # names that are taken stay so
+        name = next(n for at in counter if (n := f"{like}_{at}") not in self._taken)
+        self._taken.add(name)
+        return name
+
+    @cached_property
+    def _taken(self) -> set[str]:
+        """Every tensor name in use, those inside nested graphs included; then those made since."""
+        found = {value.name for value in (*self.proto.graph.input, *self.proto.graph.output)}
+        return found.union(self.constants, *((*node.output, *uses(node)) for node in self.nodes))
+
+    def producers(self) -> dict[str, NodeProto]:
+        """The node that makes each tensor."""
+        return {name: node for node in self.nodes for name in node.output if name}
+
+    def consumers(self) -> dict[str, list[NodeProto]]:
+        """The nodes that read each tensor, once per node, nested graphs included."""
+        readers: dict[str, list[NodeProto]] = defaultdict(list)
+        for node in self.nodes:
+            for name in sorted(uses(node)):
+                readers[name].append(node)
+        return readers
+
+    def captured(self) -> set[str]:
+        """Names read inside nested graphs, where a rename would not reach them."""
+        return {name for node in self.nodes for name in _nested_names(node)}
+
+    def rename_uses(self, old: str, new: str) -> None:
+        """Let every node that read `old` read `new`."""
+        for node in self.nodes:
+            node.input[:] = [new if name == old else name for name in node.input]
+
+    def replace(self, node: NodeProto, new: list[NodeProto]) -> None:
+        """Put nodes, or none, where one node was."""
+        # Passes go from the first node to the last: to search from the start each time takes long.
+        begin = min(self._at, len(self.nodes))
+        places = chain(range(begin, len(self.nodes)), range(begin))
+        at = next(i for i in places if self.nodes[i] is node)
+        self.nodes[at : at + 1] = new
+        self._at = at
+
+    def infer(self, *, strict: bool = False, check_types: bool = False) -> None:
+        """Find element types and static shapes of as many tensors as can be.
+
+        Raises:
+            ModelError: the shapes contradict each other, found for sure only if strict; or types
+                that a node does not take, where they are checked.
+        """
+        try:
+            # No data propagation: it computes values of any size, and folding does it better.
+            inferred = onnx.shape_inference.infer_shapes(
+                self._bare(), check_type=check_types, strict_mode=strict
+            )
+        except (onnx.shape_inference.InferenceError, ValueError) as error:
+            raise ModelError(
+                f"shapes or types contradict each other: {' '.join(str(error).split())}",
+                "Check the shapes given with --input-shape, or export the model again.",
+            ) from error
+        self.dtypes = {name: tensor.data_type for name, tensor in self.constants.items()}
+        self.shapes = {name: tuple(tensor.dims) for name, tensor in self.constants.items()}
+        found = inferred.graph
+        for value in (*found.input, *found.value_info, *found.output):
+            tensor = value.type.tensor_type
+            self.dtypes[value.name] = tensor.elem_type
+            dims = tensor.shape.dim
+            if tensor.HasField("shape") and all(dim.HasField("dim_value") for dim in dims):
+                self.shapes[value.name] = tuple(dim.dim_value for dim in dims)
+        for name, shape in self.shapes.items():
+            check_shape(name, shape)
+        for node in self.nodes:
+            check_rank(node, self.shapes)
+
+    def to_proto(self) -> ModelProto:
+        """The graph as a model, its outputs with the shapes that were inferred."""
+        model = self.structure()
+        for tensor in self.constants.values():
+            model.graph.initializer.add().CopyFrom(tensor)
+        return model
+
+    def structure(self) -> ModelProto:
+        """The same model without its constants."""
+        model = self._model([])
+        for value in model.graph.output:
+            if value.name in self.shapes:
+                set_shape(value, self.shapes[value.name])
+        return model
+
+    def _bare(self) -> ModelProto:
+        """The model without its weights, and without the shapes that the file gives its outputs."""
+        small, large = divide(self.constants.values())
+        model = self._model(small)
+        model.graph.input.extend(large)
+        for value in model.graph.output:
+            value.type.tensor_type.ClearField("shape")
+        return model
+
+    def _model(self, initializers: list[TensorProto]) -> ModelProto:
+        leave = {"node", "value_info", "input", "doc_string", "metadata_props"}
+        model = with_initializers(self.proto, initializers, leave)
+        model.ir_version = max(self.proto.ir_version, 4)  # constants need not be inputs
+        model.graph.input.extend(model_inputs(self.proto))
+        model.graph.node.extend(self.nodes)
+        return model
+
+
+def is_op(node: NodeProto, *ops: str) -> bool:
+    """Whether the node is one of these standard operators."""
+    return node.op_type in ops and node.domain in ("", "ai.onnx")
+
+
+def attribute(node: NodeProto, name: str, default: Any = None) -> Any:
+    """The value of a node's attribute, or the default."""
+    values = (onnx.helper.get_attribute_value(e) for e in node.attribute if e.name == name)
+    return next(values, default)
+
+
+def optional_input(node: NodeProto, index: int) -> str:
+    """The name of an input, empty if the node does not have it."""
+    return str(node.input[index]) if index < len(node.input) else ""
+
+
+def uses(node: NodeProto) -> set[str]:
+    """Names that a node reads; of nested graphs every name read, their own included."""
+    return {name for name in node.input if name} | set(_nested_names(node))
+
+
+def _nested_names(node: NodeProto) -> Iterator[str]:
+    for graph in nested(node):
+        yield from (value.name for value in graph.output)
+        for inner in graph.node:
+            yield from uses(inner)

@@ -1,0 +1,139 @@
+"""Which of the model's nodes a kernel computes.
+
+A tensor keeps its name where the ONNX graph is rewritten, so that a kernel is known by what it
+reads and what it makes: it computes the model's nodes between. `labels.py` says which these are.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from pathlib import Path
+
+import onnx
+from onnx import ModelProto, NodeProto
+
+from ..onnx.bind import model_inputs
+from ..onnx.skeleton import name_of
+from .graph import uses
+from .places import Node, Place
+
+_FIXED = ("Constant", "Shape", "Size")  # shapes are static
+
+
+# A function's name, and where it is called.
+PlacedCall = tuple[str, Place]
+
+
+class Origin:
+    """The nodes of a model, and those of the graph that it is run as, without weights.
+
+    inputs, outputs: of the model. tensors: of the graph, by the numbers in labels.
+    """
+
+    def __init__(
+        self, model: ModelProto, nodes: Sequence[NodeProto], constants: Collection[str]
+    ) -> None:
+        """nodes, constants: of the graph."""
+        known = {tensor.name for tensor in model.graph.initializer}
+        self.inputs = [value.name for value in model_inputs(model)]
+        self.outputs = [value.name for value in model.graph.output]
+        self._model = _Wires(model.graph.node, known)
+        self._graph = _Wires(nodes, {*known, *constants})
+        self._known = {*self._model.makers, *self.inputs}
+        self.tensors = [*self.inputs, *self._graph.makers]
+
+    def between(self, inputs: Iterable[str], outputs: Iterable[str]) -> tuple[Node, ...]:
+        """The model's nodes that make tensors of the graph of others, in the model's order."""
+        begin = {one for name in inputs for one in self._nearest(name, self._graph.sources)}
+        end = {one for name in outputs for one in self._nearest(name, self._graph.results)}
+        return self._model.between(begin, end - begin)
+
+    def _nearest(self, name: str, step: Callable[[str], Iterable[str]]) -> set[str]:
+        """The tensor, or, if the model has none such, those that the steps lead to."""
+        found, ahead, seen = set(), [name], {name}
+        while ahead:
+            one = ahead.pop()
+            if one in self._known:
+                found.add(one)
+                continue
+            new = set(step(one)) - seen
+            seen |= new
+            ahead += sorted(new)
+        return found
+
+
+class _Wires:
+    """Which node makes a tensor, and which read it. What does not depend on an input is left out.
+
+    makers: of each tensor, the place of the node that makes it.
+    """
+
+    def __init__(self, nodes: Iterable[NodeProto], constants: Collection[str]) -> None:
+        fixed = set(constants)
+        self._nodes: list[Node] = []
+        self._reads: list[set[str]] = []
+        self._makes: list[list[str]] = []
+        for node in nodes:
+            made = [name for name in node.output if name]
+            if node.op_type in _FIXED or (node.input and uses(node) <= fixed):
+                fixed.update(made)
+            self._nodes.append(Node(name_of(node), node.op_type))
+            self._reads.append(uses(node) - fixed)
+            self._makes.append(made)
+        self.makers = {name: at for at, made in enumerate(self._makes) for name in made}
+        self._readers: dict[str, list[int]] = defaultdict(list)
+        for at, names in enumerate(self._reads):
+            for name in names:
+                self._readers[name].append(at)
+
+    def sources(self, tensor: str) -> Iterable[str]:
+        """What the node reads that makes a tensor."""
+        return self._reads[self.makers[tensor]] if tensor in self.makers else ()
+
+    def results(self, tensor: str) -> Iterable[str]:
+        """What the nodes make that read a tensor."""
+        return (name for at in self._readers.get(tensor, ()) for name in self._makes[at])
+
+    def between(self, begin: set[str], end: set[str]) -> tuple[Node, ...]:
+        """The nodes on the ways from tensors to others; those that make the latter in any case."""
+        last = {self.makers[name] for name in end if name in self.makers}
+        found, ahead = set(last), list(last)
+        while ahead:
+            names = self._reads[ahead.pop()] - begin
+            new = {self.makers[name] for name in names if name in self.makers} - found
+            found |= new
+            ahead += new
+        reached = set(begin)
+        for at in sorted(found):
+            if reached & self._reads[at]:
+                reached.update(self._makes[at])
+            elif at not in last:
+                found.remove(at)
+        return tuple(self._nodes[at] for at in sorted(found))
+
+
+def with_names(model: ModelProto) -> ModelProto:
+    """The model with each node named as `Node` has it."""
+    made = ModelProto()
+    made.CopyFrom(model)
+    for node in made.graph.node:
+        node.name = name_of(node)
+    return made
+
+
+def computed_by(model: ModelProto, optimized: Path) -> dict[str, tuple[Node, ...]]:
+    """The model's nodes that each node computes of the graph that ONNX Runtime made of it.
+
+    model: with names. By the names of the latter: of a convolution whose channels are in blocks it
+    is its result's with "_nchwc" behind, of what was left as it is the node's own.
+    """
+    graph = onnx.load(optimized, load_external_data=False).graph
+    results = {node.name: node.output[0] for node in model.graph.node}
+    results |= {f"{name}_nchwc": name for node in model.graph.node for name in node.output}
+    new = {node.output[0]: results[node.name] for node in graph.node if node.name in results}
+    for node in graph.node:
+        node.input[:] = [new.get(name, name) for name in node.input]
+        node.output[:] = [new.get(name, name) for name in node.output]
+    origin = Origin(model, graph.node, {tensor.name for tensor in graph.initializer})
+    return {node.name: origin.between(node.input, node.output) for node in graph.node}

@@ -1,0 +1,71 @@
+"""Graphs that hold other graphs: a branch, a body or a definition in the place of its node."""
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+
+from onnx import GraphProto, NodeProto, TensorProto, helper
+
+from ..onnx.skeleton import nested
+from .graph import Graph, attribute, is_op
+
+
+def resolve_branches(graph: Graph) -> bool:
+    """Put the branch that is taken in the place of each If with a constant condition.
+
+    Returns:
+        Whether there was one.
+    """
+    known = [n for n in graph.nodes if is_op(n, "If") and n.input[0] in graph.constants]
+    for node in known:
+        taken = attribute(node, "then_branch" if graph.value(node.input[0]) else "else_branch")
+        graph.replace(node, spliced(graph, taken, {}, node.output))
+    return bool(known)
+
+
+def spliced(
+    graph: Graph, body: GraphProto, arguments: Mapping[str, str], results: Sequence[str]
+) -> list[NodeProto]:
+    """The nodes of a nested graph as nodes of the graph around it, its constants kept there.
+
+    arguments: by the name of an input of the body, the tensor that it is. results: the names that
+    the body's outputs get. All other tensors of the body get fresh names.
+    """
+    names = {**arguments, **adopt_constants(graph, body)}
+    made = {name for node in body.node for name in node.output if name}
+    names.update((name, graph.fresh(name)) for name in sorted(made))
+    nodes = [_renamed(node, names) for node in body.node]
+    gives = [names.get(value.name, value.name) for value in body.output]
+    return nodes + [
+        helper.make_node("Identity", [give], [result])
+        for give, result in zip(gives, results, strict=False)
+        if result
+    ]
+
+
+def adopt_constants(graph: Graph, body: GraphProto) -> dict[str, str]:
+    """Copy a nested graph's constants to the graph around it; their names there by those here."""
+    names = {}
+    for tensor in body.initializer:
+        kept = TensorProto()
+        kept.CopyFrom(tensor)
+        kept.name = names[tensor.name] = graph.fresh(tensor.name)
+        graph.keep(kept)
+    return names
+
+
+def _renamed(node: NodeProto, names: Mapping[str, str]) -> NodeProto:
+    """A nameless copy of a node that reads and makes tensors of other names, nested ones too."""
+    copy = deepcopy(node)
+    copy.name = ""  # no two nodes may share one
+    _rename(copy, names)
+    return copy
+
+
+def _rename(node: NodeProto, names: Mapping[str, str]) -> None:
+    for field in (node.input, node.output):
+        field[:] = [names.get(name, name) for name in field]
+    for body in nested(node):
+        for inner in body.node:
+            _rename(inner, names)
+        for value in body.output:
+            value.name = names.get(value.name, value.name)

@@ -1,0 +1,117 @@
+"""Reading an ONNX file: everything that can be wrong with one is found here, and named."""
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import ModelProto
+
+from ...errors import ModelError, blaming
+from ...system.regular_file import read_regular
+from .bounds import check_graph
+from .digest import digest, unreadable
+from .skeleton import skeleton, tensors
+from .tensor_data import check_external, check_size, external_file, is_external, load_external
+
+_PROTOBUF_LIMIT = 2**31 - 1
+_AGAIN = "Export or download the model again."
+
+
+@dataclass(frozen=True)
+class OnnxModel:
+    """A model that was read and found well-formed.
+
+    proto: with all tensor data inside. digest: SHA-256 over the file and `external`.
+    external: the data files it names, each once, sorted.
+    """
+
+    path: Path
+    proto: ModelProto
+    digest: str
+    external: tuple[Path, ...] = ()
+
+    def __repr__(self) -> str:
+        nodes = len(self.proto.graph.node)
+        return f"OnnxModel({self.path}, {nodes} nodes, {self.digest[:12]})"
+
+
+def load(path: Path) -> OnnxModel:
+    """Read and check an ONNX file and the external data that it names.
+
+    Raises:
+        ModelError: missing, unreadable, damaged, incomplete or not valid ONNX; a tensor's
+            data file missing, too short, or outside the model's folder.
+    """
+    with blaming(path):
+        proto = _parse(path)
+        check_graph(proto)
+        _check_versions(proto)
+        _check_tensor_names(proto)
+        external = _fetch(path, proto)
+        _check(proto)
+    return OnnxModel(path, proto, digest(path, external), external)
+
+
+def _parse(path: Path) -> ModelProto:
+    try:
+        size = path.stat().st_size
+        if size > _PROTOBUF_LIMIT:
+            raise ModelError(
+                f"{size} bytes, more than the 2 GiB a protobuf file can hold",
+                "Save the model with external data (onnx.save, save_as_external_data=True).",
+            )
+        data = read_regular(path, _PROTOBUF_LIMIT)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    if not data:
+        raise ModelError("the file is empty", _AGAIN)
+    try:
+        return ModelProto.FromString(data)
+    except DecodeError as error:
+        raise ModelError("not an ONNX file, or cut short", _AGAIN) from error
+
+
+def _fetch(path: Path, proto: ModelProto) -> tuple[Path, ...]:
+    """Bring external data in; the files it came from."""
+    named = [(t, external_file(t, path)) for t in tensors(proto.graph) if is_external(t)]
+    files = {file for _, file in named}
+    check_external((tensor for tensor, _ in named), files)
+    for tensor, file in named:
+        load_external(tensor, file)
+    for tensor in tensors(proto.graph):
+        check_size(tensor)
+    return tuple(sorted(files))
+
+
+def _check_versions(proto: ModelProto) -> None:
+    known = onnx.defs.onnx_opset_version()
+    for opset in proto.opset_import:
+        if opset.domain in ("", "ai.onnx") and opset.version > known:
+            raise ModelError(
+                f"opset {opset.version}, but the onnx package here knows up to {known}",
+                f"Export the model with opset {known} or lower, or upgrade onnx.",
+            )
+
+
+def _check_tensor_names(proto: ModelProto) -> None:
+    names = Counter(tensor.name for tensor in proto.graph.initializer)
+    if twice := sorted(name for name, count in names.items() if count > 1):
+        raise ModelError(f"more than one initializer is named '{twice[0]}'", _AGAIN)
+
+
+def _check(proto: ModelProto) -> None:
+    """Well-formed as ONNX says, and something to compile."""
+    if not proto.graph.node:
+        raise ModelError("the graph has no nodes, so there is nothing to compile", _AGAIN)
+    if not proto.graph.output:
+        raise ModelError("the graph has no outputs", "Mark outputs when exporting.")
+    if proto.graph.sparse_initializer:
+        name = proto.graph.sparse_initializer[0].values.name
+        raise ModelError(f"weight '{name}' is sparse", "Export it as a dense tensor.")
+    try:
+        onnx.checker.check_model(skeleton(proto))
+    except (onnx.checker.ValidationError, ValueError) as error:
+        reason = str(error).split("\n\n==> Context")[0]  # which only repeats the node
+        raise ModelError(f"not valid ONNX: {' '.join(reason.split())}", _AGAIN) from error

@@ -1,0 +1,137 @@
+"""Concatenations that take no kernel of their own: where writing parts in place pays.
+
+    c = concatenate(f(x), g(y)) ; z = h(c)         f, g: convolutions; h: convolutions
+    -->
+    c = concatenation(f(x), g(y)) ; z = h(c)       f and g write to c, as
+                                                   `codegen/memory/concatenation.py` says
+
+TVM fuses a concatenation with functions of elements before and behind it. That saves the memory
+traffic of what it is fused with, and so it pays to write parts in place where what makes them is
+no such function, or others read them, too: for as many elements as are copied otherwise. The
+rotated halves of a rotary embedding stay in one kernel. Each place takes a kernel of its own, which
+is worth its compilation where parts are not tiny, such as the steps of a recurrence.
+"""
+
+import math
+from collections import defaultdict
+from typing import Any
+
+from ..._tvm import collect, relax, tvm
+from .dataflow import Renaming, rewritten
+
+# The packed function that a concatenation is called as until its parts have their places.
+OPERATOR = "ansor.concatenation"
+# Attribute of a legalised concatenation.
+_MARK = "ansor.concatenates"
+# Elements of a part that take longer to copy than another kernel is worth compiling.
+_LEAST = 1 << 10
+# TVM's patterns (`op_pattern`): of what is fused with a contraction before it, up to the first; of
+# what is fused with a concatenation, up to the second; and of a contraction.
+_BROADCAST, _INJECTIVE, _CONTRACTION = 1, 2, 4
+
+
+def legalized(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
+    """A concatenation as a PrimFunc, as TVM makes it, with a mark by which it is recognised."""
+    if not isinstance(call.args[0], relax.Tuple) or call.attrs.axis is None:
+        return call.op.get_attr("FLegalize")(builder, call)
+    fields, axis = list(call.args[0].fields), call.attrs.axis
+    given = {"primfunc_name_hint": "concatenate", "primfunc_attrs": {_MARK: 1}}
+    return builder.call_te(
+        tvm.topi.concatenate, fields, None if axis is None else int(axis), **given
+    )
+
+
+def with_parts_in_place(mod: tvm.IRModule) -> tvm.IRModule:
+    """The legalised module, each concatenation a call of `OPERATOR` where that pays."""
+    made = rewritten(mod, lambda builder: _InPlace(builder, mod))
+    functions = {gv: f.without_attr(_MARK) for gv, f in made.functions.items()}
+    return tvm.IRModule(functions)
+
+
+class _InPlace(Renaming):
+    def __init__(self, builder: relax.BlockBuilder, mod: tvm.IRModule) -> None:
+        super().__init__(builder)
+        self._mod = mod
+        self._uses = _Uses(mod)
+
+    def bind(self, var: relax.Var, value: relax.Expr) -> None:
+        """Note that `var` is this value, or a concatenation whose parts are written in place."""
+        if not self._uses.pays(var, value):
+            super().bind(var, value)
+            return
+        parts = [self.plain(part) for part in value.args[1].fields]
+        self.new[var] = self.emit(relax.call_pure_packed(OPERATOR, *parts, ty_args=var.ty))
+
+
+class _Uses:
+    """What makes the tensors of a module's `main`, and what reads them.
+
+    A pattern is TVM's; None: no kernel.
+    """
+
+    def __init__(self, mod: tvm.IRModule) -> None:
+        self._mod = mod
+        self._makers: dict[Any, int | None] = {}
+        self._operands: dict[Any, list[Any]] = {}
+        self._readers: dict[Any, list[int | None]] = defaultdict(list)
+        main = mod["main"]
+        for binding in (one for block in main.body.blocks for one in block.bindings):
+            value = binding.value
+            pattern = self._pattern(value)
+            self._makers[binding.var] = pattern
+            self._operands[binding.var] = operands = collect(value, relax.Var)
+            for operand in operands:
+                self._readers[operand].append(pattern)
+        for result in collect(main.body.body, relax.Var):
+            self._readers[result].append(None)
+
+    def pays(self, var: Any, value: Any) -> bool:
+        """Whether to write the parts of a value in place, if it is a concatenation."""
+        if not self._is_concatenation(value):
+            return False
+        parts = list(value.args[1].fields)
+        joins = self._is_fused(self._readers[var])
+        fixed = [part for part in parts if self._is_fixed(part) and parts.count(part) == 1]
+        gained = sum(map(_elements, fixed))
+        lost = sum(map(_elements, parts)) - gained if joins else 0
+        return gained > lost and gained >= _LEAST * len(parts)
+
+    def _is_fused(self, readers: list[int | None]) -> bool:
+        """Whether all that reads a value is one function that is fused with what makes it."""
+        return len(readers) == 1 and readers[0] is not None and readers[0] <= _INJECTIVE
+
+    def _is_fixed(self, part: Any) -> bool:
+        """Whether a kernel writes a part to memory in any case, and only kernels read it."""
+        pattern, readers = self._makers.get(part), self._readers[part]
+        if pattern is None or None in readers:
+            return False
+        return pattern > _INJECTIVE or len(readers) > 1 or self._is_epilogue(part)
+
+    def _is_epilogue(self, var: Any) -> bool:
+        """Whether a value is computed in the kernel of a contraction."""
+        pattern = self._makers.get(var)
+        if pattern is None or len(self._readers[var]) > 1:
+            return False
+        if pattern > _BROADCAST:
+            return pattern == _CONTRACTION
+        operands = self._operands[var]
+        return any(_elements(o) == _elements(var) and self._is_epilogue(o) for o in operands)
+
+    def _pattern(self, value: Any) -> int | None:
+        func = self._callee(value)
+        return None if func is None else int(func.attrs.get("op_pattern", _INJECTIVE + 1))
+
+    def _is_concatenation(self, value: Any) -> bool:
+        func = self._callee(value)
+        return func is not None and _MARK in func.attrs
+
+    def _callee(self, value: Any) -> Any:
+        """The function that a value is a call of, unless it is a view; None for others."""
+        if getattr(getattr(value, "op", None), "name", "") != "relax.call_tir":
+            return None
+        func = self._mod[value.args[0]]
+        return None if relax.analysis.has_reshape_pattern(func) else func
+
+
+def _elements(var: Any) -> int:
+    return math.prod(int(extent) for extent in var.ty.shape)

@@ -1,0 +1,199 @@
+"""ONNX to Relax: one fused function a task, weights as constants, channels last on CPUs."""
+
+import itertools
+import keyword
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
+from typing import Any
+
+import numpy as np
+import onnx
+
+from ..._tvm import onnx_frontend, relax, tirx, tvm, tvm_target
+from ...errors import ModelError
+from ...runtime.model import Interface, TensorInfo
+from ...target import Target
+from ..graph.graph import Graph
+from ..graph.nodes import Origin
+from ..onnx.skeleton import name_of, nested, nodes
+from ..operators.blame import blamed
+from ..operators.converting import own_converters, tvm_name
+from ..operators.indices import IN_BRANCH
+from ..operators.operator import domain
+from . import concatenation, few_channels, lookups
+from .apart import with_reasons
+from .attention import with_attention
+from .fusion import with_cuts, without_cuts
+from .labels import fused, with_labels
+from .layout import channels_last
+from .pads import with_pads
+from .precision import in_single
+from .widen import widen
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A model in Relax: `mod["main"]` calls one PrimFunc for each fused group of operators.
+
+    interfaces: what each `main` takes and gives; of one, or of several in several shapes. origins:
+    of each, the model's nodes.
+    """
+
+    mod: tvm.IRModule
+    interfaces: tuple[Interface, ...]
+    origins: tuple[Origin, ...]
+
+    @property
+    def inputs(self) -> tuple[TensorInfo, ...]:
+        """What the first `main` takes."""
+        return self.interfaces[0].inputs
+
+
+def import_model(
+    graph: Graph, target: Target, step: Callable[[int, int], None] = lambda done, total: None
+) -> Imported:
+    """Import a canonical, statically shaped graph for a target.
+
+    step: is called with the numbers of passes that are done and that there are.
+    ModelError names the node that cannot be imported.
+    """
+    proto = graph.structure()
+    inputs = tuple(_tensor(value) for value in proto.graph.input)
+    names = [value.name for value in proto.graph.output]
+    with own_converters(), warnings.catch_warnings(), redirect_stdout(StringIO()):
+        warnings.simplefilter("ignore")
+        origin = Origin(graph.proto, graph.nodes, graph.constants)
+        mod = _convert(_for_tvm(proto), graph, origin)
+    outputs = _outputs(names, mod["main"].body.body.ty)
+    del graph  # its weights are in the module
+    with tvm_target(target), tvm.transform.PassContext(opt_level=3):
+        passes = _passes(target)
+        for done, change in enumerate(passes, start=1):
+            with _in_tvm():
+                mod = change(mod)
+            step(done, len(passes))
+    return Imported(mod, (Interface(inputs, outputs),), (origin,))
+
+
+_LEGALIZED = {
+    "relax.nn.conv2d": few_channels.legalized,
+    "relax.concat": concatenation.legalized,
+    "relax.take": lookups.legalized,
+}
+
+
+def _passes(target: Target) -> list[Any]:
+    """What makes one function a task of the operators that the front end gives."""
+    t = relax.transform
+    passes = [t.DecomposeOpsForInference(), t.CanonicalizeBindings()]
+    if target.kind == "llvm":
+        passes += [_module_pass(lambda mod: widen(channels_last(in_single(mod), target), target))]
+    return [
+        *passes,
+        t.DeadCodeElimination(),
+        relax.backend.DispatchSortScan(),
+        t.LegalizeOps(_LEGALIZED),
+        t.AnnotateTIROpPattern(),
+        _module_pass(with_pads),
+        t.FoldConstant(),
+        _module_pass(concatenation.with_parts_in_place),
+        _module_pass(lambda mod: with_attention(mod, target)),
+        _module_pass(with_cuts),
+        _module_pass(fused),
+        t.FuseTIR(),
+        _module_pass(with_reasons),
+        _module_pass(without_cuts),
+        t.DeadCodeElimination(),
+        t.AttachAttrLayoutFreeBuffers(),
+        tvm.tirx.transform.prim_func_pass(lambda func, *_: _rooted(func), opt_level=0),
+    ]
+
+
+def _module_pass(change: Callable[[tvm.IRModule], tvm.IRModule]) -> Any:
+    return tvm.transform.module_pass(lambda mod, _: change(mod), opt_level=0)
+
+
+def _rooted(func: tirx.PrimFunc) -> tirx.PrimFunc:
+    """The program below a root block, which TVM's hand-written ones (sorts, scans) lack.
+
+    Schedules, and the pass that splits off weight packing, expect one.
+    """
+    realize = func.body
+    if not isinstance(realize, tvm.s_tir.SBlockRealize) or realize.block.name_hint == "root":
+        return func
+    root = tvm.s_tir.SBlock([], [], [], "root", realize)
+    return func.with_body(tvm.s_tir.SBlockRealize([], True, root))
+
+
+def _for_tvm(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """The model in the front end's terms: every node named, its operator named with its domain.
+
+    Inputs are renamed where no parameter of TVMScript, which is Python, can be called so.
+    """
+    for node in nodes(proto.graph):
+        node.name = name_of(node)
+        node.op_type = tvm_name(domain(node), node.op_type)
+    for branch in (inner for node in proto.graph.node for inner in nested(node)):
+        for node in nodes(branch):
+            node.attribute.append(onnx.helper.make_attribute(IN_BRANCH, 1))
+    _rename_keywords(proto)
+    return proto
+
+
+def _rename_keywords(proto: onnx.ModelProto) -> None:
+    taken = {name for node in nodes(proto.graph) for name in (*node.input, *node.output)}
+    for old in [value.name for value in proto.graph.input if keyword.iskeyword(value.name)]:
+        new = next(name for n in itertools.count() if (name := f"{old}_{n}") not in taken)
+        for value in (*proto.graph.input, *proto.graph.output):
+            value.name = new if value.name == old else value.name
+        for node in nodes(proto.graph):
+            node.input[:] = [new if name == old else name for name in node.input]
+
+
+def _convert(proto: onnx.ModelProto, graph: Graph, origin: Origin) -> tvm.IRModule:
+    """The structure of a graph as the front end reads it, with the graph's constants.
+
+    TVM's `from_onnx` would want them in the model, and write all of it out to check it.
+    """
+    shapes = {tensor.name: list(tensor.shape) for tensor in map(_tensor, proto.graph.input)}
+    importer = onnx_frontend.ONNXGraphImporter(shapes, "float32")
+    for name, tensor in graph.constants.items():
+        importer._nodes[name] = relax.const(importer._parse_array(tensor))  # noqa: SLF001
+    with _in_tvm():
+        mod = importer.from_onnx(proto.graph, graph.opset)
+    return with_labels(mod, origin, importer._nodes)  # noqa: SLF001
+
+
+def _in_tvm() -> AbstractContextManager[None]:
+    """What TVM refuses of a model, outside any converter, is said of the model."""
+    return blamed(
+        "the model cannot be imported",
+        "simplify the model (onnxslim model.onnx simple.onnx) or export it with static shapes; "
+        "where ONNX Runtime runs it, please report it",
+    )
+
+
+def _outputs(names: Sequence[str], result: Any) -> tuple[TensorInfo, ...]:
+    """Names from the graph, shapes from the import: ONNX files often leave them out."""
+    types = result.fields if isinstance(result, relax.TupleType) else [result]
+    return tuple(_output(name, type_) for name, type_ in zip(names, types, strict=True))
+
+
+def _output(name: str, type_: Any) -> TensorInfo:
+    extents: list[Any] = list(type_.shape) if isinstance(type_.shape, relax.ShapeExpr) else [None]
+    if not all(isinstance(extent, tirx.IntImm) for extent in extents):
+        raise ModelError(
+            f"the shape of output {name} depends on the input's values",
+            "only static shapes can be compiled: cut the graph before the operator that "
+            "makes it (NonZero, Unique, NonMaxSuppression, ...)",
+        )
+    return TensorInfo(name, tuple(map(int, extents)), str(type_.dtype))
+
+
+def _tensor(value: onnx.ValueInfoProto) -> TensorInfo:
+    kind = value.type.tensor_type
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)
+    return TensorInfo(value.name, tuple(d.dim_value for d in kind.shape.dim), np.dtype(dtype).name)

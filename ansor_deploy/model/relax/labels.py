@@ -1,0 +1,218 @@
+"""Labels: variables of an imported module are named after the tensors that they hold.
+
+"t7_" is the last one of that name for the tensor of the number seven; those before are steps
+towards it, and "t7_f" is the same in another form, as channels last. Passes leave names as they
+are, or are made to (`dataflow.Walk`, `fused`). So it is known of every kernel which of the model's
+tensors it reads and makes, and which nodes lie between.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ..._tvm import elements, relax, structural_map, tvm
+from ...runtime.functions import main_names
+from ..graph.nodes import Origin, PlacedCall
+from ..graph.places import Node, Place
+
+if TYPE_CHECKING:
+    from ...registry.record import TaskKey
+    from ..tasks import Task
+    from .importer import Imported
+
+_LABEL = re.compile(r"(t(\d+)_f?)\d*")
+
+
+def label(name: str) -> str:
+    """A variable's label, without what makes its name unique; "" if it has none."""
+    found = _LABEL.fullmatch(name)
+    return found[1] if found else ""
+
+
+def form_of(known: str) -> str:
+    """The label of another form of a tensor. known: its label, "" for none."""
+    return known and f"{known.removesuffix('f')}f"
+
+
+def _number(known: str) -> int:
+    """The number of a label's tensor."""
+    return int(known.removesuffix("f")[1:-1])
+
+
+def with_labels(mod: tvm.IRModule, origin: Origin, values: Mapping[str, Any]) -> tvm.IRModule:
+    """The module as the front end made it, its variables named. values: of the graph's tensors."""
+    known: dict[Any, Any] = {}
+    for one in _bindings(mod["main"]):
+        known[one.var] = known[one.value] = one.var
+    names = {
+        known.get(values.get(name)): f"t{at}_"
+        for at, name in enumerate(origin.tensors)
+        if name in values
+    }
+    return _renamed(mod, lambda var: names.get(var, ""))
+
+
+def fused(mod: tvm.IRModule) -> tvm.IRModule:
+    """The module after TVM's fusion, which gives the results of groups new names."""
+    terms, names = _Terms(), defaultdict(list)
+    for var, term in terms.of(mod).items():
+        names[term].append(label(var.name))
+    made = relax.transform.FuseOps()(mod)
+    after = terms.of(made)
+    return _renamed(made, lambda var: _next(names[after[var]]))
+
+
+def _next(names: list[str]) -> str:
+    """The first of the names that are left; what is computed twice has two, in their order."""
+    return names.pop(0) if names else ""
+
+
+def placed(tasks: Mapping[str, Task], called: Iterable[PlacedCall]) -> dict[str, Task]:
+    """The tasks of functions, with the places where the model computes them."""
+    places: dict[TaskKey, list[Place]] = defaultdict(list)
+    for function, place in called:
+        if function in tasks:
+            places[tasks[function].key].append(place)
+    made = {one.key: replace(one, places=tuple(places[one.key])) for one in tasks.values()}
+    return {function: made[task.key] for function, task in tasks.items()}
+
+
+def calls(imported: Imported) -> Iterator[PlacedCall]:
+    """Each call of a kernel, in order: the function's name, and what it computes there."""
+    for at, (name, origin) in enumerate(
+        zip(main_names(len(imported.origins)), imported.origins, strict=True)
+    ):
+        for function, nodes in _Reading(imported.mod[name], origin).calls():
+            yield function, Place(at, nodes)
+
+
+def _bindings(main: Any) -> list[Any]:
+    return [one for block in main.body.blocks for one in block.bindings]
+
+
+def _renamed(mod: tvm.IRModule, name: Callable[[Any], str]) -> tvm.IRModule:
+    """The module with variables of `main` under other names; where it is "", under their own."""
+    new: dict[Any, Any] = {}
+    for one in _bindings(mod["main"]):
+        if found := name(one.var):
+            new[one.var] = type(one.var)(found, one.var.ty)
+    replace = lambda var: new.get(var, var)  # noqa: E731
+    mod["main"] = structural_map(mod["main"], (relax.Var, replace), order="pre")
+    return mod
+
+
+class _Reading:
+    """A graph of calls, and the tensors that its variables hold.
+
+    A step is towards what its label says, else towards what is made of it.
+    """
+
+    def __init__(self, main: Any, origin: Origin) -> None:
+        self._origin, self._bindings = origin, _bindings(main)
+        held = self._held(main.body.body)
+        self._towards = {var: {name} for var, name in {**self._labels(), **held}.items()}
+        for one in reversed(self._bindings):
+            self._look_ahead(one.var, one.value, held)
+        self._from = {var: {name} for var, name in zip(main.params, origin.inputs, strict=True)}
+        for one in self._bindings:
+            self._from[one.var] = {held[one.var]} if one.var in held else self._read(one.value)
+
+    def calls(self) -> Iterator[tuple[str, tuple[Node, ...]]]:
+        """As `calls` of a module."""
+        for one in self._bindings:
+            if _callee(one.value) == "relax.call_tir":
+                nodes = self._origin.between(self._read(one.value), self._towards[one.var])
+                yield one.value.args[0].name_hint, nodes
+
+    def _held(self, result: Any) -> dict[Any, str]:
+        """The tensors that variables hold, by their labels, and as results of the model."""
+        values = {one.var: one.value for one in self._bindings}
+        results = list(_variables(values.get(result, result)))
+        outputs = self._origin.outputs
+        named = zip(results if len(results) == len(outputs) else [result], outputs, strict=False)
+        last = {label(var.name): var for var in values}  # the last one of each label
+        known = self._labels().items()
+        held = {v: t for v, t in known if (one := label(v.name)).endswith("f") or last[one] == v}
+        return held | dict(named)
+
+    def _labels(self) -> dict[Any, str]:
+        """The tensors of all variables with a label."""
+        labels = {one.var: label(one.var.name) for one in self._bindings}
+        return {var: self._origin.tensors[_number(one)] for var, one in labels.items() if one}
+
+    def _look_ahead(self, var: Any, value: Any, held: Mapping[Any, str]) -> None:
+        """What operands without a label are steps towards: their first reader's, or all parts'."""
+        ahead = self._towards.setdefault(var, set())
+        is_part = isinstance(value, relax.TupleGetItem)
+        for one in _variables(value):
+            if one not in held and not label(one.name):
+                self._towards[one] = ahead | (self._towards.get(one, set()) if is_part else set())
+
+    def _read(self, value: Any) -> set[str]:
+        return {name for one in _variables(value) for name in self._from[one]}
+
+
+def _variables(value: Any) -> Iterator[Any]:
+    """Those that a value is made of."""
+    if isinstance(value, relax.Var):
+        yield value
+    else:
+        yield from (var for part in _parts(value) for var in _variables(part))
+
+
+class _Terms:
+    """What each variable is, as a number: equal ones for equal calls of equal operands.
+
+    Groups of operators are looked into, as if they were written out.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[Any, int] = {}
+        self._fields: dict[int, list[int]] = {}  # of a tuple
+
+    def of(self, mod: tvm.IRModule) -> dict[Any, int]:
+        """The terms of a module's variables in `main`."""
+        main = mod["main"]
+        known = {var: self._number("param", at) for at, var in enumerate(main.params)}
+        self._walk(main, mod, known)
+        return known
+
+    def _walk(self, function: Any, mod: tvm.IRModule, known: dict[Any, int]) -> int:
+        for one in _bindings(function):
+            known[one.var] = self._term(one.value, mod, known)
+        return self._term(function.body.body, mod, known)
+
+    def _term(self, value: Any, mod: tvm.IRModule, known: dict[Any, int]) -> int:
+        parts = [self._term(part, mod, known) for part in _parts(value)]
+        if value in known:
+            return known[value]
+        if isinstance(value, tvm.ir.GenericConst):
+            return self._number("constant", elements(value).ctypes.data)
+        if isinstance(value, relax.TupleGetItem) and parts[0] in self._fields:
+            return self._fields[parts[0]][value.index]
+        group = mod[value.op] if isinstance(getattr(value, "op", None), tvm.ir.GlobalVar) else None
+        if group is not None and (group.attrs or {}).get("Primitive"):
+            return self._walk(group, mod, dict(zip(group.params, parts, strict=True)))
+        name = _callee(value) if isinstance(value, relax.Call) else type(value).__name__
+        found = self._number(name, *parts, "" if parts else str(value))
+        if isinstance(value, relax.Tuple):
+            self._fields[found] = parts
+        return found
+
+    def _number(self, *what: Any) -> int:
+        return self._numbers.setdefault(what, len(self._numbers))
+
+
+def _parts(value: Any) -> list[Any]:
+    if isinstance(value, relax.TupleGetItem):
+        return [value.tuple_value]
+    return list(value.args) if isinstance(value, relax.Call) else list(getattr(value, "fields", ()))
+
+
+def _callee(value: Any) -> str:
+    """The name of the operator that is called; "" where none is."""
+    return str(getattr(getattr(value, "op", None), "name", ""))

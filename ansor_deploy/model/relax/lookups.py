@@ -1,0 +1,41 @@
+"""Elements looked up along an axis, at places that are known: a function of elements like others.
+
+    a = x[rows] ; b = x[more] ; y = a * v + b * w         rows, more: constants
+
+TVM fuses nothing with a look-up, so that to interpolate between rows of an image took five kernels,
+which write four images. What is known to lie within the tensor need not be held to it either.
+"""
+
+from typing import Any
+
+from ..._tvm import elements, relax, tvm
+
+# TVM's pattern of what is fused with other functions of elements.
+_INJECTIVE = 2
+
+
+def legalized(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
+    """A look-up as a PrimFunc: of known places along one axis ours, others as TVM has them."""
+    indices, axis = call.args[1], call.attrs.axis
+    known = isinstance(indices, tvm.ir.GenericConst) and len(indices.ty.shape) == 1
+    if not known or axis is None or not _within(call, int(axis)):
+        return call.op.get_attr("FLegalize")(builder, call)
+    named = {"primfunc_name_hint": "take", "primfunc_attrs": {"op_pattern": _INJECTIVE}}
+    return builder.call_te(_looked_up, call.args[0], indices, int(axis), **named)
+
+
+def _within(call: relax.Call, axis: int) -> bool:
+    """Whether every place lies in the tensor."""
+    places, extent = elements(call.args[1]), int(call.args[0].ty.shape[axis])
+    return places.size > 0 and places.min() >= 0 and places.max() < extent
+
+
+def _looked_up(x: Any, indices: Any, axis: int) -> Any:
+    axis %= len(x.shape)
+    shape = [*x.shape[:axis], indices.shape[0], *x.shape[axis + 1 :]]
+
+    def element(*at: Any) -> Any:
+        place = (*at[:axis], indices[at[axis]], *at[axis + 1 :])
+        return x[place]
+
+    return tvm.te.compute(shape, element, name="take")

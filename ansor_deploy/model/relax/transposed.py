@@ -1,0 +1,95 @@
+"""Transposed convolution as convolutions that multiply by no inserted zero.
+
+An output position t = S * p + f of a stride S reads inputs and taps of one remainder alone:
+
+    out[i * S + k - P, o] += x[i, c] * w[c, o, k]
+    -->
+    y[f, p, o] = sum over j < ceil(K / S), c: x[p + (f + P) // S - j, c]
+                                              * w[c, o, (f + P) % S + S * j]
+    out[S * p + f, o] = y[f, p, o]
+
+Each phase f is a convolution of its own weights. All of them are one program, whose tiles are
+stored to where they belong. Where a phase has too few channels to fill vectors, the phases become
+channels of one dense convolution instead, which is interleaved afterwards (sub-pixel convolution,
+Shi et al. 2016): that computes the border of the phases as well, and costs a copy.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..._tvm import relax
+from .dataflow import Walk, constant_of
+from .transposed_geometry import Geometry
+from .transposed_phases import SPATIAL, apart, split_taps, together
+
+
+def transposed_convolution(
+    walk: Walk, data: Any, weight: np.ndarray, attrs: Any, shape: list[int], lanes: int
+) -> Any:
+    """The result, channels last; None for grouped or dilated ones.
+
+    data: channels last. weight: [in, out, taps...]. shape: of the result, channels first.
+    lanes: float32 elements of a vector.
+    """
+    if int(attrs.groups) != 1 or any(int(d) != 1 for d in attrs.dilation):
+        return None
+    geometry = Geometry.of(data, weight, attrs, shape)
+    costs = geometry.costs(lanes)
+    way = min(costs, key=costs.__getitem__)
+    made = WAYS[way](walk, data, weight, geometry)
+    begins = geometry.cuts if way == "dense" else [0] * len(geometry.cuts)
+    ends = [begin + size for begin, size in zip(begins, geometry.sizes, strict=True)]
+    if not any(begins) and ends == [int(extent) for extent in made.ty.shape][1:-1]:
+        return made
+    return walk.emit(relax.op.strided_slice(made, list(range(1, 1 + len(ends))), begins, ends))
+
+
+def _dense(walk: Walk, data: Any, weight: np.ndarray, geometry: Geometry) -> Any:
+    """The result with its padding: the phases as output channels, interleaved."""
+    dims = len(geometry.taps)
+    spatial = SPATIAL[dims + 2]
+    phases = getattr(relax.op.nn, f"conv{dims}d")(
+        data,
+        constant_of(_dense_weights(weight, geometry)),
+        padding=_dense_padding(geometry),
+        data_layout=f"N{spatial}C",
+        kernel_layout=f"{spatial}IO",
+    )
+    return _interleave(walk, walk.emit(phases), geometry)
+
+
+def _dense_weights(weight: np.ndarray, geometry: Geometry) -> np.ndarray:
+    """[taps / stride..., in, stride... x out], the taps of a phase in reverse order."""
+    split, steps, phases = split_taps(weight, geometry)
+    flipped = np.flip(split.transpose(*steps, 0, *phases, 1), tuple(range(len(steps))))
+    outputs = math.prod(geometry.strides) * geometry.outputs
+    return np.ascontiguousarray(flipped.reshape(*geometry.steps, geometry.depth, outputs))
+
+
+def _dense_padding(geometry: Geometry) -> list[int]:
+    """Padding with which each position sees the inputs of all its taps, and no others."""
+    skipped = [
+        (begin - cut) // stride
+        for begin, cut, stride in zip(geometry.begins, geometry.cuts, geometry.strides, strict=True)
+    ]
+    before = [steps - 1 - skip for steps, skip in zip(geometry.steps, skipped, strict=True)]
+    counts = zip(geometry.dense_counts, geometry.extents, skipped, strict=True)
+    return [*before, *(max(0, count + skip - extent) for count, extent, skip in counts)]
+
+
+def _interleave(walk: Walk, phases: Any, geometry: Geometry) -> Any:
+    """[n, q..., r... x o] to [n, q x S + r..., o]."""
+    strides, outputs, dims = geometry.strides, geometry.outputs, len(geometry.strides)
+    if max(strides) == 1:
+        return phases
+    batch, *made, _ = (int(extent) for extent in phases.ty.shape)
+    split = walk.emit(relax.op.reshape(phases, [batch, *made, *strides, outputs]))
+    pairs = [axis for d in range(dims) for axis in (1 + d, 1 + dims + d)]
+    mixed = walk.emit(relax.op.permute_dims(split, [0, *pairs, 1 + 2 * dims]))
+    sizes = [count * stride for count, stride in zip(made, strides, strict=True)]
+    return walk.emit(relax.op.reshape(mixed, [batch, *sizes, outputs]))
+
+
+WAYS = {"dense": _dense, "together": together, "apart": apart}
