@@ -37,7 +37,7 @@ from .ship.outputs.depfile import input_files, write_depfile
 from .ship.result import BuildResult, finished_build
 from .ship.up_to_date import built_keys, current_manifest, has_same_records
 from .system.interrupt import check
-from .tune import known
+from .tune import intake
 from .tune.ledger import Ledger
 from .tune.plan import Plan, plan_models
 from .tune.result import TuneResult
@@ -78,9 +78,9 @@ def _build_anew(
 ) -> BuildResult:
     check_writable(outputs.library)
     with open_workspace(request, layers, report) as work:
-        prepared = known.read([model], work)
+        prepared = intake.read([model], work)
         from .model.prepare import merge
-        from .ship.limits import check_limits
+        from .ship.memory_limits import check_limits
         from .ship.shipment import Shipment
         from .ship.verify.oracle import Oracle
         from .tune.queue import tune_missing
@@ -94,7 +94,7 @@ def _build_anew(
         report.plan(planned)
         tuned = tune_missing(planned, work)
         check()
-        others = [Shipment.of_ledger(one, outputs, at) for one, at in known.others(model, work)]
+        others = [Shipment.of_ledger(one, outputs, at) for one, at in intake.others(model, work)]
         made = Shipment.of_ledger(prepared[0], outputs, work, tuned.records)
         manifest = _ship(replace(made, oracles=oracles, others=tuple(others)), tuned)
         if request.lock is not None:
@@ -186,7 +186,7 @@ def plan(models: list[Path], request: Request, report: Report) -> Plan:
             return plan_models(prepared, Ledger(registry, request))
         with registry.copy() as copy:
             work = Workspace(request, report, copy, indexes(request.layers, report.warn))
-            known.note(prepared, work)
+            intake.note(prepared, work)
             return plan_models(prepared, work.ledger)
 
 
@@ -238,7 +238,7 @@ def tune(models: list[Path], request: Request, report: Report) -> TuneResult:
     request = with_devices(request, report)
     layers = indexes(request.layers, report.warn)
     with open_workspace(request, layers, report, must_run=True) as work:
-        prepared = known.read(models, work)
+        prepared = intake.read(models, work)
         prove(merge(prepared), work)
         planned = plan_models(prepared, work.ledger)
         report.plan(planned)
@@ -255,7 +255,7 @@ def write_known(models: list[Path], request: Request, report: Report) -> list[Pr
     Nothing is measured: a task that nobody has tuned gets the default schedule.
     """
     with open_workspace(request, indexes(request.layers, report.warn), report) as work:
-        prepared = known.read(models, work)
+        prepared = intake.read(models, work)
         if request.lock is not None and not request.lock.exists():
             keys = [task.key for model in prepared for task in model.tasks]
             write_entries(keys, work.ledger.best(keys), work.ledger, report)
@@ -268,15 +268,15 @@ def pack(
     """Take in what a pack's machine has measured, if it has, and write the next candidates."""
     from .model.prepare import merge
     from .tune.pack import check_folder, write_pack
+    from .tune.pack_results import take_in
     from .tune.queue import pending
     from .tune.result import Spent
-    from .tune.unpack import take_in
 
     check_folder(folder)
     check_buildable(request.target)
     request = replace(request, devices=(), finds_devices=False)
     with open_workspace(request, indexes(request.layers, report.warn), report) as work:
-        prepared = known.read(models, work)
+        prepared = intake.read(models, work)
         trials = take_in(folder, merge(prepared), work)
         planned = plan_models(prepared, work.ledger)
         report.plan(planned)
@@ -296,7 +296,7 @@ def revalidate(models: list[Path], request: Request, most: int, report: Report) 
     request = with_devices(request, report)
     layers = indexes(request.layers, report.warn)
     with open_workspace(request, layers, report, must_run=True) as work:
-        tasks = merge(known.read(models, work))
+        tasks = merge(intake.read(models, work))
         if not (records := outdated(tasks, work, most)):
             return []
         with work.measuring() as measurer:
@@ -317,7 +317,7 @@ def _unchanged(
     with Registry.open(request.registry, write=write) as registry:
         ledger = Ledger(registry, request, measures=runs)
         if write:
-            known.take_in(built_keys(outputs.library, request), ledger, layers, report)
+            intake.take_in(built_keys(outputs.library, request), ledger, layers, report)
         manifest = current_manifest(model, outputs, request)
         if manifest is None or (runs and not manifest.ran_on):
             return None

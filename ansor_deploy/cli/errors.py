@@ -19,7 +19,7 @@ from ..system.machine_fault import fault_of
 from ..system.printable import message, printable
 from ..views.plain import message_line
 from .output import asks_for_json, print_json, say
-from .streams import finish_stdout, open_streams, reader_has_left
+from .standard_streams import finish_stdout, open_streams, reader_has_left
 
 # What the system refuses to this user is theirs to repair, not a bug of this tool.
 _PERMISSIONS = "check the permissions, or write elsewhere with --output and --registry"

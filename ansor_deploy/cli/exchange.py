@@ -121,7 +121,7 @@ def pull_command(url: str, registry: Path, trust: Path | None) -> Answer:
     writes, or without a signature where one is demanded, is left out and named (exit 8).
     """
     from ..registry.exchange import pull
-    from ..registry.storage import misnamed
+    from ..registry.remote import misnamed
 
     pulled = pull(registry, url, _trusted(trust))
     for name in pulled.torn:

@@ -13,7 +13,7 @@ from ..model.relax.importer import Imported
 from ..runtime.functions import code_prefix
 from ..target import Target
 from .entry import SIZE, Entries, entries
-from .gpu.functions import gpu_entries
+from .gpu.entry_functions import gpu_entries
 from .gpu.program import Run
 from .kernels.constants import fold
 from .kernels.lowering import code_generation, compiled

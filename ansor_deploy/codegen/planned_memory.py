@@ -13,7 +13,7 @@ from .memory.arena import most_alive
 from .memory.callers_memory import original
 from .memory.figures import Memory, Part, total
 from .memory.storage import Stored
-from .passes.tasks import nests
+from .passes.tile_tasks import nests
 
 
 def memory_of(lowered: tvm.IRModule, made: Entries, threads: int = 0) -> Memory:

@@ -1,6 +1,6 @@
 """Measure a pack: candidates that were exported, on a machine that nothing else reaches.
 
-The other side is `tune/pack.py`, which writes `pack.json`, and `tune/unpack.py`, which reads
+The other side is `tune/pack.py`, which writes `pack.json`, and `tune/pack_results.py`, which reads
 `results.json`. Candidates run as they do on a board, by `runner.py` in a child process that may
 crash, and each task's fastest in turns at the end. Of what is installed here, Python, NumPy and a
 GPU's driver are used.

@@ -15,8 +15,8 @@ from ..errors import RegistryError, UsageError
 from ..system.atomic_file import write_whole
 from ..system.regular_file import read_regular
 from .bundle import MOST_BYTES, Bundle, BundleRefused, digest, read_bundle, refused
+from .remote import NAME, SIGNATURE, BundleStore, name_of, right_name
 from .signing import Signer, check_signature, signed_by
-from .storage import NAME, SIGNATURE, BundleStore, name_of, right_name
 from .transfer import Taken, contents, contents_of_other, take_in
 
 Trusted = frozenset[bytes]

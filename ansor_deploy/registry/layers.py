@@ -162,7 +162,7 @@ def _index(layer: Layer, warn: Warn) -> Path:
 
 def _bundles(source: Path) -> dict[str, Path]:
     """The bundles of a layer by what their digest is, or is said to be."""
-    from .storage import MOST_BYTES
+    from .remote import MOST_BYTES
 
     def readable(path: Path) -> bool:  # a file, and not one without end
         return path.is_file() and path.stat().st_size <= MOST_BYTES
@@ -177,7 +177,7 @@ def _bundles(source: Path) -> dict[str, Path]:
 
 def _update(path: Path, bundles: dict[str, Path], trusted: Trusted | None, warn: Warn) -> None:
     """Take into the index what it has not; anew if some of what it has was withdrawn."""
-    from .storage import misnamed, right_name
+    from .remote import misnamed, right_name
 
     with Database.open(path) as index:
         index.rows(_TAKEN)
@@ -211,7 +211,7 @@ def _mirrored(layer: Layer, folder: Path, warn: Warn) -> Path:
     They are fetched by another process, which can be ended at the deadline.
     """
     from ..system.worker import Worker, WorkerFailure
-    from .storage import misnamed
+    from .remote import misnamed
 
     asked = folder.with_suffix(".asked")  # its time of change says when the URL last answered
     if asked.exists() and time.time() - asked.stat().st_mtime < FRESH_SECONDS:

@@ -14,7 +14,7 @@ from ..errors import RegistryError
 from .connect import SQLITES_LOCKS
 from .database import Database
 from .faults import damaged, explained, in_use
-from .pages import Pages, page_size
+from .raw_pages import Pages, page_size
 from .schema import BEATEN, TABLES, Row
 
 _ATTEMPTS = 3  # to read a piece of the file

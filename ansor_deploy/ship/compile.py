@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from ..codegen.model import Compiled, check_space, compile_model, export_codes
 from ..space.rule import rule_set
 from .describe import described
-from .limits import check_limits
 from .manifest import Code
+from .memory_limits import check_limits
 from .outputs.commit import staged
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from .. import __version__
 from ..errors import AnsorError
-from ..model.onnx.digest import digest
+from ..model.onnx.file_digest import digest
 from ..registry.record import Record, TaskKey
 from ..system.digest import canonical_json, file_sha256, sha256
 from ..tune.borrow import lenders, lenders_digest

@@ -189,7 +189,8 @@ def _shared(sch: Any, outer: list[Any], cores: int) -> Any:
     """Share the outer loops among the cores; the innermost of them.
 
     They are fused up to the first that is cut in two, which can only be done to a loop by itself:
-    lowering joins those (`codegen/passes/tasks.py`), of which there are as many as the cores need.
+    lowering joins those (`codegen/passes/tile_tasks.py`), of which there are as many as the cores
+    need.
     """
     whole = list(takewhile(lambda loop: not is_marked(sch, loop), outer))
     loops = [*([sch.fuse(*whole)] if whole else []), *outer[len(whole) :]]

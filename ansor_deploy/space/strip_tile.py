@@ -246,7 +246,7 @@ def _nested(
     task = parallel(sch, tasks)
     if not apart:
         return task, inner[-1]
-    sch.parallel(panels)  # lowering joins them (`codegen/passes/tasks.py`)
+    sch.parallel(panels)  # lowering joins them (`codegen/passes/tile_tasks.py`)
     return panels, inner[-1]
 
 

@@ -8,7 +8,7 @@ What is on the stack, LLVM makes registers of (`SROA`).
 Where tiles do not divide an extent, the last is cut off: the loop over tiles, which a rule marked
 (`space.loops.partitioned`), becomes one over whole tiles and one over the rest, so that no whole
 tile asks where the extent ends. TVM's pass does that, for marked loops alone; of parallel ones,
-both kinds of tiles become tasks of one loop (`tasks.py`).
+both kinds of tiles become tasks of one loop (`tile_tasks.py`).
 
 What is not worth a second core is done by one (`small_loops.py`).
 
@@ -45,7 +45,7 @@ from ..passes.edge_values import edge_values, from_infinity
 from ..passes.flattening import flattened
 from ..passes.row_quotients import row_quotients
 from ..passes.small_loops import small_loops
-from ..passes.tasks import tasks
+from ..passes.tile_tasks import tasks
 from ..passes.vector_math import on_vectors
 
 # Name of the pipeline.

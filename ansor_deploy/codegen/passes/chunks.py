@@ -14,7 +14,7 @@ one by one. Now each begins with its part, and rows are with the same core from 
 from typing import Any
 
 from ..._tvm import structural_map, tirx
-from .tasks import nests
+from .tile_tasks import nests
 
 CHUNKS = 16
 # Tasks beyond which uneven chunks make no difference, and products of indices might overflow.

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..._tvm import structural_map, tirx, tvm
 from ...space.code_size import operations
-from .tasks import nests
+from .tile_tasks import nests
 
 # Operations on vectors that take a core as long as it takes to have others help: some 3 us.
 WORTH_OTHERS = 1 << 13

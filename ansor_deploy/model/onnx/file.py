@@ -11,7 +11,7 @@ from onnx import ModelProto
 from ...errors import ModelError, blaming
 from ...system.regular_file import read_regular
 from .bounds import check_graph
-from .digest import digest, unreadable
+from .file_digest import digest, unreadable
 from .skeleton import skeleton, tensors
 from .tensor_data import check_external, check_size, external_file, is_external, load_external
 

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 from ...errors import ModelError
 from ...system.host import memory_bytes
 from ...system.regular_file import open_regular
-from .digest import unreadable
+from .file_digest import unreadable
 
 _BELOW_A_BYTE = re.compile(r"(?:U?INT|FLOAT)([24])(?:E\dM\d)?")  # names of ONNX's element types
 _SAVE = "save the model and its data again."

@@ -23,9 +23,9 @@ from ..operators.blame import blamed
 from ..operators.converting import own_converters, tvm_name
 from ..operators.indices import IN_BRANCH
 from ..operators.operator import domain
-from . import concatenation, few_channels, lookups
-from .apart import with_reasons
+from . import concatenation, constant_gathers, few_channels
 from .attention import with_attention
+from .cut_reasons import with_reasons
 from .fusion import with_cuts, without_cuts
 from .labels import fused, with_labels
 from .layout import channels_last
@@ -81,7 +81,7 @@ def import_model(
 _LEGALIZED = {
     "relax.nn.conv2d": few_channels.legalized,
     "relax.concat": concatenation.legalized,
-    "relax.take": lookups.legalized,
+    "relax.take": constant_gathers.legalized,
 }
 
 

@@ -18,9 +18,9 @@ from ...system.machine_fault import heed
 from ..manifest import Manifest, header_path, manifest_path, provenance_path, read_manifest
 from .archive import pack, stem
 from .elf import needed_glibc
+from .proof import try_program
 from .python_runtime import write_python_runtime
 from .readme import readme
-from .trial import try_program
 
 if TYPE_CHECKING:
     from ...views import Report

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ...request import Tolerance
-from .rows import in_order
+from .row_order import in_order
 from .tolerance import Verdict, judge, plainly
 
 if TYPE_CHECKING:

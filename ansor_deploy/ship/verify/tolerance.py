@@ -11,7 +11,7 @@ Decisions (which of two values is larger, which step is nearer) jump, and a jump
 two right values are, not how fast they part: one that is larger than JUMP times the noise counts
 twice, not FACTOR times. Jumps are rare in most outputs. So more elements may differ,
 as many as twice those that one run of the oracle has beyond what the others allow, by no more than
-twice as much; where the order of rows is such a decision, any will do (`rows.py`).
+twice as much; where the order of rows is such a decision, any will do (`row_order.py`).
 
 NaN must meet NaN, and an infinity the same infinity, unless a run with noise has it otherwise.
 """

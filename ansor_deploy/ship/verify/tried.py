@@ -15,10 +15,10 @@ from ...devices.machine import Machine, has_instructions, runs_here
 from ...errors import VerificationError
 from ...system.jobserver import threads
 from ..manifest import UNTRIED, UNVERIFIED, Allowed, Draft, Verified
-from .blame import refusal, wrong_outputs
 from .oracle import Oracle
 from .stand_in import is_small, make_stand_in
 from .verify import Library, Runnable, verify_model
+from .wrong_numbers import refusal, wrong_outputs
 
 if TYPE_CHECKING:
     from ..shipment import Shipment

@@ -7,7 +7,7 @@ from html import escape
 
 from ..profile import by_operator, title
 from ..text import KEY, latency, share
-from .facts import Facts
+from .content import Facts
 from .page import figures
 
 MOST_KERNELS = 10

@@ -9,7 +9,7 @@ from ...ship.race.compare import Comparison
 from ...system.words import size_text
 from ..text import gain_texts, latency
 from . import sections
-from .facts import Facts
+from .content import Facts
 from .style import STYLE
 
 SECTIONS: dict[str, tuple[str, Callable[[Facts], Iterator[str]]]] = {

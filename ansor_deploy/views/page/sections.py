@@ -21,7 +21,7 @@ from ..text import (
     share,
 )
 from .charts import Mark, roofline, steps
-from .facts import Facts, untuned
+from .content import Facts, untuned
 
 Row = Sequence[str]
 MOST_KERNELS = 40  # that the table of kernels shows, those that take longest

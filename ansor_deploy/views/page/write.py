@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from .facts import Facts, facts
+from .content import Facts, facts
 from .markdown import markdown
 from .page import page
 

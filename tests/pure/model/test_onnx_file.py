@@ -12,8 +12,8 @@ from onnx import numpy_helper
 
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model.onnx.bind import bind_shapes
-from ansor_deploy.model.onnx.digest import digest
 from ansor_deploy.model.onnx.file import load
+from ansor_deploy.model.onnx.file_digest import digest
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_digest_covers_every_file_and_its_order(proto, tmp_path):
 
 def test_digest_imports_nothing_heavy():
     code = (
-        "import sys, ansor_deploy.model.onnx.digest;"
+        "import sys, ansor_deploy.model.onnx.file_digest;"
         "print({'onnx', 'numpy', 'tvm', 'google.protobuf'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

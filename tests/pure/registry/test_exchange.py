@@ -23,8 +23,8 @@ from ansor_deploy.errors import RegistryError
 from ansor_deploy.registry.bundle import MOST_BYTES, Bundle
 from ansor_deploy.registry.exchange import export_file, import_file, merge_file, pull, push
 from ansor_deploy.registry.record import SearchEnd
+from ansor_deploy.registry.remote import name_of
 from ansor_deploy.registry.signing import load_signer, load_trusted
-from ansor_deploy.registry.storage import name_of
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.registry.transfer import Taken, contents
 

@@ -20,8 +20,8 @@ from ansor_deploy.project import Project, cache_folder
 from ansor_deploy.registry import layers as layering
 from ansor_deploy.registry.exchange import export_file, push
 from ansor_deploy.registry.layers import Layer, bring_in, indexes, layers_of
+from ansor_deploy.registry.remote import name_of
 from ansor_deploy.registry.signing import load_signer
-from ansor_deploy.registry.storage import name_of
 from ansor_deploy.registry.store import Registry
 
 

@@ -16,7 +16,7 @@ from helpers.cli_process import refused
 from helpers.registry_samples import TARGET, TVM, build, fill, key, record
 
 from ansor_deploy.errors import RegistryError
-from ansor_deploy.registry.pages import Pages
+from ansor_deploy.registry.raw_pages import Pages
 from ansor_deploy.registry.record import SearchEnd
 from ansor_deploy.registry.salvage import salvage
 from ansor_deploy.registry.store import Registry

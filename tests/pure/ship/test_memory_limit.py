@@ -7,7 +7,7 @@ import pytest
 from ansor_deploy.codegen.memory.figures import Memory, Part
 from ansor_deploy.errors import ModelError
 from ansor_deploy.request import Limits
-from ansor_deploy.ship.limits import check_limits
+from ansor_deploy.ship.memory_limits import check_limits
 from ansor_deploy.system.host import memory_bytes
 
 

@@ -11,7 +11,7 @@ from ansor_deploy.registry.layers import Layer, indexes, like
 from ansor_deploy.registry.record import TaskKey
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.request import Request
-from ansor_deploy.tune.known import take_in
+from ansor_deploy.tune.intake import take_in
 from ansor_deploy.tune.ledger import Ledger
 from ansor_deploy.views.plain import QuietReport
 

@@ -25,7 +25,7 @@ from ansor_deploy.space.sketch import default_schedule
 from ansor_deploy.space.trace import dump
 from ansor_deploy.system.worker import WorkerFailure
 from ansor_deploy.target import load_target
-from ansor_deploy.tune import known
+from ansor_deploy.tune import intake
 from ansor_deploy.tune.plan import plan_models
 from ansor_deploy.tune.queue import pending, tune_plan
 from ansor_deploy.tune.workspace import Workspace
@@ -210,7 +210,7 @@ def test_a_board_may_become_as_slow_as_its_user_accepts(boards, monkeypatch, pac
 
 
 def tune(path, work):
-    planned = plan_models(known.read([path], work), work.ledger)
+    planned = plan_models(intake.read([path], work), work.ledger)
     with work.measuring() as measurer:
         tune_plan(planned, pending(planned, work.request), work, measurer)
 

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from ansor_deploy.runtime.profile import KernelTime, Profile
 from ansor_deploy.views.page import charts
+from ansor_deploy.views.page.content import Facts
 from ansor_deploy.views.page.curve import Curve, Tuning
-from ansor_deploy.views.page.facts import Facts
 from ansor_deploy.views.page.markdown import markdown
 from ansor_deploy.views.page.page import SECTIONS, page
 from ansor_deploy.views.roof import Roof
