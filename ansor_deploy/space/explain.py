@@ -10,9 +10,10 @@ from .._tvm import tvm
 from ..system.machine_fault import heed
 from ..target import Target
 from .block_view import BlockView, blocks
+from .derivation import RuleAnswer, derive
 from .question import Decision, Guess
 from .rule import Rule
-from .sketch import RuleAnswer, Sketch, derive
+from .sketch import Sketch
 from .tiles import Tiles
 
 if TYPE_CHECKING:

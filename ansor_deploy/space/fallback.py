@@ -5,8 +5,8 @@ from typing import Any
 
 from .._tvm import tvm
 from ..target import Target
+from .default_schedule import default_schedule
 from .rule import Rule, shipped_rules
-from .sketch import default_schedule
 
 # Rules that copy no statement and no data, from many to few.
 _SIMPLER = (("inlined", ("always-inline", "skip")), ("plain", ("skip",)))

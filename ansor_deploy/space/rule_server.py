@@ -18,10 +18,10 @@ from ..errors import UsageError
 from ..system.child import ask
 from ..system.limits import limit_memory, limit_processor
 from ..target import Target
+from .derivation import derive as derive_here
 from .question import Chooser, Decision, Question
 from .rule import Rule, load_rule, shipped_rules
 from .sketch import Sketch, Step
-from .sketch import derive as derive_here
 from .trace import dump
 
 _FILE_BYTES = 16 << 20  # that a rule may write to a file, or print

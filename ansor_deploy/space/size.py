@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..target import Target
+from .derivation import derive
 from .rule import Rule
-from .sketch import derive
 
 
 def programs(mod: Any, target: Target, rules: Sequence[Rule], enough: int = sys.maxsize) -> int:

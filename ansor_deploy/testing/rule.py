@@ -15,9 +15,10 @@ from ..project import shipped
 from ..runtime.model import TensorInfo
 from ..ship.verify.draws import seeded_inputs
 from ..space.block_view import BlockView, blocks
+from ..space.derivation import derive
 from ..space.question import Chooser, Guess, Random
 from ..space.rule import Pass, Rule, before_shipped, load_rule
-from ..space.sketch import Program, derive
+from ..space.sketch import Program
 from ..space.state import State
 from ..space.trace import dump
 from ..target import Target, load_target

@@ -74,7 +74,7 @@ class Workspace:
     def default_trace(self, task: Task) -> str:
         """The trace of a task's default schedule under these rules, which is derived once."""
         if task.key not in self._default_traces:
-            from ..space.sketch import default_schedule
+            from ..space.default_schedule import default_schedule
             from ..space.trace import dump
 
             made = default_schedule(task.mod, self.request.target, self.rules)

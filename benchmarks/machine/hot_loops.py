@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from ansor_deploy.codegen.kernels.lowering import compiled
-from ansor_deploy.space.sketch import default_schedule
+from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.target import Target
 from benchmarks.options import networks_argument, target
 from benchmarks.search import searching

@@ -29,9 +29,9 @@ from ansor_deploy.measure.outcome import Outcome
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.objectives import Objective
 from ansor_deploy.request import Budget
+from ansor_deploy.space.derivation import derive
 from ansor_deploy.space.question import Guess
 from ansor_deploy.space.rule import shipped_rules
-from ansor_deploy.space.sketch import derive
 from ansor_deploy.space.trace import dump
 from ansor_deploy.target import Target
 from ansor_deploy.tune.scheduler import BATCH, Scheduler, TaskProgress

@@ -22,9 +22,10 @@ from ansor_deploy.model.prepare import prepare
 from ansor_deploy.model.relax.extract import task_of
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.registry.record import Measurement, Provenance
+from ansor_deploy.space.default_schedule import default_schedule
+from ansor_deploy.space.derivation import derive
 from ansor_deploy.space.question import Random
 from ansor_deploy.space.rule import shipped_rules
-from ansor_deploy.space.sketch import default_schedule, derive
 from ansor_deploy.space.trace import dump
 from ansor_deploy.target import Target
 from ansor_deploy.tune.ledger import now

@@ -21,7 +21,7 @@ from ..._tvm import collect, relax, structural_equal, structural_hash, tirx, tvm
 from ...runtime.gpu_code import GpuKernel
 from ...space.canonical_text import parse
 from ...space.code_size import check_size
-from ...space.sketch import default_schedule
+from ...space.default_schedule import default_schedule
 from ...space.trace import replay
 from ...system.limits import limit_processor
 from ...target import Target

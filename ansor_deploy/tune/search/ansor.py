@@ -23,8 +23,8 @@ from ..._tvm import structural_hash
 from ...measure.outcome import UNMEASURED, Outcome
 from ...model.tasks import Task
 from ...registry.record import Measurement
+from ...space.derivation import derive, newly_ended
 from ...space.question import Guess, Random
-from ...space.sketch import derive, newly_ended
 from ...space.trace import dump
 from .context import SearchContext
 from .evolution import Evolution

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from ...model.tasks import Task
-from ...space.sketch import derive
+from ...space.derivation import derive
 from .context import SearchContext
 from .experience import choices
 from .genome import recover

@@ -12,9 +12,10 @@ from typing import Any
 
 from ...model.tasks import Task
 from ...space.canonical_text import parse
+from ...space.derivation import derive
 from ...space.question import Chooser, Decision, Question
 from ...space.rule import Rule
-from ...space.sketch import Sketch, derive
+from ...space.sketch import Sketch
 from ...space.tiles import Tiles, divisors
 from ...target import Target
 from .genome import Made, program, recover

@@ -12,7 +12,7 @@ from ansor_deploy._tvm import VERSION
 from ansor_deploy.model.relax.extract import task_of
 from ansor_deploy.registry.record import Provenance, Record
 from ansor_deploy.registry.store import Registry
-from ansor_deploy.space.sketch import default_schedule
+from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.space.trace import dump
 
 TARGET = built.with_vectors(32)

@@ -8,7 +8,7 @@ from helpers.built import HOST
 
 from ansor_deploy.measure.outcome import Outcome
 from ansor_deploy.model.relax.extract import task_of
-from ansor_deploy.space.sketch import default_schedule
+from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.space.trace import dump
 from benchmarks.search import ablation, cost_model, reuse, spaces
 

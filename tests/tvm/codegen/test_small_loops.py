@@ -9,7 +9,7 @@ from tvm import te
 from ansor_deploy._tvm import collect, tirx, tvm_target
 from ansor_deploy.codegen.kernels.lowering import PIPELINE
 from ansor_deploy.codegen.passes.small_loops import small_loops
-from ansor_deploy.space.sketch import default_schedule
+from ansor_deploy.space.default_schedule import default_schedule
 
 LAUNCH = "TVMBackendParallelLaunch"
 

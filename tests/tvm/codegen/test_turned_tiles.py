@@ -7,7 +7,7 @@ from helpers.graphs import model, node
 
 from ansor_deploy._tvm import collect, tirx
 from ansor_deploy.codegen.kernels.lowering import _cut_off
-from ansor_deploy.space.sketch import default_schedule
+from ansor_deploy.space.default_schedule import default_schedule
 from benchmarks.fuzz.layouts import fault
 
 

@@ -11,7 +11,7 @@ from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.measure.outcome import Outcome
 from ansor_deploy.measure.replay import ReplayMeasurer
 from ansor_deploy.model.relax.extract import task_of
-from ansor_deploy.space.sketch import default_schedule
+from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.space.trace import dump
 from ansor_deploy.testing.measurer import MeasurerContract, check_outcome
 

@@ -24,7 +24,7 @@ from ansor_deploy.model.tasks import Task
 from ansor_deploy.project import shipped
 from ansor_deploy.runtime.tensors import seeded_arguments
 from ansor_deploy.space.canonical_text import canonical_text, parse
-from ansor_deploy.space.sketch import default_schedule
+from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.space.trace import dump
 from ansor_deploy.target import load_target
 

@@ -21,7 +21,7 @@ from ansor_deploy.model.relax.extract import task_of
 from ansor_deploy.project import shipped
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.request import Budget, Request
-from ansor_deploy.space.sketch import default_schedule
+from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.space.trace import dump
 from ansor_deploy.system.worker import WorkerFailure
 from ansor_deploy.target import load_target

@@ -9,9 +9,9 @@ from helpers.suspects import TARGET, compute, suspects, task
 
 from ansor_deploy.measure.outcome import Outcome
 from ansor_deploy.model.relax.extract import task_of
+from ansor_deploy.space.derivation import derive
 from ansor_deploy.space.question import Random
 from ansor_deploy.space.rule import shipped_rules
-from ansor_deploy.space.sketch import derive
 from ansor_deploy.space.trace import dump
 
 pytestmark = pytest.mark.slow

@@ -14,8 +14,8 @@ from helpers.graphs import model, node
 from ansor_deploy.model.relax.extract import extract
 from ansor_deploy.ship.verify.tolerance import compare
 from ansor_deploy.space.attention import attention_pays
+from ansor_deploy.space.derivation import derive
 from ansor_deploy.space.rule import shipped_rules
-from ansor_deploy.space.sketch import derive
 
 # A few scores exceed its first cache, and those of some rows the second one.
 SMALL = replace(HOST, cores=1, l1_bytes=1 << 10, l2_bytes=1 << 14)

@@ -27,7 +27,7 @@ from ansor_deploy.space.canonical_text import (
     normalized,
     parse,
 )
-from ansor_deploy.space.sketch import default_schedule
+from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.space.trace import dump, replay
 
 TESTS = Path(__file__).parents[2]

@@ -15,9 +15,10 @@ from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.model.relax.extract import extract, task_of
 from ansor_deploy.ship.verify.tolerance import compare
 from ansor_deploy.space.code_size import MOST_OPERATIONS, TooMuchCodeError, code_size
+from ansor_deploy.space.default_schedule import default_schedule
+from ansor_deploy.space.derivation import derive
 from ansor_deploy.space.question import Guess
 from ansor_deploy.space.rule import load_rule, shipped_rules
-from ansor_deploy.space.sketch import default_schedule, derive
 from ansor_deploy.space.trace import dump
 from ansor_deploy.tune.search.genome import program
 

@@ -9,10 +9,11 @@ from helpers import built
 from helpers.programs import conv2d, conv2d_bare, conv2d_residual, conv_nd, grouped
 
 from ansor_deploy._tvm import structural_equal, tvm
+from ansor_deploy.space.default_schedule import default_schedule
+from ansor_deploy.space.derivation import derive
 from ansor_deploy.space.question import Guess
 from ansor_deploy.space.rewriting import rewritings, rewritten
 from ansor_deploy.space.rule import shipped_rules
-from ansor_deploy.space.sketch import default_schedule, derive
 from ansor_deploy.space.state import State
 from ansor_deploy.space.trace import dump, replay
 from ansor_deploy.tune.search.genome import recover

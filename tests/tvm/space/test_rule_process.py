@@ -15,9 +15,9 @@ from helpers.programs import PROGRAMS
 from ansor_deploy.model.relax.extract import extract
 from ansor_deploy.project import shipped
 from ansor_deploy.space import rule_process
+from ansor_deploy.space.derivation import derive, newly_ended
 from ansor_deploy.space.question import Decided, Guess, Random
 from ansor_deploy.space.rule import Rule, before_shipped, load_rule, rule_set, shipped_rules
-from ansor_deploy.space.sketch import derive, newly_ended
 from ansor_deploy.space.trace import dump
 from ansor_deploy.tune.search import open_search
 from ansor_deploy.tune.search.context import SearchContext

@@ -12,9 +12,9 @@ from tvm import te
 from tvm.s_tir.meta_schedule.testing import te_workload as w
 
 from ansor_deploy.ship.verify.tolerance import compare
+from ansor_deploy.space.derivation import derive
 from ansor_deploy.space.question import Guess, Random
 from ansor_deploy.space.rule import shipped_rules
-from ansor_deploy.space.sketch import derive
 
 # Rules of which the program keeps a tile of the result in registers.
 REGISTER_TILES = ("register-tile", "strip-tile", "transposed")

@@ -15,9 +15,9 @@ from helpers.graphs import model, node, randn
 from helpers.programs import PROGRAMS
 
 from ansor_deploy.model.relax.extract import extract
+from ansor_deploy.space.derivation import MAX_SKETCHES, derive
 from ansor_deploy.space.question import Decided, Guess
 from ansor_deploy.space.rule import before_shipped, load_rule, shipped_rules
-from ansor_deploy.space.sketch import MAX_SKETCHES, derive
 from ansor_deploy.tune.search import open_search
 from ansor_deploy.tune.search.context import SearchContext
 

@@ -15,9 +15,10 @@ from ansor_deploy._tvm import collect
 from ansor_deploy.codegen.kernels.lowering import _cut_off
 from ansor_deploy.space.block_view import BlockView, blocks
 from ansor_deploy.space.cores import busy, worth_cores
+from ansor_deploy.space.default_schedule import default_schedule
+from ansor_deploy.space.derivation import derive
 from ansor_deploy.space.question import Guess
 from ansor_deploy.space.rule import shipped_rules
-from ansor_deploy.space.sketch import default_schedule, derive
 from ansor_deploy.space.tile_sizes import tiles
 from ansor_deploy.space.trace import dump, replay
 

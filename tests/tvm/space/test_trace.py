@@ -8,7 +8,7 @@ from helpers import built
 from helpers.programs import PROGRAMS, conv2d, matmul, transpose
 from tvm_ffi import structural_equal
 
-from ansor_deploy.space.sketch import default_schedule
+from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.space.trace import dump, replay
 from ansor_deploy.system.digest import canonical_json
 

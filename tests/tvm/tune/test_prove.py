@@ -17,7 +17,7 @@ from ansor_deploy.project import shipped
 from ansor_deploy.registry.record import SearchEnd
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.request import Budget, Request
-from ansor_deploy.space.sketch import default_schedule
+from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.space.trace import dump
 from ansor_deploy.target import load_target
 from ansor_deploy.tune.sources import try_out

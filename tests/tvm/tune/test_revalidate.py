@@ -22,7 +22,7 @@ from ansor_deploy.registry.leases import Holder
 from ansor_deploy.registry.record import Record
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.request import Request
-from ansor_deploy.space.sketch import default_schedule
+from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.space.trace import dump
 from ansor_deploy.target import load_target
 from ansor_deploy.tune.sources.past import outdated, revalidate_tasks

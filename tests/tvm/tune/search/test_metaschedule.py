@@ -13,7 +13,7 @@ from ansor_deploy.measure.outcome import Outcome
 from ansor_deploy.model.relax.extract import _task
 from ansor_deploy.registry.record import Measurement, Provenance
 from ansor_deploy.space.canonical_text import canonical_text, parse
-from ansor_deploy.space.sketch import default_schedule
+from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.space.trace import dump, replay
 from ansor_deploy.tune.search import metaschedule, open_search
 from ansor_deploy.tune.search.context import SearchContext

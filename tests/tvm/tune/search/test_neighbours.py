@@ -14,9 +14,10 @@ from ansor_deploy.model.relax.extract import task_of
 from ansor_deploy.registry.record import Measurement, Provenance, Record, SearchEnd
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.request import Request
+from ansor_deploy.space.default_schedule import default_schedule
+from ansor_deploy.space.derivation import derive
 from ansor_deploy.space.question import Decision, Guess, Question
 from ansor_deploy.space.rule import rule_set
-from ansor_deploy.space.sketch import default_schedule, derive
 from ansor_deploy.space.tiles import Tiles
 from ansor_deploy.space.trace import dump, replay
 from ansor_deploy.tune.plan import make_plan

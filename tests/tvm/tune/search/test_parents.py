@@ -9,8 +9,8 @@ from helpers.programs import conv2d
 
 from ansor_deploy.model.relax.extract import _task
 from ansor_deploy.space.canonical_text import canonical_text, parse
+from ansor_deploy.space.derivation import derive
 from ansor_deploy.space.rule import shipped_rules
-from ansor_deploy.space.sketch import derive
 from ansor_deploy.tune.search.context import SearchContext
 from ansor_deploy.tune.search.evolution import Evolution
 from ansor_deploy.tune.search.genome import Genome

@@ -21,9 +21,9 @@ from ansor_deploy.project import shipped
 from ansor_deploy.registry.record import Measurement, Provenance
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.space.canonical_text import canonical_text, parse
+from ansor_deploy.space.derivation import derive
 from ansor_deploy.space.question import Guess, Random
 from ansor_deploy.space.rule import Apply, rule_set, shipped_rules
-from ansor_deploy.space.sketch import derive
 from ansor_deploy.space.trace import dump, replay
 from ansor_deploy.target import load_target
 from ansor_deploy.tune.search import has_first_guess, open_search
