@@ -217,9 +217,9 @@ def _mirrored(layer: Layer, folder: Path, warn: Warn) -> Path:
     if asked.exists() and time.time() - asked.stat().st_mtime < FRESH_SECONDS:
         return folder
     payload = {"url": layer.where, "folder": str(folder), "signed": layer.trust is not None}
-    worker = Worker(preload=f"{__package__}.storage")
+    worker = Worker(preload=f"{__package__}.remote")
     try:
-        for name, right in worker.call(f"{__package__}.storage:mirror", payload, PATIENCE).items():
+        for name, right in worker.call(f"{__package__}.remote:mirror", payload, PATIENCE).items():
             warn(misnamed(f"{layer.where}/{name}", right))
         asked.touch()
     except WorkerFailure as failure:
