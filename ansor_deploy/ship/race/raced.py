@@ -13,11 +13,11 @@ from ...errors import MachineError, ModelError, UsageError
 from ...system.digest import file_sha256
 from ..compile import write
 from ..describe import of_codes
-from ..manifest import Draft, Race
+from ..manifest import Draft, Race, Speed
 from ..up_to_date import records_digest
 from ..verify.tried import tried_on
 from .beside import race_engine
-from .compare import Comparison, compare_speed, time_alone
+from .compare import compare_speed, time_alone
 from .fresh import on_this_machine
 from .race import LOOKS
 
@@ -33,21 +33,22 @@ def raced(made: Shipment, path: Path, draft: Draft, library: Library, machine: M
 
     library: as loaded from the path, where the untuned one lies afterwards if it is faster.
     """
-    untuned, second, comparison = _compared(made, draft, library, machine)
-    if comparison.same:
+    untuned, second, speed = _compared(made, draft, library, machine)
+    if speed.verdict == "same":
         draft = replace(draft, shipped="untuned")
-    if comparison.slower:
+    if speed.verdict == "slower":
         made.report.warn("the records make this model slower here: the untuned library is shipped")
         draft = tried_on(made, second, untuned, machine)
         untuned.path.replace(path)
         library = untuned if machine.sites else machine.load(path, draft.to_json())
-    beside = None if machine.sites else _beside(made, library, comparison.latency_ms)
-    return replace(draft, speed=comparison.noted(beside, records_digest(made.records.values())))
+    beside = None if machine.sites else _beside(made, library, speed.latency_ms)
+    records = records_digest(made.records.values())
+    return replace(draft, speed=replace(speed, beside=beside, records=records))
 
 
 def _compared(
     made: Shipment, draft: Draft, library: Library, machine: Machine
-) -> tuple[Library, Draft, Comparison]:
+) -> tuple[Library, Draft, Speed]:
     """The same model with no record applied, its manifest, and how fast the two are in turns.
 
     Where both are the same, byte by byte, or there is no second one, the one time.
@@ -65,11 +66,11 @@ def _compared(
             draft = replace(draft, shipped="untuned", **of_codes(made, codes))
             untuned = machine.load(path, draft.to_json())
     if untuned is library:
-        comparison = time_alone(library, made.request.seed, same=same)
+        speed = time_alone(library, made.request.seed, same=same)
     else:
-        comparison = compare_speed(library, untuned, made.request.seed)
-    made.report.compared(comparison)
-    return untuned, draft, comparison
+        speed = compare_speed(library, untuned, made.request.seed)
+    made.report.compared(speed)
+    return untuned, draft, speed
 
 
 def _beside(made: Shipment, library: Library, ours_ms: float) -> Race | None:
