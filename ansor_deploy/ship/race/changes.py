@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
 
-from ..manifest import Manifest, Memory, Race, Task
+from ..manifest import Digest, Manifest, Memory, Ms, Race, RecordId, Task
 from .race import ALIKE
 
 
-@dataclass(frozen=True)
-class TaskChange:
-    """A task of either library. before, after: its record's id, or "default"; None in neither.
+class TaskChange(Struct, frozen=True):
+    """A task of either library. before, after: its record; None in the one that lacks it.
 
     before_ms, after_ms: all its runs in one of the library's; None where it was not timed.
     """
 
-    key: str
+    key: Digest
     title: str
-    before: str | None
-    after: str | None
-    before_ms: float | None = None
-    after_ms: float | None = None
+    before: RecordId | None
+    after: RecordId | None
+    before_ms: Ms | None
+    after_ms: Ms | None
 
     @property
     def what(self) -> str:
@@ -46,8 +45,7 @@ class TaskChange:
         return self.delta_ms / (self.before_ms or 1.0)
 
 
-@dataclass(frozen=True)
-class MadeBy:
+class MadeBy(Struct, frozen=True):
     """What made a library, and is not the same in the other: a version, or the digest of a rule.
 
     before, after: None in the one that lacks it.
@@ -114,8 +112,8 @@ class Changes:
             "same": self.same,
             "beside": to_builtins(self.beside),
             "bytes": {name: list(pair) for name, pair in self.bytes.items()},
-            "made_by": [asdict(one) for one in self.made_by],
-            "tasks": [{**asdict(task), "what": task.what} for task in self.tasks],
+            "made_by": to_builtins(self.made_by),
+            "tasks": [{**to_builtins(task), "what": task.what} for task in self.tasks],
             "explanation": self.explanation,
         }
 

@@ -10,6 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
+from ..manifest import Count, Ms
+
 if TYPE_CHECKING:
     from ...runtime.profile import Profile
 
@@ -24,18 +28,17 @@ class Part:
     nodes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(Struct, frozen=True):
     """Nodes of the model by name, with what computes them: kernels by their places in a run.
 
     ours_ms, theirs_ms: of all kernels, and of all parts.
     """
 
     nodes: tuple[str, ...]
-    kernels: tuple[int, ...]
+    kernels: tuple[Count, ...]
     parts: tuple[str, ...]
-    ours_ms: float
-    theirs_ms: float
+    ours_ms: Ms
+    theirs_ms: Ms
 
     @property
     def ratio(self) -> float | None:
