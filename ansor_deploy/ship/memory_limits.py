@@ -6,15 +6,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..codegen.memory.figures import Memory, Part, total
+from ..codegen.memory.figures import total
 from ..devices.room import NO_MEMORY
 from ..errors import AnsorError, DeviceError, ModelError
-from ..request import Limits
 from ..system.host import memory_bytes
 from ..system.words import size_text
 
 if TYPE_CHECKING:
+    from ..codegen.memory.figures import Memory, Part
     from ..devices.machine import Machine
+    from ..request import Limits
 
 _NAMED = 5  # parts that an error lists
 

@@ -7,17 +7,18 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Literal
 
-from ..devices.machine import Machine
-from ..model.prepare import Prepared
-from ..registry.lock import Lock
-from ..registry.record import Record, TaskKey
-from ..request import Outputs, Request
-from ..tune.borrow import Loan, borrow, lenders, lenders_digest
-from ..tune.workspace import Workspace
+from ..tune.borrow import borrow, lenders, lenders_digest
 from .lock import lock_digest
 
 if TYPE_CHECKING:
+    from ..devices.machine import Machine
+    from ..model.prepare import Prepared
+    from ..registry.lock import Lock
+    from ..registry.record import Record, TaskKey
+    from ..request import Outputs, Request
     from ..target import Target
+    from ..tune.borrow import Loan
+    from ..tune.workspace import Workspace
     from ..views import Report
     from .verify.oracle import Oracle
 

@@ -6,17 +6,17 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ...request import Tolerance
 from .row_order import in_order
 from .tolerance import Verdict, judge, plainly
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from ...request import Tolerance
     from .oracle import Oracle
 
 Arrays = Mapping[str, "np.ndarray"]
-Tolerances = Mapping[str, Tolerance]  # by the name of an output; "" for all others
+Tolerances = Mapping[str, "Tolerance"]  # by the name of an output; "" for all others
 
 
 def judge_outputs(

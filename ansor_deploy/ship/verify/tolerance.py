@@ -20,11 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...model.graph.noise import NOISE
-from ...request import Tolerance
+
+if TYPE_CHECKING:
+    from ...request import Tolerance
 
 FACTOR = 8.0
 JUMP = 512  # times the noise of a result: of float32 1e-3, of float16 all of it
