@@ -14,10 +14,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .._tvm import collect, relax, tvm, vm
-from ..runtime.tensors import tensor_bytes
+from .._tvm import collect, relax, shape_of, tvm, vm
 from .memory.callers_memory import anywhere
-from .memory.storage import Place, Stored, call, stored
+from .memory.storage import Place, Stored, bytes_of, call, stored
 from .memory.weights import Weights, lifted
 
 Functions = dict[tvm.ir.GlobalVar, Any]  # of Relax, and PrimFuncs
@@ -99,9 +98,8 @@ def allocating(name: str, into: relax.Function, run: Stored, several: bool) -> F
 
 def _allocated(builder: relax.BlockBuilder, kind: relax.TensorType) -> relax.Var:
     """A tensor in memory of its own."""
-    shape, dtype = [int(extent) for extent in kind.shape], str(kind.dtype)
-    storage = builder.emit(vm.alloc_storage(_shape(tensor_bytes(shape, dtype)), 0, "uint8"))
-    return builder.emit(vm.alloc_tensor(storage, 0, _shape(*shape), dtype))
+    storage = builder.emit(vm.alloc_storage(_shape(bytes_of(kind)), 0, "uint8"))
+    return builder.emit(vm.alloc_tensor(storage, 0, _shape(*shape_of(kind)), str(kind.dtype)))
 
 
 def _binder(name: str, weights: Iterable[Place], run: Stored) -> Functions:

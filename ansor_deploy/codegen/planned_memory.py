@@ -5,14 +5,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from .._tvm import collect, relax, tirx, tvm
-from ..runtime.tensors import tensor_bytes
+from .._tvm import collect, relax, shape_of, tirx, tvm
 from .entry import Entries
 from .kernels.lowering import STACK_BYTES
 from .memory.arena import most_alive
 from .memory.callers_memory import original
 from .memory.figures import Memory, Part, total
-from .memory.storage import Stored
+from .memory.storage import Stored, bytes_of
 from .passes.tile_tasks import nests
 
 
@@ -85,15 +84,11 @@ def _heap(body: Any) -> int:
     Those that a parallel loop allocates count once.
     """
     found = [one.buffer for one in collect(body, tirx.AllocBuffer)]
-    sizes = [_bytes(one.shape, one.dtype) for one in found if one.scope() == "global"]
+    sizes = [bytes_of(one) for one in found if one.scope() == "global"]
     return sum(size for size in sizes if size > STACK_BYTES)
-
-
-def _bytes(shape: Any, dtype: Any) -> int:
-    return tensor_bytes([int(extent) for extent in shape], str(dtype))
 
 
 def _part(var: relax.Var, users: dict[Any, str]) -> Part:
     """A tensor, called after its type and the kernel that uses it."""
-    shape, dtype = [int(extent) for extent in var.ty.shape], var.ty.dtype
-    return Part(f"{dtype}{shape} of {users.get(var, 'the graph')}", _bytes(shape, dtype))
+    named = f"{var.ty.dtype}{list(shape_of(var.ty))}"
+    return Part(f"{named} of {users.get(var, 'the graph')}", bytes_of(var.ty))

@@ -20,9 +20,8 @@ from dataclasses import dataclass
 from ..._tvm import collect, relax, tvm
 from ...errors import ModelError
 from ...runtime.gpu_code import GpuKernel, Launch
-from ...runtime.tensors import tensor_bytes
 from ..memory.arena import aligned
-from ..memory.storage import COPY, RESHAPE, Place, Stored, is_call
+from ..memory.storage import COPY, RESHAPE, Place, Stored, bytes_of, is_call
 
 # Of an address: it lies in the memory of a run, and not among the weights.
 IN_MEMORY = 1 << 63
@@ -64,7 +63,7 @@ def gpu_run(run: Stored, constants: Mapping[Place, relax.Var], symbols: Mapping[
     size = aligned(run.size)
     for var in (*run.inputs, *run.outputs):
         places[var] = IN_MEMORY | size
-        size += aligned(_bytes(var))
+        size += aligned(bytes_of(var.ty))
     steps = []
     for binding in collect(run.body, relax.VarBinding):
         call = binding.value
@@ -80,7 +79,9 @@ def gpu_run(run: Stored, constants: Mapping[Place, relax.Var], symbols: Mapping[
                 f"a GPU cannot run this model: it asks the host while it runs ({_called(call)})",
                 "build it for a CPU, such as --target host",
             )
-    sent, given = ([(places[v], _bytes(v)) for v in some] for some in (run.inputs, run.outputs))
+    sent, given = (
+        [(places[var], bytes_of(var.ty)) for var in some] for some in (run.inputs, run.outputs)
+    )
     return Run(tuple(sent), tuple(given), tuple(steps), size)
 
 
@@ -106,10 +107,6 @@ def on_host(value: relax.Expr) -> bool:
 def _called(value: relax.Expr) -> str:
     op = getattr(value, "op", None)
     return str(getattr(op, "global_symbol", None) or getattr(op, "name", type(value).__name__))
-
-
-def _bytes(var: relax.Var) -> int:
-    return tensor_bytes([int(extent) for extent in var.ty.shape], str(var.ty.dtype))
 
 
 def workspace(kernel: GpuKernel) -> int:

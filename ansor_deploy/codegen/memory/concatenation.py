@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..._tvm import collect, relax, tirx, tvm
+from ..._tvm import collect, op_name, relax, shape_of, tirx, tvm
 from ...model.relax.concatenation import OPERATOR
 from ...runtime.tensors import numpy_dtype
 from ...target import Target
@@ -100,16 +100,12 @@ def is_kernel(value: Any) -> bool:
 
 def is_allocation(value: Any) -> bool:
     """Whether it makes a tensor for a kernel to write."""
-    return is_call(value) and getattr(value.op, "name", "") == "relax.builtin.alloc_tensor"
+    return is_call(value) and op_name(value) == "relax.builtin.alloc_tensor"
 
 
 def is_concatenation(value: Any) -> bool:
     """Whether it is one that was left for this pass."""
     return is_call(value) and getattr(value.op, "global_symbol", "") == OPERATOR
-
-
-def _shape(var: Any) -> tuple[int, ...]:
-    return tuple(int(extent) for extent in var.ty.shape)
 
 
 def _axis(part: tuple[int, ...], whole: tuple[int, ...]) -> int:
@@ -119,8 +115,8 @@ def _axis(part: tuple[int, ...], whole: tuple[int, ...]) -> int:
 
 def _offsets(whole: Any, parts: Iterable[Any]) -> Iterator[tuple[int, ...]]:
     """Where each part begins. They differ from the whole in the axis along which they lie."""
-    shape, begin = _shape(whole), 0
-    for part in map(_shape, parts):
+    shape, begin = shape_of(whole.ty), 0
+    for part in (shape_of(part.ty) for part in parts):
         axis = _axis(part, shape)
         yield tuple(begin if k == axis else 0 for k in range(len(shape)))
         begin += part[axis]
@@ -143,7 +139,7 @@ def _places(graph: _Graph, kernels: "_Kernels") -> Places:
 
 def _within(whole: Any, offsets: tuple[int, ...], places: Places) -> tuple[Any, Part]:
     """Where a part lies of a tensor that may itself lie in another."""
-    shape = _shape(whole)
+    shape = shape_of(whole.ty)
     outer, place = places.get(whole, (whole, Part(shape, (0,) * len(shape))))
     moved = tuple(a + b for a, b in zip(place.offsets, offsets, strict=True))
     return outer, Part(place.shape, moved)
@@ -176,7 +172,7 @@ def _is_scattered(tensor: Any, place: Part, target: Target) -> bool:
 
     Processors fetch lines in pairs.
     """
-    shape, itemsize = _shape(tensor), numpy_dtype(str(tensor.ty.dtype)).itemsize
+    shape, itemsize = shape_of(tensor.ty), numpy_dtype(str(tensor.ty.dtype)).itemsize
     run = math.prod(shape[_axis(shape, place.shape) :]) * itemsize
     return run < 2 * target.cache_line_bytes and math.prod(place.shape) * itemsize > target.l2_bytes
 
@@ -210,7 +206,7 @@ class _Writer:
     def _allocation(self, var: Any) -> Iterator[Any]:
         if var not in self._allocated:
             self._allocated.add(var)
-            shape, dtype = relax.ShapeExpr(_shape(var)), str(var.ty.dtype)
+            shape, dtype = relax.ShapeExpr(shape_of(var.ty)), str(var.ty.dtype)
             made = relax.op.builtin.alloc_tensor(shape, dtype, 0)
             typed = relax.Call(made.op, made.args, made.attrs, made.ty_args, ret_ty=var.ty)
             yield relax.VarBinding(var, typed)
@@ -228,7 +224,7 @@ class _Writer:
     def _copy(self, part: Any, place: tuple[Any, Part]) -> Iterator[Any]:
         source, own = self._places.get(part, (part, None))
         outer, target = place
-        copy = self._kernels.copy(_shape(part), str(part.ty.dtype), target)
+        copy = self._kernels.copy(shape_of(part.ty), str(part.ty.dtype), target)
         callee = self._kernels.placed(copy, {0: own, 1: target} if own else {1: target})
         yield from self._allocation(outer)
         yield relax.VarBinding(relax.Var("_", _NOTHING), _call(callee, [source, outer]))
