@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -207,7 +206,9 @@ def _schedules(
     """Names and PrimFuncs of a task, the first as it should be, and each simpler than the last."""
     if record is not None:
         yield f"record {record.id[:12]}", schedule(task, record, target)
-    for name, sch in schedules(task.mod, target, rules, partial(_warn_of, task, warn)):
+    for name, sch in schedules(
+        task.mod, target, rules, lambda text: warn(f"task {task.name}: {text}")
+    ):
         yield f"the {name} schedule", sch.mod["main"]
 
 
@@ -216,10 +217,6 @@ def _uncompilable(what: str, reason: str, target: Target) -> AnsorError:
         hint = "build the model for a CPU, such as --target host"
         return ModelError(f"{what} cannot be compiled for a GPU: {reason}", hint)
     return AnsorError(f"{what} cannot be compiled: {reason}", "report the model, please")
-
-
-def _warn_of(task: Task, warn: Callable[[str], None], message: str) -> None:
-    warn(f"task {task.name}: {message}")
 
 
 def schedule(task: Task, record: Record, target: Target) -> Any:

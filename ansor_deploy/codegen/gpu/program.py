@@ -165,7 +165,8 @@ class _Packer:
         first = len(self._launches)
         for name, launch in launches(run, self._kernels):
             begins = self._add(launch.arguments)
-            where = [self._module(name), self._bytes(launch.name.encode() + b"\0")]
+            module = self._modules.setdefault(name, len(self._modules))
+            where = [module, self._bytes(launch.name.encode() + b"\0")]
             sizes = [*launch.grid, *launch.block] or [0] * 6
             words = [*sizes, begins, len(launch.arguments)]
             self._launches.append([*where, *words])
@@ -177,7 +178,8 @@ class _Packer:
     def whole(self, header: Sequence[int], arch: str, runs: Sequence[Sequence[int]]) -> bytes:
         """Everything, in the order in which the launcher's `program` has it."""
         named = self._bytes(arch.encode() + b"\0")
-        modules = [[self._bytes(one.cubin), self._bytes(one.ptx + b"\0")] for one in self._used()]
+        used = [self._kernels[name] for name in self._modules]
+        modules = [[self._bytes(one.cubin), self._bytes(one.ptx + b"\0")] for one in used]
         tables = [modules, self._launches, runs]
         ends: list[int] = []
         at = len(header) + 3 + 2 * len(tables)
@@ -188,12 +190,6 @@ class _Packer:
         words = [*header, named, at, content, *ends]
         words += [word for table in tables for row in table for word in row] + self._words
         return struct.pack(f"<{len(words)}Q", *words) + bytes(self._content)
-
-    def _used(self) -> list[GpuKernel]:
-        return [self._kernels[name] for name in self._modules]
-
-    def _module(self, name: str) -> int:
-        return self._modules.setdefault(name, len(self._modules))
 
     def _add(self, words: Iterable[int]) -> int:
         first = len(self._words)

@@ -16,6 +16,10 @@ from ...system.digest import file_sha256
 from ...target import built_for
 from ..library import opened
 from ..manifest import read_manifest
+from ..verify.draws import inputs_that_run
+from .beside import race_engine, race_libraries
+from .changes import Changes, changes
+from .node_groups import Group, groups
 
 if TYPE_CHECKING:
     import onnx
@@ -26,8 +30,6 @@ if TYPE_CHECKING:
     from ...views import Report
     from ..manifest import Race
     from ..verify.verify import Library
-    from .changes import Changes
-    from .node_groups import Group
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,6 @@ def _ends(end: float, parts: Sequence[float]) -> Iterator[float]:
 
 def _race(library: Any, shape: int, engine: str, proto: Any, until: float) -> Race:
     from ...model.onnx.bind import bind_shapes
-    from .beside import race_engine
 
     shaped = bind_shapes(proto, library.interfaces[shape].input_shapes).SerializeToString()
     return race_engine(library, engine, shaped, shape, 0, until)
@@ -141,9 +142,6 @@ def compare(before: Path, after: Path, seconds: float, threads: int) -> Changes:
     where they take other inputs.
     """
     from ...runtime.model import load
-    from ..verify.draws import inputs_that_run
-    from .beside import race_libraries
-    from .changes import changes
 
     end = time.monotonic() + seconds
     manifests = read_manifest(before), read_manifest(after)
@@ -182,7 +180,6 @@ def profile(library: Model | RemoteModel, seconds: float) -> list[tuple[Interfac
     """Times of a library's kernels in place, where it runs, on seeded inputs, a shape each."""
     from ...devices.model import RemoteModel
     from ...runtime.profile import profile
-    from ..verify.draws import inputs_that_run
 
     share = seconds / len(library.interfaces)
     found = []
@@ -207,8 +204,6 @@ def profile_beside(
     model, threads: as of `bench`.
     """
     from ...model.onnx.bind import bind_shapes
-    from ..verify.draws import inputs_that_run
-    from .node_groups import groups
     from .peers import profile_parts
 
     proto = _model_of(library.path, model)
@@ -224,8 +219,6 @@ def profile_beside(
 
 def _run_times(library: Library, interface: Interface, until: float) -> list[float]:
     """Seconds of each run until then; of one at least, and of one before that is not counted."""
-    from ..verify.draws import inputs_that_run
-
     inputs = inputs_that_run(library, interface, seed=0)
     times = library.times(inputs, 1)
     while (left := until - time.monotonic()) > times[-1] and len(times) < MOST_RUNS:

@@ -5,12 +5,12 @@ What counts as right is in `tolerance.py`, and what is tried beside ordinary num
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from msgspec import field
 
 from ...errors import ModelError
 from ..manifest import Errors
@@ -44,20 +44,13 @@ class Library(Runnable, Protocol):
         """Seconds of each of so many runs, one after the other."""
 
 
-@dataclass(frozen=True)
-class Verification:
+class Verification(Errors, frozen=True):
     """The library's outputs beside the oracle's on seeded inputs. Errors are maxima.
 
-    max_rel_err: largest |a - e| over the output's scale (its largest finite |e|). wrong: by the
-    name of an output that is, what is wrong of it.
+    wrong: by the name of an output that is, what is wrong of it.
     """
 
-    ok: bool
-    max_abs_err: float
-    max_rel_err: float
-    oracle: str
-    seed: int
-    wrong: Mapping[str, str] = field(default_factory=dict)
+    wrong: dict[str, str] = field(default_factory=dict)
 
     @property
     def errors(self) -> Errors:
