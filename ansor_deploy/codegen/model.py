@@ -22,7 +22,7 @@ from .gpu.launcher import gpu_launcher
 from .gpu.program import check_types, most_workspace, packed
 from .kernels.objects import Refusal, compile_kernels
 from .linker import export
-from .memory.figures import Memory, Part, total
+from .memory.figures import Memory, MemoryUse, total
 from .memory.weights import Weights
 from .processor import least, processor_check
 from .thread_pool import thread_pool
@@ -89,8 +89,10 @@ def export_codes(codes: Sequence[Compiled], path: Path, targets: Sequence[Target
 def _taken(memory: Memory, size: int, block: int) -> Memory:
     """With the code of a file of a size. block: bytes of the weights of several codes; else 0."""
     if others := max(0, block - total(memory.weights)):
-        memory = replace(memory, weights=(*memory.weights, Part("weights of other codes", others)))
-    return replace(memory, code=(Part("code", size - total(memory.weights)),))
+        memory = replace(
+            memory, weights=(*memory.weights, MemoryUse("weights of other codes", others))
+        )
+    return replace(memory, code=(MemoryUse("code", size - total(memory.weights)),))
 
 
 def compile_model(
@@ -143,7 +145,7 @@ def _with_program(made: Compiled, lowered: Lowered, gpu: GpuLimits) -> Compiled:
     """For a GPU: with what it launches, and the memory of its kernels."""
     kernels = {name: GpuKernel.from_bytes(code) for name, code in made.objects.items()}
     program = packed(lowered.runs, kernels, len(made.weights.block), gpu.arch)
-    buffers = (Part("buffers of kernels", most_workspace(lowered.runs, kernels)),)
+    buffers = (MemoryUse("buffers of kernels", most_workspace(lowered.runs, kernels)),)
     return replace(made, program=program, memory=replace(made.memory, buffers=buffers))
 
 

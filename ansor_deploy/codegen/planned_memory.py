@@ -10,7 +10,7 @@ from .entry import Entries
 from .kernels.lowering import STACK_BYTES
 from .memory.arena import most_alive
 from .memory.callers_memory import original
-from .memory.figures import Memory, Part, total
+from .memory.figures import Memory, MemoryUse, total
 from .memory.storage import Stored, bytes_of
 from .passes.tile_tasks import nests
 
@@ -21,9 +21,9 @@ def memory_of(lowered: tvm.IRModule, made: Entries, threads: int = 0) -> Memory:
     threads: of a parallel loop, each with buffers of its own; 0 where the kernels are not scheduled
     yet, and nothing is known of their buffers.
     """
-    constants: dict[int, Part] = {}
-    inputs: list[Part] = []
-    storage: list[Part] = []
+    constants: dict[int, MemoryUse] = {}
+    inputs: list[MemoryUse] = []
+    storage: list[MemoryUse] = []
     for name, run in made.runs.items():
         users = _users(lowered[name]) | _users(made.mod[f"{name}_into"])
         inputs += [_part(var, users) for var in run.inputs]
@@ -37,13 +37,13 @@ def memory_of(lowered: tvm.IRModule, made: Entries, threads: int = 0) -> Memory:
     return Memory(*map(tuple, (constants.values(), inputs, storage, largest)))
 
 
-def _arena(run: Stored, users: dict[Any, str]) -> Iterator[Part]:
+def _arena(run: Stored, users: dict[Any, str]) -> Iterator[MemoryUse]:
     """The tensors that live at once where that takes the most, and what lies between them."""
     tensors = list(run.lives)
     parts = [_part(tensors[at], users) for at in most_alive(list(run.lives.values()))]
     yield from parts
     if rest := run.size - total(parts):
-        yield Part("gaps between tensors", rest)
+        yield MemoryUse("gaps between tensors", rest)
 
 
 def _users(main: relax.Function) -> dict[Any, str]:
@@ -62,12 +62,12 @@ def _plain(name: str) -> str:
     return re.sub(r"(?<=[a-z])\d+(?=_|$)", "", plain)
 
 
-def _buffers(mod: tvm.IRModule, threads: int) -> Iterator[Part]:
+def _buffers(mod: tvm.IRModule, threads: int) -> Iterator[MemoryUse]:
     """Of each kernel the memory that it takes from the heap, once it is lowered that far."""
     kernels = {gv: f for gv, f in mod.functions.items() if isinstance(f, tirx.PrimFunc)}
     for name, func in _opened(tvm.IRModule(kernels)).functions.items():
         shared, own = _heap(func.body), sum(_heap(nest[0].body) for nest in nests(func.body))
-        yield Part(f"buffers of {_plain(name.name_hint)}", shared + (threads - 1) * own)
+        yield MemoryUse(f"buffers of {_plain(name.name_hint)}", shared + (threads - 1) * own)
 
 
 def _opened(kernels: tvm.IRModule) -> tvm.IRModule:
@@ -88,7 +88,7 @@ def _heap(body: Any) -> int:
     return sum(size for size in sizes if size > STACK_BYTES)
 
 
-def _part(var: relax.Var, users: dict[Any, str]) -> Part:
+def _part(var: relax.Var, users: dict[Any, str]) -> MemoryUse:
     """A tensor, called after its type and the kernel that uses it."""
     named = f"{var.ty.dtype}{list(shape_of(var.ty))}"
-    return Part(f"{named} of {users.get(var, 'the graph')}", bytes_of(var.ty))
+    return MemoryUse(f"{named} of {users.get(var, 'the graph')}", bytes_of(var.ty))

@@ -21,7 +21,7 @@ from ..._tvm import collect, relax, tvm
 from ...errors import ModelError
 from ...runtime.gpu_code import GpuKernel, Launch
 from ..memory.arena import aligned
-from ..memory.storage import COPY, RESHAPE, Place, Stored, bytes_of, is_call
+from ..memory.storage import COPY, RESHAPE, Slot, Stored, bytes_of, is_call
 
 # Of an address: it lies in the memory of a run, and not among the weights.
 IN_MEMORY = 1 << 63
@@ -53,7 +53,7 @@ class Run:
     size: int
 
 
-def gpu_run(run: Stored, constants: Mapping[Place, relax.Var], symbols: Mapping[str, str]) -> Run:
+def gpu_run(run: Stored, constants: Mapping[Slot, relax.Var], symbols: Mapping[str, str]) -> Run:
     """The steps of a function; ModelError if it is no list of kernels.
 
     constants: the variables of weights. symbols: of kernels, by the names of their functions.

@@ -27,7 +27,7 @@ COPY = "runtime.TVMTensorCopyFromTo"
 
 
 @dataclass(frozen=True)
-class Place:
+class Slot:
     """Where in a block of memory a tensor begins, in bytes, and what it is."""
 
     offset: int
@@ -46,7 +46,7 @@ class Stored:
 
     inputs: tuple[relax.Var, ...]
     outputs: tuple[relax.Var, ...]
-    views: dict[Place, relax.Var]
+    views: dict[Slot, relax.Var]
     lives: dict[relax.Var, Life]
     size: int
     body: relax.Expr
@@ -137,7 +137,7 @@ class _Writer:
         results: dict[relax.Var, relax.Var],
         offsets: dict[relax.Var, int],
     ) -> None:
-        self.views: dict[Place, relax.Var] = {}
+        self.views: dict[Slot, relax.Var] = {}
         self._read, self._results, self._offsets = read, results, offsets
         self._reshaped: dict[tuple[relax.Var, tuple[int, ...]], relax.Var] = {}
 
@@ -185,7 +185,7 @@ class _Writer:
         shape = shape_of(var.ty)
         if base in self._results:
             return self._result(self._results[base], shape, var)
-        place = Place(self._offsets[base], shape, str(var.ty.dtype))
+        place = Slot(self._offsets[base], shape, str(var.ty.dtype))
         return self.views.setdefault(place, relax.Var(f"a{len(self.views)}", var.ty))
 
     def _result(self, result: relax.Var, shape: tuple[int, ...], var: relax.Var) -> relax.Var:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Part:
+class EngineNode:
     """What another engine runs at once. name, op: as it calls it. nodes: names of the model's."""
 
     name: str
@@ -46,7 +46,7 @@ class Group(Struct, frozen=True):
         return self.ours_ms / self.theirs_ms if self.kernels and self.theirs_ms else None
 
 
-def groups(profile: Profile, parts: Sequence[Part]) -> list[Group]:
+def groups(profile: Profile, parts: Sequence[EngineNode]) -> list[Group]:
     """The groups: what computes no node that is known, if any, ours in order, and theirs alone."""
     ours = [tuple(node["name"] for node in one.nodes) for one in profile.kernels]
     sets = _joined([*ours, *(part.nodes for part in parts)])
@@ -56,7 +56,7 @@ def groups(profile: Profile, parts: Sequence[Part]) -> list[Group]:
 
 def _group(
     profile: Profile,
-    parts: Sequence[Part],
+    parts: Sequence[EngineNode],
     ours: Sequence[tuple[str, ...]],
     nodes: tuple[str, ...],
 ) -> Group:

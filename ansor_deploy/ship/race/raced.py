@@ -17,9 +17,9 @@ from ..manifest import Draft, Race, Speed
 from ..up_to_date import records_digest
 from ..verify.tried import tried_on
 from .beside import race_engine
-from .compare import compare_speed, time_alone
 from .fresh import on_this_machine
 from .race import LOOKS
+from .untuned import compare_speed, time_alone
 
 if TYPE_CHECKING:
     from ..shipment import Shipment

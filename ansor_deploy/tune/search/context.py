@@ -15,10 +15,10 @@ from ...space.trace import replay
 from ...system.machine_fault import heed
 from ...target import Target
 from .cost_model import CostModel
+from .evolution_options import EvolutionOptions
 from .experience import Experience, experiences
 from .features import LENGTH, Choice, Extractor, decode, encode
 from .neighbours import Neighbour, nearest
-from .options import EvolutionOptions
 from .surrogate import can_rank
 
 

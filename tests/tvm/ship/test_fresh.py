@@ -13,9 +13,9 @@ from ansor_deploy.errors import AnsorError, ModelError
 from ansor_deploy.model.prepare import prepare
 from ansor_deploy.runtime.model import Model
 from ansor_deploy.ship.race import fresh
-from ansor_deploy.ship.race.compare import compare_speed
 from ansor_deploy.ship.race.fresh import engine_side, fresh_turns, library_side
 from ansor_deploy.ship.race.timing import _ends, _run_times
+from ansor_deploy.ship.race.untuned import compare_speed
 
 
 @pytest.fixture(scope="module")

@@ -16,14 +16,14 @@ from ..._tvm import collect, shape_of, structural_map, sym, tirx, tvm
 
 
 @dataclass(frozen=True)
-class Part:
+class Region:
     """Where a tensor lies in one of `shape`: at these offsets, an axis each."""
 
     shape: tuple[int, ...]
     offsets: tuple[int, ...]
 
 
-def as_part(func: tirx.PrimFunc, at: int, part: Part) -> tirx.PrimFunc | None:
+def in_region(func: tirx.PrimFunc, at: int, part: Region) -> tirx.PrimFunc | None:
     """The scheduled function with its parameter number `at` in a larger tensor.
 
     None where it would no longer load or store whole vectors, or does more than load and store.
