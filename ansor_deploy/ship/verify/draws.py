@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 def seeded_inputs(inputs: Sequence[TensorInfo], seed: int, upper: int = 64) -> dict[str, Any]:
-    """Reproducible arrays: standard normal floats, integers below `upper`, fair booleans."""
+    """Reproducible arrays: standard normal floats, integers below `upper`, fair booleans.
+
+    By name, each of its input's shape and dtype.
+    """
     rng = np.random.default_rng(seed)
     made: dict[str, np.ndarray] = {}
     for info in inputs:
@@ -29,7 +32,7 @@ def seeded_inputs(inputs: Sequence[TensorInfo], seed: int, upper: int = 64) -> d
 
 
 def inputs_that_run(library: Runnable, interface: Interface, seed: int) -> dict[str, np.ndarray]:
-    """Seeded inputs on which a library runs, its whole numbers below two, or zero.
+    """As `seeded_inputs`, on which a library runs: its whole numbers below two, or zero.
 
     UsageError where it takes none of these for indices.
     """

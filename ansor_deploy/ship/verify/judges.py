@@ -29,9 +29,10 @@ def judge_outputs(
 ) -> dict[str, Verdict]:
     """Whether each output is right, by its name.
 
-    feed: the inputs that they were made of. allowed: what the user lets outputs differ by. usual:
-    the oracle's outputs on ordinary inputs, where these are others. The oracle runs with noise only
-    where an output is not right without.
+    actual, expected: by name, of the model's shapes and dtypes. feed: the inputs that they were
+    made of. allowed: what the user lets outputs differ by. usual: the oracle's outputs on ordinary
+    inputs, where these are others. The oracle runs with noise only where an output is not right
+    without.
     """
     found = _judged(actual, expected, [], allowed, usual)
     if all(one.ok for one in found.values()):

@@ -63,7 +63,7 @@ class SearchContext:
     ) -> None:
         """Keep a proposal's features and choices until `features` asks for them.
 
-        Of a program that has no features the choices alone.
+        features: float32 [stores, 164]. Of a program that has none the choices alone.
         """
         rows = np.empty((0, LENGTH)) if features is None else features
         self._features[task.key.workload, trace] = encode(rows, made)
