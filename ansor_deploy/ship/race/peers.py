@@ -69,7 +69,10 @@ def open_peer(engine: str, model: Path | bytes, threads: int) -> Peer:
 def profile_parts(
     model: onnx.ModelProto, threads: int, inputs: dict[str, np.ndarray], seconds: float
 ) -> tuple[str, list[EngineNode]]:
-    """ONNX Runtime's name, and its time of each node of the graph that it makes of a model."""
+    """ONNX Runtime's name, and its time of each node of the graph that it makes of a model.
+
+    ModelError if it refuses the model.
+    """
     from ...model.graph.nodes import computed_by, with_names
 
     named = with_names(model)

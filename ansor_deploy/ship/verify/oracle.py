@@ -48,7 +48,7 @@ class Oracle:
         """(seeded inputs, outputs).
 
         Integer inputs are tried as indices of shrinking range: a graph does not say how many
-        rows the table has that they look into.
+        rows the table has that they look into. ModelError where it refuses all of them.
         """
         for upper in (64, 8, 2, 1):
             feed = seeded_inputs(inputs, seed, upper)
