@@ -79,8 +79,8 @@ def of_codes(shipment: Shipment, codes: Sequence[Code]) -> dict[str, Any]:
     """The fields of what was compiled: of the code for the request's target, and all codes."""
     here = shipment.target.fingerprint
     own = next(one for one in codes if one.target.fingerprint == here)
-    known = {name: getattr(own, name) for name in ("tasks", "kernels", "others", "memory")}
-    return {**known, "codes": tuple(codes) if len(codes) > 1 else None}
+    fields = {name: getattr(own, name) for name in ("tasks", "kernels", "others", "memory")}
+    return {**fields, "codes": tuple(codes) if len(codes) > 1 else None}
 
 
 def _frozen(draft: Draft, lock: str) -> Draft:

@@ -74,12 +74,12 @@ class Changes:
     @property
     def explanation(self) -> str:
         """Why the tasks' times and the race say different things; "" where they do not."""
-        timed = [one for one in self.tasks if one.before_ms and one.after_ms]
+        timed = [task for task in self.tasks if task.before_ms and task.after_ms]
         if self.beside is None or not timed:
             return ""
-        new = sum(one.after_ms or 0.0 for one in timed)
-        old = new - sum(one.delta_ms for one in timed)
-        faster, slower = (sum(sign * one.share > ALIKE for one in timed) for sign in (-1, 1))
+        new = sum(task.after_ms or 0.0 for task in timed)
+        old = new - sum(task.delta_ms for task in timed)
+        faster, slower = (sum(sign * task.share > ALIKE for task in timed) for sign in (-1, 1))
         seems = {"faster"} if new < old * (1 - ALIKE) or 2 * faster > len(timed) else set()
         seems |= {"slower"} if new > old * (1 + ALIKE) or 2 * slower > len(timed) else set()
         if seems <= {self.beside.verdict}:

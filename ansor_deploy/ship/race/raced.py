@@ -93,9 +93,9 @@ def _beside(shipment: Shipment, library: Library, ours_ms: float) -> Race | None
     try:
         until = time.monotonic() + RACE_SECONDS
         words = (library, engine, model, 0, seed, until, LOOKS, library.path.parent)
-        found = race_engine(*words).at(ours_ms)
+        outcome = race_engine(*words).at(ours_ms)
     except (ModelError, UsageError, MachineError, OSError) as error:  # it is none the worse
         shipment.warn(f"not timed beside it: {error}")
         return None
-    shipment.report.raced(found)
-    return found
+    shipment.report.raced(outcome)
+    return outcome

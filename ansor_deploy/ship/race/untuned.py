@@ -30,10 +30,10 @@ def compare_speed(tuned: Library, untuned: Library, seed: int) -> Speed:
     On this machine each turn loads both anew, from copies that lie for a while in the tuned one's
     folder. On a device both stay loaded. seed: of their inputs.
     """
-    until, made = time.monotonic() + MOST_SECONDS, list[Turn]()
+    until, turns_made = time.monotonic() + MOST_SECONDS, list[Turn]()
 
     def run(take: Callable[[bool], Sequence[Turn]]) -> Race:
-        return race(UNTUNED, lambda first: _kept(made, take(first)), until, LOOKS, LOOKS[0])
+        return race(UNTUNED, lambda first: _kept(turns_made, take(first)), until, LOOKS, LOOKS[0])
 
     if on_this_machine(tuned) and on_this_machine(untuned):
         sides, shapes = (library_side(tuned), library_side(untuned)), range(len(tuned.interfaces))
@@ -42,7 +42,7 @@ def compare_speed(tuned: Library, untuned: Library, seed: int) -> Speed:
     else:
         raced = run(_InPlace(tuned, untuned, seed).take)
     ships = raced.theirs_ms if raced.verdict == "slower" else raced.ours_ms
-    first, *_ = parts = in_shapes(made)
+    first, *_ = parts = in_shapes(turns_made)
     return Speed.raced(tuple(ships * part / first for part in parts), raced)
 
 

@@ -34,14 +34,14 @@ def judge_outputs(
     inputs, where these are others. The oracle runs with noise only where an output is not right
     without.
     """
-    found = _judged(actual, expected, [], allowed, usual)
-    if all(one.ok for one in found.values()):
-        return found
+    verdicts = _judged(actual, expected, [], allowed, usual)
+    if all(verdict.ok for verdict in verdicts.values()):
+        return verdicts
     noisy: Sequence[Arrays] = oracle.samples(feed)
     if not noisy:
         return {
-            name: found[name] if found[name].ok else plainly(actual[name], one)
-            for name, one in expected.items()
+            name: verdicts[name] if verdicts[name].ok else plainly(actual[name], output)
+            for name, output in expected.items()
         }
     if usual is None:
         actual, noisy = in_order(actual, expected, noisy)
@@ -58,12 +58,12 @@ def _judged(
     return {
         name: judge(
             actual[name],
-            one,
-            [each[name] for each in noisy],
+            output,
+            [sample[name] for sample in noisy],
             allowed.get(name, allowed.get("")),
             None if usual is None else usual[name],
         )
-        for name, one in expected.items()
+        for name, output in expected.items()
     }
 
 

@@ -83,17 +83,17 @@ def judge(
 
 def plainly(actual: np.ndarray, expected: np.ndarray) -> Verdict:
     """As `judge`, where the oracle cannot be asked what rounding moves."""
-    found = judge(actual, expected)
-    if found.ok or actual.shape != expected.shape or actual.dtype != expected.dtype:
-        return found
+    verdict = judge(actual, expected)
+    if verdict.ok or actual.shape != expected.shape or actual.dtype != expected.dtype:
+        return verdict
     words = _Words(actual, expected, None)
     return words.verdict(words.plain)
 
 
 def compare(actual: np.ndarray, expected: np.ndarray) -> tuple[bool, float, float]:
     """(right, abs_err, rel_err) of an output, as `plainly`."""
-    found = plainly(actual, expected)
-    return found.ok, found.abs_err, found.rel_err
+    verdict = plainly(actual, expected)
+    return verdict.ok, verdict.abs_err, verdict.rel_err
 
 
 class _Words:
@@ -195,12 +195,12 @@ def level(values: np.ndarray) -> np.ndarray:
 
     values: float64 of any shape, which is the result's, too.
     """
-    found = np.quantile(values, _SHARE)
+    least = np.quantile(values, _SHARE)
     for axis, extent in enumerate(values.shape):
         if extent > 1 and values.size // extent >= _FEWEST:
             rest = tuple(other for other in range(values.ndim) if other != axis)
-            found = np.minimum(found, np.quantile(values, _SHARE, axis=rest, keepdims=True))
-    return np.broadcast_to(found, values.shape)
+            least = np.minimum(least, np.quantile(values, _SHARE, axis=rest, keepdims=True))
+    return np.broadcast_to(least, values.shape)
 
 
 def _wide(values: np.ndarray) -> np.ndarray:

@@ -77,9 +77,9 @@ def verify_model(
             continue  # there is nothing to compare
         _check_inputs(interface.inputs)
         inputs, expected = oracle.ask(interface.inputs, seed)
-        found = judge_outputs(model(**inputs), expected, oracle, inputs, allowed)
-        verdicts += found.values()
-        wrong |= {name: wrong_text(name, one) for name, one in found.items() if not one.ok}
+        judged = judge_outputs(model(**inputs), expected, oracle, inputs, allowed)
+        verdicts += judged.values()
+        wrong |= {name: wrong_text(name, one) for name, one in judged.items() if not one.ok}
         if not wrong:
             check_edges(model, Usual(oracle, inputs, expected, allowed))
     return Verification(
@@ -94,9 +94,9 @@ def verify_model(
 
 def _check_inputs(inputs: Sequence[TensorInfo]) -> None:
     """ModelError where an input is empty: ONNX Runtime ends the process on some such models."""
-    for one in inputs:
-        if 0 in one.shape:
+    for tensor in inputs:
+        if 0 in tensor.shape:
             raise ModelError(
-                f"input '{one.name}' is empty, and so the model's outputs cannot be verified",
+                f"input '{tensor.name}' is empty, and so the model's outputs cannot be verified",
                 "give it another --input-shape, or build the model with --no-verify",
             )

@@ -52,11 +52,11 @@ class SearchContext:
         Looked up until it is enough, since a run measures more and more.
         """
         key = task.key.workload
-        found = self._experiences.get(key) or self.relatives(task.workload)
-        if not can_rank(found, self.options.enough):
+        others = self._experiences.get(key) or self.relatives(task.workload)
+        if not can_rank(others, self.options.enough):
             return ()
-        self._experiences[key] = found
-        return found
+        self._experiences[key] = others
+        return others
 
     def remember(
         self, task: Task, trace: str, features: np.ndarray | None, made: Sequence[Choice]
