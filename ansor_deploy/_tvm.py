@@ -91,6 +91,16 @@ def collect(root: Any, *kinds: Any) -> list[Any]:
     return found
 
 
+def op_name(expr: Any) -> str:
+    """The name of the operator that an expression calls; "" where it calls none."""
+    return str(getattr(getattr(expr, "op", None), "name", ""))
+
+
+def shape_of(tensor: Any) -> tuple[int, ...]:
+    """The extents of a buffer, or of a tensor's type."""
+    return tuple(int(extent) for extent in tensor.shape)
+
+
 def elements(constant: Any) -> np.ndarray:
     """The elements of a constant, where they lie: not to be written to.
 
@@ -137,7 +147,9 @@ __all__ = [
     "llvm_target",
     "load_backend",
     "meta_schedule",
+    "op_name",
     "relax",
+    "shape_of",
     "structural_equal",
     "structural_hash",
     "structural_map",

@@ -21,6 +21,7 @@ from .errors import AnsorError, VerificationError
 from .registry.layers import indexes
 from .registry.store import Registry
 from .request import Outputs, Request, Tolerance
+from .ship.build_result import BuildResult, finished_build
 from .ship.lock import (
     check_complete,
     check_possible,
@@ -34,7 +35,6 @@ from .ship.lock import (
 from .ship.manifest import output_paths, read_manifest
 from .ship.outputs.commit import check_writable, commit
 from .ship.outputs.depfile import input_files, write_depfile
-from .ship.result import BuildResult, finished_build
 from .ship.up_to_date import built_keys, current_manifest, has_same_records
 from .system.interrupt import check
 from .tune import intake

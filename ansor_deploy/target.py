@@ -6,8 +6,9 @@ shipped one, through the same code. `docs/targets.md` has the table of every fie
 
 from __future__ import annotations
 
+import json
 from dataclasses import MISSING, asdict, dataclass, fields
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
@@ -124,6 +125,12 @@ def load_target(name_or_path: str, search_path: Sequence[Path]) -> Target:
             path,
         )
     return Target.from_json({"features": [], "gpu": None, **values, "name": path.stem})
+
+
+@lru_cache(maxsize=2)
+def target_of(text: str) -> Target:
+    """The target of its JSON, one object for equal texts."""
+    return Target.from_json(json.loads(text))
 
 
 def built_for(manifest: Mapping[str, Any]) -> Target:

@@ -29,7 +29,7 @@ from .tolerances import tolerance_options
 from .values import parse_latency
 
 if TYPE_CHECKING:
-    from ..ship.result import BuildResult
+    from ..ship.build_result import BuildResult
 
 PROFILE_SECONDS = 2.0  # that a library runs for its report
 

@@ -61,5 +61,5 @@ def select_command(lock: Path, tasks: Path, output: Path, target: str | None) ->
     from ..ship.lock import TaskList, select
 
     model = TaskList.read(tasks)
-    remake = tuning_command(model=model.path, target=target, lock=lock)
+    remake = tuning_command(model=Path(model.path), target=target, lock=lock)
     select(model, lock, chosen_target(target), output, remake)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import to_builtins
 
 from ..errors import UsageError
 from ..target import built_for
@@ -104,7 +104,7 @@ def _answer(times: Profile, beside: Sequence[tuple[str, list[Group]]], roof: Roo
 
     value, text = times.to_json(), lines(times, roof, nodes=is_verbose())
     for name, groups in beside:
-        listed = [{**asdict(one), "ratio": one.ratio} for one in groups]
+        listed = [{**to_builtins(one), "ratio": one.ratio} for one in groups]
         value["beside"] = {"peer": name, "groups": listed}
         text += ["", *beside_lines(name, groups)]
     return Answer(value, text)

@@ -1,9 +1,9 @@
 """`ansor-deploy verify`: is a library right, whole, and valid here?"""
 
-from dataclasses import asdict
 from pathlib import Path
 
 import click
+from msgspec.structs import asdict
 
 from ..errors import AnsorError, DeviceError, UsageError, VerificationError
 from ..request import Tolerance

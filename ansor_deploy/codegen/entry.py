@@ -14,10 +14,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .._tvm import collect, relax, tvm, vm
-from ..runtime.tensors import tensor_bytes
+from .._tvm import collect, relax, shape_of, tvm, vm
 from .memory.callers_memory import anywhere
-from .memory.storage import Place, Stored, call, stored
+from .memory.storage import Slot, Stored, bytes_of, call, stored
 from .memory.weights import Weights, lifted
 
 Functions = dict[tvm.ir.GlobalVar, Any]  # of Relax, and PrimFuncs
@@ -36,7 +35,7 @@ class Entries:
     mod: tvm.IRModule
     weights: Weights
     runs: dict[str, Stored]
-    constants: dict[str, dict[Place, relax.Var]]
+    constants: dict[str, dict[Slot, relax.Var]]
 
 
 def entries(mod: tvm.IRModule, on_gpu: bool = False, others: Weights | None = None) -> Entries:
@@ -47,7 +46,7 @@ def entries(mod: tvm.IRModule, on_gpu: bool = False, others: Weights | None = No
     """
     functions, weights = dict(mod.functions.items()), others.copy() if others else Weights()
     runs: dict[str, Stored] = {}
-    constants: dict[str, dict[Place, relax.Var]] = {}
+    constants: dict[str, dict[Slot, relax.Var]] = {}
     for name, func in mod.functions.items():
         if isinstance(func, relax.Function):
             run, added = (stored(func), {}) if on_gpu else anywhere(mod, stored(func))
@@ -71,7 +70,7 @@ def _needed(functions: Functions) -> tvm.IRModule:
 
 
 def _entries(
-    name: str, func: relax.Function, run: Stored, places: dict[Place, relax.Var]
+    name: str, func: relax.Function, run: Stored, places: dict[Slot, relax.Var]
 ) -> Functions:
     """The functions that take the place of one."""
     params = [*run.inputs, *run.outputs, *places.values(), *run.views.values()]
@@ -99,12 +98,11 @@ def allocating(name: str, into: relax.Function, run: Stored, several: bool) -> F
 
 def _allocated(builder: relax.BlockBuilder, kind: relax.TensorType) -> relax.Var:
     """A tensor in memory of its own."""
-    shape, dtype = [int(extent) for extent in kind.shape], str(kind.dtype)
-    storage = builder.emit(vm.alloc_storage(_shape(tensor_bytes(shape, dtype)), 0, "uint8"))
-    return builder.emit(vm.alloc_tensor(storage, 0, _shape(*shape), dtype))
+    storage = builder.emit(vm.alloc_storage(_shape(bytes_of(kind)), 0, "uint8"))
+    return builder.emit(vm.alloc_tensor(storage, 0, _shape(*shape_of(kind)), str(kind.dtype)))
 
 
-def _binder(name: str, weights: Iterable[Place], run: Stored) -> Functions:
+def _binder(name: str, weights: Iterable[Slot], run: Stored) -> Functions:
     """A function of the block of weights: views of it, and of an arena that it allocates."""
     builder, block = relax.BlockBuilder(), relax.Var("block", relax.ObjectType())
     with builder.function(name, [block], attrs={"global_symbol": name}, pure=False):
@@ -116,7 +114,7 @@ def _binder(name: str, weights: Iterable[Place], run: Stored) -> Functions:
     return dict(builder.get().functions.items())
 
 
-def _view(block: relax.Var, place: Place) -> relax.Expr:
+def _view(block: relax.Var, place: Slot) -> relax.Expr:
     """A tensor in a block, its data where it begins: kernels read from no offset."""
     dtype = tvm.ir.GenericConst(tvm.DataType(place.dtype), relax.AnyType())
     where = [_shape(*place.shape), dtype, tvm.tirx.IntImm("int64", place.offset)]

@@ -19,8 +19,8 @@ from .kernels.constants import fold
 from .kernels.lowering import code_generation, compiled
 from .kernels.objects import TASK, Kernel
 from .memory.callers_memory import original
-from .memory.concatenation import in_place
 from .memory.figures import Memory
+from .memory.in_place import in_place
 from .memory.weights import Weights
 from .planned_memory import memory_of
 from .runtime_calls import check_calls

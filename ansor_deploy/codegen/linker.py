@@ -83,17 +83,13 @@ def link_candidate(objects: Sequence[bytes], path: Path, target: Target) -> None
         with about(path.parent):
             for name, code in zip(names, objects, strict=True):
                 Path(name).write_bytes(code)
-        _link_objects(path, names, target)
+        if is_foreign(target) or not _linked_here(path, names):
+            _link(_command(target), path, names)
 
 
 def linker_name(target: Target) -> str:
     """The linker for the target, with its version, as it calls itself; "" if there is none."""
-    if is_foreign(target):
-        command = cross_linker(target.triple)
-    else:
-        from .._tvm import tvm
-
-        command = [tvm.support.cc.get_cc() or "c++"]
+    command = cross_linker(target.triple) if is_foreign(target) else [_compiler()]
     with suppress(OSError):  # that there is none is said where one is needed
         said = subprocess.run([*command, "--version"], capture_output=True, check=False, text=True)
         return said.stdout.partition("\n")[0]
@@ -106,7 +102,7 @@ def export(library: Any, objects: Mapping[str, bytes], path: Path, target: Targe
     objects: further object files by name, which are linked in the order of their names. They lie in
     a folder beside the library meanwhile. LinkError; MachineError, OSError.
     """
-    link = _cross(target) if is_foreign(target) else _native(target)
+    link = _exporter(target)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         names = [f"{folder}/{name}.o" for name in sorted(objects)]
         with about(path.parent):
@@ -127,13 +123,6 @@ def _written_to_memory(folder: str) -> Iterator[None]:
             file = files.enter_context(os.fdopen(os.memfd_create("object"), "wb"))
             Path(folder, name).symlink_to(f"/proc/{os.getpid()}/fd/{file.fileno()}")
         yield
-
-
-def _link_objects(path: Path, names: Sequence[str], target: Target) -> None:
-    if is_foreign(target):
-        _cross(target)(str(path), names)
-    elif not _linked_here(path, names):
-        _link(_by_compiler(), str(path), names)
 
 
 def _linked_here(path: Path, objects: Sequence[str]) -> bool:
@@ -182,10 +171,9 @@ def _ran(command: Sequence[str], path: Path) -> subprocess.CompletedProcess[str]
     return ran
 
 
-def _link(command: Sequence[str], output: str, objects: Sequence[str]) -> None:
+def _link(command: Sequence[str], path: Path, objects: Sequence[str]) -> None:
     """Link by a command; LinkError, with what it wrote, where it refuses."""
-    path = Path(output)
-    linked = _ran([*command, "-o", output, *objects], path)
+    linked = _ran([*command, "-o", str(path), *objects], path)
     if linked.returncode != 0:
         words = " | ".join(line.strip() for line in linked.stderr.splitlines() if line.strip())
         raise LinkError(
@@ -194,11 +182,18 @@ def _link(command: Sequence[str], output: str, objects: Sequence[str]) -> None:
         )
 
 
-def _by_compiler() -> list[str]:
-    """The command of this machine's compiler that links."""
+def _command(target: Target) -> list[str]:
+    """The command that links for a target, before the names of files."""
+    if is_foreign(target):
+        return [*cross_linker(target.triple), "-shared", "-z", "now", "--build-id=none"]
+    return [_compiler(), "-shared", "-fPIC", "-Wl,--build-id=none"]
+
+
+def _compiler() -> str:
+    """This machine's, as TVM finds it."""
     from .._tvm import tvm
 
-    return [tvm.support.cc.get_cc() or "c++", "-shared", "-fPIC"]
+    return tvm.support.cc.get_cc() or "c++"
 
 
 @lru_cache(maxsize=1)
@@ -211,20 +206,12 @@ def _mapped() -> tuple[str, ...]:
     return ()
 
 
-def _native(target: Target) -> Callable[..., None]:
-    """Links by the C++ compiler; in the form that TVM's export calls."""
-    return _exporter([*_by_compiler(), "-Wl,--build-id=none"], target)
+def _exporter(target: Target) -> Callable[..., None]:
+    """What links object files for a target, in the form that TVM's export calls."""
+    command = _command(target)
 
-
-def _cross(target: Target) -> Callable[..., None]:
-    """Links object files for the target's triple; in the form that TVM's export calls."""
-    command = [*cross_linker(target.triple), "-shared", "-z", "now", "--build-id=none"]
-    return _exporter(command, target)
-
-
-def _exporter(command: Sequence[str], target: Target) -> Callable[..., None]:
     def link(output: str, objects: Sequence[str], **_: Any) -> None:
-        _link(command, output, objects)
+        _link(command, Path(output), objects)
 
     link.get_target_triple = lambda: target.triple  # type: ignore[attr-defined]
     return link

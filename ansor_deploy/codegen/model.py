@@ -1,22 +1,19 @@
 """Tasks and their best records to one shared library, weights packed for the schedules."""
 
+from __future__ import annotations
+
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._tvm import collect, relax, tvm
 from ..errors import AnsorError, MachineError, ModelError, RegistryError
-from ..model.relax.importer import Imported
-from ..model.tasks import Task
-from ..registry.record import Record, TaskKey
 from ..runtime.gpu_code import GpuKernel
 from ..space.code_size import TooMuchCodeError, check_size
 from ..space.fallback import schedules
 from ..space.rewriting import rewritings
-from ..space.rule import Rule
 from ..space.trace import replay
 from ..system.machine_fault import heed
 from ..target import GpuLimits, Target
@@ -25,10 +22,16 @@ from .gpu.launcher import gpu_launcher
 from .gpu.program import check_types, most_workspace, packed
 from .kernels.objects import Refusal, compile_kernels
 from .linker import export
-from .memory.figures import Memory, Part, total
+from .memory.figures import Memory, MemoryUse, total
 from .memory.weights import Weights
 from .processor import least, processor_check
 from .thread_pool import thread_pool
+
+if TYPE_CHECKING:
+    from ..model.relax.importer import Imported
+    from ..model.tasks import Task
+    from ..registry.record import Record, TaskKey
+    from ..space.rule import Rule
 
 # The weights are in the tuned library and in the untuned one beside it; objects and code come on
 # top.
@@ -86,8 +89,10 @@ def export_codes(codes: Sequence[Compiled], path: Path, targets: Sequence[Target
 def _taken(memory: Memory, size: int, block: int) -> Memory:
     """With the code of a file of a size. block: bytes of the weights of several codes; else 0."""
     if others := max(0, block - total(memory.weights)):
-        memory = replace(memory, weights=(*memory.weights, Part("weights of other codes", others)))
-    return replace(memory, code=(Part("code", size - total(memory.weights)),))
+        memory = replace(
+            memory, weights=(*memory.weights, MemoryUse("weights of other codes", others))
+        )
+    return replace(memory, code=(MemoryUse("code", size - total(memory.weights)),))
 
 
 def compile_model(
@@ -140,7 +145,7 @@ def _with_program(made: Compiled, lowered: Lowered, gpu: GpuLimits) -> Compiled:
     """For a GPU: with what it launches, and the memory of its kernels."""
     kernels = {name: GpuKernel.from_bytes(code) for name, code in made.objects.items()}
     program = packed(lowered.runs, kernels, len(made.weights.block), gpu.arch)
-    buffers = (Part("buffers of kernels", most_workspace(lowered.runs, kernels)),)
+    buffers = (MemoryUse("buffers of kernels", most_workspace(lowered.runs, kernels)),)
     return replace(made, program=program, memory=replace(made.memory, buffers=buffers))
 
 
@@ -203,7 +208,9 @@ def _schedules(
     """Names and PrimFuncs of a task, the first as it should be, and each simpler than the last."""
     if record is not None:
         yield f"record {record.id[:12]}", schedule(task, record, target)
-    for name, sch in schedules(task.mod, target, rules, partial(_warn_of, task, warn)):
+    for name, sch in schedules(
+        task.mod, target, rules, lambda text: warn(f"task {task.name}: {text}")
+    ):
         yield f"the {name} schedule", sch.mod["main"]
 
 
@@ -212,10 +219,6 @@ def _uncompilable(what: str, reason: str, target: Target) -> AnsorError:
         hint = "build the model for a CPU, such as --target host"
         return ModelError(f"{what} cannot be compiled for a GPU: {reason}", hint)
     return AnsorError(f"{what} cannot be compiled: {reason}", "report the model, please")
-
-
-def _warn_of(task: Task, warn: Callable[[str], None], message: str) -> None:
-    warn(f"task {task.name}: {message}")
 
 
 def schedule(task: Task, record: Record, target: Target) -> Any:

@@ -5,14 +5,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from .._tvm import collect, relax, tirx, tvm
-from ..runtime.tensors import tensor_bytes
+from .._tvm import collect, relax, shape_of, tirx, tvm
 from .entry import Entries
 from .kernels.lowering import STACK_BYTES
 from .memory.arena import most_alive
 from .memory.callers_memory import original
-from .memory.figures import Memory, Part, total
-from .memory.storage import Stored
+from .memory.figures import Memory, MemoryUse, total
+from .memory.storage import Stored, bytes_of
 from .passes.tile_tasks import nests
 
 
@@ -22,9 +21,9 @@ def memory_of(lowered: tvm.IRModule, made: Entries, threads: int = 0) -> Memory:
     threads: of a parallel loop, each with buffers of its own; 0 where the kernels are not scheduled
     yet, and nothing is known of their buffers.
     """
-    constants: dict[int, Part] = {}
-    inputs: list[Part] = []
-    storage: list[Part] = []
+    constants: dict[int, MemoryUse] = {}
+    inputs: list[MemoryUse] = []
+    storage: list[MemoryUse] = []
     for name, run in made.runs.items():
         users = _users(lowered[name]) | _users(made.mod[f"{name}_into"])
         inputs += [_part(var, users) for var in run.inputs]
@@ -38,13 +37,13 @@ def memory_of(lowered: tvm.IRModule, made: Entries, threads: int = 0) -> Memory:
     return Memory(*map(tuple, (constants.values(), inputs, storage, largest)))
 
 
-def _arena(run: Stored, users: dict[Any, str]) -> Iterator[Part]:
+def _arena(run: Stored, users: dict[Any, str]) -> Iterator[MemoryUse]:
     """The tensors that live at once where that takes the most, and what lies between them."""
     tensors = list(run.lives)
     parts = [_part(tensors[at], users) for at in most_alive(list(run.lives.values()))]
     yield from parts
     if rest := run.size - total(parts):
-        yield Part("gaps between tensors", rest)
+        yield MemoryUse("gaps between tensors", rest)
 
 
 def _users(main: relax.Function) -> dict[Any, str]:
@@ -63,12 +62,12 @@ def _plain(name: str) -> str:
     return re.sub(r"(?<=[a-z])\d+(?=_|$)", "", plain)
 
 
-def _buffers(mod: tvm.IRModule, threads: int) -> Iterator[Part]:
+def _buffers(mod: tvm.IRModule, threads: int) -> Iterator[MemoryUse]:
     """Of each kernel the memory that it takes from the heap, once it is lowered that far."""
     kernels = {gv: f for gv, f in mod.functions.items() if isinstance(f, tirx.PrimFunc)}
     for name, func in _opened(tvm.IRModule(kernels)).functions.items():
         shared, own = _heap(func.body), sum(_heap(nest[0].body) for nest in nests(func.body))
-        yield Part(f"buffers of {_plain(name.name_hint)}", shared + (threads - 1) * own)
+        yield MemoryUse(f"buffers of {_plain(name.name_hint)}", shared + (threads - 1) * own)
 
 
 def _opened(kernels: tvm.IRModule) -> tvm.IRModule:
@@ -85,15 +84,11 @@ def _heap(body: Any) -> int:
     Those that a parallel loop allocates count once.
     """
     found = [one.buffer for one in collect(body, tirx.AllocBuffer)]
-    sizes = [_bytes(one.shape, one.dtype) for one in found if one.scope() == "global"]
+    sizes = [bytes_of(one) for one in found if one.scope() == "global"]
     return sum(size for size in sizes if size > STACK_BYTES)
 
 
-def _bytes(shape: Any, dtype: Any) -> int:
-    return tensor_bytes([int(extent) for extent in shape], str(dtype))
-
-
-def _part(var: relax.Var, users: dict[Any, str]) -> Part:
+def _part(var: relax.Var, users: dict[Any, str]) -> MemoryUse:
     """A tensor, called after its type and the kernel that uses it."""
-    shape, dtype = [int(extent) for extent in var.ty.shape], var.ty.dtype
-    return Part(f"{dtype}{shape} of {users.get(var, 'the graph')}", _bytes(shape, dtype))
+    named = f"{var.ty.dtype}{list(shape_of(var.ty))}"
+    return MemoryUse(f"{named} of {users.get(var, 'the graph')}", bytes_of(var.ty))

@@ -7,7 +7,7 @@ are there while a library is built, and nowhere that it runs.
 from functools import lru_cache
 from typing import Any
 
-from .._tvm import collect, relax, tirx, tvm
+from .._tvm import collect, op_name, relax, tirx, tvm
 from ..errors import ModelError
 from ..model.relax.extract import readable
 from ..runtime import native
@@ -33,7 +33,7 @@ def _called(func: Any) -> set[str]:
     """The names of functions that a function looks up when it runs."""
     if isinstance(func, tirx.PrimFunc):
         calls = collect(func.body, tvm.ir.Call)
-        return {str(one.args[0].value) for one in calls if getattr(one.op, "name", "") in _BY_NAME}
+        return {str(one.args[0].value) for one in calls if op_name(one) in _BY_NAME}
     return {str(one.global_symbol) for one in collect(func, relax.ExternFunc)}
 
 

@@ -24,6 +24,8 @@ from ..ship.manifest import (
     Verdict,
     Verified,
 )
+from ..ship.race import changes
+from ..ship.race.node_groups import Group
 from ..system.other_work import OtherWork
 from .registry import ModelTotals
 
@@ -175,14 +177,9 @@ class KernelTime(Struct):
     nodes: list[Node]
 
 
-class NodeGroup(Struct):
+class NodeGroup(Group, frozen=True):
     """Nodes of the model by name, that kernels, by their places, and an engine's parts compute."""
 
-    nodes: list[str]
-    kernels: list[Count]
-    parts: list[str]
-    ours_ms: Ms
-    theirs_ms: Ms
     ratio: float | None
 
 
@@ -214,24 +211,10 @@ class ProfileVariants(Struct):
     variants: list[ProfileVariant]
 
 
-class TaskChange(Struct):
+class TaskChange(changes.TaskChange, frozen=True):
     """A task of two libraries. before, after: its records, null where a library lacks it."""
 
-    key: Digest
-    title: str
-    before: RecordId | None
-    after: RecordId | None
-    before_ms: Ms | None
-    after_ms: Ms | None
     what: Literal["new", "gone", "same", "tuned", "untuned", "other schedule"]
-
-
-class MadeBy(Struct):
-    """What two libraries were made by, and is not the same: a version, or the digest of a rule."""
-
-    name: str
-    before: str | None
-    after: str | None
 
 
 class Compare(Struct):
@@ -243,7 +226,7 @@ class Compare(Struct):
     same: bool
     beside: Race | None
     bytes: dict[str, tuple[int, int]]
-    made_by: list[MadeBy]
+    made_by: list[changes.MadeBy]
     tasks: list[TaskChange]
     explanation: str
     failed: bool

@@ -26,36 +26,41 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def compiled(made: Shipment) -> Iterator[tuple[Path, list[Code]]]:
+def compiled(shipment: Shipment) -> Iterator[tuple[Path, list[Code]]]:
     """The library under a temporary name, to be tried and committed; and as `write`."""
-    library, tasks = made.outputs.library, made.model.tasks
-    made.report.stage("compile", f"{len(made.records)} of {len(tasks)} tasks with a record")
-    check_space(made.model.imported, library.parent)
+    library, tasks = shipment.outputs.library, shipment.model.tasks
+    shipment.report.stage("compile", f"{len(shipment.records)} of {len(tasks)} tasks with a record")
+    check_space(shipment.model.imported, library.parent)
     codes = list[Code]()
-    with staged(library, lambda path: codes.extend(write(path, made, made.records))) as path:
+
+    def export(path: Path) -> None:
+        codes.extend(write(path, shipment, shipment.records))
+
+    with staged(library, export) as path:
         yield path, codes
 
 
-def write(path: Path, made: Shipment, records: Mapping[TaskKey, Record]) -> list[Code]:
+def write(path: Path, shipment: Shipment, records: Mapping[TaskKey, Record]) -> list[Code]:
     """Write the library: what its manifest says of each of its codes.
 
     records: of the request's own target. AnsorError where it takes more memory than it may.
     """
     built = list[Compiled]()
-    for at, one in enumerate(made.codes):
+    for at, code in enumerate(shipment.codes):
         over = built[-1].weights if built else None
-        built.append(_compiled(one, records if one is made else one.records, at, over))
-        made.rewritten.update(built[-1].rewritings)
-    memory = export_codes(built, path, [one.target for one in made.codes])
+        built.append(_compiled(code, records if code is shipment else code.records, at, over))
+        shipment.rewritten.update(built[-1].rewritings)
+    memory = export_codes(built, path, [code.target for code in shipment.codes])
     for taken in memory:
-        check_limits(taken, made.request.limits, made.model.path)
-    return [described(*words) for words in zip(made.codes, built, memory, strict=True)]
+        check_limits(taken, shipment.request.limits, shipment.model.path)
+    return [described(*words) for words in zip(shipment.codes, built, memory, strict=True)]
 
 
 def _compiled(
-    one: Shipment, records: Mapping[TaskKey, Record], code: int, others: Weights | None
+    shipment: Shipment, records: Mapping[TaskKey, Record], code: int, others: Weights | None
 ) -> Compiled:
-    rules = rule_set(one.request.rules, one.target.kind, one.precision)
-    chosen = {key: loan.schedule for key, loan in one.loans.items()} | {**records}
-    words = (chosen, one.target, rules, one.warn, partial(one.report.step, "kernels"))
-    return compile_model(one.model.imported, one.model.by_function, *words, code, others)
+    rules = rule_set(shipment.request.rules, shipment.target.kind, shipment.precision)
+    chosen = {key: loan.schedule for key, loan in shipment.loans.items()} | {**records}
+    model, progress = shipment.model, partial(shipment.report.step, "kernels")
+    words = (chosen, shipment.target, rules, shipment.warn, progress)
+    return compile_model(model.imported, model.by_function, *words, code, others)

@@ -45,42 +45,42 @@ if TYPE_CHECKING:
     from .shipment import Shipment
 
 
-def describe(made: Shipment, tuned: TuneResult, codes: Sequence[Code]) -> Draft:
+def describe(shipment: Shipment, tuned: TuneResult, codes: Sequence[Code]) -> Draft:
     """The manifest, as far as it is known before the library was run. codes: that it has."""
-    request, model = made.request, made.model
+    request, model = shipment.request, shipment.model
     shapes = [interface(one) for one in model.imported.interfaces]
     draft = Draft(
         format=2,
         tool=__version__,
         tvm=metadata.version("apache-tvm"),
-        linker=linker_name(made.target),
-        identity=identity(model.path.name, model.digest, request, header=made.outputs.header),
-        model=_model(made),
-        precision=made.precision,
+        linker=linker_name(shipment.target),
+        identity=identity(model.path.name, model.digest, request, header=shipment.outputs.header),
+        model=_model(shipment),
+        precision=shipment.precision,
         rules=tuple(_file(path, path.parent) for path in request.rules),
         inputs=shapes[0].inputs,
         outputs=shapes[0].outputs,
         variants=tuple(shapes) if len(shapes) > 1 else None,
-        target=Target.of(made.target),
+        target=Target.of(shipment.target),
         tuning=Tuned(**tuned.to_json()),
         ran_on=None,  # as long as nothing was run
         verification=UNVERIFIED,
         verify=None,
         speed=None,
-        shipped="tuned" if made.records else "untuned",
+        shipped="tuned" if shipment.records else "untuned",
         lock=None,
-        lenders=UNSET if request.frozen else made.lent,
-        **of_codes(made, codes),
+        lenders=UNSET if request.frozen else shipment.lent,
+        **of_codes(shipment, codes),
     )
-    return draft if made.locked is None else _frozen(draft, made.locked)
+    return draft if shipment.locked is None else _frozen(draft, shipment.locked)
 
 
-def of_codes(made: Shipment, codes: Sequence[Code]) -> dict[str, Any]:
+def of_codes(shipment: Shipment, codes: Sequence[Code]) -> dict[str, Any]:
     """The fields of what was compiled: of the code for the request's target, and all codes."""
-    here = made.target.fingerprint
+    here = shipment.target.fingerprint
     own = next(one for one in codes if one.target.fingerprint == here)
-    known = {name: getattr(own, name) for name in ("tasks", "kernels", "others", "memory")}
-    return {**known, "codes": tuple(codes) if len(codes) > 1 else None}
+    fields = {name: getattr(own, name) for name in ("tasks", "kernels", "others", "memory")}
+    return {**fields, "codes": tuple(codes) if len(codes) > 1 else None}
 
 
 def _frozen(draft: Draft, lock: str) -> Draft:
@@ -92,16 +92,16 @@ def _frozen(draft: Draft, lock: str) -> Draft:
     return replace(draft, target=target, tuning=None, lock=lock)
 
 
-def described(made: Shipment, built: Compiled, taken: figures.Memory) -> Code:
+def described(shipment: Shipment, built: Compiled, taken: figures.Memory) -> Code:
     """The code of a library for one target."""
     return Code(
-        target=Target.of(made.target),
-        tasks=_tasks(made, built),
+        target=Target.of(shipment.target),
+        tasks=_tasks(shipment, built),
         kernels=kernels(built),
-        others=other_places(built, made.model.others),
+        others=other_places(built, shipment.model.others),
         memory=Memory(**taken.figures()),
         verification=UNVERIFIED,
-        lenders=made.lent,
+        lenders=shipment.lent,
     )
 
 
@@ -132,9 +132,9 @@ def _lender(loan: Loan) -> Lender:
     return Lender(loan.lender.workload.key, target)
 
 
-def _tasks(made: Shipment, built: Compiled) -> tuple[Task, ...]:
+def _tasks(shipment: Shipment, built: Compiled) -> tuple[Task, ...]:
     """The tasks; of a frozen build without estimates."""
-    known = {} if made.request.frozen else _estimates(made)
+    known = {} if shipment.request.frozen else _estimates(shipment)
     return tuple(
         Task(
             name=task.name,
@@ -144,22 +144,22 @@ def _tasks(made: Shipment, built: Compiled) -> tuple[Task, ...]:
             weight=task.weight,
             flops=task.workload.flops,
             bytes=task.workload.bytes,
-            record=made.records[task.key].id if task.key in made.records else "default",
+            record=shipment.records[task.key].id if task.key in shipment.records else "default",
             fallback=built.fallbacks.get(task.key.workload),
             rewriting=built.rewritings.get(task.key.workload),
-            lender=_lender(made.loans[task.key]) if task.key in made.loans else None,
+            lender=_lender(shipment.loans[task.key]) if task.key in shipment.loans else None,
             places=task.places,
             impact=share,
             latency_ms=taken,
         )
-        for task in made.model.tasks
+        for task in shipment.model.tasks
         for share, taken in (known.get(task.key, (None, None)),)
     )
 
 
-def _estimates(made: Shipment) -> dict[TaskKey, tuple[float, float]]:
+def _estimates(shipment: Shipment) -> dict[TaskKey, tuple[float, float]]:
     """Of each task its share of the time, and its milliseconds."""
-    words = (made.model.tasks, made.records, made.target)
+    words = (shipment.model.tasks, shipment.records, shipment.target)
     seconds, shares = latencies(*words), impacts(*words)
     return {key: (shares[key], seconds[key] * 1e3) for key in seconds}
 
@@ -173,14 +173,14 @@ def interface(one: runtime.model.Interface) -> Interface:
     return Interface(inputs=inputs, outputs=outputs)
 
 
-def _model(made: Shipment) -> Model:
-    path = made.model.path
+def _model(shipment: Shipment) -> Model:
+    path = shipment.model.path
     return Model(
         name=path.name,
-        digest=made.model.digest,
+        digest=shipment.model.digest,
         sha256=file_sha256(path),
-        external=tuple(_file(one, path.parent) for one in made.model.external),
-        input_shapes=made.request.shapes_json,
+        external=tuple(_file(one, path.parent) for one in shipment.model.external),
+        input_shapes=shipment.request.shapes_json,
     )
 
 

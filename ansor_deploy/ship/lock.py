@@ -6,12 +6,13 @@ And lists of tasks: all that needs to be known of a model to say what a lock mus
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace as replaced
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from ..errors import MissingRecordError, RegistryError, UsageError
 from ..registry.bundle import MOST_BYTES
@@ -87,7 +88,7 @@ def on_its_host(request: Request) -> Request:
 
     So a lock makes the same bytes on each of them.
     """
-    return replace(request, target=_host_of(_path(request), request.target, request.remake))
+    return replaced(request, target=_host_of(_path(request), request.target, request.remake))
 
 
 def _host_of(lock: Path, target: Target, remake: str) -> Target:
@@ -100,7 +101,7 @@ def _host_of(lock: Path, target: Target, remake: str) -> Target:
         return target
     if lacks(made_on.triple, made_on.cpu, made_on.features):
         return target
-    return replace(made_on, peak_gflops=target.peak_gflops, memory_gbs=target.memory_gbs)
+    return replaced(made_on, peak_gflops=target.peak_gflops, memory_gbs=target.memory_gbs)
 
 
 def warn_of_another_host(asked: Request, request: Request, report: Report) -> None:
@@ -183,53 +184,46 @@ def _tvm() -> str:
     return metadata.version("apache-tvm")
 
 
-@dataclass(frozen=True)
-class NamedTask:
-    """A task by its name in the model, for people, and its key."""
+class NamedTask(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
+    """A task by its name in the model, for people, and what its key is made of."""
 
     name: str
-    key: TaskKey
+    workload: str
+    target: str
+
+    @property
+    def key(self) -> TaskKey:
+        """What a lock knows it by."""
+        return TaskKey(self.workload, self.target)
 
 
-@dataclass(frozen=True)
-class TaskList:
+class TaskList(msgspec.Struct, frozen=True, rename={"path": "model"}):
     """The tasks of a model for one target. path: where the model was."""
 
-    path: Path
+    path: str
     tasks: tuple[NamedTask, ...]
 
     @classmethod
     def of(cls, model: Prepared) -> TaskList:
         """The tasks of a model that was read."""
-        return cls(model.path, tuple(NamedTask(task.name, task.key) for task in model.tasks))
+        tasks = (NamedTask(task.name, task.key.workload, task.key.target) for task in model.tasks)
+        return cls(str(model.path), tuple(tasks))
 
     def moved(self, target: Target, host: Target) -> TaskList:
         """The same for another host: a program that is another one there is in no lock of it."""
-        keys = {target.fingerprint: host.fingerprint}
-        moved = [(one.name, one.key.workload, one.key.target) for one in self.tasks]
-        tasks = [NamedTask(name, TaskKey(key, keys.get(on, on))) for name, key, on in moved]
-        return TaskList(self.path, tuple(tasks))
+        moved = {target.fingerprint: host.fingerprint}
+        tasks = (replace(one, target=moved.get(one.target, one.target)) for one in self.tasks)
+        return replace(self, tasks=tuple(tasks))
 
     @classmethod
     def read(cls, file: Path) -> TaskList:
         """What `write` has written; UsageError for anything else."""
         try:
-            data = msgspec.json.decode(read_regular(file, MOST_BYTES), type=_File)
+            return msgspec.json.decode(read_regular(file, MOST_BYTES), type=cls)
         except (OSError, msgspec.MsgspecError) as error:
             hint = "Make it: ansor-deploy lock tasks MODEL -o FILE."
             raise UsageError(f"{file}: not a list of tasks: {error}", hint) from error
-        tasks = (NamedTask(name, TaskKey(*key)) for name, *key in data.tasks)
-        return cls(Path(data.model), tuple(tasks))
 
     def write(self, file: Path) -> None:
         """Whole or not at all; equal lists are equal files."""
-        tasks = [[task.name, task.key.workload, task.key.target] for task in self.tasks]
-        text = canonical_json({"model": str(self.path), "tasks": tasks})
-        write_whole(file, f"{text}\n".encode())
-
-
-class _File(msgspec.Struct):
-    """A list as JSON: of each task its name, its workload's key and its target's fingerprint."""
-
-    model: str
-    tasks: list[tuple[str, str, str]]
+        write_whole(file, f"{canonical_json(msgspec.to_builtins(self))}\n".encode())

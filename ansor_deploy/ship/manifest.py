@@ -37,6 +37,7 @@ Interval = Annotated[
     tuple[float, float], Meta(description="where the ratio is, with 99% confidence")
 ]
 Verdict = Literal["faster", "slower", "as fast", "cannot say"]
+UNTUNED = "untuned"  # the peer in the race that says what is shipped
 Shape = tuple[Count, ...]
 
 
@@ -257,6 +258,27 @@ class Speed(Struct, frozen=True):
     seen: OtherWork | None
     beside: Race | None
     records: Digest
+
+    @classmethod
+    def alone(cls, shapes_ms: tuple[float, ...], *, same: bool = False) -> Speed:
+        """Of a library that was raced with nothing. same: the untuned one has its bytes."""
+        first = shapes_ms[0]
+        verdict: Literal["same"] | None = "same" if same else None
+        return cls(first, shapes_ms, first, first, 1.0, None, 0, verdict, None, None, "")
+
+    @classmethod
+    def raced(cls, shapes_ms: tuple[float, ...], race: Race) -> Speed:
+        """Of a library that was raced with the untuned one. shapes_ms: of what is shipped."""
+        figures = (race.ours_ms, race.theirs_ms, race.ratio, race.interval, race.turns)
+        return cls(shapes_ms[0], shapes_ms, *figures, race.verdict, race.seen, None, "")
+
+    @property
+    def race(self) -> Race | None:
+        """The race with the untuned library; None where there was none."""
+        if self.verdict is None or self.verdict == "same":
+            return None
+        figures = (self.tuned_ms, self.untuned_ms, self.ratio, self.interval, self.pairs)
+        return Race(UNTUNED, *figures, self.verdict, self.seen)
 
 
 class Tuned(Struct, frozen=True):

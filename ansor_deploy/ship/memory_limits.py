@@ -6,15 +6,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..codegen.memory.figures import Memory, Part, total
+from ..codegen.memory.figures import total
 from ..devices.room import NO_MEMORY
 from ..errors import AnsorError, DeviceError, ModelError
-from ..request import Limits
 from ..system.host import memory_bytes
 from ..system.words import size_text
 
 if TYPE_CHECKING:
+    from ..codegen.memory.figures import Memory, MemoryUse
     from ..devices.machine import Machine
+    from ..request import Limits
 
 _NAMED = 5  # parts that an error lists
 
@@ -47,7 +48,9 @@ def check_limits(
         )
 
 
-def _exceeded(what: str, option: str, parts: Iterable[Part], most: int, model: Path) -> AnsorError:
+def _exceeded(
+    what: str, option: str, parts: Iterable[MemoryUse], most: int, model: Path
+) -> AnsorError:
     return AnsorError(
         f"{what} takes {size_text(total(parts))}, and --max-{option} allows {size_text(most)}; no "
         f"library was written. {_largest(parts)}",
@@ -56,7 +59,7 @@ def _exceeded(what: str, option: str, parts: Iterable[Part], most: int, model: P
     )
 
 
-def _largest(parts: Iterable[Part]) -> str:
+def _largest(parts: Iterable[MemoryUse]) -> str:
     largest = sorted(parts, key=lambda part: (-part.size, part.what))
     listed = [f"  {size_text(part.size)}  {part.what}" for part in largest[:_NAMED]]
     return "\n".join(["The largest parts:", *listed])

@@ -7,17 +7,18 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Literal
 
-from ..devices.machine import Machine
-from ..model.prepare import Prepared
-from ..registry.lock import Lock
-from ..registry.record import Record, TaskKey
-from ..request import Outputs, Request
-from ..tune.borrow import Loan, borrow, lenders, lenders_digest
-from ..tune.workspace import Workspace
+from ..tune.borrow import borrow, lenders, lenders_digest
 from .lock import lock_digest
 
 if TYPE_CHECKING:
+    from ..devices.machine import Machine
+    from ..model.prepare import Prepared
+    from ..registry.lock import Lock
+    from ..registry.record import Record, TaskKey
+    from ..request import Outputs, Request
     from ..target import Target
+    from ..tune.borrow import Loan
+    from ..tune.workspace import Workspace
     from ..views import Report
     from .verify.oracle import Oracle
 
@@ -59,10 +60,10 @@ class Shipment:
         keys = [task.key for task in model.tasks]
         records = dict(work.ledger.best(keys) if best is None else best)
         lacking = [task.key for task in model.tasks if task.key not in records]
-        found = lenders(lacking, work.ledger)
-        loans = borrow(model.tasks, found, work)
-        made = cls(model, records, outputs, work.request, work.report, work.machine)
-        return replace(made, loans=loans, lent=lenders_digest(found))
+        lending = lenders(lacking, work.ledger)
+        loans = borrow(model.tasks, lending, work)
+        shipment = cls(model, records, outputs, work.request, work.report, work.machine)
+        return replace(shipment, loans=loans, lent=lenders_digest(lending))
 
     @classmethod
     def of_lock(
@@ -96,8 +97,8 @@ class Shipment:
         exact = {key: one for key, one in self.records.items() if not one.rewrites}
         loans = {key: one for key, one in self.loans.items() if not one.schedule.rewrites}
         others = tuple(one.strictly() for one in self.others)
-        kept = replace(self, records=exact, loans=loans, others=others)
-        return replace(kept, strict=True, rewritten=set())
+        exactly = replace(self, records=exact, loans=loans, others=others)
+        return replace(exactly, strict=True, rewritten=set())
 
     @cached_property
     def warn(self) -> Callable[[str], None]:

@@ -141,8 +141,8 @@ def _has_same_records(manifest: Draft, ledger: Ledger) -> bool:
         matters = task.impact is None or task.impact >= budget.min_impact
         if ledger.measures and standing[key].claim and matters:
             return False
-        left = standing[key].reason and key.workload not in no_room
-        if left and matters and tunes:
+        unfinished = standing[key].reason and key.workload not in no_room
+        if unfinished and matters and tunes:
             return False
     return True
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._tvm import collect, structural_map, tirx, tvm
+from .._tvm import collect, op_name, shape_of, structural_map, tirx, tvm
 from .code_size import ARITHMETIC
 from .rule import Pass
 
@@ -45,7 +45,7 @@ def uses(expr: Any, var: Any) -> bool:
 
 def _distances(buffer: Any) -> list[int]:
     """How many elements apart a buffer's are along each of its axes."""
-    shape = [int(extent) for extent in buffer.shape]
+    shape = shape_of(buffer)
     return [math.prod(shape[at + 1 :]) for at in range(len(shape))]
 
 
@@ -199,7 +199,7 @@ class BlockView:
     def calls(self, names: Sequence[str] = ("",)) -> bool:
         """Whether its body calls an operator with a name that ends so; by default, any at all."""
         found = collect(self.node.body, tvm.ir.Call)
-        return any(getattr(call.op, "name", "").endswith(tuple(names)) for call in found)
+        return any(op_name(call).endswith(tuple(names)) for call in found)
 
     @property
     def is_contraction(self) -> bool:

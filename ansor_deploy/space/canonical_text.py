@@ -20,7 +20,10 @@ KEPT = ("T", "bool", "int", "float", "range", "True", "False", "None", "metadata
 
 
 def canonical_text(func: tirx.PrimFunc) -> str:
-    """TVMScript of the function under canonical names; equal programs give equal texts."""
+    """TVMScript of the function under canonical names; equal programs give equal texts.
+
+    ValueError where it has constants that no text holds.
+    """
     renamed = _Rename().visit(ast.parse(normalized(func).script(show_meta=True)))
     body = [node for node in renamed.body if isinstance(node, ast.FunctionDef)]
     if len(body) != 1:

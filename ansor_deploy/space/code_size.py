@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from .._tvm import collect, structural_equal, structural_hash, tirx, tvm
+from .._tvm import collect, op_name, structural_equal, structural_hash, tirx, tvm
 from ..target import Target
 from .marks import PARTITION
 
@@ -48,7 +48,7 @@ def operations(value: Any) -> int:
 
 def is_condition(call: Any) -> bool:
     """Whether a call is TVM's `if_then_else`: no function, and one of its branches alone runs."""
-    return str(getattr(call.op, "name", "")).endswith("if_then_else")
+    return op_name(call).endswith("if_then_else")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from .._tvm import tvm
 from ..errors import UsageError
 from ..system.child import ask
 from ..system.limits import limit_memory, limit_processor
-from ..target import Target
+from ..target import Target, target_of
 from .derivation import derive as derive_here
 from .question import Chooser, Decision, Question
 from .rule import Rule, load_rule, shipped_rules
@@ -115,12 +115,7 @@ def _module(text: str) -> Any:
 
 
 def _target(payload: dict[str, Any]) -> Target:
-    return _parsed(json.dumps(payload["target"]))
-
-
-@lru_cache(maxsize=2)
-def _parsed(text: str) -> Target:
-    return Target.from_json(json.loads(text))
+    return target_of(json.dumps(payload["target"]))
 
 
 @cache

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..farm.table import Row
-    from ..ship.manifest import Memory, Race
-    from ..ship.race.compare import Comparison
+    from ..ship.manifest import Memory, Race, Speed
     from ..ship.verify.verify import Verification
     from ..tune.plan import Plan
     from ..tune.scheduler import Progress
@@ -39,7 +38,7 @@ class Report:
     def verified(self, verification: Verification) -> None:
         """The library was compared with the oracle."""
 
-    def compared(self, comparison: Comparison) -> None:
+    def compared(self, speed: Speed) -> None:
         """The library was timed beside the untuned build."""
 
     def raced(self, race: Race) -> None:

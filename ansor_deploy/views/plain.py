@@ -18,8 +18,7 @@ from .plan import lines as plan_lines
 
 if TYPE_CHECKING:
     from ..farm.table import Row
-    from ..ship.manifest import Memory, Race
-    from ..ship.race.compare import Comparison
+    from ..ship.manifest import Memory, Race, Speed
     from ..ship.verify.verify import Verification
     from ..tune.plan import Plan
     from ..tune.scheduler import Progress
@@ -103,11 +102,10 @@ class PlainReport(QuietReport):
         style = "green" if verification.ok else "bold red"
         self._say(text.verification_text(verification), style)
 
-    def compared(self, comparison: Comparison) -> None:
+    def compared(self, speed: Speed) -> None:
         """Print the gain."""
-        gained = comparison.race is not None and comparison.race.verdict == "faster"
-        style = "bold green" if gained else "yellow"
-        self._say(text.comparison_text(comparison), style)
+        style = "bold green" if speed.verdict == "faster" else "yellow"
+        self._say(text.speed_text(speed), style)
 
     def raced(self, race: Race) -> None:
         """Print which is faster."""

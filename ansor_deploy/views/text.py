@@ -15,9 +15,8 @@ from ..system.words import count, size_text
 if TYPE_CHECKING:
     from ..farm.table import Row
     from ..model.tasks import Task
-    from ..ship.manifest import Memory, Race
+    from ..ship.manifest import Memory, Race, Speed
     from ..ship.race.changes import TaskChange
-    from ..ship.race.compare import Comparison
     from ..ship.verify.by_node import NodeVerdict
     from ..ship.verify.verify import Verification
     from ..system.other_work import OtherWork
@@ -246,13 +245,13 @@ def change_cells(task: TaskChange) -> tuple[str, str, str]:
     return old, new, change
 
 
-def comparison_text(comparison: Comparison) -> str:
+def speed_text(speed: Speed) -> str:
     """Whether tuning was worth it, and so what is shipped, in one sentence."""
-    run = run_text(comparison.shapes_ms)
-    if comparison.same:
+    run = run_text(speed.shapes_ms)
+    if speed.verdict == "same":
         return f"the same as untuned, byte by byte: {run}"
-    if comparison.race is None:
+    if speed.race is None:
         return f"untuned: {run}"
-    shipped = "untuned" if comparison.slower else "tuned"
-    each = f", {run}" if len(comparison.shapes_ms) > 1 else ""
-    return f"{race_text(comparison.race)}; {shipped} is shipped{each}"
+    shipped = "untuned" if speed.verdict == "slower" else "tuned"
+    each = f", {run}" if len(speed.shapes_ms) > 1 else ""
+    return f"{race_text(speed.race)}; {shipped} is shipped{each}"

@@ -25,9 +25,10 @@ import click
 from msgspec import to_builtins
 
 from ansor_deploy.runtime.model import load
-from ansor_deploy.ship.race.compare import MOST_SECONDS, UNTUNED
+from ansor_deploy.ship.manifest import UNTUNED
 from ansor_deploy.ship.race.fresh import FreshTurns, fresh_turns, library_side
 from ansor_deploy.ship.race.race import ALIKE, LOOKS, Turn, race
+from ansor_deploy.ship.race.untuned import MOST_SECONDS
 from benchmarks.options import Listed, number
 
 BUSY = "while True: sum(range(100_000))"

@@ -38,7 +38,7 @@ from ansor_deploy.tune.scheduler import BATCH, Scheduler, TaskProgress
 from ansor_deploy.tune.search import open_search
 from ansor_deploy.tune.search.context import SearchContext
 from ansor_deploy.tune.search.cost_model import CostModel
-from ansor_deploy.tune.search.options import EvolutionOptions
+from ansor_deploy.tune.search.evolution_options import EvolutionOptions
 from benchmarks.options import progress
 from benchmarks.search import searching
 from benchmarks.search.cost_model import Program, measured_programs

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from ansor_deploy.runtime import native
-from ansor_deploy.ship.race import compare, raced, turn
+from ansor_deploy.ship.race import raced, turn, untuned
 
 _SHARED = -3  # TVM's mode "kSpecifyThreadShareAllCore": no thread is pinned
 
@@ -23,6 +23,6 @@ def _one_thread():
 def _short_races():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(raced, "RACE_SECONDS", 0.1)
-        patch.setattr(compare, "MOST_SECONDS", 0.1)
+        patch.setattr(untuned, "MOST_SECONDS", 0.1)
         patch.setattr(turn, "PAUSE_SECONDS", 0.0)
         yield

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from ..._tvm import collect, relax, tvm
 from ..entry import BINDER, INTO, Entries, Functions, allocating, size_function
-from ..memory.storage import Place, Stored, call
+from ..memory.storage import Slot, Stored, call
 from .program import Run, gpu_run, on_host
 
 _LOAD, _RUN = "ansor_deploy_gpu_load", "ansor_deploy_gpu_run"  # of launcher.c
@@ -45,7 +45,7 @@ def _entries(name: str, number: int, run: Stored, several: bool) -> Functions:
     body = relax.SeqExpr([relax.BindingBlock(bindings)], relax.Tuple([]))
     made = relax.Function(params, body, relax.ObjectType(), False)
     into = made.with_attr("global_symbol", name + INTO)
-    bound = replace(run, views={Place(0, (), "state"): state})
+    bound = replace(run, views={Slot(0, (), "state"): state})
     return allocating(name, into, bound, several) | _binder(name + BINDER)
 
 

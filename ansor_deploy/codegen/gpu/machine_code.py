@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from ..._tvm import tirx, tvm, tvm_target
+from ..._tvm import op_name, tirx, tvm, tvm_target
 from ...runtime.gpu_code import GpuKernel, Launch
-from ...runtime.tensors import tensor_bytes
 from ...target import Target
+from ..memory.storage import bytes_of
 from . import nvrtc
 from .launches import device_code, split
 
@@ -51,8 +51,7 @@ def _read(host: Any) -> tuple[tuple[Launch, ...], tuple[int, ...]]:
     for one in _statements(host.body):
         if isinstance(one, tirx.AllocBuffer):
             places[one.buffer] = known + len(workspace)
-            shape = [int(extent) for extent in one.buffer.shape]
-            workspace.append(tensor_bytes(shape, str(one.buffer.dtype)))
+            workspace.append(bytes_of(one.buffer))
         elif isinstance(one, tirx.Evaluate):
             launches.append(_launch(one.value, places))
         elif isinstance(one, tirx.AssertStmt):
@@ -73,7 +72,7 @@ def _refuse(part: Any) -> NoReturn:
 
 
 def _launch(call: Any, places: Mapping[Any, int]) -> Launch:
-    if getattr(call.op, "name", "") != "tirx.call_ffi_kernel":
+    if op_name(call) != "tirx.call_ffi_kernel":
         _refuse(call)
     name, *rest = call.args
     axes = [str(axis) for axis in call.attrs.launch_params]
@@ -98,6 +97,6 @@ def _check(assertion: Any, places: Mapping[Any, int]) -> Launch:
 
 def _place(pointer: Any, places: Mapping[Any, int]) -> int:
     """The buffer that a pointer belongs to."""
-    if getattr(getattr(pointer, "op", None), "name", "") != "tirx.buffer_data":
+    if op_name(pointer) != "tirx.buffer_data":
         raise ValueError("a part of it takes what is no tensor")
     return places[pointer.args[0]]

@@ -20,9 +20,8 @@ from dataclasses import dataclass
 from ..._tvm import collect, relax, tvm
 from ...errors import ModelError
 from ...runtime.gpu_code import GpuKernel, Launch
-from ...runtime.tensors import tensor_bytes
 from ..memory.arena import aligned
-from ..memory.storage import COPY, RESHAPE, Place, Stored, is_call
+from ..memory.storage import COPY, RESHAPE, Slot, Stored, bytes_of, is_call
 
 # Of an address: it lies in the memory of a run, and not among the weights.
 IN_MEMORY = 1 << 63
@@ -54,7 +53,7 @@ class Run:
     size: int
 
 
-def gpu_run(run: Stored, constants: Mapping[Place, relax.Var], symbols: Mapping[str, str]) -> Run:
+def gpu_run(run: Stored, constants: Mapping[Slot, relax.Var], symbols: Mapping[str, str]) -> Run:
     """The steps of a function; ModelError if it is no list of kernels.
 
     constants: the variables of weights. symbols: of kernels, by the names of their functions.
@@ -64,7 +63,7 @@ def gpu_run(run: Stored, constants: Mapping[Place, relax.Var], symbols: Mapping[
     size = aligned(run.size)
     for var in (*run.inputs, *run.outputs):
         places[var] = IN_MEMORY | size
-        size += aligned(_bytes(var))
+        size += aligned(bytes_of(var.ty))
     steps = []
     for binding in collect(run.body, relax.VarBinding):
         call = binding.value
@@ -80,7 +79,9 @@ def gpu_run(run: Stored, constants: Mapping[Place, relax.Var], symbols: Mapping[
                 f"a GPU cannot run this model: it asks the host while it runs ({_called(call)})",
                 "build it for a CPU, such as --target host",
             )
-    sent, given = ([(places[v], _bytes(v)) for v in some] for some in (run.inputs, run.outputs))
+    sent, given = (
+        [(places[var], bytes_of(var.ty)) for var in some] for some in (run.inputs, run.outputs)
+    )
     return Run(tuple(sent), tuple(given), tuple(steps), size)
 
 
@@ -106,10 +107,6 @@ def on_host(value: relax.Expr) -> bool:
 def _called(value: relax.Expr) -> str:
     op = getattr(value, "op", None)
     return str(getattr(op, "global_symbol", None) or getattr(op, "name", type(value).__name__))
-
-
-def _bytes(var: relax.Var) -> int:
-    return tensor_bytes([int(extent) for extent in var.ty.shape], str(var.ty.dtype))
 
 
 def workspace(kernel: GpuKernel) -> int:
@@ -168,7 +165,8 @@ class _Packer:
         first = len(self._launches)
         for name, launch in launches(run, self._kernels):
             begins = self._add(launch.arguments)
-            where = [self._module(name), self._bytes(launch.name.encode() + b"\0")]
+            module = self._modules.setdefault(name, len(self._modules))
+            where = [module, self._bytes(launch.name.encode() + b"\0")]
             sizes = [*launch.grid, *launch.block] or [0] * 6
             words = [*sizes, begins, len(launch.arguments)]
             self._launches.append([*where, *words])
@@ -180,7 +178,8 @@ class _Packer:
     def whole(self, header: Sequence[int], arch: str, runs: Sequence[Sequence[int]]) -> bytes:
         """Everything, in the order in which the launcher's `program` has it."""
         named = self._bytes(arch.encode() + b"\0")
-        modules = [[self._bytes(one.cubin), self._bytes(one.ptx + b"\0")] for one in self._used()]
+        used = [self._kernels[name] for name in self._modules]
+        modules = [[self._bytes(one.cubin), self._bytes(one.ptx + b"\0")] for one in used]
         tables = [modules, self._launches, runs]
         ends: list[int] = []
         at = len(header) + 3 + 2 * len(tables)
@@ -191,12 +190,6 @@ class _Packer:
         words = [*header, named, at, content, *ends]
         words += [word for table in tables for row in table for word in row] + self._words
         return struct.pack(f"<{len(words)}Q", *words) + bytes(self._content)
-
-    def _used(self) -> list[GpuKernel]:
-        return [self._kernels[name] for name in self._modules]
-
-    def _module(self, name: str) -> int:
-        return self._modules.setdefault(name, len(self._modules))
 
     def _add(self, words: Iterable[int]) -> int:
         first = len(self._words)

@@ -17,14 +17,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..._tvm import collect, relax, structural_equal, structural_hash, tirx, tvm
+from ..._tvm import collect, relax, shape_of, structural_equal, structural_hash, tirx, tvm
 from ...runtime.gpu_code import GpuKernel
 from ...space.canonical_text import parse
 from ...space.code_size import check_size
 from ...space.default_schedule import default_schedule
 from ...space.trace import replay
 from ...system.limits import limit_processor
-from ...target import Target
+from ...target import Target, target_of
 from ..gpu.machine_code import gpu_kernel
 from ..linker import link_candidate
 from .kernel import object_file
@@ -47,7 +47,7 @@ def build(payload: dict[str, Any]) -> dict[str, Any]:
     """
     if "seconds" in payload:
         limit_processor(payload["seconds"])
-    mod, target = _parsed(payload["text"]), _target(json.dumps(payload["target"]))
+    mod, target = _parsed(payload["text"]), target_of(json.dumps(payload["target"]))
     functions, steps = _split(_scheduled(mod, target, payload))
     path = Path(payload["path"])
     if target.gpu is None:
@@ -91,11 +91,6 @@ def _kept_object(program: _Program, target: Target) -> bytes:
 _parsed = lru_cache(maxsize=2)(parse)
 
 
-@lru_cache(maxsize=2)
-def _target(text: str) -> Target:
-    return Target.from_json(json.loads(text))
-
-
 def _scheduled(mod: Any, target: Target, payload: dict[str, Any]) -> Any:
     if payload["how"] == "plain":
         return mod["main"]
@@ -122,7 +117,7 @@ def _wrapped(func: Any) -> Any:
     first = len(func.params) - len(outputs)
     if outputs != tuple(range(first, len(func.params))):
         raise ValueError("a function that packs weights must have its outputs last")
-    types = [relax.TensorType([int(n) for n in p.shape], str(p.dtype)) for p in func.params]
+    types = [relax.TensorType(shape_of(p), str(p.dtype)) for p in func.params]
     params = [relax.Var(f"p{at}", kind) for at, kind in enumerate(types[:first])]
     made = types[first] if len(outputs) == 1 else types[first:]
     builder = relax.BlockBuilder()
@@ -162,7 +157,7 @@ def _route(mod: Any, bindings: list[Any], func: Any) -> tuple[dict[str, Any], li
 
 
 def _buffers(params: Any) -> list[dict[str, Any]]:
-    return [{"shape": [int(n) for n in p.shape], "dtype": str(p.dtype)} for p in params]
+    return [{"shape": list(shape_of(p)), "dtype": str(p.dtype)} for p in params]
 
 
 def _step(function: str, arguments: list[Any], makes: list[Any]) -> dict[str, Any]:

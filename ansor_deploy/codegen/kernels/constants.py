@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..._tvm import relax, tvm
+from ..._tvm import op_name, relax, shape_of, tvm
 from ...runtime import native
 from ...system.host import detect_host
 from ...system.interrupt import in_any_case
@@ -39,7 +39,7 @@ def _constant_calls(func: Any) -> Iterator[tuple[Any, Any]]:
     known: set[Any] = set()
     for binding in _bindings(func):
         call = binding.value
-        if getattr(getattr(call, "op", None), "name", "") != "relax.call_tir":
+        if op_name(call) != "relax.call_tir":
             continue
         given = call.args[1].fields
         constant = all(isinstance(one, tvm.ir.GenericConst) or one in known for one in given)
@@ -54,7 +54,7 @@ def _folded(func: Any, runs: Mapping[Any, Any]) -> Any:
     for var, call in _constant_calls(func):
         given = [results.get(argument, argument) for argument in call.args[1].fields]
         if call.args[0] in runs and all(isinstance(one, tvm.ir.GenericConst) for one in given):
-            result = native.empty([int(n) for n in var.ty.shape], str(var.ty.dtype))
+            result = native.empty(shape_of(var.ty), str(var.ty.dtype))
             runs[call.args[0]](*(one.value for one in given), result)
             results[var] = relax.const(result)
     blocks = [_rebound(block, results) for block in func.body.blocks]

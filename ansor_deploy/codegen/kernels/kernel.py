@@ -1,14 +1,12 @@
 """A compile worker makes machine code of one scheduled program, within limits."""
 
 import base64
-import json
 import os
-from functools import lru_cache
 from typing import Any
 
 from ..._tvm import tvm
 from ...system.limits import limit_memory, limit_processor
-from ...target import Target
+from ...target import Target, target_of
 from ..gpu.machine_code import gpu_kernel
 from .lowering import code_generation, compiled
 
@@ -23,7 +21,7 @@ def compile_kernel(payload: dict[str, Any]) -> str:
     """
     limit_memory(0)
     limit_processor(payload["seconds"])
-    target = _target(payload["target"])
+    target = target_of(payload["target"])
     with code_generation(target):
         symbol = payload["symbol"]
         func = tvm.ir.load_json(payload["program"]).with_attr("global_symbol", symbol)
@@ -40,8 +38,3 @@ def object_file(functions: dict[str, Any], target: Target) -> bytes:
     with os.fdopen(os.memfd_create("object"), "rb") as file:
         compiled(functions, target).write_to_file(f"/proc/self/fd/{file.fileno()}", "o")
         return file.read()
-
-
-@lru_cache(maxsize=2)
-def _target(text: str) -> Target:
-    return Target.from_json(json.loads(text))

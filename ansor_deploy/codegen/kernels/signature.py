@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from ..._tvm import collect, tirx, tvm
+from ..._tvm import collect, shape_of, tirx, tvm
 from ...runtime.tensors import INT_VALUES, Signature
 
 
@@ -11,7 +11,7 @@ def signature(mod: Any) -> Signature:
     """The signature of the function `main` of a task's canonical module."""
     func = mod["main"]
     return Signature(
-        shapes=tuple(tuple(int(extent) for extent in p.shape) for p in func.params),
+        shapes=tuple(map(shape_of, func.params)),
         dtypes=tuple(str(p.dtype) for p in func.params),
         outputs=written(func),
         bound=_index_bound(func),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Part:
+class MemoryUse:
     """Something that takes memory. size: in bytes."""
 
     what: str
@@ -22,19 +22,19 @@ class Memory:
     largest, of all its threads; one runs at a time.
     """
 
-    weights: tuple[Part, ...]
-    inputs: tuple[Part, ...]
-    storage: tuple[Part, ...]
-    buffers: tuple[Part, ...] = ()
-    code: tuple[Part, ...] = ()
+    weights: tuple[MemoryUse, ...]
+    inputs: tuple[MemoryUse, ...]
+    storage: tuple[MemoryUse, ...]
+    buffers: tuple[MemoryUse, ...] = ()
+    code: tuple[MemoryUse, ...] = ()
 
     @property
-    def library(self) -> tuple[Part, ...]:
+    def library(self) -> tuple[MemoryUse, ...]:
         """The parts of the library's file."""
         return (*self.weights, *self.code)
 
     @property
-    def run(self) -> tuple[Part, ...]:
+    def run(self) -> tuple[MemoryUse, ...]:
         """All parts: a process that runs the library may have its whole file in memory."""
         return (*self.library, *self.inputs, *self.storage, *self.buffers)
 
@@ -48,6 +48,6 @@ class Memory:
         }
 
 
-def total(parts: Iterable[Part]) -> int:
+def total(parts: Iterable[MemoryUse]) -> int:
     """Bytes of all parts."""
     return sum(part.size for part in parts)

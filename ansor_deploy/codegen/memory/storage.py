@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..._tvm import collect, relax, structural_map
+from ..._tvm import collect, op_name, relax, shape_of, structural_map
 from ...runtime.tensors import tensor_bytes
 from .arena import Life, plan
 
@@ -27,7 +27,7 @@ COPY = "runtime.TVMTensorCopyFromTo"
 
 
 @dataclass(frozen=True)
-class Place:
+class Slot:
     """Where in a block of memory a tensor begins, in bytes, and what it is."""
 
     offset: int
@@ -46,7 +46,7 @@ class Stored:
 
     inputs: tuple[relax.Var, ...]
     outputs: tuple[relax.Var, ...]
-    views: dict[Place, relax.Var]
+    views: dict[Slot, relax.Var]
     lives: dict[relax.Var, Life]
     size: int
     body: relax.Expr
@@ -109,9 +109,8 @@ class _Reader:
             self._sequence(value.false_branch)
         self._step += 1
         self.values[var] = value
-        if _is_op(value, _TENSOR):
-            size = tensor_bytes([int(n) for n in var.ty.shape], str(var.ty.dtype))
-            self.lives[var] = Life(size, self._step + 1, self._step)  # until it is used
+        if op_name(value) == _TENSOR:
+            self.lives[var] = Life(bytes_of(var.ty), self._step + 1, self._step)  # until it is used
             self._within[var] = frozenset([var])
         else:
             self._within[var] = self._use(value)
@@ -138,7 +137,7 @@ class _Writer:
         results: dict[relax.Var, relax.Var],
         offsets: dict[relax.Var, int],
     ) -> None:
-        self.views: dict[Place, relax.Var] = {}
+        self.views: dict[Slot, relax.Var] = {}
         self._read, self._results, self._offsets = read, results, offsets
         self._reshaped: dict[tuple[relax.Var, tuple[int, ...]], relax.Var] = {}
 
@@ -155,9 +154,9 @@ class _Writer:
     def _is_place(self, binding: relax.Binding) -> bool:
         """Whether a binding only says where a tensor lies, or which are the results."""
         value = binding.value
-        if _is_op(value, _STORAGE):
+        if op_name(value) == _STORAGE:
             return True
-        if _is_op(value, _TENSOR) or is_call(value, RESHAPE):
+        if op_name(value) == _TENSOR or is_call(value, RESHAPE):
             return self._known(self._read.base(binding.var))
         return not self._read.resolved(binding.var).same_as(binding.var)
 
@@ -183,14 +182,14 @@ class _Writer:
         base = self._read.base(one)
         if not self._known(base):
             return one
-        shape = tuple(int(extent) for extent in var.ty.shape)
+        shape = shape_of(var.ty)
         if base in self._results:
             return self._result(self._results[base], shape, var)
-        place = Place(self._offsets[base], shape, str(var.ty.dtype))
+        place = Slot(self._offsets[base], shape, str(var.ty.dtype))
         return self.views.setdefault(place, relax.Var(f"a{len(self.views)}", var.ty))
 
     def _result(self, result: relax.Var, shape: tuple[int, ...], var: relax.Var) -> relax.Var:
-        if tuple(int(extent) for extent in result.ty.shape) == shape:
+        if shape_of(result.ty) == shape:
             return result
         return self._reshaped.setdefault((result, shape), relax.Var("reshaped", var.ty))
 
@@ -218,12 +217,13 @@ def _outputs(
 
 
 def _view(result: relax.Var, var: relax.Var) -> relax.Binding:
-    shape = relax.ShapeExpr([int(extent) for extent in var.ty.shape])
+    shape = relax.ShapeExpr(shape_of(var.ty))
     return relax.VarBinding(var, call(RESHAPE, result, shape, kind=var.ty))
 
 
-def _is_op(value: relax.Expr, name: str) -> bool:
-    return getattr(getattr(value, "op", None), "name", "") == name
+def bytes_of(tensor: Any) -> int:
+    """What a tensor takes. tensor: a buffer, or a tensor's type."""
+    return tensor_bytes(shape_of(tensor), str(tensor.dtype))
 
 
 def is_call(value: relax.Expr, name: str) -> bool:

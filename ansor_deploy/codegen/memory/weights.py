@@ -16,7 +16,7 @@ from typing import Any
 
 from ..._tvm import relax, structural_map, tvm
 from .arena import ALIGNMENT
-from .storage import Place
+from .storage import Slot
 
 
 @dataclass(frozen=True)
@@ -50,15 +50,15 @@ class Weights:
             file.write(self.block)
 
 
-def lifted(body: relax.Expr, weights: Weights) -> tuple[relax.Expr, dict[Place, relax.Var]]:
+def lifted(body: relax.Expr, weights: Weights) -> tuple[relax.Expr, dict[Slot, relax.Var]]:
     """A body with variables for its tensors that are constant, by their places in the block."""
-    found: dict[Place, relax.Var] = {}
+    found: dict[Slot, relax.Var] = {}
 
     def variable(constant: Any) -> Any:
         if not isinstance(constant.ty, relax.TensorType):
             return constant
         values = constant.value.numpy()
-        place = Place(weights.place(values.tobytes()), values.shape, str(constant.ty.dtype))
+        place = Slot(weights.place(values.tobytes()), values.shape, str(constant.ty.dtype))
         return found.setdefault(place, relax.Var(f"w{len(found)}", constant.ty))
 
     return structural_map(body, (tvm.ir.GenericConst, variable)), found

@@ -12,7 +12,7 @@ that what the first one keeps from being read is read for the second.
 from collections.abc import Iterator
 from typing import Any
 
-from ..._tvm import collect, structural_map, tirx, tvm
+from ..._tvm import collect, op_name, structural_map, tirx, tvm
 from ...space.marks import PARTITION
 
 _COMPARISONS = (tirx.LT, tirx.LE, tirx.GT, tirx.GE, tirx.EQ, tirx.NE)
@@ -35,7 +35,7 @@ def hide_conditions(func: Any, _mod: Any, _context: Any) -> Any:
         return tirx.call_pure_extern("bool", name, comparison.a, comparison.b)
 
     def chosen(call: Any) -> Any:
-        if getattr(call.op, "name", "") != "prim.if_then_else":
+        if op_name(call) != "prim.if_then_else":
             return call
         condition, *rest = call.args
         return tirx.if_then_else(structural_map(condition, (_COMPARISONS, hidden)), *rest)
@@ -57,7 +57,7 @@ def one_by_one(func: Any, _mod: Any, _context: Any) -> Any:
 
 
 def _nested(call: Any) -> Any:
-    if getattr(call.op, "name", "") != "prim.if_then_else":
+    if op_name(call) != "prim.if_then_else":
         return call
     first, value, otherwise = call.args
     parts = list(_parts(first))

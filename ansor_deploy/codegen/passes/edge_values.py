@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..._tvm import collect, structural_map, tirx, tvm
+from ..._tvm import collect, op_name, structural_map, tirx, tvm
 from .vector_math import Expr, shared
 
 _EXTREMES = (tirx.Max, tirx.Min)
@@ -88,7 +88,7 @@ def _read_for(buffers: Any, stores: list[Any]) -> set[Any]:
 
 def _padded(call: Any) -> Any:
     """`inside ? x : least` with -inf for it, where `inside` is a matter of the place alone."""
-    if getattr(call.op, "name", "") != "prim.if_then_else" or not _is_least(call.args[2], tirx.Max):
+    if op_name(call) != "prim.if_then_else" or not _is_least(call.args[2], tirx.Max):
         return call
     if collect(call.args[0], tvm.ir.TensorLoad):
         return call

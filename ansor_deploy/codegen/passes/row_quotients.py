@@ -10,7 +10,7 @@ not; the sum of exponentials, none of which is less than the least normal number
 from collections import defaultdict
 from typing import Any
 
-from ..._tvm import collect, structural_map, tirx, tvm
+from ..._tvm import collect, op_name, structural_map, tirx, tvm
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.RowQuotients")
@@ -50,4 +50,4 @@ class _Sums:
             return value.source in self
         if isinstance(value, tirx.FloatImm):
             return bool(value.value == 0)
-        return getattr(getattr(value, "op", None), "name", "") == "tirx.exp"
+        return op_name(value) == "tirx.exp"

@@ -27,17 +27,8 @@ def small_loops(func: Any, _mod: Any, _context: Any) -> Any:
 def _serial(loop: Any, variables: set[Any]) -> Any:
     if loop.loop_var not in variables:
         return loop
-    return tirx.For(
-        loop.loop_var,
-        loop.min,
-        loop.extent,
-        tirx.ForKind.SERIAL,
-        loop.body,
-        loop.thread_binding,
-        loop.annotations,
-        loop.step,
-        loop.span,
-    )
+    kept = (loop.body, loop.thread_binding, loop.annotations, loop.step, loop.span)
+    return tirx.For(loop.loop_var, loop.min, loop.extent, tirx.ForKind.SERIAL, *kept)
 
 
 def _steps(node: Any) -> float:

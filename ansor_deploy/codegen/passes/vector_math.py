@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..._tvm import structural_map, tirx, tvm
+from ..._tvm import op_name, structural_map, tirx, tvm
 
 # exp(r) for |r| <= ln(2) / 2: 1.9e-9.
 _EXP = (
@@ -100,7 +100,7 @@ def on_vectors(body: Any) -> Any:
 
 
 def _written_out(call: Any) -> Any:
-    function = _FUNCTIONS.get(getattr(call.op, "name", ""))
+    function = _FUNCTIONS.get(op_name(call))
     if function is None or call.ty.dtype.with_lanes(1) != "float32":
         return call
     return shared(_without_division(call.args[0]), function)

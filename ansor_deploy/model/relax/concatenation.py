@@ -3,7 +3,7 @@
     c = concatenate(f(x), g(y)) ; z = h(c)         f, g: convolutions; h: convolutions
     -->
     c = concatenation(f(x), g(y)) ; z = h(c)       f and g write to c, as
-                                                   `codegen/memory/concatenation.py` says
+                                                   `codegen/memory/in_place.py` says
 
 TVM fuses a concatenation with functions of elements before and behind it. That saves the memory
 traffic of what it is fused with, and so it pays to write parts in place where what makes them is

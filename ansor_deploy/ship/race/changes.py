@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
 
-from ..manifest import Manifest, Memory, Race, Task
+from ..manifest import Digest, Manifest, Memory, Ms, Race, RecordId, Task
 from .race import ALIKE
 
 
-@dataclass(frozen=True)
-class TaskChange:
-    """A task of either library. before, after: its record's id, or "default"; None in neither.
+class TaskChange(Struct, frozen=True):
+    """A task of either library. before, after: its record; None in the one that lacks it.
 
     before_ms, after_ms: all its runs in one of the library's; None where it was not timed.
     """
 
-    key: str
+    key: Digest
     title: str
-    before: str | None
-    after: str | None
-    before_ms: float | None = None
-    after_ms: float | None = None
+    before: RecordId | None
+    after: RecordId | None
+    before_ms: Ms | None
+    after_ms: Ms | None
 
     @property
     def what(self) -> str:
@@ -46,8 +45,7 @@ class TaskChange:
         return self.delta_ms / (self.before_ms or 1.0)
 
 
-@dataclass(frozen=True)
-class MadeBy:
+class MadeBy(Struct, frozen=True):
     """What made a library, and is not the same in the other: a version, or the digest of a rule.
 
     before, after: None in the one that lacks it.
@@ -76,12 +74,12 @@ class Changes:
     @property
     def explanation(self) -> str:
         """Why the tasks' times and the race say different things; "" where they do not."""
-        timed = [one for one in self.tasks if one.before_ms and one.after_ms]
+        timed = [task for task in self.tasks if task.before_ms and task.after_ms]
         if self.beside is None or not timed:
             return ""
-        new = sum(one.after_ms or 0.0 for one in timed)
-        old = new - sum(one.delta_ms for one in timed)
-        faster, slower = (sum(sign * one.share > ALIKE for one in timed) for sign in (-1, 1))
+        new = sum(task.after_ms or 0.0 for task in timed)
+        old = new - sum(task.delta_ms for task in timed)
+        faster, slower = (sum(sign * task.share > ALIKE for task in timed) for sign in (-1, 1))
         seems = {"faster"} if new < old * (1 - ALIKE) or 2 * faster > len(timed) else set()
         seems |= {"slower"} if new > old * (1 + ALIKE) or 2 * slower > len(timed) else set()
         if seems <= {self.beside.verdict}:
@@ -114,8 +112,8 @@ class Changes:
             "same": self.same,
             "beside": to_builtins(self.beside),
             "bytes": {name: list(pair) for name, pair in self.bytes.items()},
-            "made_by": [asdict(one) for one in self.made_by],
-            "tasks": [{**asdict(task), "what": task.what} for task in self.tasks],
+            "made_by": to_builtins(self.made_by),
+            "tasks": [{**to_builtins(task), "what": task.what} for task in self.tasks],
             "explanation": self.explanation,
         }
 

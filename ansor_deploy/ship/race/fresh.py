@@ -139,7 +139,10 @@ def prepare(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 def turns(payload: dict[str, Any]) -> dict[str, Any]:
-    """In a copy of this process: load both sides, and let them run in turns."""
+    """In a copy of this process: load both sides, and let them run in turns.
+
+    RuntimeError where a signal has ended the copy.
+    """
     reading, writing = os.pipe()
     if (copy := os.fork()) == 0:
         try:

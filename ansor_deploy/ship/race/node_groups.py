@@ -10,12 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
+from ..manifest import Count, Ms
+
 if TYPE_CHECKING:
     from ...runtime.profile import Profile
 
 
 @dataclass(frozen=True)
-class Part:
+class EngineNode:
     """What another engine runs at once. name, op: as it calls it. nodes: names of the model's."""
 
     name: str
@@ -24,18 +28,17 @@ class Part:
     nodes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(Struct, frozen=True):
     """Nodes of the model by name, with what computes them: kernels by their places in a run.
 
     ours_ms, theirs_ms: of all kernels, and of all parts.
     """
 
     nodes: tuple[str, ...]
-    kernels: tuple[int, ...]
+    kernels: tuple[Count, ...]
     parts: tuple[str, ...]
-    ours_ms: float
-    theirs_ms: float
+    ours_ms: Ms
+    theirs_ms: Ms
 
     @property
     def ratio(self) -> float | None:
@@ -43,7 +46,7 @@ class Group:
         return self.ours_ms / self.theirs_ms if self.kernels and self.theirs_ms else None
 
 
-def groups(profile: Profile, parts: Sequence[Part]) -> list[Group]:
+def groups(profile: Profile, parts: Sequence[EngineNode]) -> list[Group]:
     """The groups: what computes no node that is known, if any, ours in order, and theirs alone."""
     ours = [tuple(node["name"] for node in one.nodes) for one in profile.kernels]
     sets = _joined([*ours, *(part.nodes for part in parts)])
@@ -53,7 +56,7 @@ def groups(profile: Profile, parts: Sequence[Part]) -> list[Group]:
 
 def _group(
     profile: Profile,
-    parts: Sequence[Part],
+    parts: Sequence[EngineNode],
     ours: Sequence[tuple[str, ...]],
     nodes: tuple[str, ...],
 ) -> Group:

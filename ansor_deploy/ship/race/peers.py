@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import ModelError, UsageError
 from ...system.machine_fault import heed
 from ..verify.onnx_runtime import open_session, profile_nodes, version
-from .node_groups import Part
+from .node_groups import EngineNode
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,8 +68,11 @@ def open_peer(engine: str, model: Path | bytes, threads: int) -> Peer:
 
 def profile_parts(
     model: onnx.ModelProto, threads: int, inputs: dict[str, np.ndarray], seconds: float
-) -> tuple[str, list[Part]]:
-    """ONNX Runtime's name, and its time of each node of the graph that it makes of a model."""
+) -> tuple[str, list[EngineNode]]:
+    """ONNX Runtime's name, and its time of each node of the graph that it makes of a model.
+
+    ModelError if it refuses the model.
+    """
     from ...model.graph.nodes import computed_by, with_names
 
     named = with_names(model)
@@ -81,7 +84,7 @@ def profile_parts(
             raise _refused("onnxruntime", "refuses", error) from error
         computes = computed_by(named, path)
     parts = [
-        Part(name, op, took, tuple(node.name for node in computes.get(name, ())))
+        EngineNode(name, op, took, tuple(node.name for node in computes.get(name, ())))
         for name, (op, took) in taken.items()
     ]
     return _onnxruntime_name(), parts

@@ -94,10 +94,10 @@ def race(
         while not (is_over := _is_over(began, until, len(turns), least)) and len(turns) < look:
             turns += take(random.random() < 0.5)  # noqa: S311 - no secret
         seen = watch.seen([seconds for turn in turns for seconds in turn.reference])
-        found = judged(peer, turns, ERROR / len(looks), seen)
-        if is_over or found.verdict != "cannot say":
+        judgement = judged(peer, turns, ERROR / len(looks), seen)
+        if is_over or judgement.verdict != "cannot say":
             break
-    return found
+    return judgement
 
 
 def judged(peer: str, turns: Sequence[Turn], error: float, seen: OtherWork | None = None) -> Race:

@@ -13,13 +13,13 @@ from ...errors import MachineError, ModelError, UsageError
 from ...system.digest import file_sha256
 from ..compile import write
 from ..describe import of_codes
-from ..manifest import Draft, Race
+from ..manifest import Draft, Race, Speed
 from ..up_to_date import records_digest
 from ..verify.tried import tried_on
 from .beside import race_engine
-from .compare import Comparison, compare_speed, time_alone
 from .fresh import on_this_machine
 from .race import LOOKS
+from .untuned import compare_speed, time_alone
 
 if TYPE_CHECKING:
     from ..shipment import Shipment
@@ -28,69 +28,74 @@ if TYPE_CHECKING:
 RACE_SECONDS = 10.0  # beside another engine, unless it is sure before
 
 
-def raced(made: Shipment, path: Path, draft: Draft, library: Library, machine: Machine) -> Draft:
+def raced(
+    shipment: Shipment, path: Path, draft: Draft, library: Library, machine: Machine
+) -> Draft:
     """The manifest with what is shipped, and how fast that is.
 
     library: as loaded from the path, where the untuned one lies afterwards if it is faster.
     """
-    untuned, second, comparison = _compared(made, draft, library, machine)
-    if comparison.same:
+    untuned, second, speed = _compared(shipment, draft, library, machine)
+    if speed.verdict == "same":
         draft = replace(draft, shipped="untuned")
-    if comparison.slower:
-        made.report.warn("the records make this model slower here: the untuned library is shipped")
-        draft = tried_on(made, second, untuned, machine)
+    if speed.verdict == "slower":
+        shipment.report.warn(
+            "the records make this model slower here: the untuned library is shipped"
+        )
+        draft = tried_on(shipment, second, untuned, machine)
         untuned.path.replace(path)
         library = untuned if machine.sites else machine.load(path, draft.to_json())
-    beside = None if machine.sites else _beside(made, library, comparison.latency_ms)
-    return replace(draft, speed=comparison.noted(beside, records_digest(made.records.values())))
+    beside = None if machine.sites else _beside(shipment, library, speed.latency_ms)
+    records = records_digest(shipment.records.values())
+    return replace(draft, speed=replace(speed, beside=beside, records=records))
 
 
 def _compared(
-    made: Shipment, draft: Draft, library: Library, machine: Machine
-) -> tuple[Library, Draft, Comparison]:
+    shipment: Shipment, draft: Draft, library: Library, machine: Machine
+) -> tuple[Library, Draft, Speed]:
     """The same model with no record applied, its manifest, and how fast the two are in turns.
 
     Where both are the same, byte by byte, or there is no second one, the one time.
     """
     untuned, same = library, False
-    if not made.records:
-        made.report.stage("time", "by itself: no task has a record")
+    if not shipment.records:
+        shipment.report.stage("time", "by itself: no task has a record")
     elif not machine.holds(2 * draft.memory.peak):
-        made.report.stage("time", f"by itself: {machine.name} has no memory for two libraries")
+        shipment.report.stage("time", f"by itself: {machine.name} has no memory for two libraries")
     else:
-        made.report.stage("compare", "with the untuned build")
+        shipment.report.stage("compare", "with the untuned build")
         path = library.path.with_name("untuned.so")
-        codes = write(path, made, {})
+        codes = write(path, shipment, {})
         if not (same := file_sha256(path) == file_sha256(library.path)):
-            draft = replace(draft, shipped="untuned", **of_codes(made, codes))
+            draft = replace(draft, shipped="untuned", **of_codes(shipment, codes))
             untuned = machine.load(path, draft.to_json())
     if untuned is library:
-        comparison = time_alone(library, made.request.seed, same=same)
+        speed = time_alone(library, shipment.request.seed, same=same)
     else:
-        comparison = compare_speed(library, untuned, made.request.seed)
-    made.report.compared(comparison)
-    return untuned, draft, comparison
+        speed = compare_speed(library, untuned, shipment.request.seed)
+    shipment.report.compared(speed)
+    return untuned, draft, speed
 
 
-def _beside(made: Shipment, library: Library, ours_ms: float) -> Race | None:
+def _beside(shipment: Shipment, library: Library, ours_ms: float) -> Race | None:
     """The library beside another engine, in the first of its shapes, if that is asked for.
 
     ours_ms: a run of it there, as the manifest says: so a build has one time of it, not two.
 
     Not of a model that was not verified, or with empty tensors: on some an engine ends the process.
     """
-    engine, first = made.request.beside, library.interfaces[0]
+    engine, first = shipment.request.beside, library.interfaces[0]
     empty = any(0 in one.shape for one in (*first.inputs, *first.outputs))
-    if not engine or not made.request.verify or empty or not on_this_machine(library):
+    if not engine or not shipment.request.verify or empty or not on_this_machine(library):
         return None
-    model, seed = made.model.protos[0].SerializeToString(), made.request.seed
-    made.report.stage("beside", engine)
+    model, seed = shipment.model.protos[0].SerializeToString(), shipment.request.seed
+    shipment.report.stage("beside", engine)
     try:
         until = time.monotonic() + RACE_SECONDS
         words = (library, engine, model, 0, seed, until, LOOKS, library.path.parent)
-        found = race_engine(*words).at(ours_ms)
+        outcome = race_engine(*words).at(ours_ms)
     except (ModelError, UsageError, MachineError, OSError) as error:  # it is none the worse
-        made.warn(f"not timed beside it: {error}")
+        shipment.warn(f"not timed beside it: {error}")
         return None
-    made.report.raced(found)
-    return found
+    shipment.report.raced(outcome)
+    return outcome

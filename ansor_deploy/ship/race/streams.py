@@ -25,6 +25,7 @@ def times_side_by_side(
     """Seconds of each run of so many processes at once, each of which makes one at least.
 
     shape: which of the library's several. threads: of a run. until: of `time.monotonic`.
+    AnsorError where it does not run so.
     """
     payload = {"artifact": str(artifact.absolute()), "shape": shape, "threads": threads}
     with ExitStack() as stack, ThreadPoolExecutor(streams) as pool:

@@ -16,6 +16,10 @@ from ...system.digest import file_sha256
 from ...target import built_for
 from ..library import opened
 from ..manifest import read_manifest
+from ..verify.draws import inputs_that_run
+from .beside import race_engine, race_libraries
+from .changes import Changes, changes
+from .node_groups import Group, groups
 
 if TYPE_CHECKING:
     import onnx
@@ -26,8 +30,6 @@ if TYPE_CHECKING:
     from ...views import Report
     from ..manifest import Race
     from ..verify.verify import Library
-    from .changes import Changes
-    from .node_groups import Group
 
 
 @dataclass(frozen=True)
@@ -66,13 +68,13 @@ def bench(
         proto = _model_of(artifact, model) if engines else None
         shapes = range(len(library.interfaces))
         ends = _ends(end, [1.0, *[ENGINE_SHARE] * len(engines)] * len(shapes))
-        found = []
+        timings = []
         for shape in shapes:
             times = _run_times(library, library.interfaces[shape], next(ends))
             raced = [_race(library, shape, engine, proto, next(ends)) for engine in engines]
-            beside = [one.at(median(times) * 1e3) for one in raced]
-            found.append(Timing(library.interfaces[shape], times, beside))
-        return found
+            beside = [race.at(median(times) * 1e3) for race in raced]
+            timings.append(Timing(library.interfaces[shape], times, beside))
+        return timings
 
 
 def bench_streams(artifact: Path, seconds: float, threads: int, streams: int) -> list[Timing]:
@@ -106,7 +108,6 @@ def _ends(end: float, parts: Sequence[float]) -> Iterator[float]:
 
 def _race(library: Any, shape: int, engine: str, proto: Any, until: float) -> Race:
     from ...model.onnx.bind import bind_shapes
-    from .beside import race_engine
 
     shaped = bind_shapes(proto, library.interfaces[shape].input_shapes).SerializeToString()
     return race_engine(library, engine, shaped, shape, 0, until)
@@ -122,14 +123,14 @@ def _model_of(artifact: Path, given: Path | None) -> onnx.ModelProto:
 
     known = read_manifest(artifact).model
     places = [given] if given else [Path(known.name), artifact.with_name(known.name)]
-    found = next((path for path in places if path.is_file()), None)
-    if found is None:
+    file = next((path for path in places if path.is_file()), None)
+    if file is None:
         hint = f"name it: ansor-deploy bench {artifact} {known.name} --beside onnxruntime"
         raise UsageError(f"the model {known.name} is not here", hint)
-    if file_sha256(found) != known.sha256:
-        hint = f"build it anew: ansor-deploy build {found} -o {artifact}"
-        raise UsageError(f"{artifact} was not built from {found} as it is now", hint)
-    return load(found).proto
+    if file_sha256(file) != known.sha256:
+        hint = f"build it anew: ansor-deploy build {file} -o {artifact}"
+        raise UsageError(f"{artifact} was not built from {file} as it is now", hint)
+    return load(file).proto
 
 
 def compare(before: Path, after: Path, seconds: float, threads: int) -> Changes:
@@ -141,9 +142,6 @@ def compare(before: Path, after: Path, seconds: float, threads: int) -> Changes:
     where they take other inputs.
     """
     from ...runtime.model import load
-    from ..verify.draws import inputs_that_run
-    from .beside import race_libraries
-    from .changes import changes
 
     end = time.monotonic() + seconds
     manifests = read_manifest(before), read_manifest(after)
@@ -152,14 +150,14 @@ def compare(before: Path, after: Path, seconds: float, threads: int) -> Changes:
         raise UsageError(f"{before} and {after} take other inputs", hint)
     if file_sha256(before) == file_sha256(after):  # by chance one would be faster
         return replace(changes(*manifests, None), same=True)
-    if not all(runs_here(one.target.machine) for one in manifests):
+    if not all(runs_here(manifest.target.machine) for manifest in manifests):
         return changes(*manifests, None)
     ends = _ends(end, [4.0, 1.0, 1.0, 1.0, 1.0])
     old, new = load(before, threads), load(after, threads)
-    found = race_libraries(new, old, str(before), next(ends))
+    race = race_libraries(new, old, str(before), next(ends))
     inputs = inputs_that_run(new, new.interfaces[0], seed=0)
-    times = [_task_times(one, inputs, next(ends)) for one in (old, new, old, new)]
-    return changes(*manifests, found, (_least(times[::2]), _least(times[1::2])))
+    times = [_task_times(library, inputs, next(ends)) for library in (old, new, old, new)]
+    return changes(*manifests, race, (_least(times[::2]), _least(times[1::2])))
 
 
 def _task_times(model: Model, inputs: dict[str, Any], until: float) -> dict[str, float]:
@@ -167,9 +165,9 @@ def _task_times(model: Model, inputs: dict[str, Any], until: float) -> dict[str,
     from ...runtime.profile import profile
 
     times: dict[str, float] = defaultdict(float)
-    for one in profile(model, inputs, max(0.0, until - time.monotonic())).kernels:
-        if one.task:
-            times[one.task["key"]] += one.seconds * 1e3
+    for kernel in profile(model, inputs, max(0.0, until - time.monotonic())).kernels:
+        if kernel.task:
+            times[kernel.task["key"]] += kernel.seconds * 1e3
     return times
 
 
@@ -182,17 +180,16 @@ def profile(library: Model | RemoteModel, seconds: float) -> list[tuple[Interfac
     """Times of a library's kernels in place, where it runs, on seeded inputs, a shape each."""
     from ...devices.model import RemoteModel
     from ...runtime.profile import profile
-    from ..verify.draws import inputs_that_run
 
     share = seconds / len(library.interfaces)
-    found = []
-    for one in library.interfaces:
-        inputs = inputs_that_run(library, one, seed=0)
+    profiles = []
+    for interface in library.interfaces:
+        inputs = inputs_that_run(library, interface, seed=0)
         if isinstance(library, RemoteModel):
-            found.append((one, library.profile(inputs, share)))
+            profiles.append((interface, library.profile(inputs, share)))
         else:
-            found.append((one, profile(library, inputs, share)))
-    return found
+            profiles.append((interface, profile(library, inputs, share)))
+    return profiles
 
 
 def profile_beside(
@@ -207,25 +204,21 @@ def profile_beside(
     model, threads: as of `bench`.
     """
     from ...model.onnx.bind import bind_shapes
-    from ..verify.draws import inputs_that_run
-    from .node_groups import groups
     from .peers import profile_parts
 
     proto = _model_of(library.path, model)
     width = threads or built_for(library.manifest).cores
-    found = []
-    for one, ours in profiles:
-        inputs = inputs_that_run(library, one, seed=0)
-        shaped = bind_shapes(proto, one.input_shapes)
+    compared = []
+    for interface, profile in profiles:
+        inputs = inputs_that_run(library, interface, seed=0)
+        shaped = bind_shapes(proto, interface.input_shapes)
         name, parts = profile_parts(shaped, width, inputs, seconds / len(profiles))
-        found.append((name, groups(ours, parts)))
-    return found
+        compared.append((name, groups(profile, parts)))
+    return compared
 
 
 def _run_times(library: Library, interface: Interface, until: float) -> list[float]:
     """Seconds of each run until then; of one at least, and of one before that is not counted."""
-    from ..verify.draws import inputs_that_run
-
     inputs = inputs_that_run(library, interface, seed=0)
     times = library.times(inputs, 1)
     while (left := until - time.monotonic()) > times[-1] and len(times) < MOST_RUNS:

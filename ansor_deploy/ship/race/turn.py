@@ -56,16 +56,16 @@ def take(sides: tuple[Timed, Timed], feeds: Feeds, *, ours_first: bool, pause: f
 
 def warm(sides: Iterable[Timed], feeds: Feeds) -> None:
     """Run each a few times: the first run of a library takes longer."""
-    for one in sides:
+    for side in sides:
         for inputs in feeds:
-            _timed(one, inputs, BLOCK_SECONDS, UNCOUNTED)
+            _timed(side, inputs, BLOCK_SECONDS, UNCOUNTED)
 
 
 def alone(library: Timed, feeds: Feeds, blocks: int = 8) -> list[float]:
     """Seconds of a run of one by itself, in each shape: the medians of blocks."""
     warm([library], feeds)
-    found = [_block(library, feeds, 0.0) for _ in range(blocks)]
-    return [statistics.median(times) for times in zip(*found, strict=True)]
+    seconds = [_block(library, feeds, 0.0) for _ in range(blocks)]
+    return [statistics.median(times) for times in zip(*seconds, strict=True)]
 
 
 def _block(side: Timed, feeds: Feeds, pause: float) -> list[float]:

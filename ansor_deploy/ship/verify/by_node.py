@@ -76,19 +76,19 @@ def first_wrong_node(
     parts = _Parts(model, how)
     graph = parts.graph
     left = sorted(graph.needed(outputs) & graph.shown.keys())
-    total, found, at = len(left), None, left[-1] if left else 0
+    total, wrong, at = len(left), None, left[-1] if left else 0
     while left:
         check()
         step(total - len(left), total)
-        one = parts.verdict(at)
+        node_verdict = parts.verdict(at)
         needs = graph.needed([graph.shown[at]]) - {at}
-        if one is not None and not one.verdict.ok:
-            found, left = one, [node for node in left if node in needs]
+        if node_verdict is not None and not node_verdict.verdict.ok:
+            wrong, left = node_verdict, [node for node in left if node in needs]
         else:  # what it reads is right as well; of what cannot be built, nothing is known
-            ruled_out = {at, *needs} if one else {at}
+            ruled_out = {at, *needs} if node_verdict else {at}
             left = [node for node in left if node not in ruled_out]
         at = left[len(left) // 2] if left else 0
-    return found
+    return wrong
 
 
 def every_node(model: Prepared, how: How) -> list[NodeVerdict]:
@@ -116,8 +116,8 @@ class _Parts:
 
     def verdicts(self) -> list[NodeVerdict]:
         """Of every node that shows its values."""
-        found = self._compared(list(self.graph.shown.values()))
-        return [self._described(at, found) for at in self.graph.shown]
+        compared = self._compared(list(self.graph.shown.values()))
+        return [self._described(at, compared) for at in self.graph.shown]
 
     def _described(self, at: int, found: Mapping[str, Verdict]) -> NodeVerdict:
         graph, tensor = self.graph, self.graph.shown[at]

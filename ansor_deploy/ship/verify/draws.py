@@ -15,21 +15,24 @@ if TYPE_CHECKING:
 
 
 def seeded_inputs(inputs: Sequence[TensorInfo], seed: int, upper: int = 64) -> dict[str, Any]:
-    """Reproducible arrays: standard normal floats, integers below `upper`, fair booleans."""
+    """Reproducible arrays: standard normal floats, integers below `upper`, fair booleans.
+
+    By name, each of its input's shape and dtype.
+    """
     rng = np.random.default_rng(seed)
-    made: dict[str, np.ndarray] = {}
+    arrays: dict[str, np.ndarray] = {}
     for info in inputs:
         if info.dtype == "bool":
-            made[info.name] = np.asarray(rng.random(info.shape) < 0.5)
+            arrays[info.name] = np.asarray(rng.random(info.shape) < 0.5)
         elif "int" in info.dtype:
-            made[info.name] = rng.integers(0, upper, info.shape).astype(info.dtype)
+            arrays[info.name] = rng.integers(0, upper, info.shape).astype(info.dtype)
         else:
-            made[info.name] = rng.standard_normal(info.shape).astype(info.dtype)
-    return made
+            arrays[info.name] = rng.standard_normal(info.shape).astype(info.dtype)
+    return arrays
 
 
 def inputs_that_run(library: Runnable, interface: Interface, seed: int) -> dict[str, np.ndarray]:
-    """Seeded inputs on which a library runs, its whole numbers below two, or zero.
+    """As `seeded_inputs`, on which a library runs: its whole numbers below two, or zero.
 
     UsageError where it takes none of these for indices.
     """

@@ -41,7 +41,7 @@ def index_extents(proto: onnx.ModelProto) -> dict[str, int]:
     """By the name of an input of indices, the rows of the smallest constant that it looks into."""
     constants = {tensor.name: tensor.dims for tensor in proto.graph.initializer}
     comes_from = {value.name: value.name for value in proto.graph.input}
-    found: dict[str, int] = {}
+    extents: dict[str, int] = {}
     for node in proto.graph.node:
         if node.op_type in _MOVING and node.input[0] in comes_from:
             comes_from[node.output[0]] = comes_from[node.input[0]]
@@ -49,8 +49,8 @@ def index_extents(proto: onnx.ModelProto) -> dict[str, int]:
             source = comes_from.get(node.input[1], "")
             axis = next((entry.i for entry in node.attribute if entry.name == "axis"), 0)
             rows = constants[node.input[0]][axis]
-            found[source] = min(rows, found.get(source, rows))
-    return {name: rows for name, rows in found.items() if name}
+            extents[source] = min(rows, extents.get(source, rows))
+    return {name: rows for name, rows in extents.items() if name}
 
 
 @dataclass(frozen=True)
@@ -133,10 +133,10 @@ def _is_float(array: np.ndarray) -> bool:
 
 def _with(array: np.ndarray, values: Mapping[int, float]) -> np.ndarray:
     """A copy with other elements at places of the flat array."""
-    made = array.copy()
+    changed = array.copy()
     for place, value in values.items():
-        made.reshape(-1)[place] = value
-    return made
+        changed.reshape(-1)[place] = value
+    return changed
 
 
 def _not_close(usual: Usual, drawn: Arrays, actual: Arrays, expected: Arrays) -> list[str]:

@@ -6,17 +6,17 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ...request import Tolerance
 from .row_order import in_order
 from .tolerance import Verdict, judge, plainly
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from ...request import Tolerance
     from .oracle import Oracle
 
 Arrays = Mapping[str, "np.ndarray"]
-Tolerances = Mapping[str, Tolerance]  # by the name of an output; "" for all others
+Tolerances = Mapping[str, "Tolerance"]  # by the name of an output; "" for all others
 
 
 def judge_outputs(
@@ -29,18 +29,19 @@ def judge_outputs(
 ) -> dict[str, Verdict]:
     """Whether each output is right, by its name.
 
-    feed: the inputs that they were made of. allowed: what the user lets outputs differ by. usual:
-    the oracle's outputs on ordinary inputs, where these are others. The oracle runs with noise only
-    where an output is not right without.
+    actual, expected: by name, of the model's shapes and dtypes. feed: the inputs that they were
+    made of. allowed: what the user lets outputs differ by. usual: the oracle's outputs on ordinary
+    inputs, where these are others. The oracle runs with noise only where an output is not right
+    without.
     """
-    found = _judged(actual, expected, [], allowed, usual)
-    if all(one.ok for one in found.values()):
-        return found
+    verdicts = _judged(actual, expected, [], allowed, usual)
+    if all(verdict.ok for verdict in verdicts.values()):
+        return verdicts
     noisy: Sequence[Arrays] = oracle.samples(feed)
     if not noisy:
         return {
-            name: found[name] if found[name].ok else plainly(actual[name], one)
-            for name, one in expected.items()
+            name: verdicts[name] if verdicts[name].ok else plainly(actual[name], output)
+            for name, output in expected.items()
         }
     if usual is None:
         actual, noisy = in_order(actual, expected, noisy)
@@ -57,12 +58,12 @@ def _judged(
     return {
         name: judge(
             actual[name],
-            one,
-            [each[name] for each in noisy],
+            output,
+            [sample[name] for sample in noisy],
             allowed.get(name, allowed.get("")),
             None if usual is None else usual[name],
         )
-        for name, one in expected.items()
+        for name, output in expected.items()
     }
 
 

@@ -64,16 +64,16 @@ def _medians(events: list[dict[str, Any]], runs: int) -> dict[str, tuple[str, fl
     taken: dict[str, list[float]] = defaultdict(list)
     operators = {}
     for event in events:
-        name, found, _ = event["name"].rpartition("_kernel_time")
-        if event.get("cat") == "Node" and found:
+        name, mark, _ = event["name"].rpartition("_kernel_time")
+        if event.get("cat") == "Node" and mark:
             taken[name].append(event["dur"] * 1e-6)
             operators[name] = event["args"]["op_name"]
-    found = {}
+    medians = {}
     for name, times in taken.items():
         each = len(times) // runs
         sums = [sum(times[at : at + each]) for at in range(0, each * runs, each)]
-        found[name] = operators[name], median(sums[UNCOUNTED:])
-    return found
+        medians[name] = operators[name], median(sums[UNCOUNTED:])
+    return medians
 
 
 def _module() -> Any:

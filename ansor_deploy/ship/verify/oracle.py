@@ -48,7 +48,7 @@ class Oracle:
         """(seeded inputs, outputs).
 
         Integer inputs are tried as indices of shrinking range: a graph does not say how many
-        rows the table has that they look into.
+        rows the table has that they look into. ModelError where it refuses all of them.
         """
         for upper in (64, 8, 2, 1):
             feed = seeded_inputs(inputs, seed, upper)
@@ -59,7 +59,10 @@ class Oracle:
         raise failure
 
     def outputs(self, feed: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """What ONNX Runtime makes of inputs; ModelError if it refuses them."""
+        """What ONNX Runtime makes of inputs; ModelError if it refuses them.
+
+        Both by name, with the shapes and dtypes that the graph gives them.
+        """
         names = [output.name for output in self._session.get_outputs()]
         try:
             return dict(zip(names, self._session.run(names, feed), strict=True))
@@ -68,7 +71,7 @@ class Oracle:
             raise _refused("cannot run", error) from error
 
     def samples(self, feed: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
-        """What it makes of inputs with noise, several times; nothing where it does not run so."""
+        """As `outputs`, with noise, several times; nothing where it does not run so."""
         names = [output.name for output in self._session.get_outputs()]
         if self._noisy is None:
             return []

@@ -20,11 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...model.graph.noise import NOISE
-from ...request import Tolerance
+
+if TYPE_CHECKING:
+    from ...request import Tolerance
 
 FACTOR = 8.0
 JUMP = 512  # times the noise of a result: of float32 1e-3, of float16 all of it
@@ -61,7 +64,7 @@ def judge(
     given: Tolerance | None = None,
     usual: np.ndarray | None = None,
 ) -> Verdict:
-    """Whether an output is right.
+    """Whether an output is right: of any shape and dtype, which must be the expected one's.
 
     samples: the oracle's outputs with noise; none where it was not asked. given: what the user
     allows. usual: the output on ordinary inputs, where these are others: then an element is as
@@ -79,18 +82,18 @@ def judge(
 
 
 def plainly(actual: np.ndarray, expected: np.ndarray) -> Verdict:
-    """Whether an output is right where the oracle cannot be asked what rounding moves."""
-    found = judge(actual, expected)
-    if found.ok or actual.shape != expected.shape or actual.dtype != expected.dtype:
-        return found
+    """As `judge`, where the oracle cannot be asked what rounding moves."""
+    verdict = judge(actual, expected)
+    if verdict.ok or actual.shape != expected.shape or actual.dtype != expected.dtype:
+        return verdict
     words = _Words(actual, expected, None)
     return words.verdict(words.plain)
 
 
 def compare(actual: np.ndarray, expected: np.ndarray) -> tuple[bool, float, float]:
     """(right, abs_err, rel_err) of an output, as `plainly`."""
-    found = plainly(actual, expected)
-    return found.ok, found.abs_err, found.rel_err
+    verdict = plainly(actual, expected)
+    return verdict.ok, verdict.abs_err, verdict.rel_err
 
 
 class _Words:
@@ -112,12 +115,12 @@ class _Words:
 
     @property
     def tight(self) -> np.ndarray:
-        """What is right without asking the oracle any further."""
+        """float64, of the output's shape: what is right without asking the oracle any further."""
         return np.zeros(self.e.shape) if self.whole else self._of(TIGHT)
 
     @property
     def plain(self) -> np.ndarray:
-        """What is right where the oracle cannot be asked."""
+        """float64, of the output's shape: what is right where the oracle cannot be asked."""
         whole, each = _PLAIN.get(self.kind, (0.0, 0.0))
         return np.asarray(whole * self.scale + each * self.sizes + self.step)
 
@@ -128,7 +131,10 @@ class _Words:
         return times * NOISE.get(self.kind, 0.0) * sizes + self._tiny
 
     def verdict(self, bound: np.ndarray, classes: np.ndarray | None = None) -> Verdict:
-        """Whether each element is within its bound. classes: of which elements they count."""
+        """Whether each element is within its bound.
+
+        bound: float64, of the output's shape. classes: bool, likewise: whose class counts.
+        """
         error, other = self._errors()
         other = other if classes is None else other & classes
         over = other | (error > bound)
@@ -142,7 +148,7 @@ class _Words:
         )
 
     def verdict_beside(self, samples: Sequence[np.ndarray]) -> Verdict:
-        """Whether it differs no more than the oracle with noise does."""
+        """Whether it differs no more than the oracle with noise does. samples: as of `judge`."""
         samples = [_wide(one) for one in samples]
         moves = np.abs(np.stack([_finite(one) - _finite(self.e) for one in samples]))
         stable = np.all([_class(one) == _class(self.e) for one in samples], axis=0)
@@ -157,7 +163,7 @@ class _Words:
         return Verdict(bool(is_jump), verdict.abs_err, verdict.rel_err, verdict.allowed, verdict.at)
 
     def _bound(self, moves: np.ndarray) -> np.ndarray:
-        """What each element may be off by. moves: of each of the samples, by how much."""
+        """What each element may be off by. moves: float64 [samples, *shape]: what each did."""
         largest = moves.max(axis=0)
         moved = np.maximum(largest, level(largest))
         jump = np.maximum(_TWICE * moved, FACTOR * self._of(JUMP))
@@ -185,13 +191,16 @@ class _Words:
 
 
 def level(values: np.ndarray) -> np.ndarray:
-    """The 0.9 quantile of what lies beside each element: along the axis where that is least."""
-    found = np.quantile(values, _SHARE)
+    """The 0.9 quantile of what lies beside each element: along the axis where that is least.
+
+    values: float64 of any shape, which is the result's, too.
+    """
+    least = np.quantile(values, _SHARE)
     for axis, extent in enumerate(values.shape):
         if extent > 1 and values.size // extent >= _FEWEST:
             rest = tuple(other for other in range(values.ndim) if other != axis)
-            found = np.minimum(found, np.quantile(values, _SHARE, axis=rest, keepdims=True))
-    return np.broadcast_to(found, values.shape)
+            least = np.minimum(least, np.quantile(values, _SHARE, axis=rest, keepdims=True))
+    return np.broadcast_to(least, values.shape)
 
 
 def _wide(values: np.ndarray) -> np.ndarray:

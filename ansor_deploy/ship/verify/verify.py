@@ -5,12 +5,12 @@ What counts as right is in `tolerance.py`, and what is tried beside ordinary num
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from msgspec import field
 
 from ...errors import ModelError
 from ..manifest import Errors
@@ -44,20 +44,13 @@ class Library(Runnable, Protocol):
         """Seconds of each of so many runs, one after the other."""
 
 
-@dataclass(frozen=True)
-class Verification:
+class Verification(Errors, frozen=True):
     """The library's outputs beside the oracle's on seeded inputs. Errors are maxima.
 
-    max_rel_err: largest |a - e| over the output's scale (its largest finite |e|). wrong: by the
-    name of an output that is, what is wrong of it.
+    wrong: by the name of an output that is, what is wrong of it.
     """
 
-    ok: bool
-    max_abs_err: float
-    max_rel_err: float
-    oracle: str
-    seed: int
-    wrong: Mapping[str, str] = field(default_factory=dict)
+    wrong: dict[str, str] = field(default_factory=dict)
 
     @property
     def errors(self) -> Errors:
@@ -84,9 +77,9 @@ def verify_model(
             continue  # there is nothing to compare
         _check_inputs(interface.inputs)
         inputs, expected = oracle.ask(interface.inputs, seed)
-        found = judge_outputs(model(**inputs), expected, oracle, inputs, allowed)
-        verdicts += found.values()
-        wrong |= {name: wrong_text(name, one) for name, one in found.items() if not one.ok}
+        judged = judge_outputs(model(**inputs), expected, oracle, inputs, allowed)
+        verdicts += judged.values()
+        wrong |= {name: wrong_text(name, one) for name, one in judged.items() if not one.ok}
         if not wrong:
             check_edges(model, Usual(oracle, inputs, expected, allowed))
     return Verification(
@@ -101,9 +94,9 @@ def verify_model(
 
 def _check_inputs(inputs: Sequence[TensorInfo]) -> None:
     """ModelError where an input is empty: ONNX Runtime ends the process on some such models."""
-    for one in inputs:
-        if 0 in one.shape:
+    for tensor in inputs:
+        if 0 in tensor.shape:
             raise ModelError(
-                f"input '{one.name}' is empty, and so the model's outputs cannot be verified",
+                f"input '{tensor.name}' is empty, and so the model's outputs cannot be verified",
                 "give it another --input-shape, or build the model with --no-verify",
             )

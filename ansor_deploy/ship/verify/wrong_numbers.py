@@ -22,21 +22,21 @@ def wrong_outputs(verification: Verification) -> str:
     return f"the library differs from {verification.oracle}: {faults}"
 
 
-def refusal(made: Shipment, verification: Verification) -> VerificationError:
+def refusal(shipment: Shipment, verification: Verification) -> VerificationError:
     """The error for a library with wrong outputs, which names the first node that is off."""
-    made.report.stage("bisect", "which node of the model is the first that is off")
-    step = partial(made.report.step, "nodes ruled out")
-    node = first_wrong_node(made.model, list(verification.wrong), _how(made), step)
+    shipment.report.stage("bisect", "which node of the model is the first that is off")
+    step = partial(shipment.report.step, "nodes ruled out")
+    node = first_wrong_node(shipment.model, list(verification.wrong), _how(shipment), step)
     text = f"{wrong_outputs(verification)}. {_where(node)}; no library was written"
-    return VerificationError(text, _advice(made, node), made.model.path)
+    return VerificationError(text, _advice(shipment, node), shipment.model.path)
 
 
-def _how(made: Shipment) -> How:
+def _how(shipment: Shipment) -> How:
     """How parts of the model are built: as the library where it runs here, or as a stand-in."""
-    request, target, records = made.request, made.request.target, made.records
+    request, target, records = shipment.request, shipment.request.target, shipment.records
     if not runs_here(target):
         target, records = this_machine(), {}
-    rules = rule_set(request.rules, target.kind, made.precision)
+    rules = rule_set(request.rules, target.kind, shipment.precision)
     return How(target, rules, records, request.seed)
 
 
@@ -47,10 +47,10 @@ def _where(node: NodeVerdict | None) -> str:
     return f"The first node that is off is {node.name} ({node.op}): its {node.tensor} is off {off}"
 
 
-def _advice(made: Shipment, node: NodeVerdict | None) -> str:
+def _advice(shipment: Shipment, node: NodeVerdict | None) -> str:
     """What the user can do: without the record of a node's task, or with a report."""
-    task = next((one for one in made.model.tasks if node and _computes(one, node)), None)
-    if task is not None and task.key in made.records:
+    task = next((one for one in shipment.model.tasks if node and _computes(one, node)), None)
+    if task is not None and task.key in shipment.records:
         return (
             f"its task has a record, which may be wrong: search it anew with "
             f"--retune {task.key.workload[:6]}, and report the record"

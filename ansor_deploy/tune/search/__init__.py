@@ -38,7 +38,10 @@ def has_first_guess(name: str, task: Task, context: SearchContext) -> bool:
 def open_search(
     name: str, task: Task, known: Sequence[Measurement], context: SearchContext
 ) -> Search:
-    """The search called `name` for a task, started from what was measured of it before."""
+    """The search called `name` for a task, started from what was measured of it before.
+
+    UsageError where none is called so.
+    """
     if name == "ansor":
         from .ansor import AnsorSearch
 

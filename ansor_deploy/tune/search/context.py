@@ -15,10 +15,10 @@ from ...space.trace import replay
 from ...system.machine_fault import heed
 from ...target import Target
 from .cost_model import CostModel
+from .evolution_options import EvolutionOptions
 from .experience import Experience, experiences
 from .features import LENGTH, Choice, Extractor, decode, encode
 from .neighbours import Neighbour, nearest
-from .options import EvolutionOptions
 from .surrogate import can_rank
 
 
@@ -52,18 +52,18 @@ class SearchContext:
         Looked up until it is enough, since a run measures more and more.
         """
         key = task.key.workload
-        found = self._experiences.get(key) or self.relatives(task.workload)
-        if not can_rank(found, self.options.enough):
+        others = self._experiences.get(key) or self.relatives(task.workload)
+        if not can_rank(others, self.options.enough):
             return ()
-        self._experiences[key] = found
-        return found
+        self._experiences[key] = others
+        return others
 
     def remember(
         self, task: Task, trace: str, features: np.ndarray | None, made: Sequence[Choice]
     ) -> None:
         """Keep a proposal's features and choices until `features` asks for them.
 
-        Of a program that has no features the choices alone.
+        features: float32 [stores, 164]. Of a program that has none the choices alone.
         """
         rows = np.empty((0, LENGTH)) if features is None else features
         self._features[task.key.workload, trace] = encode(rows, made)

@@ -64,7 +64,8 @@ class CostModel:
     def add(self, task: str, trace: str, latency: float, features: np.ndarray) -> None:
         """One measurement; an earlier one of the same program is replaced.
 
-        task: the workload's key. latency: seconds, infinite for a failure.
+        task: the workload's key. latency: seconds, infinite for a failure. features: float32
+        [stores, 164].
         """
         self.samples[task, trace] = latency, features
 
@@ -79,7 +80,10 @@ class CostModel:
         return True
 
     def predict(self, features: Sequence[np.ndarray]) -> np.ndarray:
-        """A score for each program, the higher the faster; only the order means anything."""
+        """float64 [programs]: scores, the higher the faster; only the order means anything.
+
+        features: float32 [stores, 164] of each program.
+        """
         if not features or not self.trained:
             return np.zeros(len(features))
         scores = self._booster.predict(_matrix(features), output_margin=True)

@@ -70,7 +70,7 @@ class Evolution:
         return choices(self._sketches[genome.sketch], genome.decisions)
 
     def scores(self, genomes: Sequence[Genome]) -> np.ndarray:
-        """The logarithm of each genome's expected speed; all zero while nothing ranks them."""
+        """[genomes]: the logarithms of their expected speeds; all zero while nothing ranks them."""
         if not self.ranks:
             return np.zeros(len(genomes))
         return self._surrogate.predict([row(self.choices(g), self._anchor) for g in genomes])

@@ -50,18 +50,18 @@ def row(made: Iterable[Choice], block: Block) -> Row:
     block: the workload's anchor. A choice among tuples is one of sizes along that block's axes:
     how often each fits into its axis counts as well.
     """
-    found: Row = {f"extent {at}": _log(extent) for at, extent in enumerate(block.extents)}
-    found |= {f"window {at}": _log(size) for at, size in enumerate(block.window)}
+    numbers: Row = {f"extent {at}": _log(extent) for at, extent in enumerate(block.extents)}
+    numbers |= {f"window {at}": _log(size) for at, size in enumerate(block.window)}
     asked: Counter[str] = Counter()
     for kind, meaning in made:
         name = f"{kind} {asked[kind]}"
         asked[kind] += 1
-        found.update(_numbers(name, meaning))
+        numbers.update(_numbers(name, meaning))
         if kind == "tile" and _are_sizes(meaning):
-            _add_insides(found, name, meaning)
+            _add_insides(numbers, name, meaning)
         if kind != "tile" and _are_sizes(meaning) and len(meaning) <= len(block.extents):
-            found.update(_times(name, meaning, block.extents))
-    return found
+            numbers.update(_times(name, meaning, block.extents))
+    return numbers
 
 
 def experiences(registry: Registry, target: str) -> Callable[[Workload], list[Experience]]:

@@ -53,9 +53,9 @@ def recover(sketches: Sequence[Sketch], trace: str, kept: Sequence[Choice] = ())
     rules = [choices(sketch, ()) for sketch in sketches]
     likely = sorted(range(len(sketches)), key=lambda at: rules[at] != kept[: len(rules[at])])
     for at in likely:
-        made = program(sketches, at, _Recorded(values))
-        if made and dump(made[1].sch.trace) == trace:
-            return made
+        candidate = program(sketches, at, _Recorded(values))
+        if candidate and dump(candidate[1].sch.trace) == trace:
+            return candidate
     return None
 
 

@@ -70,23 +70,23 @@ def nearest(
     need not replay.
     """
     asked = sorted({workload.family for workload in wanted.values()})
-    found: dict[TaskKey, list[_Found]] = defaultdict(list)
+    candidates: dict[TaskKey, list[_Found]] = defaultdict(list)
     for machine in (target, *registry.like(target)):
         families = defaultdict(list)
         for relative in registry.relatives(asked, machine.fingerprint, tvm):
             families[relative.family].append(relative)
         for key, workload in wanted.items():
             others = [one for one in families[workload.family] if one.key != workload.key]
-            found[key] += [_found(workload, one, machine, target) for one in others]
+            candidates[key] += [_found(workload, one, machine, target) for one in others]
             if machine is not target and registry.top(_key(workload, machine), tvm, 1):
-                found[key].append(_found(workload, workload, machine, target))
+                candidates[key].append(_found(workload, workload, machine, target))
 
     def neighbour(apart: float, other: Workload, machine: Target) -> Neighbour:
         best = registry.top(_key(other, machine), tvm, TRACES)
         traces = tuple(record.trace for record in best)
         return Neighbour(other, apart, traces, None if machine is target else machine)
 
-    near = {key: _nearest(several) for key, several in found.items()}
+    near = {key: _nearest(several) for key, several in candidates.items()}
     return {key: [neighbour(*one) for one in several] for key, several in near.items() if several}
 
 

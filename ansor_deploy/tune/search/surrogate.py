@@ -74,7 +74,7 @@ class Surrogate:
         self._booster = xgboost.train(_PARAMETERS, data, ROUNDS)
 
     def predict(self, rows: Sequence[Row]) -> np.ndarray:
-        """The logarithm of each program's speed, beside the mean of those that were measured."""
+        """[rows]: logarithms of programs' speeds, beside the mean of those that were measured."""
         if not rows or not self.trained:
             return np.zeros(len(rows))
         import xgboost

@@ -18,7 +18,6 @@ from ...registry.record import roofline
 from ...registry.store import Registry
 from ...registry.title import shape_text, title
 from ...ship.manifest import Speed
-from ...ship.race.compare import Comparison
 from ...system.words import size_text
 from ...target import Target
 from ..page.charts import steps
@@ -159,9 +158,10 @@ def _raced(row: dict[str, Any]) -> dict[str, Any]:
 def _gain(manifest: Any) -> str:
     """What a race with the untuned library has found, such as "1.52x faster"; "" without one."""
     with suppress(ValidationError):  # of a build that says nothing of it
-        found = Comparison.of(convert(manifest["speed"], Speed)) if manifest.get("speed") else None
-        if found:
-            return "the same" if found.same else gain_texts(found.race)[0] if found.race else ""
+        speed = convert(manifest.get("speed"), Speed | None)
+        if speed and speed.race:
+            return gain_texts(speed.race)[0]
+        return "the same" if speed and speed.verdict == "same" else ""
     return ""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from html import escape
 
-from ...ship.race.compare import Comparison
 from ...system.words import size_text
 from ..text import gain_texts, latency
 from . import sections
@@ -77,7 +76,7 @@ def figures(facts: Facts) -> Iterator[Figure]:
     if speed := manifest.speed:
         each = " / ".join(latency(ms / 1e3) for ms in speed.shapes_ms)
         yield "a run", each, f"{manifest.shipped} is shipped"
-        if speed.interval and (race := Comparison.of(speed).race):
+        if speed.interval and (race := speed.race):
             yield "beside untuned", *gain_texts(race)
         if beside := speed.beside:
             yield f"beside {beside.peer}", *gain_texts(beside)

@@ -9,16 +9,15 @@ from typing import Any
 from ...registry.title import shape_text
 from ...runtime.profile import KernelTime
 from ...ship.manifest import Tuned
-from ...ship.race.compare import Comparison
 from ...system.words import count, size_text
 from ..profile import by_operator, title
 from ..text import (
     KEY,
-    comparison_text,
     duration,
     latency,
     race_text,
     share,
+    speed_text,
 )
 from .charts import Mark, roofline, steps
 from .content import Facts, untuned
@@ -34,7 +33,7 @@ def verdict(facts: Facts) -> Iterator[str]:
     if (speed := facts.manifest.speed) is None:
         yield "<p>Nothing was timed: the manifest has no times.</p>"
         return
-    yield _sentence(comparison_text(Comparison.of(speed)))
+    yield _sentence(speed_text(speed))
     if speed.beside:
         yield _sentence(race_text(speed.beside))
 

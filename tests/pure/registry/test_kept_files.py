@@ -17,7 +17,6 @@ from ansor_deploy.registry.record import TaskKey
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.registry.transfer import contents
 from ansor_deploy.ship.manifest import read_manifest
-from ansor_deploy.ship.race.compare import Comparison
 from ansor_deploy.target import load_target
 
 KEPT = Path(__file__).parents[2] / "assets" / "kept"
@@ -45,7 +44,7 @@ def test_what_was_written_once_is_read(path, manifest):
     tasks = {task.key: task.record for task in manifest.tasks}
     assert manifest.tool == "0.2.0"
     assert manifest.target.fingerprint == BOARD.fingerprint
-    assert Comparison.of(manifest.speed).race is not None
+    assert manifest.speed.race is not None
     lock = read_lock(KEPT / "net.lock", BOARD, TVM)
     assert {key.workload: record.id for key, record in lock.records.items()} == tasks
     with Registry.open(path) as registry:

@@ -31,8 +31,8 @@ def folder(tmp_path):
 
 
 def tasks(folder, *keys):
-    named = [NamedTask(f"task{n}", key) for n, key in enumerate(keys)]
-    TaskList(folder / "net.onnx", tuple(named)).write(folder / "tasks")
+    named = [NamedTask(f"task{n}", key.workload, key.target) for n, key in enumerate(keys)]
+    TaskList(str(folder / "net.onnx"), tuple(named)).write(folder / "tasks")
 
 
 def default(number):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ansor_deploy.codegen.memory.figures import Memory, Part
+from ansor_deploy.codegen.memory.figures import Memory, MemoryUse
 from ansor_deploy.errors import ModelError
 from ansor_deploy.request import Limits
 from ansor_deploy.ship.memory_limits import check_limits
@@ -12,7 +12,7 @@ from ansor_deploy.system.host import memory_bytes
 
 
 def taking(size):
-    return Memory((), (Part("input x", size),), ())
+    return Memory((), (MemoryUse("input x", size),), ())
 
 
 def test_more_than_the_machine_has():

@@ -3,7 +3,7 @@
 import pytest
 
 from ansor_deploy.runtime.profile import KernelTime, Profile
-from ansor_deploy.ship.race.node_groups import Part, groups
+from ansor_deploy.ship.race.node_groups import EngineNode, groups
 from ansor_deploy.views.profile import beside_lines
 
 
@@ -17,10 +17,10 @@ def test_what_shares_a_node_is_one_group():
         9e-3, (kernel(1e-3, "a", "b"), kernel(2e-3, "c"), kernel(4e-3, "d"), kernel(5e-4))
     )
     theirs = [
-        Part("fused", "FusedConv", 2e-3, ("b", "c")),
-        Part("last", "Relu", 1e-3, ("d",)),
-        Part("reorder", "ReorderInput", 3e-3, ()),
-        Part("copy", "Concat", 5e-3, ("e",)),
+        EngineNode("fused", "FusedConv", 2e-3, ("b", "c")),
+        EngineNode("last", "Relu", 1e-3, ("d",)),
+        EngineNode("reorder", "ReorderInput", 3e-3, ()),
+        EngineNode("copy", "Concat", 5e-3, ("e",)),
     ]
     rest, joined, last, alone = groups(ours, theirs)
     assert (joined.nodes, joined.kernels, joined.parts) == (("a", "b", "c"), (0, 1), ("fused",))
@@ -33,13 +33,13 @@ def test_what_shares_a_node_is_one_group():
 
 def test_groups_are_joined_by_those_between():
     ours = Profile(1e-3, (kernel(1e-3, "a", "b"), kernel(1e-3, "c", "d")))
-    (only,) = groups(ours, [Part("one", "X", 1e-3, ("b", "c"))])
+    (only,) = groups(ours, [EngineNode("one", "X", 1e-3, ("b", "c"))])
     assert (only.nodes, only.kernels) == (("a", "b", "c", "d"), (0, 1))
 
 
 def test_what_is_said_of_groups():
     ours = Profile(1e-3, (kernel(1e-3, "conv", "relu"),))
-    lines = beside_lines("X 1.0", groups(ours, [Part("c", "Conv", 2e-3, ("conv",))]))
+    lines = beside_lines("X 1.0", groups(ours, [EngineNode("c", "Conv", 2e-3, ("conv",))]))
     assert lines[0].split() == [
         "nodes;",
         "X",

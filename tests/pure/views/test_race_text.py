@@ -2,21 +2,20 @@
 
 import pytest
 
-from ansor_deploy.ship.race.compare import Comparison
+from ansor_deploy.ship.manifest import UNTUNED, Speed
 from ansor_deploy.ship.race.race import race_of
 from ansor_deploy.system.other_work import OtherWork
 from ansor_deploy.views import text
 
-UNTUNED = "untuned"
-FASTER = Comparison((1.0,), race_of(UNTUNED, 1.0, 1.84, 1 / 1.84, (0.53, 0.56), 10))
-SLOWER = Comparison((1.0,), race_of(UNTUNED, 2.0, 1.0, 2.0, (1.9, 2.1), 10))
+FASTER = Speed.raced((1.0,), race_of(UNTUNED, 1.0, 1.84, 1 / 1.84, (0.53, 0.56), 10))
+SLOWER = Speed.raced((1.0,), race_of(UNTUNED, 2.0, 1.0, 2.0, (1.9, 2.1), 10))
 BUSY = OtherWork(3.1, 2, 0.12, 1.8)
-EQUAL = Comparison((1.1,), race_of(UNTUNED, 1.01, 1.0, 1.01, (0.98, 1.02), 20))
-UNSURE = Comparison((1.1,), race_of(UNTUNED, 2.56, 3.88, 0.66, (0.61, 1.26), 40, BUSY))
+EQUAL = Speed.raced((1.1,), race_of(UNTUNED, 1.01, 1.0, 1.01, (0.98, 1.02), 20))
+UNSURE = Speed.raced((1.1,), race_of(UNTUNED, 2.56, 3.88, 0.66, (0.61, 1.26), 40, BUSY))
 
 
 @pytest.mark.parametrize(
-    ("comparison", "gain", "shipped"),
+    ("speed", "gain", "shipped"),
     [
         (
             FASTER,
@@ -44,9 +43,13 @@ UNSURE = Comparison((1.1,), race_of(UNTUNED, 2.56, 3.88, 0.66, (0.61, 1.26), 40,
         ),
     ],
 )
-def test_comparison(comparison, gain, shipped):
-    assert text.comparison_text(comparison) == f"{gain}; {shipped} is shipped"
-    assert Comparison.of(comparison.noted(None, "")) == comparison
+def test_speed(speed, gain, shipped):
+    assert text.speed_text(speed) == f"{gain}; {shipped} is shipped"
+
+
+def test_a_speed_keeps_its_race():
+    race = race_of(UNTUNED, 2.56, 3.88, 0.66, (0.61, 1.26), 40, BUSY)
+    assert Speed.raced((1.1,), race).race == race
 
 
 def test_a_race_without_a_verdict_says_what_to_do():
@@ -65,6 +68,6 @@ def test_a_race_without_a_verdict_says_what_to_do():
     [(False, "untuned: 1.00 ms a run"), (True, "the same as untuned, byte by byte: 1.00 ms a run")],
 )
 def test_a_library_without_an_other_one_is_raced_with_nothing(same, said):
-    found = Comparison((1.0,), same=same)
-    assert text.comparison_text(found) == said
-    assert Comparison.of(found.noted(None, "")) == found
+    speed = Speed.alone((1.0,), same=same)
+    assert text.speed_text(speed) == said
+    assert speed.race is None

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from ansor_deploy.farm.table import Row
-from ansor_deploy.ship.race.compare import Comparison
+from ansor_deploy.ship.manifest import Speed
 from ansor_deploy.ship.race.race import race_of
 from ansor_deploy.ship.verify.verify import Verification
 from ansor_deploy.tune.result import TuneResult
@@ -25,8 +25,8 @@ TITLE = "conv2d 3x3 64->64 @56x56 +add+relu"
 ROUND = Round("conv2d_add_relu", TITLE, "a" * 64, 16, "largest gradient", 0.81, 12.3)
 PROGRESS = Progress(ROUND, 128, 640, 3, 65.0, 240.0)
 UNTUNED = "untuned"
-FASTER = Comparison((1.0,), race_of(UNTUNED, 1.0, 1.84, 1 / 1.84, (0.53, 0.56), 10))
-SLOWER = Comparison((1.0,), race_of(UNTUNED, 2.0, 1.0, 2.0, (1.9, 2.1), 10))
+FASTER = Speed.raced((1.0,), race_of(UNTUNED, 1.0, 1.84, 1 / 1.84, (0.53, 0.56), 10))
+SLOWER = Speed.raced((1.0,), race_of(UNTUNED, 2.0, 1.0, 2.0, (1.9, 2.1), 10))
 RIGHT = Verification(True, 1e-6, 2e-5, "ONNX Runtime", 0)
 WRONG = Verification(False, 0.5, 2.0, "ONNX Runtime", 0)
 

@@ -10,7 +10,7 @@ from helpers.graphs import model, node, randn
 from tvm import te
 
 from ansor_deploy.codegen.kernels.lowering import code_generation
-from ansor_deploy.codegen.memory.part import Part, as_part
+from ansor_deploy.codegen.memory.region import Region, in_region
 from ansor_deploy.ship.verify.tolerance import compare
 
 IMAGE = {"x": [1, 16, 15, 15]}
@@ -143,11 +143,11 @@ def scheduled(columns: int, lanes: int):
 @pytest.mark.parametrize(("columns", "fits"), [(16, True), (32, True), (12, False)])
 def test_vectors_stay_within_rows(columns, fits):
     func = scheduled(columns, 16 if columns > 12 else 8)
-    assert (as_part(func, 1, Part((8, 64), (0, 16))) is not None) == fits
+    assert (in_region(func, 1, Region((8, 64), (0, 16))) is not None) == fits
 
 
 def test_a_part_lies_where_it_should():
-    func = as_part(scheduled(16, 16), 1, Part((8, 64), (0, 16)))
+    func = in_region(scheduled(16, 16), 1, Region((8, 64), (0, 16)))
     x, out = randn(0, 8, 16), np.zeros((8, 64), np.float32)
     with code_generation(built.HOST):
         run = tvm.compile(tvm.IRModule({"main": func}))["main"]

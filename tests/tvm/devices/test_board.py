@@ -30,8 +30,8 @@ from ansor_deploy.errors import AnsorError, DeviceError, DeviceLost, UsageError
 from ansor_deploy.model.prepare import prepare
 from ansor_deploy.runtime.model import Model
 from ansor_deploy.ship.describe import kernels, other_places
-from ansor_deploy.ship.race.compare import compare_speed
 from ansor_deploy.ship.race.timing import profile
+from ansor_deploy.ship.race.untuned import compare_speed
 from ansor_deploy.ship.verify.draws import seeded_inputs
 from ansor_deploy.space.canonical_text import canonical_text, parse
 from ansor_deploy.system.worker import WorkerFailure

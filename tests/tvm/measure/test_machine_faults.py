@@ -93,7 +93,7 @@ def test_a_compiler_that_is_killed_as_it_links_is_the_machines(tmp_path, monkeyp
          "signal 9 [Killed]' >&2; exit 1")  # fmt: skip
     monkeypatch.delenv("CXX", raising=False)
     with pytest.raises(MachineError, match="was killed"):
-        linker._link(linker._by_compiler(), str(tmp_path / "it.so"), [])
+        linker._link(linker._command(TARGET), tmp_path / "it.so", [])
 
 
 def test_a_candidate_that_is_killed_from_outside_is_none_of_the_schedules(court):

@@ -13,9 +13,9 @@ from ansor_deploy.errors import AnsorError, ModelError
 from ansor_deploy.model.prepare import prepare
 from ansor_deploy.runtime.model import Model
 from ansor_deploy.ship.race import fresh
-from ansor_deploy.ship.race.compare import compare_speed
 from ansor_deploy.ship.race.fresh import engine_side, fresh_turns, library_side
 from ansor_deploy.ship.race.timing import _ends, _run_times
+from ansor_deploy.ship.race.untuned import compare_speed
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def test_a_library_beside_itself(library):
     found = compare_speed(library, library, 0)
     assert found.race.turns >= 10
     assert found.latency_ms in (found.race.ours_ms, found.race.theirs_ms)
-    assert found.noted(None, "").pairs == found.race.turns
+    assert found.pairs == found.race.turns
 
 
 def test_what_takes_longer_than_its_time_runs_once(library):

@@ -9,10 +9,10 @@ import pytest
 from helpers.registry_samples import TARGET, key, measurement, workload
 
 from ansor_deploy.registry.store import Registry
+from ansor_deploy.tune.search.evolution_options import EvolutionOptions
 from ansor_deploy.tune.search.experience import Experience, row
 from ansor_deploy.tune.search.features import LENGTH, decode, decode_choices, encode
 from ansor_deploy.tune.search.neighbours import Block
-from ansor_deploy.tune.search.options import EvolutionOptions
 from ansor_deploy.tune.search.surrogate import Surrogate, can_rank
 
 ENOUGH = EvolutionOptions().enough

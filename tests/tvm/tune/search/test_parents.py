@@ -13,8 +13,8 @@ from ansor_deploy.space.derivation import derive
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.tune.search.context import SearchContext
 from ansor_deploy.tune.search.evolution import Evolution
+from ansor_deploy.tune.search.evolution_options import EvolutionOptions
 from ansor_deploy.tune.search.genome import Genome
-from ansor_deploy.tune.search.options import EvolutionOptions
 from ansor_deploy.tune.search.variation import resample
 
 

@@ -28,10 +28,10 @@ from ansor_deploy.space.trace import dump, replay
 from ansor_deploy.target import load_target
 from ansor_deploy.tune.search import has_first_guess, open_search
 from ansor_deploy.tune.search.context import SearchContext, model_path, open_context
+from ansor_deploy.tune.search.evolution_options import EvolutionOptions
 from ansor_deploy.tune.search.experience import Experience, choices
 from ansor_deploy.tune.search.features import LENGTH, Extractor, decode
 from ansor_deploy.tune.search.genome import Genome, build, recover, templates
-from ansor_deploy.tune.search.options import EvolutionOptions
 from ansor_deploy.tune.search.variation import resample
 
 RULES = rule_set((), HOST.kind)

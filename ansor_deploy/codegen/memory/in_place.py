@@ -7,7 +7,7 @@
 The larger tensor is allocated before the first kernel that writes to it, and the plan of memory
 sees nothing but that tensor. Of concatenations that share parts, as in a dense block, the last
 holds them, and those before are parts of it where their own parts lie there in a row. A part is
-copied where something other than kernels uses it, or a kernel would lose its vectors (`part.py`).
+copied where something other than kernels uses it, or a kernel would lose its vectors (`region.py`).
 """
 
 import math
@@ -15,15 +15,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..._tvm import collect, relax, tirx, tvm
+from ..._tvm import collect, op_name, relax, shape_of, tirx, tvm
 from ...model.relax.concatenation import OPERATOR
 from ...runtime.tensors import numpy_dtype
 from ...target import Target
 from .callers_memory import AT
-from .part import Part, as_part
+from .region import Region, in_region
 
 # Of tensors that lie in others: which one, and where.
-Places = dict[Any, tuple[Any, Part]]
+Places = dict[Any, tuple[Any, Region]]
 # What a kernel's call gives.
 _NOTHING = relax.TupleType([])
 
@@ -100,16 +100,12 @@ def is_kernel(value: Any) -> bool:
 
 def is_allocation(value: Any) -> bool:
     """Whether it makes a tensor for a kernel to write."""
-    return is_call(value) and getattr(value.op, "name", "") == "relax.builtin.alloc_tensor"
+    return is_call(value) and op_name(value) == "relax.builtin.alloc_tensor"
 
 
 def is_concatenation(value: Any) -> bool:
     """Whether it is one that was left for this pass."""
     return is_call(value) and getattr(value.op, "global_symbol", "") == OPERATOR
-
-
-def _shape(var: Any) -> tuple[int, ...]:
-    return tuple(int(extent) for extent in var.ty.shape)
 
 
 def _axis(part: tuple[int, ...], whole: tuple[int, ...]) -> int:
@@ -119,8 +115,8 @@ def _axis(part: tuple[int, ...], whole: tuple[int, ...]) -> int:
 
 def _offsets(whole: Any, parts: Iterable[Any]) -> Iterator[tuple[int, ...]]:
     """Where each part begins. They differ from the whole in the axis along which they lie."""
-    shape, begin = _shape(whole), 0
-    for part in map(_shape, parts):
+    shape, begin = shape_of(whole.ty), 0
+    for part in (shape_of(part.ty) for part in parts):
         axis = _axis(part, shape)
         yield tuple(begin if k == axis else 0 for k in range(len(shape)))
         begin += part[axis]
@@ -141,15 +137,15 @@ def _places(graph: _Graph, kernels: "_Kernels") -> Places:
     return places
 
 
-def _within(whole: Any, offsets: tuple[int, ...], places: Places) -> tuple[Any, Part]:
+def _within(whole: Any, offsets: tuple[int, ...], places: Places) -> tuple[Any, Region]:
     """Where a part lies of a tensor that may itself lie in another."""
-    shape = _shape(whole)
-    outer, place = places.get(whole, (whole, Part(shape, (0,) * len(shape))))
+    shape = shape_of(whole.ty)
+    outer, place = places.get(whole, (whole, Region(shape, (0,) * len(shape))))
     moved = tuple(a + b for a, b in zip(place.offsets, offsets, strict=True))
-    return outer, Part(place.shape, moved)
+    return outer, Region(place.shape, moved)
 
 
-def _in_a_row(whole: Any, parts: list[Any], places: Places) -> tuple[Any, Part] | None:
+def _in_a_row(whole: Any, parts: list[Any], places: Places) -> tuple[Any, Region] | None:
     """Where a concatenation lies already, since its parts do, one after another."""
     first = places.get(parts[0])
     if first is None:
@@ -157,12 +153,12 @@ def _in_a_row(whole: Any, parts: list[Any], places: Places) -> tuple[Any, Part] 
     outer, begin = first
     for part, offsets in zip(parts, _offsets(whole, parts), strict=True):
         at = tuple(a + b for a, b in zip(begin.offsets, offsets, strict=True))
-        if places.get(part) != (outer, Part(begin.shape, at)):
+        if places.get(part) != (outer, Region(begin.shape, at)):
             return None
     return first
 
 
-def _fits(tensor: Any, place: Part, graph: _Graph, kernels: "_Kernels") -> bool:
+def _fits(tensor: Any, place: Region, graph: _Graph, kernels: "_Kernels") -> bool:
     """Whether all that uses a tensor can do so there."""
     if tensor not in graph.tensors or tensor in graph.elsewhere:
         return False
@@ -171,12 +167,12 @@ def _fits(tensor: Any, place: Part, graph: _Graph, kernels: "_Kernels") -> bool:
     return all(kernels.placed(name, {at: place}) for name, at in graph.kernels[tensor])
 
 
-def _is_scattered(tensor: Any, place: Part, target: Target) -> bool:
+def _is_scattered(tensor: Any, place: Region, target: Target) -> bool:
     """Whether what a cache fetches of a tensor in such a place is mostly of other tensors.
 
     Processors fetch lines in pairs.
     """
-    shape, itemsize = _shape(tensor), numpy_dtype(str(tensor.ty.dtype)).itemsize
+    shape, itemsize = shape_of(tensor.ty), numpy_dtype(str(tensor.ty.dtype)).itemsize
     run = math.prod(shape[_axis(shape, place.shape) :]) * itemsize
     return run < 2 * target.cache_line_bytes and math.prod(place.shape) * itemsize > target.l2_bytes
 
@@ -210,7 +206,7 @@ class _Writer:
     def _allocation(self, var: Any) -> Iterator[Any]:
         if var not in self._allocated:
             self._allocated.add(var)
-            shape, dtype = relax.ShapeExpr(_shape(var)), str(var.ty.dtype)
+            shape, dtype = relax.ShapeExpr(shape_of(var.ty)), str(var.ty.dtype)
             made = relax.op.builtin.alloc_tensor(shape, dtype, 0)
             typed = relax.Call(made.op, made.args, made.attrs, made.ty_args, ret_ty=var.ty)
             yield relax.VarBinding(var, typed)
@@ -225,10 +221,10 @@ class _Writer:
             if self._places.get(part) != place:
                 yield from self._copy(part, place)
 
-    def _copy(self, part: Any, place: tuple[Any, Part]) -> Iterator[Any]:
+    def _copy(self, part: Any, place: tuple[Any, Region]) -> Iterator[Any]:
         source, own = self._places.get(part, (part, None))
         outer, target = place
-        copy = self._kernels.copy(_shape(part), str(part.ty.dtype), target)
+        copy = self._kernels.copy(shape_of(part.ty), str(part.ty.dtype), target)
         callee = self._kernels.placed(copy, {0: own, 1: target} if own else {1: target})
         yield from self._allocation(outer)
         yield relax.VarBinding(relax.Var("_", _NOTHING), _call(callee, [source, outer]))
@@ -244,10 +240,10 @@ class _Kernels:
     def __init__(self, mod: tvm.IRModule, target: Target) -> None:
         self.target = target
         self._builder = relax.BlockBuilder(mod)
-        self._made: dict[tuple[str, frozenset[tuple[int, Part]]], Any] = {}
+        self._made: dict[tuple[str, frozenset[tuple[int, Region]]], Any] = {}
         self._copies: dict[Any, Any] = {}
 
-    def placed(self, name: Any, places: dict[int, Part]) -> Any:
+    def placed(self, name: Any, places: dict[int, Region]) -> Any:
         """The function with these of its arguments in larger tensors; None if it has no such."""
         if not places:
             return name
@@ -255,12 +251,12 @@ class _Kernels:
         if key not in self._made:
             func = self._builder.get()[name]
             for at, place in places.items():
-                func = func and as_part(func, at, place)
+                func = func and in_region(func, at, place)
             named = f"{name.name_hint}{AT}part"
             self._made[key] = func and self._builder.add_func(func, named)
         return self._made[key]
 
-    def copy(self, shape: tuple[int, ...], dtype: str, place: Part) -> Any:
+    def copy(self, shape: tuple[int, ...], dtype: str, place: Region) -> Any:
         """A function that copies a tensor to such a place, run by run of what stays together."""
         axis = _axis(shape, place.shape)
         key = (shape, dtype, axis)

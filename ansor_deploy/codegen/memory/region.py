@@ -12,18 +12,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..._tvm import collect, structural_map, sym, tirx, tvm
+from ..._tvm import collect, shape_of, structural_map, sym, tirx, tvm
 
 
 @dataclass(frozen=True)
-class Part:
+class Region:
     """Where a tensor lies in one of `shape`: at these offsets, an axis each."""
 
     shape: tuple[int, ...]
     offsets: tuple[int, ...]
 
 
-def as_part(func: tirx.PrimFunc, at: int, part: Part) -> tirx.PrimFunc | None:
+def in_region(func: tirx.PrimFunc, at: int, part: Region) -> tirx.PrimFunc | None:
     """The scheduled function with its parameter number `at` in a larger tensor.
 
     None where it would no longer load or store whole vectors, or does more than load and store.
@@ -71,7 +71,7 @@ def _stays_on_vectors(func: Any, own: Any, shape: tuple[int, ...]) -> bool:
     analyzer = sym.Analyzer()
     for loop in loops:
         analyzer.bind(loop.loop_var, tvm.ir.Range.from_min_extent(loop.min, loop.extent))
-    before = tuple(int(extent) for extent in own.shape)
+    before = shape_of(own)
     for loop in (one for one in loops if one.kind == tirx.ForKind.VECTORIZED):
         for indices in _accesses(loop, own):
             if _step(indices, before, loop, analyzer) and not _step(indices, shape, loop, analyzer):
