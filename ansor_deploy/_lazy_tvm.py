@@ -1,6 +1,6 @@
 """Names of `_tvm` that import TVM when they are first used.
 
-So the table of operators is read without it.
+So the table of operators is read without it, and the firewall of records knows the values of marks.
 """
 
 from importlib import import_module
@@ -27,3 +27,4 @@ structural_equal: Any = _Later("structural_equal")
 structural_map: Any = _Later("structural_map")
 tirx: Any = _Later("tirx")
 tvm: Any = _Later("tvm")
+uses: Any = _Later("uses")

@@ -91,6 +91,11 @@ def collect(root: Any, *kinds: Any) -> list[Any]:
     return found
 
 
+def uses(expr: Any, var: Any) -> bool:
+    """Whether an index expression mentions the variable."""
+    return any(found.same_as(var) for found in collect(expr, tirx.Var))
+
+
 def elements(constant: Any) -> np.ndarray:
     """The elements of a constant, where they lie: not to be written to.
 
@@ -146,5 +151,6 @@ __all__ = [
     "tirx",
     "tvm",
     "tvm_target",
+    "uses",
     "vm",
 ]

@@ -1,7 +1,8 @@
 """Write the reference pages that are made from the shipped files, or with --check name the stale.
 
 `shipped_targets.md` is what the files of targets/ say, `rules_api.md` what a rule may import: the
-signatures and docstrings of `ansor_deploy.space`, read as text, so that no TVM is needed.
+signatures and docstrings of what `ansor_deploy.space` hands on, read as text, so that no TVM is
+needed.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from ansor_deploy.space import RULE_NAMES
 from ansor_deploy.target import GpuLimits, Target, load_target
 
 HERE = Path(__file__).parent
-SPACE = HERE.parent / "ansor_deploy" / "space"
 TARGETS = """\
 # Shipped targets
 
@@ -59,8 +59,9 @@ def _value(value: object) -> str:
 def rules_page() -> str:
     """The state that a rule is given, and every name that it may import."""
     parts = [RULES]
-    for module, names in {"state": "State", **RULE_NAMES}.items():
-        tree = ast.parse((SPACE / f"{module}.py").read_text(encoding="utf-8"))
+    for module, names in {"ansor_deploy.space.state": "State", **RULE_NAMES}.items():
+        path = HERE.parent.joinpath(*module.split(".")).with_suffix(".py")
+        tree = ast.parse(path.read_text(encoding="utf-8"))
         found = {name: node for node in tree.body for name in _defined(node)}
         parts += [_entry(name, found[name]) for name in names.split()]
     return "\n".join(parts)

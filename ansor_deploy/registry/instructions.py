@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ..marks import marks
 from ..system.checks import (
     INT32,
     Check,
@@ -71,13 +72,7 @@ def _odds(value: Any) -> bool:
 _KEYS: dict[str, tuple[str, Check]] = {
     "pragma_auto_unroll_max_step": ("l", _copies),
     "pragma_unroll_explicit": ("l", flag),
-    "pragma_loop_partition_hint": ("l", flag),
-    "ansor.turned": ("l", flag),
-    "ansor.partial_lanes": ("l", text(r"[1-9][0-9]?x(1|2|4|8|16|32|64)")),
-    "ansor.prefetch": ("l", integer(1, INT32)),
-    "ansor.prefetch_rows": ("l", integer(1, INT32)),
-    "ansor.added": ("l", flag),
-    "ansor.row_vectors": ("l", flag),
+    **{key: ("l", check) for mark in marks().values() for key, check in mark.values.items()},
     REWRITING: ("b", text(r"[a-z]{1,20} [A-Za-z_][A-Za-z0-9_]{0,100} [1-9]")),
     "meta_schedule.layout_rewrite_preproc": ("b", flag),
     "meta_schedule.parallel": ("b", integer(0, 1 << 20)),

@@ -9,12 +9,14 @@ question, needs no TVM.
 from importlib import import_module
 from typing import Any
 
-RULE_NAMES = {
+from ..marks import marks
+
+_OF_THIS_ROOM = {
     "rule": "Pass Apply ApplyAndSkipRest",
-    "block_view": "BlockView SPATIAL REDUCE blocks divisions uses",
-    "loops": "SIDE bound extent finish_levels fused inline_producers lane_partials lanes "
-    "multi_level_tile parallel parallel_map partition_bounded reduced_in_lanes split_lanes "
-    "split_levels tiled turned unrolled vector_width vectorize_partials vectorized written_out",
+    "block_view": "BlockView SPATIAL REDUCE blocks divisions",
+    "loops": "bound extent finish_levels fused inline_producers lane_partials lanes "
+    "multi_level_tile parallel parallel_map reduced_in_lanes split_lanes "
+    "split_levels tiled unrolled vector_width vectorize_partials vectorized written_out",
     "tiles": "divisors",
     "axes": "split_axis",
     "read_order": "follow_reads",
@@ -26,6 +28,12 @@ RULE_NAMES = {
     "winograd": "Convolution",
     "strip_tile": "Strips strips_pay tile_strips",
 }
+# What a rule may import, by the module that has it.
+RULE_NAMES = {
+    **{f"{__name__}.{module}": names for module, names in _OF_THIS_ROOM.items()},
+    **{module: " ".join(mark.verbs) for module, mark in marks().items()},
+    "ansor_deploy._tvm": "uses",
+}
 _HOME = {name: module for module, names in RULE_NAMES.items() for name in names.split()}
 
 
@@ -33,4 +41,4 @@ def __getattr__(name: str) -> Any:
     """What a rule may import, from the module that has it."""
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_HOME[name]}", __name__), name)
+    return getattr(import_module(_HOME[name]), name)
