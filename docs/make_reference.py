@@ -14,7 +14,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from ansor_deploy.project import shipped
-from ansor_deploy.space import RULE_NAMES
+from ansor_deploy.space import rule_names
 from ansor_deploy.target import GpuLimits, Target, load_target
 
 HERE = Path(__file__).parent
@@ -58,13 +58,16 @@ def _value(value: object) -> str:
 
 def rules_page() -> str:
     """The state that a rule is given, and every name that it may import."""
-    parts = [RULES]
-    for module, names in {"ansor_deploy.space.state": "State", **RULE_NAMES}.items():
-        path = HERE.parent.joinpath(*module.split(".")).with_suffix(".py")
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        found = {name: node for node in tree.body for name in _defined(node)}
-        parts += [_entry(name, found[name]) for name in names.split()]
-    return "\n".join(parts)
+    names = {"State": "ansor_deploy.space.state", **rule_names()}
+    read = {module: _definitions(module) for module in names.values()}
+    return "\n".join([RULES, *(_entry(name, read[module][name]) for name, module in names.items())])
+
+
+def _definitions(module: str) -> dict[str, ast.stmt]:
+    """What a module defines, by name."""
+    path = HERE.parent.joinpath(*module.split(".")).with_suffix(".py")
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return {name: node for node in tree.body for name in _defined(node)}
 
 
 def _defined(node: ast.stmt) -> list[str]:

@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from ..marks import marks
@@ -68,11 +69,10 @@ def _odds(value: Any) -> bool:
     return _chances(value) and abs(sum(value) - 1) < 0.01
 
 
-# Keys of annotations: what they stand on, and their values.
+# Keys of annotations, less those of marks: what they stand on, and their values.
 _KEYS: dict[str, tuple[str, Check]] = {
     "pragma_auto_unroll_max_step": ("l", _copies),
     "pragma_unroll_explicit": ("l", flag),
-    **{key: ("l", check) for mark in marks().values() for key, check in mark.values.items()},
     REWRITING: ("b", text(r"[a-z]{1,20} [A-Za-z_][A-Za-z0-9_]{0,100} [1-9]")),
     "meta_schedule.layout_rewrite_preproc": ("b", flag),
     "meta_schedule.parallel": ("b", integer(0, 1 << 20)),
@@ -87,6 +87,18 @@ _KEYS: dict[str, tuple[str, Check]] = {
     "meta_schedule.thread_extent_low_inclusive": ("b", _copies),
     "meta_schedule.thread_extent_high_inclusive": ("b", _copies),
 }
+
+
+@cache
+def _keys() -> dict[str, tuple[str, Check]]:
+    """The same with those of marks, whose files are not read before a record of others is."""
+    return _KEYS | {
+        key: ("l", fits) for one in marks().values() for key, fits in one.values.items()
+    }
+
+
+def _is_key(value: Any) -> bool:
+    return isinstance(value, str) and value in _keys()
 
 
 @dataclass(frozen=True)
@@ -230,7 +242,7 @@ class _Walk:
 
     def annotate(self, inputs: Any, attrs: Any, outputs: Any, decision: Any) -> None:
         """A value that the key may have, on what it may stand on."""
-        subject, check = _KEYS[attrs[0]]
+        subject, check = _keys()[attrs[0]]
         value = self.number(inputs[1])
         plain = value[1:-1] if isinstance(value, str) else value
         fit = inputs[0][0] == subject and check(plain)
@@ -239,7 +251,7 @@ class _Walk:
 
 _FORMS = {
     "AddUnitLoop": _Form("[bl]", (), "l"),
-    "Annotate": _Form("[bl][ivts]", (one_of(*_KEYS),), further=_Walk.annotate),
+    "Annotate": _Form("[bl][ivts]", (_is_key,), further=_Walk.annotate),
     "Bind": _Form("l", (text(r"(blockIdx|threadIdx|vthread)\.[xyz]"),)),
     "Blockize": _Form("[bl]", (flag,), "b"),
     "CacheRead": _Form("be", (_position, _scope), "b"),
@@ -269,7 +281,7 @@ _FORMS = {
     "TransformBlockLayout": _Form("b", (_map,)),
     # The last two: a constant for padding, and no promise that the map is one to one.
     "TransformLayout": _Form("bm", (_position, one_of(0, 1), _padding, one_of(False, 0))),
-    "Unannotate": _Form("[bl]", (one_of("schedule_rule", *_KEYS),)),
+    "Unannotate": _Form("[bl]", (lambda value: value == "schedule_rule" or _is_key(value),)),
     "Unroll": _Form("l", further=_Walk.repeat),
     "Vectorize": _Form("l", further=_Walk.repeat),
 }

@@ -6,6 +6,7 @@ A name is looked up in the module that has it when it is asked for: listing rule
 question, needs no TVM.
 """
 
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -28,17 +29,19 @@ _OF_THIS_ROOM = {
     "winograd": "Convolution",
     "strip_tile": "Strips strips_pay tile_strips",
 }
-# What a rule may import, by the module that has it.
-RULE_NAMES = {
-    **{f"{__name__}.{module}": names for module, names in _OF_THIS_ROOM.items()},
-    **{module: " ".join(mark.verbs) for module, mark in marks().items()},
-    "ansor_deploy._tvm": "uses",
-}
-_HOME = {name: module for module, names in RULE_NAMES.items() for name in names.split()}
+
+
+@cache
+def rule_names() -> dict[str, str]:
+    """What a rule may import, each name with the module that has it."""
+    named = {f"{__name__}.{module}": names.split() for module, names in _OF_THIS_ROOM.items()}
+    named |= {module: list(mark.verbs) for module, mark in marks().items()}
+    named["ansor_deploy._tvm"] = ["uses"]
+    return {name: module for module, names in named.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     """What a rule may import, from the module that has it."""
-    if name not in _HOME:
+    if name not in rule_names():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+    return getattr(import_module(rule_names()[name]), name)
