@@ -101,6 +101,11 @@ def shape_of(tensor: Any) -> tuple[int, ...]:
     return tuple(int(extent) for extent in tensor.shape)
 
 
+def uses(expr: Any, var: Any) -> bool:
+    """Whether an index expression mentions the variable."""
+    return any(found.same_as(var) for found in collect(expr, tirx.Var))
+
+
 def elements(constant: Any) -> np.ndarray:
     """The elements of a constant, where they lie: not to be written to.
 
@@ -158,5 +163,6 @@ __all__ = [
     "tirx",
     "tvm",
     "tvm_target",
+    "uses",
     "vm",
 ]

@@ -1,7 +1,8 @@
 """Write the reference pages that are made from the shipped files, or with --check name the stale.
 
 `shipped_targets.md` is what the files of targets/ say, `rules_api.md` what a rule may import: the
-signatures and docstrings of `ansor_deploy.space`, read as text, so that no TVM is needed.
+signatures and docstrings of what `ansor_deploy.space` hands on, read as text, so that no TVM is
+needed.
 """
 
 from __future__ import annotations
@@ -13,11 +14,10 @@ from dataclasses import fields
 from pathlib import Path
 
 from ansor_deploy.project import shipped
-from ansor_deploy.space import RULE_NAMES
+from ansor_deploy.space import rule_names
 from ansor_deploy.target import GpuLimits, Target, load_target
 
 HERE = Path(__file__).parent
-SPACE = HERE.parent / "ansor_deploy" / "space"
 TARGETS = """\
 # Shipped targets
 
@@ -58,12 +58,16 @@ def _value(value: object) -> str:
 
 def rules_page() -> str:
     """The state that a rule is given, and every name that it may import."""
-    parts = [RULES]
-    for module, names in {"state": "State", **RULE_NAMES}.items():
-        tree = ast.parse((SPACE / f"{module}.py").read_text(encoding="utf-8"))
-        found = {name: node for node in tree.body for name in _defined(node)}
-        parts += [_entry(name, found[name]) for name in names.split()]
-    return "\n".join(parts)
+    names = {"State": "ansor_deploy.space.state", **rule_names()}
+    read = {module: _definitions(module) for module in names.values()}
+    return "\n".join([RULES, *(_entry(name, read[module][name]) for name, module in names.items())])
+
+
+def _definitions(module: str) -> dict[str, ast.stmt]:
+    """What a module defines, by name."""
+    path = HERE.parent.joinpath(*module.split(".")).with_suffix(".py")
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return {name: node for node in tree.body for name in _defined(node)}
 
 
 def _defined(node: ast.stmt) -> list[str]:

@@ -1,14 +1,13 @@
 """What the fields of records must be that others send: texts, numbers and lists within bounds."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..system.checks import Check, integer, list_of, number, text
 from .plausible import CALL_SECONDS, SLOWEST
-from .untrusted import exactly, is_int, quoted, refuse
-
-Check = Callable[[Any], bool]
+from .untrusted import exactly, quoted, refuse
 
 MOST_TEXT = 262_144  # characters of a workload's program
 MOST_REPEATS = 10_000  # times of one record
@@ -46,28 +45,6 @@ def check(data: Any, forms: Forms) -> None:
             refuse(not form.fits(data[part]), wrong)
         else:
             check(data[part], form)
-
-
-def integer(least: int, most: int) -> Check:
-    """A check that a value is a whole number within bounds."""
-    return lambda value: is_int(value, least, most)
-
-
-def number(least: float, most: float, *, types: tuple[type, ...] = (int, float)) -> Check:
-    """A check that a value is a number within bounds; NaN is within none."""
-    return lambda value: type(value) in types and least <= value <= most
-
-
-def text(pattern: str) -> Check:
-    """A check of texts, compiled when it is first asked: most commands read nothing of others."""
-    return lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None
-
-
-def list_of(item: Check, least: int, most: int) -> Check:
-    """A check that a value is a list of so many such items."""
-    return lambda value: (
-        isinstance(value, list) and least <= len(value) <= most and all(map(item, value))
-    )
 
 
 def check_program(text: str) -> None:

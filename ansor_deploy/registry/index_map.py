@@ -10,7 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from .untrusted import INT32, Refused, exactly, is_int, quoted, refuse
+from ..system.checks import INT32, is_int
+from .untrusted import Refused, exactly, quoted, refuse
 
 MOST_CHARACTERS = 32_768
 MOST_NODES = 512

@@ -12,12 +12,24 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from .forms import Check, integer, list_of, number, text
+from ..marks import marks
+from ..system.checks import (
+    INT32,
+    Check,
+    flag,
+    integer,
+    is_int,
+    list_of,
+    number,
+    one_of,
+    text,
+)
 from .index_map import check_index_map, check_padding
 from .record import REWRITING
-from .untrusted import INT32, is_int, quoted, refuse, strict_json
+from .untrusted import quoted, refuse, strict_json
 
 MOST_CHARACTERS = 262_144
 MOST_INSTRUCTIONS = 1000
@@ -27,18 +39,13 @@ MOST_COPIES = 1024  # of a loop's body that unrolling or a vector may make
 _SCOPES = {"llvm": ("global", "local"), "cuda": ("global", "local", "shared")}
 
 
-def _one_of(*values: object) -> Check:
-    return lambda value: any(type(value) is type(v) and value == v for v in values)
-
-
-_flag = _one_of(False, True, 0, 1)
 _position = integer(0, 64)
 _copies = integer(0, MOST_COPIES)
-_scope = _one_of("global", "local", "shared")
+_scope = one_of("global", "local", "shared")
 _variable = text(r"[blv][0-9]{1,6}")
 _candidates = list_of(integer(-INT32, INT32), 1, MOST_COPIES)
 _chances = list_of(number(0, 1), 1, MOST_COPIES)
-_intrinsic = _one_of(
+_intrinsic = one_of(
     *("", "dot_16x4_vnni", "dot_16x4_avx512", "dot_4x4_i8i8s32_neon", "dot_4x4_i8i8s32_sdot"),
     *("dot_4x4_u8u8u32_udot", "dot_4x4_u8u8i32_hdot"),
 )
@@ -62,24 +69,17 @@ def _odds(value: Any) -> bool:
     return _chances(value) and abs(sum(value) - 1) < 0.01
 
 
-# Keys of annotations: what they stand on, and their values.
+# Keys of annotations, less those of marks: what they stand on, and their values.
 _KEYS: dict[str, tuple[str, Check]] = {
     "pragma_auto_unroll_max_step": ("l", _copies),
-    "pragma_unroll_explicit": ("l", _flag),
-    "pragma_loop_partition_hint": ("l", _flag),
-    "ansor.turned": ("l", _flag),
-    "ansor.partial_lanes": ("l", text(r"[1-9][0-9]?x(1|2|4|8|16|32|64)")),
-    "ansor.prefetch": ("l", integer(1, INT32)),
-    "ansor.prefetch_rows": ("l", integer(1, INT32)),
-    "ansor.added": ("l", _flag),
-    "ansor.row_vectors": ("l", _flag),
+    "pragma_unroll_explicit": ("l", flag),
     REWRITING: ("b", text(r"[a-z]{1,20} [A-Za-z_][A-Za-z0-9_]{0,100} [1-9]")),
-    "meta_schedule.layout_rewrite_preproc": ("b", _flag),
+    "meta_schedule.layout_rewrite_preproc": ("b", flag),
     "meta_schedule.parallel": ("b", integer(0, 1 << 20)),
     "meta_schedule.vectorize": ("b", _copies),
     "meta_schedule.unroll_explicit": ("b", _copies),
     "meta_schedule.unroll_implicit": ("b", _copies),
-    "meta_schedule.random_compute_producer": ("b", _flag),
+    "meta_schedule.random_compute_producer": ("b", flag),
     "meta_schedule.tiling_structure": ("b", text(r"[SR]{1,16}")),
     "meta_schedule.auto_tensorize": ("b", _intrinsic),
     "meta_schedule.auto_tensorize_init": ("b", _intrinsic),
@@ -87,6 +87,18 @@ _KEYS: dict[str, tuple[str, Check]] = {
     "meta_schedule.thread_extent_low_inclusive": ("b", _copies),
     "meta_schedule.thread_extent_high_inclusive": ("b", _copies),
 }
+
+
+@cache
+def _keys() -> dict[str, tuple[str, Check]]:
+    """The same with those of marks, whose files are not read before a record of others is."""
+    return _KEYS | {
+        key: ("l", fits) for one in marks().values() for key, fits in one.values.items()
+    }
+
+
+def _is_key(value: Any) -> bool:
+    return isinstance(value, str) and value in _keys()
 
 
 @dataclass(frozen=True)
@@ -230,7 +242,7 @@ class _Walk:
 
     def annotate(self, inputs: Any, attrs: Any, outputs: Any, decision: Any) -> None:
         """A value that the key may have, on what it may stand on."""
-        subject, check = _KEYS[attrs[0]]
+        subject, check = _keys()[attrs[0]]
         value = self.number(inputs[1])
         plain = value[1:-1] if isinstance(value, str) else value
         fit = inputs[0][0] == subject and check(plain)
@@ -239,37 +251,37 @@ class _Walk:
 
 _FORMS = {
     "AddUnitLoop": _Form("[bl]", (), "l"),
-    "Annotate": _Form("[bl][ivts]", (_one_of(*_KEYS),), further=_Walk.annotate),
+    "Annotate": _Form("[bl][ivts]", (_is_key,), further=_Walk.annotate),
     "Bind": _Form("l", (text(r"(blockIdx|threadIdx|vthread)\.[xyz]"),)),
-    "Blockize": _Form("[bl]", (_flag,), "b"),
+    "Blockize": _Form("[bl]", (flag,), "b"),
     "CacheRead": _Form("be", (_position, _scope), "b"),
     "CacheWrite": _Form("be", (_position, _scope), "b"),
-    "ComputeAt": _Form("bl", (_flag, integer(-2, 64))),
+    "ComputeAt": _Form("bl", (flag, integer(-2, 64))),
     "ComputeInline": _Form("b"),
     "DecomposeReduction": _Form("bl", (), "b"),
     "EnterPostproc": _Form(""),
-    "Fuse": _Form("l+", (_flag,), "l", _Walk.fuse),
+    "Fuse": _Form("l+", (flag,), "l", _Walk.fuse),
     "GetChildBlocks": _Form("b", (), "b*"),
     "GetConsumers": _Form("b", (), "b*"),
     "GetLoops": _Form("b", (), "l*"),
     "GetProducers": _Form("b", (), "b*"),
-    "GetSBlock": _Form("", (text(r"[A-Za-z_][A-Za-z0-9_]{0,100}"), _one_of("main")), "b"),
+    "GetSBlock": _Form("", (text(r"[A-Za-z_][A-Za-z0-9_]{0,100}"), one_of("main")), "b"),
     "Parallel": _Form("l"),
     "RFactor": _Form("l", (integer(-64, 64),), "b"),
     "Reorder": _Form("l+"),
-    "ReverseComputeAt": _Form("bl", (_flag, integer(-2, 64))),
+    "ReverseComputeAt": _Form("bl", (flag, integer(-2, 64))),
     "ReverseComputeInline": _Form("b"),
     "SampleCategorical": _Form("", (_candidates, _odds), "v", _Walk.categorical),
     "SampleComputeLocation": _Form("b", (), "l", _Walk.location),
     "SamplePerfectTile": _Form("l", (integer(1, 16), integer(1, INT32)), "v+", _Walk.perfect_tile),
     "SetScope": _Form("b", (_position, _scope)),
     # The second attribute would leave out the check that the last tile ends with the buffer.
-    "Split": _Form("l[vin]+", (_flag, _one_of(False, 0)), "l+", _Walk.split),
-    "Tensorize": _Form("[bl]", (_intrinsic, _flag)),
+    "Split": _Form("l[vin]+", (flag, one_of(False, 0)), "l+", _Walk.split),
+    "Tensorize": _Form("[bl]", (_intrinsic, flag)),
     "TransformBlockLayout": _Form("b", (_map,)),
     # The last two: a constant for padding, and no promise that the map is one to one.
-    "TransformLayout": _Form("bm", (_position, _one_of(0, 1), _padding, _one_of(False, 0))),
-    "Unannotate": _Form("[bl]", (_one_of("schedule_rule", *_KEYS),)),
+    "TransformLayout": _Form("bm", (_position, one_of(0, 1), _padding, one_of(False, 0))),
+    "Unannotate": _Form("[bl]", (lambda value: value == "schedule_rule" or _is_key(value),)),
     "Unroll": _Form("l", further=_Walk.repeat),
     "Vectorize": _Form("l", further=_Walk.repeat),
 }

@@ -5,8 +5,6 @@ from typing import Any
 
 from ..system.digest import canonical_json
 
-INT32 = 2**31 - 1
-
 
 class Refused(ValueError):  # noqa: N818 - what was done to the text, not what went wrong
     """Foreign data that is not let in; the message says why and is safe to print."""
@@ -22,11 +20,6 @@ def quoted(value: Any) -> str:
     """A short ASCII spelling of any value: no control character, no look-alike letters."""
     text = ascii(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def is_int(value: Any, least: int, most: int) -> bool:
-    """Whether the value is a whole number within bounds; True and False are none."""
-    return type(value) is int and least <= value <= most
 
 
 def strict_json(text: str, most: int) -> Any:

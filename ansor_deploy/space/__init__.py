@@ -6,15 +6,18 @@ A name is looked up in the module that has it when it is asked for: listing rule
 question, needs no TVM.
 """
 
+from functools import cache
 from importlib import import_module
 from typing import Any
 
-RULE_NAMES = {
+from ..marks import marks
+
+_OF_THIS_ROOM = {
     "rule": "Pass Apply ApplyAndSkipRest",
-    "block_view": "BlockView SPATIAL REDUCE blocks divisions uses",
-    "loops": "SIDE bound extent finish_levels fused inline_producers lane_partials lanes "
-    "multi_level_tile parallel parallel_map partition_bounded reduced_in_lanes split_lanes "
-    "split_levels tiled turned unrolled vector_width vectorize_partials vectorized written_out",
+    "block_view": "BlockView SPATIAL REDUCE blocks divisions",
+    "loops": "bound extent finish_levels fused inline_producers lane_partials lanes "
+    "multi_level_tile parallel parallel_map reduced_in_lanes split_lanes "
+    "split_levels tiled unrolled vector_width vectorize_partials vectorized written_out",
     "tiles": "divisors",
     "axes": "split_axis",
     "read_order": "follow_reads",
@@ -26,11 +29,19 @@ RULE_NAMES = {
     "winograd": "Convolution",
     "strip_tile": "Strips strips_pay tile_strips",
 }
-_HOME = {name: module for module, names in RULE_NAMES.items() for name in names.split()}
+
+
+@cache
+def rule_names() -> dict[str, str]:
+    """What a rule may import, each name with the module that has it."""
+    named = {f"{__name__}.{module}": names.split() for module, names in _OF_THIS_ROOM.items()}
+    named |= {module: list(mark.verbs) for module, mark in marks().items()}
+    named["ansor_deploy._tvm"] = ["uses"]
+    return {name: module for module, names in named.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     """What a rule may import, from the module that has it."""
-    if name not in _HOME:
+    if name not in rule_names():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_HOME[name]}", __name__), name)
+    return getattr(import_module(rule_names()[name]), name)

@@ -20,13 +20,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..marks.partition import partitioned
 from ..target import Target
 from .block_view import BlockView, blocks
 from .cores import FAIR, busy
 from .loops import (
     extent,
     parallel,
-    partitioned,
     reduced_in_lanes,
     vectorized,
     written_out,

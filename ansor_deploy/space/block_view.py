@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._tvm import collect, op_name, shape_of, structural_map, tirx, tvm
+from .._tvm import collect, op_name, shape_of, structural_map, tirx, tvm, uses
 from .code_size import ARITHMETIC
 from .rule import Pass
 
@@ -36,11 +36,6 @@ def _variables(index: Any) -> int:
 def blocks(sch: Any) -> list[Any]:
     """The program's blocks in order, as the schedule's random variables."""
     return list(sch.get_child_blocks(sch.get_sblock("root")))
-
-
-def uses(expr: Any, var: Any) -> bool:
-    """Whether an index expression mentions the variable."""
-    return any(found.same_as(var) for found in collect(expr, tirx.Var))
 
 
 def _distances(buffer: Any) -> list[int]:

@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import Any
 
 from .._tvm import collect, op_name, structural_equal, structural_hash, tirx, tvm
+from ..marks.partition import PARTITION
 from ..target import Target
-from .marks import PARTITION
 
 # Operations that a kernel may write out, in some seconds of LLVM's; rules' defaults take a tenth.
 MOST_OPERATIONS = 1 << 14

@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from .._tvm import collect, tirx, tvm
+from .._tvm import tirx, tvm
+from ..marks.partial_lanes import kept_in_lanes
+from ..marks.partition import partitioned
 from ..target import Target
 from .block_view import BlockView, divisions
-from .marks import ADDED, PARTIAL_LANES, PARTITION, PREFETCH, PREFETCH_ROWS, ROW_VECTORS, TURNED
 from .state import State
 
-# Sides of a tile that is turned in registers (`codegen/marks/turned_tiles.py`).
-SIDE = 8
 # Of multi-level tiles: the widest innermost tile of an axis.
 INNERMOST = 64
 # Rows of the innermost tile that is guessed.
@@ -82,52 +81,6 @@ def split_lanes(sch: Any, loop: Any, target: Target, bits: int = 32) -> tuple[An
     """The loop as (vectors, lanes), lanes the widest power of two that divides it."""
     width = math.gcd(extent(sch, loop), lanes(target, bits))
     return tuple(sch.split(loop, [None, width]))
-
-
-def partitioned(sch: Any, loop: Any) -> None:
-    """Mark a loop whose last iterations are cut short by an extent: lowering cuts these off."""
-    if extent(sch, loop) > 1:
-        sch.annotate(loop, PARTITION, True)
-
-
-def partition_bounded(sch: Any, block: Any) -> None:
-    """Mark the serial loops of a block that its condition bounds: lowering cuts these off."""
-    loops = sch.get_loops(block)
-    variables = collect(sch.get(loops[-1]).body.predicate, tirx.Var)
-    for loop in loops:
-        node = sch.get(loop)
-        if node.kind == tirx.ForKind.SERIAL and any(node.loop_var.same_as(v) for v in variables):
-            partitioned(sch, loop)
-
-
-def prefetching(sch: Any, loop: Any, elements: int) -> None:
-    """Let a loop over tiles of rows fetch the next panel, of so many elements."""
-    sch.annotate(loop, PREFETCH, elements)
-
-
-def prefetching_rows(sch: Any, loop: Any, elements: int) -> None:
-    """Let a loop over tiles of rows fetch the next tile's rows, of so many elements."""
-    sch.annotate(loop, PREFETCH_ROWS, elements)
-
-
-def fetching_added(sch: Any, loop: Any) -> None:
-    """Let the innermost loop over tiles fetch what each tile's results are added to."""
-    sch.annotate(loop, ADDED, True)
-
-
-def reading_vectors(sch: Any, loop: Any) -> None:
-    """Let the steps of a reduction read four elements of a row at a time, written out."""
-    sch.annotate(loop, ROW_VECTORS, True)
-
-
-def turned(sch: Any, column: Any, row: Any) -> tuple[Any, ...]:
-    """Split two nested loops into tiles that lowering turns in registers; the four loops.
-
-    column: along which is read, row: along which is written.
-    """
-    (across, column), (down, row) = (sch.split(loop, [None, SIDE]) for loop in (column, row))
-    sch.annotate(column, TURNED, True)
-    return across, down, column, row
 
 
 def is_marked(sch: Any, loop: Any) -> bool:
@@ -322,7 +275,7 @@ def reduced_in_lanes(sch: Any, block: Any, vectors: int, target: Target) -> Any:
     reducing = len(BlockView(sch, block).reduced)
     loops = sch.get_loops(block)
     width = min(lanes(target), 1 << extent(sch, loops[-1]).bit_length() - 1)
-    sch.annotate(loops[-1], PARTIAL_LANES, f"{vectors}x{width}")
+    kept_in_lanes(sch, loops[-1], vectors, width)
     return sch.decompose_reduction(block, loops[-reducing])
 
 

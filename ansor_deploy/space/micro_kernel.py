@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..marks.partition import partitioned
 from ..target import Target
 from .block_view import BlockView
-from .loops import partition_columns, partitioned, written_out
+from .loops import partition_columns, written_out
 
 
 def split_tiles(

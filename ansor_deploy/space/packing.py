@@ -3,9 +3,9 @@
 import math
 from typing import Any
 
-from .._tvm import tirx
+from .._tvm import tirx, uses
 from ..target import Target
-from .block_view import REDUCE, SPATIAL, BlockView, uses
+from .block_view import REDUCE, SPATIAL, BlockView
 from .loops import parallel_map
 from .state import State
 

@@ -16,18 +16,17 @@ from collections.abc import Mapping
 from itertools import takewhile
 from typing import Any
 
+from ..marks.added_prefetch import fetching_added
+from ..marks.prefetch import prefetching, prefetching_rows
+from ..marks.row_vectors import ROW_LANES, reading_vectors
 from ..target import Target
 from .block_view import BlockView
 from .cores import FAIR, busy
 from .loops import (
     extent,
-    fetching_added,
     inline_producers,
     is_marked,
     parallel_map,
-    prefetching,
-    prefetching_rows,
-    reading_vectors,
     vectorized,
     written_out,
 )
@@ -35,7 +34,7 @@ from .micro_kernel import cut_columns, split_tiles, write_out_tile
 from .packing import pack_operands, panel_bytes, panel_room
 from .rows import fuse_rows
 from .state import State
-from .tile_sizes import FEW_TAPS, ROW_LANES, batch_axes, takes_lanes, tiles
+from .tile_sizes import FEW_TAPS, batch_axes, takes_lanes, tiles
 from .tiles import divisors
 
 # Of the second cache, what panels may take: all rows pass by them, and want some as well.

@@ -16,9 +16,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from .._tvm import collect, tirx, tvm
+from .._tvm import collect, tirx, tvm, uses
+from ..marks.partition import partitioned
+from ..marks.row_vectors import ROW_LANES, reading_vectors
 from ..target import Target
-from .block_view import SPATIAL, BlockView, divisions, uses
+from .block_view import SPATIAL, BlockView, divisions
 from .cores import FAIR, busy
 from .loops import (
     extent,
@@ -26,15 +28,13 @@ from .loops import (
     is_marked,
     lanes,
     parallel,
-    partitioned,
-    reading_vectors,
     vectorized,
     written_out,
 )
 from .micro_kernel import cut_columns, split_tiles, write_out_tile
 from .packing import pack_operands, panel_bytes
 from .state import State
-from .tile_sizes import FEW_TAPS, ROW_LANES, takes_lanes, tiles
+from .tile_sizes import FEW_TAPS, takes_lanes, tiles
 from .tiles import divisors
 from .window_tiles import window_tiles
 

@@ -13,9 +13,11 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
+from .._tvm import uses
+from ..marks.row_vectors import ROW_LANES
 from ..system.host import architecture
 from ..target import Target
-from .block_view import REDUCE, SPATIAL, BlockView, divisions, uses
+from .block_view import REDUCE, SPATIAL, BlockView, divisions
 from .cores import FAIR, busy, tile_tasks, worth_cores
 from .loops import lanes
 from .tiles import divisors
@@ -25,11 +27,10 @@ SPARE_REGISTERS = 1
 # And where no multiply-add reads memory, as on all but x86: an element of four rows at a time, and
 # the next step's vectors. With less LLVM sends a third of an A53's tiles to the stack at each step.
 LOADED_REGISTERS = 3
-# Elements of a row in a register, of which a multiply-add of ARM takes a lane (`row_vectors.py` of
-# codegen); and registers kept beside those vectors, the accumulators and a step's of the panel. A
-# tile without room for them, such as 8x12, reads elements, for the search to try: it has more of a
-# tile for more instructions.
-ROW_LANES, BESIDE_ROWS = 4, 2
+# And where a multiply-add takes a lane of a row's vector (`marks/row_vectors.py`), beside those
+# vectors, the accumulators and a step's of the panel. A tile without room for them, such as 8x12,
+# reads elements, for the search to try: it has more of a tile for more instructions.
+BESIDE_ROWS = 2
 # What a vector of a panel costs, which may come from the second cache, beside an element of a row
 # from the first. It ranks tiles of 16 registers as measured: 4x24, 6x16, 5x16, 4x16, 8x8.
 PANEL_LOAD = 1.9

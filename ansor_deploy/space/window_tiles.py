@@ -14,9 +14,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from .._tvm import collect, tirx
+from .._tvm import collect, tirx, uses
 from ..target import Target
-from .block_view import REDUCE, SPATIAL, BlockView, uses
+from .block_view import REDUCE, SPATIAL, BlockView
 from .loops import lanes
 
 # Tiles offered to the search, the best first.

@@ -2,6 +2,7 @@
 
 import json
 
+from ansor_deploy.marks import marks
 from ansor_deploy.system.digest import canonical_json, sha256
 from helpers.foreign import DECISIONS, INDEX_MAP, INSTRUCTIONS, trace
 
@@ -108,7 +109,17 @@ def deep(one):
     one["record"]["trace"] = "[" * 100_000 + "]" * 100_000
 
 
+# What no mark of lowering may be.
+JUNK = {"code": f'"{LLVM}"', "a word": '"x"', "less than nothing": -1, "a huge number": 1 << 40}
+OF_MARKS = {
+    f"{key} with {name}": (plus("Annotate", ["l10", value], [key], []), f"Annotate {key} with")
+    for mark in marks().values()
+    for key in mark.values
+    for name, value in JUNK.items()
+}
+
 HOSTILE = {
+    **OF_MARKS,
     # Code
     "LLVM IR": (plus("Annotate", ["l10", f'"{LLVM}"'], ["pragma_import_llvm"], []), "Annotate"),
     "C code": (plus("Annotate", ["l10", '"int x;"'], ["pragma_import_c"], []), "pragma_import_c"),
@@ -142,8 +153,6 @@ HOSTILE = {
     "block layout that is none": (step(12, 2, 0, "{"), "is not an index map"),
     "fetching of nothing": (plus("Annotate", ["l10", 0], ["ansor.prefetch"], []), "Annotate"),
     "fetching of no rows": (plus("Annotate", ["l10", 0], ["ansor.prefetch_rows"], []), "Annotate"),
-    "turning of what": (plus("Annotate", ["l10", "x"], ["ansor.turned"], []), "Annotate"),
-    "fetching of what": (plus("Annotate", ["l10", "x"], ["ansor.added"], []), "Annotate"),
     "vectors of what": (plus("Annotate", ["l10", 4], ["ansor.row_vectors"], []), "Annotate"),
     "padding value": (step(11, 2, 2, 7), "TransformLayout"),
     "promised bijection": (step(11, 2, 3, 1), "TransformLayout"),

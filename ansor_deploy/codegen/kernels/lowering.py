@@ -6,7 +6,7 @@ them, clear them, write them back beside the result and free them, though they l
 What is on the stack, LLVM makes registers of (`SROA`).
 
 Where tiles do not divide an extent, the last is cut off: the loop over tiles, which a rule marked
-(`space.loops.partitioned`), becomes one over whole tiles and one over the rest, so that no whole
+(`marks/partition.py`), becomes one over whole tiles and one over the rest, so that no whole
 tile asks where the extent ends. TVM's pass does that, for marked loops alone; of parallel ones,
 both kinds of tiles become tasks of one loop (`tile_tasks.py`).
 
@@ -23,24 +23,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..._tvm import collect, llvm_target, structural_map, tirx, tvm, tvm_target
+from ...marks import Place, marks
 from ...space.block_view import sums_products
-from ...space.marks import (
-    ADDED,
-    PARTIAL_LANES,
-    PARTITION,
-    PREFETCH,
-    PREFETCH_ROWS,
-    ROW_VECTORS,
-    TURNED,
-)
 from ...target import Target
-from ..marks.added_prefetch import added_prefetch
-from ..marks.partial_lanes import partial_lanes
-from ..marks.prefetch import prefetch
-from ..marks.row_vectors import row_vectors
-from ..marks.turned_tiles import turned_tiles
 from ..passes.chunks import chunks
-from ..passes.conditions import hide_conditions, one_by_one, show_conditions
+from ..passes.conditions import one_by_one
 from ..passes.edge_values import edge_values, from_infinity
 from ..passes.flattening import flattened
 from ..passes.row_quotients import row_quotients
@@ -53,8 +40,6 @@ PIPELINE = "ansor"
 # LLVM loads the constants of a loop before it, all that there are: those of an activation would
 # take the registers of the sums of a tile, which then go to memory and back at every few steps.
 _KEEPING_SUMS = ["-disable-machine-licm:bool=true"]
-# And it loads the vectors of rows for eight steps together, where four are in hand.
-_ROW_BY_ROW = ["-misched-cluster:bool=false"]
 # A buffer that stays on the stack of a thread, of which a program has a few at most; the smallest
 # stacks that systems give a thread are 128 KiB.
 STACK_BYTES = 4096
@@ -80,10 +65,15 @@ def _described(functions: Collection[Any], target: Target) -> tvm.target.Target:
     stores = [store for func in functions for store in collect(func.body, tirx.BufferStore)]
     if target.gpu is not None or not any(map(sums_products, stores)):
         return tvm_target(target)
-    loops = [loop for func in functions for loop in collect(func.body, tirx.For)]
-    by_lanes = any(ROW_VECTORS in (loop.annotations or {}) for loop in loops)
-    options = [*_KEEPING_SUMS, *(_ROW_BY_ROW if by_lanes else ())]
+    found = set().union(*map(_annotations, functions))
+    marked = [mark for mark in marks().values() if mark.values.keys() & found]
+    options = [*_KEEPING_SUMS, *(option for mark in marked for option in mark.llvm)]
     return tvm.target.Target({**llvm_target(target), "cl-opt": options})
+
+
+def _annotations(func: Any) -> set[str]:
+    """The keys of what the loops of a function are annotated with."""
+    return {key for loop in collect(func.body, tirx.For) for key in loop.annotations or {}}
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.KeepOnStack")
@@ -109,12 +99,10 @@ def _bytes(buffer: Any) -> int:
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.CutOff")
 def _cut_off(func: Any, _mod: Any, _context: Any) -> Any:
     """Lower a function with marked loops as far as TVM partitions loops, and write these out."""
-    marks = {key for loop in collect(func.body, tirx.For) for key in loop.annotations or {}}
-    if not marks & {PARTITION, PARTIAL_LANES, PREFETCH, PREFETCH_ROWS, ADDED, TURNED}:
+    early = [mark for mark in marks().values() if mark.place is not Place.VECTORS]
+    if not any(mark.values.keys() & _annotations(func) for mark in early):
         return func
-    config = {"s_tir.LoopPartition": {"partition_const_loop": True}}
-    with tvm.transform.PassContext(config=config):
-        return tvm.transform.Sequential(_until_partitioned())(tvm.IRModule({"main": func}))["main"]
+    return tvm.transform.Sequential(_until_partitioned())(tvm.IRModule({"main": func}))["main"]
 
 
 def _until_partitioned() -> list[Any]:
@@ -122,19 +110,25 @@ def _until_partitioned() -> list[Any]:
     t = tvm.s_tir.transform
     return [
         *_flattening(),
-        partial_lanes,
-        turned_tiles,
-        prefetch,
-        added_prefetch,
+        *_at(Place.LOOPS),
+        *_at(Place.STEPS),
+        *_at(Place.BEFORE),
         tasks,
         tirx.transform.ConvertSSA(),  # each tile is of variables and buffers of its own
         t.StmtSimplify(),
-        _marks_on_loops,
-        hide_conditions,
-        t.LoopPartition(),
-        show_conditions,
+        *_at(Place.ENDS),
         t.StmtSimplify(),
     ]
+
+
+def _at(place: Place) -> list[Any]:
+    """The passes of the marks that have this place."""
+    return [_pass(mark.lower) for mark in marks().values() if mark.place is place]
+
+
+def _pass(lower: Callable[[Any], Any]) -> Any:
+    name = f"ansor.{lower.__name__}"
+    return tirx.transform.prim_func_pass(lambda func, *_: lower(func), opt_level=0, name=name)
 
 
 def _flattening() -> list[Any]:
@@ -152,18 +146,6 @@ def _flattening() -> list[Any]:
         tirx.transform.BF16ComputeLegalize(),
         tirx.transform.NarrowDataType(32),
     ]
-
-
-@tirx.transform.prim_func_pass(opt_level=0, name="ansor.MarksOnLoops")
-def _marks_on_loops(func: Any, _mod: Any, _context: Any) -> Any:
-    """A mark names the variable of its loop, of which narrowing has made another."""
-    return func.with_body(structural_map(func.body, (tirx.AttrStmt, _on_its_loop)))
-
-
-def _on_its_loop(mark: Any) -> Any:
-    if mark.attr_key != PARTITION or not isinstance(mark.body, tirx.For):
-        return mark
-    return tirx.AttrStmt(mark.body.loop_var, mark.attr_key, mark.value, mark.body, mark.span)
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.VectorMath")
@@ -186,7 +168,7 @@ def _on_processors() -> list[Any]:
         t.VectorizeLoop(),
         t.StorageRewrite(),
         s.HoistIfThenElse(),
-        row_vectors,
+        *_at(Place.VECTORS),
         t.UnrollLoop(),
         s.RenormalizeSplitPattern(),
         t.StmtSimplify(),

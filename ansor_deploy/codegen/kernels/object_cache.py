@@ -79,8 +79,9 @@ class ObjectCache:
 
 @cache
 def _generator() -> list[str]:
-    """What turns a program into an object file: versions, and digests of this room's files."""
-    files = sorted(Path(__file__).parents[1].rglob("*.py"))
+    """What turns a program into an object file: versions, and digests of files."""
+    room = Path(__file__).parents[1]
+    files = sorted([*room.rglob("*.py"), *room.with_name("marks").glob("*.py")])
     return [__version__, VERSION, version("apache-tvm-ffi"), *map(file_sha256, files)]
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..._tvm import collect, op_name, structural_map, tirx, tvm
+from ...marks.partial_lanes import first_value
 from .vector_math import Expr, shared
 
 _EXTREMES = (tirx.Max, tirx.Min)
@@ -24,13 +25,6 @@ _MAXIMUM = {tirx.Max: "llvm.maximum", tirx.Min: "llvm.minimum"}
 _QUOTIENTS, _RESTS = (tirx.Div, tirx.FloorDiv), (tirx.Mod, tirx.FloorMod)
 # TVM's mark of the block of a maximum over windows.
 _POOLING = "meta_schedule.pool_max"
-
-
-def first_value(kind: Any, dtype: str) -> Expr:
-    """What a maximum or minimum (`tirx.Max`, `tirx.Min`) begins with: nothing is beyond it."""
-    if "float" in dtype:
-        return tirx.const(-math.inf if kind is tirx.Max else math.inf, dtype)
-    return tirx.min_value(dtype) if kind is tirx.Max else tirx.max_value(dtype)
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.FromInfinity")

@@ -18,7 +18,7 @@ from itertools import product
 from typing import Any
 
 from ..._tvm import collect, structural_map, tirx
-from ...space.marks import PARTITION
+from ...marks.partition import PARTITION
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.Tasks")

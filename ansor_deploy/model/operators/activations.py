@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from .lazy_tvm import tirx
+from ..._lazy_tvm import tirx
 
 Activation = Callable[[Any, float, float], Any]
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
+from ..._lazy_tvm import relax, tirx, tvm
 from ..graph.graph import FLOATS
 from .converting import Call
 from .emitter import Emitter, expansion
-from .lazy_tvm import relax, tirx, tvm
 from .operator import ANY, REAL, Limit, converter
 
 _LARGEST_DET = 4

@@ -4,8 +4,8 @@ from typing import Any
 
 from onnx import helper
 
+from ..._lazy_tvm import relax
 from .converting import Call
-from .lazy_tvm import relax
 from .operator import converter
 
 _NARROW = ("int8", "int16", "uint8", "uint16")

@@ -11,8 +11,8 @@ from unittest.mock import patch
 
 import numpy as np
 
+from ..._lazy_tvm import relax, tvm
 from .blame import importing
-from .lazy_tvm import relax, tvm
 from .operator import OPERATORS, Operator
 
 # The front end has no hook for a converter of one's own: its table is read, and stood in for.

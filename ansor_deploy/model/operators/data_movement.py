@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto
 
+from ..._lazy_tvm import relax
 from ..graph.graph import Graph
 from .converting import Call
-from .lazy_tvm import relax
 from .operator import converter, rewrite
 
 

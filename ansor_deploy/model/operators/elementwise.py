@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from ..._lazy_tvm import relax
 from .converting import Call
-from .lazy_tvm import relax
 from .operator import converter
 
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
+from ..._lazy_tvm import relax, tirx, tvm
 from .converting import Call
 from .emitter import Emitter, expansion
-from .lazy_tvm import relax, tirx, tvm
 from .operator import converter
 
 

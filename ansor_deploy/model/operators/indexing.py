@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
+from ..._lazy_tvm import relax, tirx
 from ..graph.graph import optional_input
 from .converting import Call
 from .emitter import Emitter, expansion
 from .indices import in_range
-from .lazy_tvm import relax, tirx
 from .operator import Limit, converter, in_branch
 
 INT64 = TensorProto.INT64

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from ..._lazy_tvm import relax, tirx, tvm
 from ...errors import ModelError
 from .converting import Call
-from .lazy_tvm import relax, tirx, tvm
 
 # Attribute of a node in a branch of an If. Both are computed, so neither may let the call fail.
 IN_BRANCH = "in_branch"

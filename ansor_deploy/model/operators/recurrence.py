@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from .lazy_tvm import tirx, tvm
+from ..._lazy_tvm import tirx, tvm
 
 # Multiplications of one step from which on a parallel loop takes less time than it takes to start.
 _WORTH_THREADS = 1 << 19

@@ -11,10 +11,10 @@ import math
 from functools import partial
 from typing import Any
 
+from ..._lazy_tvm import relax
 from .activations import ACTIVATIONS, TAKE_ALPHA, TAKE_BETA
 from .converting import Call
 from .indices import in_range
-from .lazy_tvm import relax
 from .operator import Limit, Use, choice, converter
 from .recurrence import Layer
 from .tensor import Tensor, zeros

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from ..._lazy_tvm import relax
 from .converting import Call
 from .indices import in_range
-from .lazy_tvm import relax
 from .operator import Limit, choice, converter
 
 _IMAGE = "the image of a region"

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..._lazy_tvm import relax
 from .converting import Call
-from .lazy_tvm import relax
 
 
 @dataclass(frozen=True)

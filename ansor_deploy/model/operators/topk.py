@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from ..._lazy_tvm import relax, tirx, tvm
 from .converting import Call
-from .lazy_tvm import relax, tirx, tvm
 from .operator import INTEGER, REAL, converter
 
 # Elements from which on a parallel loop takes less time than it takes to start.

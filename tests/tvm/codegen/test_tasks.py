@@ -8,7 +8,7 @@ from tvm import te
 
 from ansor_deploy._tvm import collect, tirx
 from ansor_deploy.codegen.kernels.lowering import _cut_off
-from ansor_deploy.space.loops import partitioned
+from ansor_deploy.marks.partition import partitioned
 
 
 def tiled(rows: int, columns: int, tile: tuple[int, int]) -> tvm.IRModule:

@@ -13,11 +13,11 @@ from tvm_ffi import structural_equal
 
 from ansor_deploy.codegen import executable
 from ansor_deploy.codegen.kernels.lowering import code_generation
+from ansor_deploy.marks.partial_lanes import PARTIAL_LANES
 from ansor_deploy.model.relax.extract import extract, task_of
 from ansor_deploy.ship.verify.tolerance import compare
 from ansor_deploy.space.block_view import BlockView, blocks
 from ansor_deploy.space.default_schedule import default_schedule
-from ansor_deploy.space.marks import PARTIAL_LANES
 from ansor_deploy.space.register_tile import tiles
 from ansor_deploy.space.sketch import Sketch
 from ansor_deploy.space.trace import dump, replay

@@ -13,10 +13,12 @@ Fetching beyond the last panel or row does nothing.
 import math
 from typing import Any
 
-from ..._tvm import collect, structural_map, tirx, tvm
-from ...space.block_view import uses
-from ...space.marks import PREFETCH, PREFETCH_ROWS
+from .._lazy_tvm import collect, structural_map, tirx, tvm, uses
+from ..system.checks import INT32, integer
+from . import Mark, Place
 
+# Of a loop over tiles of rows, both of so many elements.
+PREFETCH, PREFETCH_ROWS = "ansor.prefetch", "ansor.prefetch_rows"
 # Bytes that a fetch brings.
 LINE = 64
 # Most lines that a step may fetch: more is no panel that its tiles read.
@@ -25,8 +27,17 @@ MOST_LINES = 64
 _HOW = (0, 2, 1)
 
 
-@tirx.transform.prim_func_pass(opt_level=0, name="ansor.Prefetch")
-def prefetch(func: Any, _mod: Any, _context: Any) -> Any:
+def prefetching(sch: Any, loop: Any, elements: int) -> None:
+    """Let a loop over tiles of rows fetch the next panel, of so many elements."""
+    sch.annotate(loop, PREFETCH, elements)
+
+
+def prefetching_rows(sch: Any, loop: Any, elements: int) -> None:
+    """Let a loop over tiles of rows fetch the next tile's rows, of so many elements."""
+    sch.annotate(loop, PREFETCH_ROWS, elements)
+
+
+def prefetch(func: Any) -> Any:
     """The function, with fetches in its marked loops. Its buffers have been flattened."""
     return func.with_body(structural_map(func.body, (tirx.For, _fetching)))
 
@@ -119,3 +130,12 @@ def _with(loop: Any, body: Any, kept: Any) -> Any:
     return tirx.For(
         loop.loop_var, loop.min, loop.extent, loop.kind, body, binding, kept, loop.step, loop.span
     )
+
+
+_elements = integer(1, INT32)
+MARK = Mark(
+    {PREFETCH: _elements, PREFETCH_ROWS: _elements},
+    Place.STEPS,
+    prefetch,
+    verbs=("prefetching", "prefetching_rows"),
+)

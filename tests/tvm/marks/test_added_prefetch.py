@@ -10,8 +10,8 @@ from tvm import te, topi
 
 from ansor_deploy._tvm import collect, tirx, tvm
 from ansor_deploy.codegen.kernels.lowering import _cut_off
+from ansor_deploy.marks.added_prefetch import ADDED
 from ansor_deploy.space.default_schedule import default_schedule
-from ansor_deploy.space.marks import ADDED
 
 TARGET = replace(built.with_vectors(64, 32), cores=1)
 ROWS, DEPTH, COLUMNS = 37, 16, 48

@@ -10,8 +10,7 @@ from tvm import te
 
 from ansor_deploy._tvm import collect, tirx
 from ansor_deploy.codegen.kernels.lowering import _cut_off
-from ansor_deploy.codegen.marks.prefetch import LINE
-from ansor_deploy.space.marks import PREFETCH, PREFETCH_ROWS
+from ansor_deploy.marks.prefetch import LINE, PREFETCH, PREFETCH_ROWS
 
 ROWS, DEPTH = 12, 24
 

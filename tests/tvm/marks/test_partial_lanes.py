@@ -7,7 +7,7 @@ from helpers import built
 from tvm import te
 
 from ansor_deploy.codegen.kernels.lowering import _cut_off
-from ansor_deploy.space.marks import PARTIAL_LANES
+from ansor_deploy.marks.partial_lanes import PARTIAL_LANES
 
 LENGTHS = [16, 17, 31, 64, 65, 100, 197]
 REDUCERS = {"sum": te.sum, "max": te.max, "min": te.min}

@@ -13,14 +13,27 @@ left so, and so is one of which some elements are padding, since nothing may be 
 
 from typing import Any
 
-from ..._tvm import collect, structural_map, tirx, tvm
-from ...space.block_view import uses
-from ...space.loops import SIDE
-from ...space.marks import TURNED
+from .._lazy_tvm import collect, op_name, structural_map, tirx, tvm, uses
+from ..system.checks import flag
+from . import Mark, Place
+
+# Of two innermost loops over a square tile, the outer one: it is read along this.
+TURNED = "ansor.turned"
+# Sides of a tile that is turned in registers.
+SIDE = 8
 
 
-@tirx.transform.prim_func_pass(opt_level=0, name="ansor.TurnedTiles")
-def turned_tiles(func: Any, _mod: Any, _context: Any) -> Any:
+def turned(sch: Any, column: Any, row: Any) -> tuple[Any, ...]:
+    """Split two nested loops into tiles that lowering turns in registers; the four loops.
+
+    column: along which is read, row: along which is written.
+    """
+    (across, column), (down, row) = (sch.split(loop, [None, SIDE]) for loop in (column, row))
+    sch.annotate(column, TURNED, True)
+    return across, down, column, row
+
+
+def turned_tiles(func: Any) -> Any:
     """The function, its marked loops over flat buffers written out; what is no such tile stays."""
     return func.with_body(structural_map(func.body, (tirx.For, _written_out)))
 
@@ -96,7 +109,7 @@ class _Tile:
 def _is_guarded(load: Any, store: Any) -> bool:
     """Whether some elements are not read, as around a padded image: there is no tensor there."""
     calls = collect(store.value, tvm.ir.Call)
-    guards = [one for one in calls if getattr(one.op, "name", "") == "prim.if_then_else"]
+    guards = [one for one in calls if op_name(one) == "prim.if_then_else"]
     return any(load.same_as(one) for guard in guards for one in collect(guard, tvm.ir.TensorLoad))
 
 
@@ -123,3 +136,6 @@ def _stored(buffer: Any, row: int, value: Any) -> Any:
 
 def _index(value: Any) -> Any:
     return tirx.IntImm("int32", value) if isinstance(value, int) else value
+
+
+MARK = Mark({TURNED: flag}, Place.LOOPS, turned_tiles, verbs=("SIDE", "turned"))

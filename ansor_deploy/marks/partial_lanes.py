@@ -11,24 +11,33 @@ TVM's `rfactor` makes partial results, too, but of rows that vectors divide: of 
 to ask at each step where the row ends, and other primitives forget that it does.
 """
 
+import math
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
-from ..._tvm import structural_equal, structural_map, tirx
-from ...space.block_view import uses
-from ...space.marks import PARTIAL_LANES
-from ..passes.edge_values import first_value
+from .._lazy_tvm import structural_equal, structural_map, tirx, uses
+from ..system.checks import text
+from . import Mark, Place
 
-_IDENTITY: dict[Any, Callable[[str], Any]] = {
-    tirx.Add: lambda dtype: tirx.const(0, dtype),
-    tirx.Max: partial(first_value, tirx.Max),
-    tirx.Min: partial(first_value, tirx.Min),
-}
+# Of a reduction: so many registers with so many lanes, such as "4x16".
+PARTIAL_LANES = "ansor.partial_lanes"
 
 
-@tirx.transform.prim_func_pass(opt_level=0, name="ansor.PartialLanes")
-def partial_lanes(func: Any, _mod: Any, _context: Any) -> Any:
+def kept_in_lanes(sch: Any, loop: Any, vectors: int, width: int) -> None:
+    """Let a reducing loop keep a partial result in each of so many lanes of so many registers."""
+    sch.annotate(loop, PARTIAL_LANES, f"{vectors}x{width}")
+
+
+def first_value(kind: Any, dtype: str) -> Any:
+    """What a sum, maximum or minimum (`tirx.Add`, `Max`, `Min`) begins with, and keeps as it is."""
+    if kind is tirx.Add:
+        return tirx.const(0, dtype)
+    if "float" in dtype:
+        return tirx.const(-math.inf if kind is tirx.Max else math.inf, dtype)
+    return tirx.min_value(dtype) if kind is tirx.Max else tirx.max_value(dtype)
+
+
+def partial_lanes(func: Any) -> Any:
     """The function, its marked loops written out; one that is no reduction stays as it is."""
     return func.with_body(structural_map(func.body, (tirx.For, _written_out)))
 
@@ -44,7 +53,8 @@ def _written_out(loop: Any) -> Any:
 def _is_reduction(loop: Any) -> bool:
     """Whether all that is done is s = op(s, f(k)), s one element that f does not read."""
     store = loop.body
-    if not isinstance(store, tirx.BufferStore) or type(store.value) not in _IDENTITY:
+    kinds = (tirx.Add, tirx.Max, tirx.Min)
+    if not isinstance(store, tirx.BufferStore) or not isinstance(store.value, kinds):
         return False
     own = tirx.BufferLoad(store.buffer, store.indices)
     others = [*store.indices, store.value.b]
@@ -63,7 +73,7 @@ class _Partials:
         self.loop, self.store = loop, loop.body
         self.vectors, self.lanes = vectors, lanes
         self.dtype = str(self.store.buffer.dtype)
-        self.identity = _IDENTITY[type(self.store.value)](self.dtype)
+        self.identity = first_value(type(self.store.value), self.dtype)
         self.partial = tirx.decl_buffer((vectors * lanes,), self.dtype, "partial")
 
     def statements(self) -> Iterator[Any]:
@@ -134,3 +144,10 @@ class _Partials:
 
     def _variable(self, name: str) -> Any:
         return tirx.Var(name, str(self.loop.loop_var.ty.dtype))
+
+
+MARK = Mark(
+    {PARTIAL_LANES: text(r"[1-9][0-9]?x(1|2|4|8|16|32|64)")},
+    Place.LOOPS,
+    partial_lanes,
+)

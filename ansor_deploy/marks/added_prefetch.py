@@ -11,13 +11,21 @@ both are under way meanwhile. Of the two, one alone makes no difference.
 
 from typing import Any
 
-from ..._tvm import collect, structural_equal, structural_map, tirx, tvm
-from ...space.marks import ADDED
+from .._lazy_tvm import collect, structural_equal, structural_map, tirx, tvm
+from ..system.checks import flag
+from . import Mark, Place
 from .prefetch import at_zero, fetch, with_body
 
+# Of the innermost loop over tiles.
+ADDED = "ansor.added"
 
-@tirx.transform.prim_func_pass(opt_level=0, name="ansor.AddedPrefetch")
-def added_prefetch(func: Any, _mod: Any, _context: Any) -> Any:
+
+def fetching_added(sch: Any, loop: Any) -> None:
+    """Let the innermost loop over tiles fetch what each tile's results are added to."""
+    sch.annotate(loop, ADDED, True)
+
+
+def added_prefetch(func: Any) -> Any:
     """The function, with fetches in its marked loops. Its buffers have been flattened."""
     return func.with_body(structural_map(func.body, (tirx.For, _fetching)))
 
@@ -49,3 +57,6 @@ def _fetches(stage: Any, stores: list[Any]) -> Any:
 
 def _first_lane(loop: Any) -> Any:
     return at_zero(loop.body, [loop.loop_var]) if loop.kind == tirx.ForKind.VECTORIZED else loop
+
+
+MARK = Mark({ADDED: flag}, Place.BEFORE, added_prefetch, verbs=("fetching_added",))

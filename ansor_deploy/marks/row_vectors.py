@@ -14,15 +14,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._tvm import collect, structural_map, tirx, tvm
-from ...space.block_view import uses
-from ...space.marks import ROW_VECTORS
-from ...space.tile_sizes import ROW_LANES
-from ...system.host import architecture
+from .._lazy_tvm import collect, op_name, structural_map, tirx, tvm, uses
+from ..system.checks import flag
+from ..system.host import architecture
+from . import Mark, Place
+
+# Of steps of a reduction that are written out.
+ROW_VECTORS = "ansor.row_vectors"
+# Elements of a row in a register, of which a multiply-add of ARM takes a lane.
+ROW_LANES = 4
+# LLVM would load the vectors of rows for eight steps together, where four are in hand.
+_ROW_BY_ROW = ("-misched-cluster:bool=false",)
 
 
-@tirx.transform.prim_func_pass(opt_level=0, name="ansor.RowVectors")
-def row_vectors(func: Any, _mod: Any, _context: Any) -> Any:
+def reading_vectors(sch: Any, loop: Any) -> None:
+    """Let the steps of a reduction read four elements of a row at a time, written out."""
+    sch.annotate(loop, ROW_VECTORS, True)
+
+
+def row_vectors(func: Any) -> Any:
     """The function, its marked loops written out; its loops over lanes are vectors already."""
     triple = func.attrs["target"].attrs.get("mtriple")
     if not triple or architecture(str(triple)) != "aarch64":
@@ -51,7 +61,7 @@ def _chooses(loop: Any) -> bool:
     """Whether some steps may read nothing where others do."""
     calls = [one for one in collect(loop.body, tvm.ir.Call) if one.args]
     found = [one.condition for one in collect(loop.body, tirx.IfThenElse)]
-    found += [one.args[0] for one in calls if getattr(one.op, "name", "") == "prim.if_then_else"]
+    found += [one.args[0] for one in calls if op_name(one) == "prim.if_then_else"]
     return any(uses(condition, loop.loop_var) for condition in found)
 
 
@@ -81,3 +91,8 @@ def _lane(one: Any, rows: list[Any], step: int) -> Any:
     row = tirx.Ramp(index - lane, tirx.const(1, index.ty.dtype), ROW_LANES)
     vector = tirx.BufferLoad(load.source, [row])
     return tirx.Shuffle([vector], [tirx.IntImm("int32", lane)] * int(one.lanes))
+
+
+MARK = Mark(
+    {ROW_VECTORS: flag}, Place.VECTORS, row_vectors, _ROW_BY_ROW, verbs=("reading_vectors",)
+)

@@ -7,13 +7,12 @@ from helpers import built, programs
 from tvm import te
 
 from ansor_deploy._tvm import collect, tirx, tvm_target
-from ansor_deploy.codegen.kernels.lowering import _flattening
-from ansor_deploy.codegen.marks import row_vectors
+from ansor_deploy.codegen.kernels.lowering import _at, _flattening
+from ansor_deploy.marks import Place, row_vectors
+from ansor_deploy.marks.row_vectors import ROW_VECTORS, reading_vectors
 from ansor_deploy.project import shipped
 from ansor_deploy.space.block_view import BlockView, blocks
 from ansor_deploy.space.default_schedule import default_schedule
-from ansor_deploy.space.loops import reading_vectors
-from ansor_deploy.space.marks import ROW_VECTORS
 from ansor_deploy.space.rows import fuse_rows
 from ansor_deploy.space.tile_sizes import takes_lanes, tiles
 from ansor_deploy.target import load_target
@@ -73,7 +72,7 @@ def test_what_may_not_be_there_is_not_read(depth, steps, lanes, monkeypatch):
     x, w, out = built.kernel_outputs(mod)
     np.testing.assert_allclose(out, x @ w, rtol=1e-5, atol=1e-5)
     passes = [tirx.transform.BindTarget(tvm_target(A53)), *_flattening()]
-    passes += [tirx.transform.VectorizeLoop(), row_vectors.row_vectors]
+    passes += [tirx.transform.VectorizeLoop(), *_at(Place.VECTORS)]
     made = tvm.transform.Sequential(passes)(mod)["main"]
     assert len(collect(made.body, tirx.Shuffle)) == lanes
 

@@ -1,0 +1,30 @@
+"""Names of `_tvm` that import TVM when they are first used.
+
+So the table of operators is read without it, and the firewall of records knows the values of marks.
+"""
+
+from importlib import import_module
+from typing import Any
+
+
+class _Later:
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(self._there(), attribute)
+
+    def __call__(self, *args: Any) -> Any:
+        return self._there()(*args)
+
+    def _there(self) -> Any:
+        return getattr(import_module("ansor_deploy._tvm"), self._name)
+
+
+collect: Any = _Later("collect")
+relax: Any = _Later("relax")
+structural_equal: Any = _Later("structural_equal")
+structural_map: Any = _Later("structural_map")
+tirx: Any = _Later("tirx")
+tvm: Any = _Later("tvm")
+uses: Any = _Later("uses")

@@ -1,0 +1,104 @@
+"""Loops whose last iterations are cut short by an extent: these become code of their own.
+
+    for t in range(4) (marked): for i in range(8): if 8 t + i < 29: x[8 t + i]
+    -->
+    for t in range(3): for i in range(8): x[8 t + i]
+    for i in range(5): x[24 + i]
+
+TVM's pass does that, which parts a loop at every condition in it, of each a range where it is
+known. Of conditions that depend on loops around it, these ranges have no order that holds for all
+of their steps: TVM takes one that it finds by addresses, and skips steps or makes them twice
+(`loop_partition.cc`). A tile that is cut off does not need them: its own condition knows nothing of
+other loops. So they are hidden from TVM meanwhile.
+"""
+
+from typing import Any
+
+from .._lazy_tvm import collect, op_name, structural_map, tirx, tvm
+from ..system.checks import flag
+from . import Mark, Place
+
+# TVM's own.
+PARTITION = "pragma_loop_partition_hint"
+_COMPARISONS = ("LT", "LE", "GT", "GE", "EQ", "NE")
+_HIDDEN = "ansor_hidden_"
+
+
+def partitioned(sch: Any, loop: Any) -> None:
+    """Mark a loop whose last iterations are cut short by an extent: lowering cuts these off."""
+    if int(sch.get(loop).extent) > 1:
+        sch.annotate(loop, PARTITION, True)
+
+
+def partition_bounded(sch: Any, block: Any) -> None:
+    """Mark the serial loops of a block that its condition bounds: lowering cuts these off."""
+    loops = sch.get_loops(block)
+    variables = collect(sch.get(loops[-1]).body.predicate, tirx.Var)
+    for loop in loops:
+        node = sch.get(loop)
+        if node.kind == tirx.ForKind.SERIAL and any(node.loop_var.same_as(v) for v in variables):
+            partitioned(sch, loop)
+
+
+def parted(func: Any) -> Any:
+    """The function, its marked loops in parts; those that TVM leaves whole lose their mark."""
+    named = func.with_body(structural_map(func.body, (tirx.AttrStmt, _on_its_loop)))
+    config = {"s_tir.LoopPartition": {"partition_const_loop": True}}
+    with tvm.transform.PassContext(config=config):
+        cut = tvm.s_tir.transform.LoopPartition()(tvm.IRModule({"main": hidden(named)}))
+    return shown(cut["main"])
+
+
+def _on_its_loop(mark: Any) -> Any:
+    """A mark names the variable of its loop, of which narrowing has made another."""
+    if mark.attr_key != PARTITION or not isinstance(mark.body, tirx.For):
+        return mark
+    return tirx.AttrStmt(mark.body.loop_var, mark.attr_key, mark.value, mark.body, mark.span)
+
+
+def hidden(func: Any) -> Any:
+    """The function, what depends on a marked loop and on one around it without a mark hidden."""
+    loops = {loop.loop_var for loop in collect(func.body, tirx.For)}
+    marked = [one for one in collect(func.body, tirx.AttrStmt) if one.attr_key == PARTITION]
+    outside = {one.node: loops - _loops_in(one) for one in marked}
+    around = {var: others - outside.keys() for var, others in outside.items()}
+    kinds = tuple(getattr(tirx, name) for name in _COMPARISONS)
+
+    def called(comparison: Any) -> Any:
+        used = set(collect(comparison, tirx.Var))
+        if not any(var in used and used & others for var, others in around.items()):
+            return comparison
+        name = f"{_HIDDEN}{type(comparison).__name__}"
+        return tirx.call_pure_extern("bool", name, comparison.a, comparison.b)
+
+    def chosen(call: Any) -> Any:
+        if op_name(call) != "prim.if_then_else":
+            return call
+        condition, *rest = call.args
+        return tirx.if_then_else(structural_map(condition, (kinds, called)), *rest)
+
+    return func.with_body(structural_map(func.body, (tvm.ir.Call, chosen)))
+
+
+def shown(func: Any) -> Any:
+    """The function, shown again what was hidden. Loops that were not parted lose their mark."""
+    body = structural_map(func.body, (tirx.AttrStmt, _unmarked))
+    return func.with_body(structural_map(body, (tvm.ir.Call, _compared)))
+
+
+def _unmarked(mark: Any) -> Any:
+    return mark.body if mark.attr_key == PARTITION else mark
+
+
+def _compared(call: Any) -> Any:
+    name = call.args[0] if call.args else None
+    if not isinstance(name, tvm.ir.StringImm) or not name.value.startswith(_HIDDEN):
+        return call
+    return getattr(tirx, name.value.removeprefix(_HIDDEN))(*call.args[1:])
+
+
+def _loops_in(mark: Any) -> set[Any]:
+    return {loop.loop_var for loop in collect(mark.body, tirx.For)}
+
+
+MARK = Mark({PARTITION: flag}, Place.ENDS, parted, verbs=("partitioned", "partition_bounded"))
