@@ -13,7 +13,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from ansor_deploy.project import shipped
-from ansor_deploy.space import RULE_NAMES
+from ansor_deploy.space import RULE_NAMES, TVM_NAMES
 from ansor_deploy.target import GpuLimits, Target, load_target
 
 HERE = Path(__file__).parent
@@ -30,6 +30,9 @@ RULES = """\
 
 `from ansor_deploy.space import ...`, and nothing else of the tool. [rules.md](rules.md) says how to
 write a rule. Made by `python docs/make_reference.py` from the docstrings.
+
+What no verb does, a rule does itself, with what `ansor_deploy.space` hands on of TVM:
+{of_tvm}.
 """
 _Definition = ast.FunctionDef | ast.ClassDef
 
@@ -58,7 +61,7 @@ def _value(value: object) -> str:
 
 def rules_page() -> str:
     """The state that a rule is given, and every name that it may import."""
-    parts = [RULES]
+    parts = [RULES.format(of_tvm=", ".join(f"`{name}`" for name in TVM_NAMES))]
     for module, names in {"state": "State", **RULE_NAMES}.items():
         tree = ast.parse((SPACE / f"{module}.py").read_text(encoding="utf-8"))
         found = {name: node for node in tree.body for name in _defined(node)}

@@ -16,8 +16,6 @@ RULE_NAMES = {
     "multi_level_tile parallel parallel_map partition_bounded reduced_in_lanes split_lanes "
     "split_levels tiled turned unrolled vector_width vectorize_partials vectorized written_out",
     "tiles": "divisors",
-    "axes": "split_axis",
-    "read_order": "follow_reads",
     "register_tile": "tile_reduction",
     "thread_tile": "hardly_reuses reads_along_results tile_over_threads",
     "attention": "Attention tile_attention",
@@ -26,11 +24,14 @@ RULE_NAMES = {
     "winograd": "Convolution",
     "strip_tile": "Strips strips_pay tile_strips",
 }
-_HOME = {name: module for module, names in RULE_NAMES.items() for name in names.split()}
+# What a rule's own mechanism is made of, where no verb does it: TVM's names, by the one door.
+TVM_NAMES = ("tvm", "tirx", "collect", "structural_map")
+_HOME = {name: f".{module}" for module, names in RULE_NAMES.items() for name in names.split()}
+_HOME |= dict.fromkeys(TVM_NAMES, ".._tvm")
 
 
 def __getattr__(name: str) -> Any:
     """What a rule may import, from the module that has it."""
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_HOME[name]}", __name__), name)
+    return getattr(import_module(_HOME[name], __name__), name)
