@@ -11,18 +11,21 @@ from typing import Any
 
 RULE_NAMES = {
     "rule": "Pass Apply ApplyAndSkipRest",
-    "block_view": "BlockView SPATIAL REDUCE blocks divisions uses",
-    "loops": "SIDE bound extent finish_levels fused inline_producers lane_partials lanes "
-    "multi_level_tile parallel parallel_map partition_bounded reduced_in_lanes split_lanes "
-    "split_levels tiled turned unrolled vector_width vectorize_partials vectorized written_out",
+    "block_view": "BlockView SPATIAL REDUCE blocks divisions factor uses",
+    "loops": "SIDE bound extent finish_levels fused inline_producers is_marked lane_partials lanes "
+    "multi_level_tile parallel parallel_map partition_bounded partitioned reading_vectors "
+    "reduced_in_lanes split_lanes split_levels tiled turned unrolled vector_width "
+    "vectorize_partials vectorized written_out",
     "tiles": "divisors",
+    "tile_sizes": "FEW_TAPS ROW_LANES register_tiles takes_lanes",
+    "packing": "pack_operands panel_bytes",
+    "micro_kernel": "cut_columns split_tiles write_out_tile",
     "register_tile": "tile_reduction",
     "thread_tile": "hardly_reuses reads_along_results tile_over_threads",
     "attention": "Attention tile_attention",
-    "cores": "WORTH_A_CORE worth_cores",
+    "cores": "WORTH_A_CORE keeps_busy worth_cores",
     "shares": "share_counts shared_axis split_shares tile_count",
     "winograd": "Convolution",
-    "strip_tile": "Strips strips_pay tile_strips",
 }
 # What a rule's own mechanism is made of, where no verb does it: TVM's names, by the one door.
 TVM_NAMES = ("tvm", "tirx", "collect", "structural_map")

@@ -22,7 +22,7 @@ from typing import Any
 
 from ..target import Target
 from .block_view import BlockView, blocks
-from .cores import FAIR, busy
+from .cores import keeps_busy
 from .loops import (
     extent,
     parallel,
@@ -57,7 +57,7 @@ def attention_pays(scores: Sequence[int], target: Target) -> bool:
     best = _best_rows(math.prod(batch), rows, keys, target)
     tasks = math.prod(batch) * rows // best
     large = 4 * rows * keys > target.l1_bytes
-    return large and best >= min(ENOUGH, rows) and busy(tasks, target.cores) >= FAIR
+    return large and best >= min(ENOUGH, rows) and keeps_busy(tasks, target.cores)
 
 
 def _best_rows(batch: int, rows: int, keys: int, target: Target) -> int:
@@ -66,7 +66,7 @@ def _best_rows(batch: int, rows: int, keys: int, target: Target) -> int:
     enough = [size for size in options if size >= min(ENOUGH, rows)] or options[-1:]
     room = SHARE * target.l2_bytes / (2 * 4 * keys)
     fit = [size for size in enough if size <= room] or enough[:1]
-    fair = [size for size in fit if busy(batch * rows // size, target.cores) >= FAIR]
+    fair = [size for size in fit if keeps_busy(batch * rows // size, target.cores)]
     return max(fair or fit[:1])
 
 

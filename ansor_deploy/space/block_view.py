@@ -43,6 +43,14 @@ def uses(expr: Any, var: Any) -> bool:
     return any(found.same_as(var) for found in collect(expr, tirx.Var))
 
 
+def factor(index: Any, var: Any) -> int:
+    """By what a variable is multiplied in an index."""
+    for product in collect(index, tirx.Mul):
+        if product.a.same_as(var) and isinstance(product.b, tirx.IntImm):
+            return int(product.b.value)
+    return 1
+
+
 def _distances(buffer: Any) -> list[int]:
     """How many elements apart a buffer's are along each of its axes."""
     shape = [int(extent) for extent in buffer.shape]

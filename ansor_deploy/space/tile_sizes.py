@@ -26,10 +26,12 @@ SPARE_REGISTERS = 1
 # the next step's vectors. With less LLVM sends a third of an A53's tiles to the stack at each step.
 LOADED_REGISTERS = 3
 # Elements of a row in a register, of which a multiply-add of ARM takes a lane (`row_vectors.py` of
-# codegen); and registers kept beside those vectors, the accumulators and a step's of the panel. A
-# tile without room for them, such as 8x12, reads elements, for the search to try: it has more of a
-# tile for more instructions.
-ROW_LANES, BESIDE_ROWS = 4, 2
+# codegen).
+ROW_LANES = 4
+# Registers kept beside those vectors, the accumulators and a step's of the panel. A tile without
+# room for them, such as 8x12, reads elements, for the search to try: it has more of a tile for more
+# instructions.
+BESIDE_ROWS = 2
 # What a vector of a panel costs, which may come from the second cache, beside an element of a row
 # from the first. It ranks tiles of 16 registers as measured: 4x24, 6x16, 5x16, 4x16, 8x8.
 PANEL_LOAD = 1.9
@@ -52,7 +54,7 @@ FEW_TAPS = 9
 OWN_TAPS_REGISTERS = 11
 
 
-def tiles(view: BlockView, target: Target, steps: list[int]) -> list[tuple[int, ...]]:
+def register_tiles(view: BlockView, target: Target, steps: list[int]) -> list[tuple[int, ...]]:
     """Tile sizes of the result's axes, the most multiply-adds a load first.
 
     One that leaves cores idle counts with the part of the time in which they are not.
