@@ -21,7 +21,7 @@ RULE_NAMES = {
     "packing": "pack_operands panel_bytes",
     "micro_kernel": "cut_columns split_tiles write_out_tile",
     "register_tile": "tile_reduction unrolled_innermost",
-    "thread_tile": "hardly_reuses reads_along_results tile_over_threads",
+    "thread_tile": "hardly_reuses tile_over_threads",
     "attention": "query_blocks",
     "cores": "WORTH_A_CORE keeps_busy worth_cores",
     "shares": "share_counts shared_axis split_shares tile_count",

@@ -198,6 +198,12 @@ class BlockView:
             found += [(at, first) for first in indices[:1]]
         return found
 
+    @property
+    def largest_operand(self) -> tuple[Any, list[Any]]:
+        """The buffer of most elements that it reads, with its first indices."""
+        operands = [(self.node.reads[at].source, indices) for at, indices in self.reads]
+        return max(operands, key=lambda one: math.prod(map(int, one[0].shape)))
+
     def has_constant(self, buffer: Any) -> bool:
         """Whether a buffer is a constant of the model, which a library may store as it likes."""
         func = self.sch.mod["main"]
