@@ -12,10 +12,10 @@ from typing import Any
 RULE_NAMES = {
     "rule": "Pass Apply ApplyAndSkipRest",
     "block_view": "BlockView SPATIAL REDUCE blocks divisions factor uses",
-    "loops": "SIDE bound extent finish_levels fused inline_producers is_marked lane_partials lanes "
+    "loops": "SIDE bound extent finish_levels fused inline_producers is_marked lanes "
     "multi_level_tile parallel parallel_map partition_bounded partitioned reading_vectors "
     "reduced_in_lanes split_lanes split_levels tiled turned unrolled vector_width "
-    "vectorize_partials vectorized written_out",
+    "vectorized written_out",
     "tiles": "divisors",
     "tile_sizes": "FEW_TAPS ROW_LANES register_tiles takes_lanes tiles_within",
     "packing": "pack_operands panel_bytes",
