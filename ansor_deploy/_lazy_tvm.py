@@ -22,6 +22,7 @@ class _Later:
 
 
 collect: Any = _Later("collect")
+op_name: Any = _Later("op_name")
 relax: Any = _Later("relax")
 structural_equal: Any = _Later("structural_equal")
 structural_map: Any = _Later("structural_map")

@@ -14,7 +14,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from ansor_deploy.project import shipped
-from ansor_deploy.space import rule_names
+from ansor_deploy.space import TVM_NAMES, rule_names
 from ansor_deploy.target import GpuLimits, Target, load_target
 
 HERE = Path(__file__).parent
@@ -30,6 +30,9 @@ RULES = """\
 
 `from ansor_deploy.space import ...`, and nothing else of the tool. [rules.md](rules.md) says how to
 write a rule. Made by `python docs/make_reference.py` from the docstrings.
+
+What no verb does, a rule does itself, with what `ansor_deploy.space` hands on of TVM:
+{of_tvm}.
 """
 _Definition = ast.FunctionDef | ast.ClassDef
 
@@ -59,8 +62,11 @@ def _value(value: object) -> str:
 def rules_page() -> str:
     """The state that a rule is given, and every name that it may import."""
     names = {"State": "ansor_deploy.space.state", **rule_names()}
-    read = {module: _definitions(module) for module in names.values()}
-    return "\n".join([RULES, *(_entry(name, read[module][name]) for name, module in names.items())])
+    entries = {name: module for name, module in names.items() if name not in TVM_NAMES}
+    read = {module: _definitions(module) for module in entries.values()}
+    parts = [RULES.format(of_tvm=", ".join(f"`{name}`" for name in TVM_NAMES))]
+    parts += [_entry(name, read[module][name]) for name, module in entries.items()]
+    return "\n".join(parts)
 
 
 def _definitions(module: str) -> dict[str, ast.stmt]:

@@ -14,13 +14,13 @@ blockIdx.x i / 32: threadIdx.x i % 32: for k / T: threadIdx.y k % T: s[i] += a[k
 import math
 
 from ansor_deploy.space import (
+    SPATIAL,
     ApplyAndSkipRest,
     Pass,
     bound,
     extent,
     fused,
     hardly_reuses,
-    reads_along_results,
 )
 
 NAME = "cross-thread-reduction"
@@ -38,7 +38,7 @@ def applies(state, block, target):
 
 def apply(state, block, target):
     sch, view, warp = state.sch, state.view(block), target.gpu.warp_size
-    along = hardly_reuses(view, target.gpu) and view.spatial and reads_along_results(view)
+    along = hardly_reuses(view, target.gpu) and view.spatial and _reads_along_results(view)
     loops = sch.get_loops(view.rv)
     rank = len(view.spatial)
     terms = fused(sch, loops[rank:])
@@ -53,6 +53,12 @@ def apply(state, block, target):
     bound(sch, rows, "blockIdx.x")
     state.done.add(block)
     return [state]
+
+
+def _reads_along_results(view):
+    """Whether neighbours of the last axis of the result read neighbours of the largest operand."""
+    _, indices = view.largest_operand
+    return view.axes(SPATIAL)[-1].var.same_as(indices[-1])
 
 
 def _threads(state, least, most):

@@ -24,4 +24,4 @@ def applies(state, block, target):
 
 
 def apply(state, block, target):
-    return [tile_over_threads(state, block, target, shared=False)]
+    return [tile_over_threads(state, block, target)]

@@ -10,7 +10,7 @@ The epilogue then goes through the result as the reduction does, so that a tile 
 rules that follow are asked again.
 """
 
-from ansor_deploy.space import ApplyAndSkipRest, Pass, follow_reads
+from ansor_deploy.space import SPATIAL, ApplyAndSkipRest, Pass, structural_map, tirx
 
 NAME = "phases"
 KINDS = ("llvm",)
@@ -29,5 +29,24 @@ def applies(state, block, target):
 def apply(state, block, target):
     view = state.view(block)
     (consumer,) = view.consumers
-    follow_reads(state.sch, consumer, view)
+    _follow_reads(state.sch, consumer, view)
     return [state.again()]
+
+
+def _follow_reads(sch, consumer, made):
+    """Let a consumer go through its results in the order of the block that it reads.
+
+    ScheduleError where it does not read each element once.
+    """
+    axes = [axis.var for axis in consumer.axes(SPATIAL)]
+    (written,) = made.node.writes
+    read = next(at for source, at in consumer.operands if source.same_as(written.source))
+
+    def order(*new):
+        pairs = list(zip(axes, new, strict=True))
+        put = lambda var: next((n for own, n in pairs if own.same_as(var)), var)  # noqa: E731
+        return [structural_map(index, (tirx.Var, put)) for index in read]
+
+    dtype = str(axes[0].ty.dtype)
+    index_map = tirx.IndexMap.from_func(order, ndim=len(axes), index_dtype=dtype)
+    sch.transform_block_layout(consumer.rv, index_map)

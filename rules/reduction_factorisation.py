@@ -13,17 +13,16 @@ import math
 from ansor_deploy.space import (
     Apply,
     ApplyAndSkipRest,
+    BlockView,
     Pass,
     extent,
     fused,
     inline_producers,
-    lane_partials,
     lanes,
     partition_bounded,
     share_counts,
     shared_axis,
     split_shares,
-    vectorize_partials,
     worth_cores,
 )
 
@@ -56,7 +55,7 @@ def apply(state, block, target):
         loops = sch.get_loops(part)
         sch.reorder(*loops[:rank], loops[at], *loops[rank:at])
         rank += 1
-    partials = lane_partials(sch, part, vectors, target)
+    partials = _lane_partials(sch, BlockView(sch, part), vectors, target)
     first, *others = [*partials, part]
     task = fused(sch, sch.get_loops(first)[:rank])
     if extent(sch, task) > 1:
@@ -66,10 +65,57 @@ def apply(state, block, target):
     if partials:
         inside = sch.get_loops(first)[1:]
         sch.reorder(*inside[-len(partials) :], *inside[: -len(partials)])
-    inits = vectorize_partials(sch, partials)
+    inits = _vectorize_partials(sch, partials)
     partition_bounded(sch, first)
     state.finish(view.rv, part, *partials, *inits)
     return [state]
+
+
+def _lane_partials(sch, view, vectors, target):
+    """A reduction as partial results, `vectors` registers full of them; the finest block first.
+
+        s += a[k]
+        -->
+        p[v, lane] += a[k, v, lane] ; q[lane] += p[v, lane] ; s += q[lane]
+
+    Done before a stage is moved: rfactor wants a reduction alone below its loops. Empty where the
+    innermost reducing loop does not divide.
+    """
+    inner = sch.get_loops(view.rv)[-1]
+    width = math.gcd(extent(sch, inner), lanes(target))
+    if width == 1 or extent(sch, inner) < 2 * width:
+        return []
+    rest, lane = sch.split(inner, [None, width])
+    rank = len(view.spatial)
+    if vectors == 1 or extent(sch, rest) % vectors or extent(sch, rest) == vectors:
+        return [sch.rfactor(lane, factor_axis=rank)]
+    sch.split(rest, [None, vectors])
+    joined = sch.rfactor(lane, factor_axis=rank)
+    vector = sch.get_loops(joined)[-2]
+    return [sch.rfactor(vector, factor_axis=rank), joined]
+
+
+def _vectorize_partials(sch, partials):
+    """Lanes innermost, those of several registers unrolled. Returns the blocks that start them.
+
+    partials: what `_lane_partials` gave, in the one loop over what is computed side by side. The
+    loops inside it are those of the factored axes first.
+    """
+    inits = []
+    for stage in partials:
+        _, *own = sch.get_loops(stage)
+        factored, others = own[: len(partials)], own[len(partials) :]
+        sch.reorder(*others, *factored)
+        sch.vectorize(factored[-1])
+        for loop in factored[:-1]:
+            sch.unroll(loop)
+        init = sch.decompose_reduction(stage, others[0] if others else factored[0])
+        *registers, lane = sch.get_loops(init)
+        sch.vectorize(lane)
+        if registers and len(partials) > 1 and stage is partials[0]:
+            sch.unroll(registers[-1])
+        inits.append(init)
+    return inits
 
 
 def _counts(view, target):

@@ -10,7 +10,7 @@ which axis an operand is contiguous.
 
 from itertools import pairwise
 
-from ansor_deploy.space import SPATIAL, ApplyAndSkipRest, Pass, divisions, split_axis, uses
+from ansor_deploy.space import SPATIAL, ApplyAndSkipRest, Pass, divisions, tirx, uses
 
 NAME = "split-axes"
 KINDS = ("llvm",)
@@ -33,7 +33,7 @@ def applies(state, block, target):
 def apply(state, block, target):
     view = state.view(block)
     at, strides = _split(view)
-    split_axis(state.sch, view, at, strides)
+    _split_axis(state.sch, view, at, strides)
     return [state.again()]
 
 
@@ -59,3 +59,21 @@ def _strides(view, axis, axes):
         return {by for term, by in own if not any(uses(term, other) for other in others)}
 
     return sorted(divisors("FloorDiv") & divisors("FloorMod"), reverse=True)
+
+
+def _split_axis(sch, view, at, strides):
+    """Make an axis one for each stride and one for what is left.
+
+    strides: outermost first, each a divisor of the one before and of the extent.
+    """
+
+    def parts(*indices):
+        found, rest = [], indices[at]
+        for stride in strides:
+            found.append(rest // stride)
+            rest = rest % stride
+        return [*indices[:at], *found, rest, *indices[at + 1 :]]
+
+    dtype = view.node.iter_vars[at].var.ty.dtype
+    index_map = tirx.IndexMap.from_func(parts, len(view.spatial), index_dtype=dtype)
+    sch.transform_block_layout(view.rv, index_map)

@@ -10,23 +10,351 @@ parallel h / H, c / C:
         for W, C: acc[W, C] = 0
         for r: for s, W (unrolled), C (vectors): acc[W, C] += p[h + r, w + s, C] * k[r, s, C]
         for W (unrolled), C (vectors): y[h, w, C] = epilogue(acc[W, C])
+
+Padded as a whole, the input would go to memory and back; padded at each tap, a condition would
+cost more the more taps there are. A strip stays in the cache.
 """
 
-from ansor_deploy.space import Apply, Pass, Strips, strips_pay, tile_strips
+import math
+from dataclasses import dataclass
+
+from ansor_deploy.space import (
+    FEW_TAPS,
+    REDUCE,
+    ROW_LANES,
+    SPATIAL,
+    Apply,
+    BlockView,
+    Pass,
+    collect,
+    cut_columns,
+    divisions,
+    divisors,
+    extent,
+    factor,
+    inline_producers,
+    is_marked,
+    keeps_busy,
+    lanes,
+    pack_operands,
+    panel_bytes,
+    parallel,
+    partitioned,
+    reading_vectors,
+    register_tiles,
+    split_tiles,
+    takes_lanes,
+    tirx,
+    tvm,
+    uses,
+    vectorized,
+    write_out_tile,
+    written_out,
+)
 
 NAME = "strip-tile"
 KINDS = ("llvm",)
+
+# Multiply-adds with each element of the padded input, up to which strips pay.
+FEW_USES = 512
+# Bytes of padded input for each of panels from which strips pay: none of a panel is fetched ahead.
+PANELS_WORTH = 2
+# Of the second cache, what a strip may take; and what all panels may, which each strip reads.
+STRIP_SHARE = 0.5
+# Rows of its own that a strip has for each that it shares with the next.
+REUSED = 2
+# Most rows of a strip.
+MOST_ROWS = 28
+# Bytes of a panel's columns from which it is worth a strip of its own.
+WIDE_PANEL = 32
+# Multiply-adds, a vector each, that are written out.
+MOST_WRITTEN = 256
+# Tiles of a window that are offered, the best first, and the widest of them, in vectors.
+OFFERED, MOST_VECTORS = 8, 2
+# Results along a row from which sharing inputs pays: with fewer, multiply-adds wait for each other.
+SMALLEST = 4
 
 
 def applies(state, block, target):
     view = state.view(block)
     if reason := view.has_no_register_tile():
         return reason
-    if Strips.of(view) is None:
+    strips = _Strips.of(view)
+    if strips is None:
         return Pass("it reads no rows that are padded for it")
-    return Apply(later=not strips_pay(view, target))
+    return Apply(later=not _pays(strips, target))
 
 
 def apply(state, block, target):
-    tile_strips(state, state.view(block), target)
+    sch, view = state.sch, state.view(block)
+    (epilogue,) = view.consumers
+    inline_producers(sch, epilogue.rv)
+    strips = _Strips.of(view)
+    offered = strips.tiles(target) if strips else []
+    if strips is None or not offered:
+        raise ValueError("no tile fits the registers")
+    tile = state.choose("register", offered, ordered=True)
+    by_panels = strips.divides(tile) and state.choose(
+        "span", [True, False], guess=int(strips.columns(tile) * view.bits < 8 * WIDE_PANEL)
+    )
+    rows = strips.rows(state, tile, by_panels, target)
+    if view.is_contraction:
+        pack_operands(state, view, tile[-1], target)
+    outer, inner, reducing = split_tiles(sch, view, tile)
+    vectors = math.prod(tile) // math.gcd(tile[-1], lanes(target, view.bits))
+    most = MOST_WRITTEN if strips.moves_with_columns else 0
+    reduced = _taps_written_out(state, reducing, vectors, most)
+    if takes_lanes(view, tile, target):
+        reduced = _by_lanes(sch, reduced)
+    strip, last = _nested(sch, outer, (strips.axis, rows), by_panels, [*reduced, *inner])
+    sch.reverse_compute_at(epilogue.rv, last, preserve_unit_loops=True)
+    _pad(sch, strips.padding, strip, target)
+    written_out(sch, epilogue.rv, len(view.spatial), target)
+    init = write_out_tile(sch, view, tile, reduced[0], target)
+    cut_columns(sch, [init, view.rv, epilogue.rv], view.spatial[-1], tile[-1])
+    state.finish(init, view.rv, epilogue.rv, strips.padding.rv)
     return [state]
+
+
+def _pays(strips, target):
+    """Whether its input is padded fastest in strips, most likely."""
+    view = strips.view
+    if strips.has_own_columns and math.prod(view.reduced) <= FEW_TAPS:
+        return False
+    results, padded = math.prod(view.spatial), math.prod(strips.padding.spatial)
+    tasks = math.prod(view.spatial[: strips.axis + 1])
+    if not strips.has_own_columns and (tasks < 2 * target.cores or strips.has_large_panels(target)):
+        return False
+    few = results * math.prod(view.reduced) <= FEW_USES * padded or _pads_columns(strips.padding)
+    large = strips.has_own_columns or padded * strips.padding.bits > 8 * target.l1_bytes
+    return few and large
+
+
+@dataclass(frozen=True)
+class _Strips:
+    """A reduction that reads a padded input, and the stage that pads it.
+
+    axis: of the result; some of its rows make a strip.
+    """
+
+    view: BlockView
+    padding: BlockView
+    axis: int
+
+    @classmethod
+    def of(cls, view):
+        """The reduction with its padding; None where it has none, or a single row."""
+        rank = len(view.spatial)
+        for producer in view.producers:
+            alone = not producer.producers and len(producer.consumers) == 1
+            if alone and producer.calls(["if_then_else"]) and rank >= 4 and view.spatial[-2] > 1:
+                return cls(view, producer, rank - 3)
+        return None
+
+    @property
+    def has_own_columns(self):
+        """Whether each column reads a column of its own, as in a depthwise convolution."""
+        column = self.view.axes(SPATIAL)[-1].var
+        found = [index for index, _ in self._read if uses(index, column)]
+        return bool(found) and not any(divisions(index, "FloorDiv") for index in found)
+
+    @property
+    def moves_with_columns(self):
+        """Whether columns, or groups of them, read columns of their own."""
+        return self._extent(-1) > 1
+
+    def has_large_panels(self, target):
+        """Whether reading all panels for each strip costs more than padding the whole input."""
+        padded = math.prod(self.padding.spatial) * self.padding.bits / 8
+        room = min(padded / PANELS_WORTH, STRIP_SHARE * target.l2_bytes)
+        return panel_bytes(self.view, self.view.spatial[-1]) > room
+
+    def divides(self, tile):
+        """Whether each panel of columns reads other columns of the padded input."""
+        return tile[-1] < self.view.spatial[-1] and self.moves_with_columns
+
+    def columns(self, tile):
+        """Columns of the padded input that a panel reads, of a grouped one as of a depthwise."""
+        return self._extent(-1) * tile[-1] / self.view.spatial[-1]
+
+    def tiles(self, target):
+        """Sizes of register tiles, the best first."""
+        found = _window_tiles(self.view, target) if self.has_own_columns else []
+        return found or register_tiles(self.view, target, [1] * len(self.view.node.iter_vars))
+
+    def rows(self, state, tile, by_panels, target):
+        """How many rows of tiles make a strip.
+
+        Enough that few inputs are padded twice, if a strip stays in the cache, and all cores busy.
+        """
+        size, spatial = tile[self.axis], self.view.spatial
+        count = math.ceil(spatial[self.axis] / size)
+        options = [d for d in divisors(count) if d <= MOST_ROWS]
+        tasks, share = math.prod(spatial[: self.axis]) * count, 1.0
+        if by_panels:
+            tasks, share = tasks * math.ceil(spatial[-1] / tile[-1]), tile[-1] / spatial[-1]
+        room = STRIP_SHARE * target.l2_bytes / share
+        fit = [0, *(at for at, rows in enumerate(options) if tasks >= 2 * target.cores * rows)]
+        fit = [at for at in fit if at == 0 or self._bytes(options[at] * size) <= room]
+        fit = [at for at in fit if keeps_busy(tasks // options[at], target.cores)] or fit
+        stride, shared = self._step
+        enough = [at for at in fit if options[at] * size * stride >= REUSED * shared]
+        return state.choose("strip", options, guess=min(enough, default=fit[-1]), ordered=True)
+
+    def _bytes(self, rows):
+        """Bytes of the padded input that so many rows of the result read."""
+        stride, shared = self._step
+        whole = math.prod(self.padding.spatial[1:]) * self.padding.bits / 8
+        return whole * min(1.0, (rows * stride + shared) / self._extent(self.axis))
+
+    @property
+    def _step(self):
+        """Rows of the padded input from a row of the result to the next, and that both read."""
+        padded, results = self._extent(self.axis), self.view.spatial[self.axis]
+        stride = max(1, padded // results)
+        return stride, max(0, padded - results * stride)
+
+    def _extent(self, axis):
+        """Extent of the padded input along which an axis of the result moves; else 1."""
+        var = self.view.axes(SPATIAL)[axis].var
+        return max((size for index, size in self._read if uses(index, var)), default=1)
+
+    @property
+    def _read(self):
+        """The indices at which the padded input is read, with its extents."""
+        (made,) = [region.source for region in self.padding.node.writes]
+        return [
+            pair
+            for source, indices in self.view.operands
+            if source.same_as(made)
+            for pair in zip(indices, self.padding.spatial, strict=True)
+        ]
+
+
+def _taps_written_out(state, reduced, vectors, most):
+    """The reducing loops, the innermost of them written out: a row of taps, or all.
+
+    vectors: of a tile. most: multiply-adds that the guess writes out.
+    """
+    sizes = [extent(state.sch, loop) for loop in reduced]
+    written = [math.prod(sizes[len(sizes) - count :]) * vectors for count in range(len(sizes) + 1)]
+    options = [count for count, size in enumerate(written) if size <= 2 * MOST_WRITTEN] or [0]
+    fit = max(at for at, count in enumerate(options) if at == 0 or written[count] <= most)
+    count = state.choose("taps", options, guess=fit, ordered=True)
+    for loop in reduced[len(reduced) - count :]:
+        state.sch.unroll(loop)
+    return reduced
+
+
+def _by_lanes(sch, reduced):
+    """The reducing loops, the innermost in steps that read rows as vectors."""
+    *outer, last = reduced
+    if sch.get(last).kind != tirx.ForKind.UNROLLED:
+        over, last = sch.split(last, [None, ROW_LANES])
+        sch.unroll(last)
+        outer.append(over)
+    reading_vectors(sch, last)
+    return [*outer, last]
+
+
+def _nested(sch, outer, strip, by_panels, inside):
+    """Bring the loops in order: (the loop over strips, the innermost over tiles).
+
+    strip: the axis and how many of its tiles make one.
+    """
+    axis, rows = strip
+    block, row = sch.split(outer[axis], [None, rows])
+    *others, panels = outer
+    tasks, inner = [*others[:axis], block], [row, *others[axis + 1 :]]
+    apart = by_panels and is_marked(sch, panels)
+    if by_panels and not apart:
+        tasks = [*tasks, panels]
+    else:
+        inner = [panels, *inner]
+    sch.reorder(*tasks, *inner, *inside)
+    task = parallel(sch, tasks)
+    if not apart:
+        return task, inner[-1]
+    sch.parallel(panels)  # lowering joins them (`codegen/passes/tile_tasks.py`)
+    return panels, inner[-1]
+
+
+def _pad(sch, padding, strip, target):
+    """Pad each strip where it is read, without a condition where nothing is added to a row."""
+    sch.compute_at(padding.rv, strip, preserve_unit_loops=True)
+    *_, row, column = sch.get_loops(padding.rv)
+    if _pads_columns(padding):
+        partitioned(sch, column)  # LLVM makes vectors of the part that is only moved
+    else:
+        partitioned(sch, row)
+        vectorized(sch, column, target, padding.bits)
+
+
+def _pads_columns(padding):
+    """Whether something is added along the contiguous axis."""
+    column = padding.axes(SPATIAL)[-1].var
+    conditions = [call.args[0] for call in collect(padding.node.body, tvm.ir.Call) if call.args]
+    return any(uses(condition, column) for condition in conditions)
+
+
+def _window_tiles(view, target):
+    """Sizes of tiles where channels have their own taps, the fewest loads a multiply-add first.
+
+    A row of taps is written out, so that neighbouring results share the inputs between them:
+
+        acc[w, C] += x[w * stride + s * dilation, C] * k[s, C]        for all w of the tile, s
+
+    Compilers keep those inputs in registers from their first use to their last, so a tile has room
+    for its accumulators, its inputs and a vector of the kernel. One that is larger spills both; a
+    row that leaves no room for some results beside their inputs has none.
+    """
+    window, columns = _Window.of(view), view.spatial[-1]
+    lane = lanes(target, view.bits)
+    width = lane if columns > lane else math.gcd(columns, lane)
+    scored = []
+    for vectors in range(1, min(MOST_VECTORS, math.ceil(columns / width)) + 1):
+        for size in range(min(SMALLEST, window.results), window.results + 1):
+            if vectors * (size + window.inputs(size) + 1) <= target.vector_registers:
+                score = window.cost(size, vectors) * _waste(columns, vectors * width)
+                scored.append((score, (*[1] * (len(view.spatial) - 2), size, vectors * width)))
+    scored.sort()
+    return [tile for _, tile in scored[:OFFERED]]
+
+
+def _waste(columns, panel):
+    """Columns that are computed for each that is there."""
+    return math.ceil(columns / panel) * panel / columns
+
+
+@dataclass(frozen=True)
+class _Window:
+    """A row of taps. results: along the last row axis. taps: of the row."""
+
+    results: int
+    taps: int
+    stride: int
+    dilation: int
+
+    @classmethod
+    def of(cls, view):
+        """The window along the last row axis of a block."""
+        row = view.axes(SPATIAL)[-2]
+        for _, indices in view.operands:
+            for index in indices:
+                moving = [axis for axis in view.axes(REDUCE) if uses(index, axis.var)]
+                if uses(index, row.var) and moving:
+                    (tap, *_) = moving
+                    steps = [factor(index, axis.var) for axis in (row, tap)]
+                    return cls(int(row.dom.extent), int(tap.dom.extent), *steps)
+        return cls(int(row.dom.extent), 1, 1, 1)
+
+    def inputs(self, size):
+        """Different inputs that so many results read."""
+        reads = {w * self.stride + s * self.dilation for w in range(size) for s in range(self.taps)}
+        return len(reads)
+
+    def cost(self, size, vectors):
+        """What a row of taps takes for all results: multiply-adds and loads, a vector each."""
+        parts = [(self.results // size, size), (1, self.results % size)]
+        whole = sum(n * (own * self.taps + self.inputs(own) + self.taps) for n, own in parts if own)
+        return whole * (1 if self.results % size == 0 else 1.05)

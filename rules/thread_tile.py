@@ -13,7 +13,9 @@ within what the target leaves (Ansor, section 4.1, and TVM's MultiLevelTiling fo
 the same structure).
 """
 
-from ansor_deploy.space import Apply, hardly_reuses, tile_over_threads
+from functools import partial
+
+from ansor_deploy.space import Apply, bound, extent, fused, hardly_reuses, tile_over_threads
 
 NAME = "thread-tile"
 KINDS = ("cuda",)
@@ -27,4 +29,39 @@ def applies(state, block, target):
 
 
 def apply(state, block, target):
-    return [tile_over_threads(state, block, target, shared=True)]
+    return [tile_over_threads(state, block, target, partial(_fetch_all, state, target))]
+
+
+def _fetch_all(state, target, view, terms, threads):
+    """Fetch all operands. ValueError where they are more than a block of threads may share."""
+    positions = [position for position, _ in view.reads]
+    taken = sum(_fetch(state, target, view, at, terms, threads) for at in positions)
+    if taken > target.gpu.shared_bytes_per_block:
+        raise ValueError(f"{taken} bytes of shared memory are more than a block may have")
+
+
+def _fetch(state, target, view, position, terms, threads):
+    """Fetch an operand for all threads of a block, neighbours by neighbours; its bytes.
+
+    terms: the loops around the fetching, within those over blocks and threads.
+    """
+    sch, dtype = state.sch, view.node.reads[position].source.dtype
+    copy = sch.cache_read(view.rv, position, "shared")
+    sch.compute_at(copy, terms[-1], preserve_unit_loops=True)
+    own = fused(sch, sch.get_loops(copy)[3 + len(terms) :])
+    size = extent(sch, own)
+    widths = _widths(size, threads, dtype.itemsize, target.vector_bytes)
+    width = state.choose("vector", widths, guess=len(widths) - 1, ordered=True)
+    _, lane, vector = sch.split(own, [None, threads, width])
+    bound(sch, [lane], "threadIdx.x")
+    if width > 1:
+        sch.vectorize(vector)
+    state.finish(copy)
+    return size * int(dtype.itemsize)
+
+
+def _widths(size, threads, itemsize, most_bytes):
+    """How many elements threads may fetch at once, if they share them evenly, and all at once."""
+    widths = (1, 2, 4, 8)
+    even = [one for one in widths if one * itemsize <= most_bytes and size % (threads * one) == 0]
+    return even or [1]

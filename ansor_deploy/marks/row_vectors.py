@@ -94,5 +94,9 @@ def _lane(one: Any, rows: list[Any], step: int) -> Any:
 
 
 MARK = Mark(
-    {ROW_VECTORS: flag}, Place.VECTORS, row_vectors, _ROW_BY_ROW, verbs=("reading_vectors",)
+    {ROW_VECTORS: flag},
+    Place.VECTORS,
+    row_vectors,
+    _ROW_BY_ROW,
+    verbs=("ROW_LANES", "reading_vectors"),
 )

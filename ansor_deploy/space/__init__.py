@@ -14,21 +14,23 @@ from ..marks import marks
 
 _OF_THIS_ROOM = {
     "rule": "Pass Apply ApplyAndSkipRest",
-    "block_view": "BlockView SPATIAL REDUCE blocks divisions",
-    "loops": "bound extent finish_levels fused inline_producers lane_partials lanes "
-    "multi_level_tile parallel parallel_map reduced_in_lanes split_lanes "
-    "split_levels tiled unrolled vector_width vectorize_partials vectorized written_out",
+    "block_view": "BlockView SPATIAL REDUCE blocks divisions factor",
+    "loops": "bound extent finish_levels fused inline_producers is_marked lanes multi_level_tile "
+    "parallel parallel_map reduced_in_lanes split_lanes split_levels tiled unrolled vector_width "
+    "vectorized written_out",
     "tiles": "divisors",
-    "axes": "split_axis",
-    "read_order": "follow_reads",
-    "register_tile": "tile_reduction",
-    "thread_tile": "hardly_reuses reads_along_results tile_over_threads",
-    "attention": "Attention tile_attention",
-    "cores": "WORTH_A_CORE worth_cores",
+    "tile_sizes": "FEW_TAPS register_tiles takes_lanes tiles_within",
+    "packing": "pack_operands panel_bytes",
+    "micro_kernel": "cut_columns split_tiles write_out_tile",
+    "register_tile": "tile_reduction unrolled_innermost",
+    "thread_tile": "hardly_reuses tile_over_threads",
+    "attention": "query_blocks",
+    "cores": "WORTH_A_CORE keeps_busy worth_cores",
     "shares": "share_counts shared_axis split_shares tile_count",
     "winograd": "Convolution",
-    "strip_tile": "Strips strips_pay tile_strips",
 }
+# What a rule's own mechanism is made of, where no verb does it: TVM's names, by the one door.
+TVM_NAMES = ("tvm", "tirx", "collect", "structural_map")
 
 
 @cache
@@ -36,7 +38,7 @@ def rule_names() -> dict[str, str]:
     """What a rule may import, each name with the module that has it."""
     named = {f"{__name__}.{module}": names.split() for module, names in _OF_THIS_ROOM.items()}
     named |= {module: list(mark.verbs) for module, mark in marks().items()}
-    named["ansor_deploy._tvm"] = ["uses"]
+    named["ansor_deploy._tvm"] = ["uses", *TVM_NAMES]
     return {name: module for module, names in named.items() for name in names}
 
 

@@ -38,6 +38,14 @@ def blocks(sch: Any) -> list[Any]:
     return list(sch.get_child_blocks(sch.get_sblock("root")))
 
 
+def factor(index: Any, var: Any) -> int:
+    """By what a variable is multiplied in an index."""
+    for product in collect(index, tirx.Mul):
+        if product.a.same_as(var) and isinstance(product.b, tirx.IntImm):
+            return int(product.b.value)
+    return 1
+
+
 def _distances(buffer: Any) -> list[int]:
     """How many elements apart a buffer's are along each of its axes."""
     shape = shape_of(buffer)
@@ -184,6 +192,12 @@ class BlockView:
             indices = [loaded for buffer, loaded in operands if buffer.same_as(region.source)]
             found += [(at, first) for first in indices[:1]]
         return found
+
+    @property
+    def largest_operand(self) -> tuple[Any, list[Any]]:
+        """The buffer of most elements that it reads, with its first indices."""
+        operands = [(self.node.reads[at].source, indices) for at, indices in self.reads]
+        return max(operands, key=lambda one: math.prod(map(int, one[0].shape)))
 
     def has_constant(self, buffer: Any) -> bool:
         """Whether a buffer is a constant of the model, which a library may store as it likes."""

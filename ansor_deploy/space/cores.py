@@ -10,7 +10,7 @@ from .block_view import BlockView
 WORTH_A_CORE = 1 << 14
 # Multiply-adds of a contraction that take as long as one element that is only read.
 ADDS_AN_ELEMENT = 8
-# The part of the time in which cores have a task from which other things decide.
+# The part of the time in which cores have a task from which on other things decide.
 FAIR = 0.9
 
 
@@ -30,3 +30,8 @@ def tile_tasks(extents: Sequence[int], tile: Sequence[int]) -> int:
 def busy(tasks: int, cores: int) -> float:
     """The part of the time in which a core has one of equally long tasks."""
     return tasks / (math.ceil(tasks / cores) * cores)
+
+
+def keeps_busy(tasks: int, cores: int) -> bool:
+    """Whether cores have one of equally long tasks most of the time: then other things decide."""
+    return busy(tasks, cores) >= FAIR

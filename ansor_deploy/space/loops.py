@@ -241,30 +241,6 @@ def _enough(sch: Any, loops: Sequence[Any], wanted: int) -> Sequence[Any]:
     return loops
 
 
-def lane_partials(sch: Any, block: Any, vectors: int, target: Target) -> list[Any]:
-    """A reduction as partial results, `vectors` registers full of them; the finest block first.
-
-        s += a[k]
-        -->
-        p[v, lane] += a[k, v, lane] ; q[lane] += p[v, lane] ; s += q[lane]
-
-    Done before a stage is moved: rfactor wants a reduction alone below its loops. Empty where the
-    innermost reducing loop does not divide.
-    """
-    inner = sch.get_loops(block)[-1]
-    width = math.gcd(extent(sch, inner), lanes(target))
-    if width == 1 or extent(sch, inner) < 2 * width:
-        return []
-    rest, lane = sch.split(inner, [None, width])
-    rank = len(BlockView(sch, block).spatial)
-    if vectors == 1 or extent(sch, rest) % vectors or extent(sch, rest) == vectors:
-        return [sch.rfactor(lane, factor_axis=rank)]
-    sch.split(rest, [None, vectors])
-    joined = sch.rfactor(lane, factor_axis=rank)
-    vector = sch.get_loops(joined)[-2]
-    return [sch.rfactor(vector, factor_axis=rank), joined]
-
-
 def reduced_in_lanes(sch: Any, block: Any, vectors: int, target: Target) -> Any:
     """Let lowering keep a partial result in each lane of so many registers, whatever the length.
 
@@ -277,29 +253,6 @@ def reduced_in_lanes(sch: Any, block: Any, vectors: int, target: Target) -> Any:
     width = min(lanes(target), 1 << extent(sch, loops[-1]).bit_length() - 1)
     kept_in_lanes(sch, loops[-1], vectors, width)
     return sch.decompose_reduction(block, loops[-reducing])
-
-
-def vectorize_partials(sch: Any, partials: list[Any]) -> list[Any]:
-    """Lanes innermost, those of several registers unrolled. Returns the blocks that start them.
-
-    partials: what `lane_partials` gave, in the one loop over what is computed side by side. The
-    loops inside it are those of the factored axes first.
-    """
-    inits = []
-    for stage in partials:
-        _, *own = sch.get_loops(stage)
-        factored, others = own[: len(partials)], own[len(partials) :]
-        sch.reorder(*others, *factored)
-        sch.vectorize(factored[-1])
-        for loop in factored[:-1]:
-            sch.unroll(loop)
-        init = sch.decompose_reduction(stage, others[0] if others else factored[0])
-        *registers, lane = sch.get_loops(init)
-        sch.vectorize(lane)
-        if registers and len(partials) > 1 and stage is partials[0]:
-            sch.unroll(registers[-1])
-        inits.append(init)
-    return inits
 
 
 def inline_producers(sch: Any, block: Any) -> None:

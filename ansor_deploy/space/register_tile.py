@@ -21,7 +21,7 @@ from ..marks.prefetch import prefetching, prefetching_rows
 from ..marks.row_vectors import ROW_LANES, reading_vectors
 from ..target import Target
 from .block_view import BlockView
-from .cores import FAIR, busy
+from .cores import keeps_busy
 from .loops import (
     extent,
     inline_producers,
@@ -34,7 +34,7 @@ from .micro_kernel import cut_columns, split_tiles, write_out_tile
 from .packing import pack_operands, panel_bytes, panel_room
 from .rows import fuse_rows
 from .state import State
-from .tile_sizes import FEW_TAPS, batch_axes, takes_lanes, tiles
+from .tile_sizes import FEW_TAPS, batch_axes, register_tiles, takes_lanes
 from .tiles import divisors
 
 # Of the second cache, what panels may take: all rows pass by them, and want some as well.
@@ -62,7 +62,7 @@ def tile_reduction(
     width = fuse_rows(sch, view) if phases is None else 0
     rank, columns = len(view.spatial), view.spatial[-1]
     steps = [(phases or {}).get(axis.var, 1) for axis in view.node.iter_vars]
-    offered = tiles(view, target, steps)
+    offered = register_tiles(view, target, steps)
     if not offered:
         raise ValueError("no tile fits the registers")
     tile = state.choose("register", offered, ordered=True)
@@ -159,7 +159,7 @@ def _fetch_ahead(state: State, order: list[Any], panels: Any, panel: int, target
     sch, at = state.sch, order.index(panels) + 1
     rows = [loop for loop in order[at:] if extent(sch, loop) > 1]
     count = math.prod(extent(sch, loop) for loop in order[:at])
-    if len(rows) != 1 or count < 2 * target.cores or busy(count, target.cores) < FAIR:
+    if len(rows) != 1 or count < 2 * target.cores or not keeps_busy(count, target.cores):
         return
     if state.choose("prefetch", [True, False]):
         prefetching(sch, rows[0], panel // 4)
@@ -178,7 +178,7 @@ def _fetch_rows(state: State, view: BlockView, order: list[Any], size: int, targ
         return
     outside = len(wide) == 1 or (len(wide) == 2 and wide[1] is order[-1])
     count = extent(sch, wide[0]) if outside else 0
-    if count < 2 * target.cores or busy(count, target.cores) < FAIR:
+    if count < 2 * target.cores or not keeps_busy(count, target.cores):
         return
     if state.choose("ahead", [True, False]):
         prefetching_rows(sch, wide[0], size * depth)
@@ -195,7 +195,7 @@ def _shared(sch: Any, outer: list[Any], cores: int) -> Any:
     loops = [*([sch.fuse(*whole)] if whole else []), *outer[len(whole) :]]
     count = 1
     for loop in loops:
-        if count > 1 and busy(count, cores) >= FAIR:
+        if count > 1 and keeps_busy(count, cores):
             break
         sch.parallel(loop)
         count *= extent(sch, loop)

@@ -2,7 +2,8 @@
 
 A trace names them, and what it names is done to the task's own program before its instructions
 are followed: no program ever stands in a record. The name is an annotation of the root block,
-"winograd b1 4": the rewriting, the block, and the size that it is done with.
+"winograd b1 4": the rewriting, the block, and the size that it is done with. They stand here, and
+not in the files of rules that ask for them, since a record is replayed with none of these.
 """
 
 from collections.abc import Callable

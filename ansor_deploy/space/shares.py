@@ -16,7 +16,7 @@ from typing import Any
 from ..target import Target
 from .block_view import BlockView
 from .cores import tile_tasks
-from .tile_sizes import tiles
+from .tile_sizes import register_tiles
 
 # Steps that a share should have, each of so many iterations: its partial results cost as well.
 LEAST_STEPS = 4
@@ -33,7 +33,7 @@ def shared_axis(view: BlockView) -> int:
 def tile_count(view: BlockView, target: Target) -> int:
     """Register tiles of a result, of the size that one core would take."""
     alone, steps = replace(target, cores=1), [1] * len(view.node.iter_vars)
-    tile, *_ = tiles(view, alone, steps) or [tuple(view.spatial)]
+    tile, *_ = register_tiles(view, alone, steps) or [tuple(view.spatial)]
     return tile_tasks(view.spatial, tile)
 
 

@@ -9,14 +9,14 @@ of which the last is cut short. Then each result has a condition, which GPUs ask
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from .._tvm import tvm
 from ..target import GpuLimits, Target
 from .block_view import REDUCE, SPATIAL, BlockView
-from .loops import bound, extent, fused, split_levels, unrolled
+from .loops import bound, split_levels, unrolled
 from .state import State
 from .tiles import divisors
 
@@ -32,6 +32,8 @@ _FEW = 4  # times that an operand is read: then to fetch it together is of littl
 _CUT_SHORT = 0.5  # what a size that does not divide is worth of one that does: a guess, unmeasured
 # Of a guess: threads of a block, those along one axis, results along one axis, and terms.
 _THREADS, _SIDE, _RESULTS, _TERMS = 256, 16, 4, 8
+
+Fetch = Callable[[BlockView, Sequence[Any], int], None]
 
 
 @dataclass(frozen=True)
@@ -54,13 +56,15 @@ class SpatialTile:
         return [self.blocks, self.vthreads, self.threads, self.results]
 
 
-def tile_over_threads(state: State, block: str, target: Target, *, shared: bool) -> State:
+def tile_over_threads(
+    state: State, block: str, target: Target, fetch: Fetch | None = None
+) -> State:
     """A contraction by SSSRRS over the threads of a GPU, each with its own accumulators.
 
-    shared: whether threads fetch operands together. ValueError if that is more than they may have.
+    fetch: brings operands to where the threads of a block share them; without it each thread reads
+    them by itself. It is given the block's view, the loops over few terms each, and the threads.
     """
     sch, view, limits = state.sch, state.view(block), limits_of(target)
-    reads = [position for position, _ in view.reads]
     tiles = choose_spatial(state, view, limits)
     terms = choose_terms(state, view, tiles, limits)
     reduced = [[size // step, step] for size, step in zip(view.reduced, terms, strict=True)]
@@ -69,11 +73,8 @@ def tile_over_threads(state: State, block: str, target: Target, *, shared: bool)
     for level, axis in zip(levels, ("blockIdx.x", "vthread.x", "threadIdx.x"), strict=False):
         bound(sch, level, axis)
     sch.reverse_compute_at(write, sch.get_loops(view.rv)[2], preserve_unit_loops=True)
-    if shared:
-        count = math.prod(one.threads for one in tiles)
-        taken = sum(_fetch(state, view, at, levels[3], count, target) for at in reads)
-        if taken > limits.shared_bytes_per_block:
-            raise ValueError(f"{taken} bytes of shared memory are more than a block may have")
+    if fetch:
+        fetch(view, levels[3], math.prod(one.threads for one in tiles))
     unrolled(state, sch.get_loops(view.rv)[0], [0, 16, 64, 512], guess=1, ordered=True)
     init = sch.decompose_reduction(view.rv, levels[3][0])
     state.finish(view.rv, init, write)
@@ -92,21 +93,9 @@ def hardly_reuses(view: BlockView, limits: GpuLimits) -> bool:
 
     As a product with one row does. Of short sums there is nothing to share.
     """
-    largest = math.prod(map(int, _largest(view)[0].shape))
+    largest = math.prod(map(int, view.largest_operand[0].shape))
     results, terms = math.prod(view.spatial), math.prod(view.reduced)
     return view.is_contraction and terms >= limits.warp_size and results * terms < _FEW * largest
-
-
-def reads_along_results(view: BlockView) -> bool:
-    """Whether neighbours of the last axis of the result read neighbours of the largest operand."""
-    *_, last = view.axes(SPATIAL)
-    return last.var.same_as(_largest(view)[1][-1])
-
-
-def _largest(view: BlockView) -> tuple[Any, Sequence[Any]]:
-    """The largest operand of a contraction, and where it is read."""
-    operands = [(view.node.reads[at].source, indices) for at, indices in view.reads]
-    return max(operands, key=lambda one: math.prod(map(int, one[0].shape)))
 
 
 def _accumulated_locally(sch: Any, view: BlockView) -> Any:
@@ -115,33 +104,6 @@ def _accumulated_locally(sch: Any, view: BlockView) -> Any:
         return sch.cache_write(view.rv, 0, "local")
     sch.set_scope(view.rv, 0, "local")
     return consumer.rv
-
-
-def _fetch(
-    state: State,
-    view: BlockView,
-    position: int,
-    steps: Sequence[Any],
-    threads: int,
-    target: Target,
-) -> int:
-    """Fetch an operand for all threads of a block, neighbours by neighbours; its bytes.
-
-    steps: the loops around the fetching, within those over blocks and threads.
-    """
-    sch, dtype = state.sch, view.node.reads[position].source.dtype
-    copy = sch.cache_read(view.rv, position, "shared")
-    sch.compute_at(copy, steps[-1], preserve_unit_loops=True)
-    own = fused(sch, sch.get_loops(copy)[3 + len(steps) :])
-    size = extent(sch, own)
-    widths = vector_widths(size, threads, dtype.itemsize, target.vector_bytes)
-    width = state.choose("vector", widths, guess=len(widths) - 1, ordered=True)
-    _, lane, vector = sch.split(own, [None, threads, width])
-    bound(sch, [lane], "threadIdx.x")
-    if width > 1:
-        sch.vectorize(vector)
-    state.finish(copy)
-    return size * int(dtype.itemsize)
 
 
 def choose_spatial(state: State, view: BlockView, limits: GpuLimits) -> list[SpatialTile]:
@@ -249,10 +211,3 @@ def shared_bytes(view: BlockView, sizes: dict[Any, int]) -> int:
 def _range(known: Any, index: Any) -> int:
     bound = known.const_int_bound(index)
     return int(bound.max_value) - int(bound.min_value) + 1
-
-
-def vector_widths(size: int, threads: int, itemsize: int, most_bytes: int) -> list[int]:
-    """How many elements threads may fetch at once, if they share them evenly, and all at once."""
-    widths = (1, 2, 4, 8)
-    even = [one for one in widths if one * itemsize <= most_bytes and size % (threads * one) == 0]
-    return even or [1]

@@ -53,7 +53,7 @@ FEW_TAPS = 9
 OWN_TAPS_REGISTERS = 11
 
 
-def tiles(view: BlockView, target: Target, steps: list[int]) -> list[tuple[int, ...]]:
+def register_tiles(view: BlockView, target: Target, steps: list[int]) -> list[tuple[int, ...]]:
     """Tile sizes of the result's axes, the most multiply-adds a load first.
 
     One that leaves cores idle counts with the part of the time in which they are not.

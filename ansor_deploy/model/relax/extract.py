@@ -10,9 +10,8 @@ from typing import Any
 from ..._tvm import collect, elements, relax, tirx, tvm
 from ...registry.record import TaskKey, Workload
 from ...runtime.tensors import numpy_dtype
-from ...space.block_view import BlockView, blocks
+from ...space.block_view import REDUCE, SPATIAL, BlockView, blocks, factor, uses
 from ...space.canonical_text import APART, canonical_program, canonical_text
-from ...space.window_tiles import dilation
 from ...system.digest import sha256
 from ...target import Target
 from ..tasks import Task
@@ -137,9 +136,21 @@ def _anchor(program: Any, readable: str) -> str:
 
 
 def _dilation(program: Any) -> int:
-    """By how many elements of an image the taps of a window are apart."""
+    """By how many elements of an image the taps of a window are apart, where that is most."""
     sch = tvm.s_tir.Schedule(program, debug_mask="none")
-    return max(dilation(BlockView(sch, block)) for block in blocks(sch))
+    return max(map(_apart, (BlockView(sch, block) for block in blocks(sch))))
+
+
+def _apart(view: BlockView) -> int:
+    """By how many elements the taps of a block's window are apart; 1 where it has none."""
+    rows, taps = view.axes(SPATIAL), view.axes(REDUCE)
+    images = [
+        index
+        for _, indices in view.operands
+        for index in indices
+        if any(uses(index, row.var) for row in rows)
+    ]
+    return max((factor(index, tap.var) for index in images for tap in taps), default=1)
 
 
 def _shapeless(text: str) -> str:

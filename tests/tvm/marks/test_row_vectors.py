@@ -14,7 +14,7 @@ from ansor_deploy.project import shipped
 from ansor_deploy.space.block_view import BlockView, blocks
 from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.space.rows import fuse_rows
-from ansor_deploy.space.tile_sizes import takes_lanes, tiles
+from ansor_deploy.space.tile_sizes import register_tiles, takes_lanes
 from ansor_deploy.target import load_target
 from benchmarks.machine import hot_loops
 
@@ -85,7 +85,7 @@ def reduction(mod: tvm.IRModule) -> BlockView:
 def test_the_search_is_offered_tiles_of_both_forms():
     view = reduction(programs.conv2d(28, 64, 96, 1, 1, 0))
     fuse_rows(view.sch, view)
-    offered = tiles(view, A53, [1] * len(view.node.iter_vars))
+    offered = register_tiles(view, A53, [1] * len(view.node.iter_vars))
     lanes = {one[-2:]: takes_lanes(view, one, A53) for one in offered}
     assert takes_lanes(view, offered[0], A53)
     wanted = {(6, 12): True, (5, 16): True, (8, 8): True, (8, 12): False}

@@ -18,8 +18,8 @@ from ansor_deploy.model.relax.extract import extract, task_of
 from ansor_deploy.ship.verify.tolerance import compare
 from ansor_deploy.space.block_view import BlockView, blocks
 from ansor_deploy.space.default_schedule import default_schedule
-from ansor_deploy.space.register_tile import tiles
 from ansor_deploy.space.sketch import Sketch
+from ansor_deploy.space.tile_sizes import register_tiles
 from ansor_deploy.space.trace import dump, replay
 
 TARGETS = [built.with_vectors(64, 32), built.with_vectors(32), built.with_vectors(16)]
@@ -98,7 +98,7 @@ def test_accumulators_fit_the_vector_registers(registers):
     sch = tvm.s_tir.Schedule(conv2d(14, 32, 64), debug_mask="none")
     contraction = next(v for rv in blocks(sch) if (v := BlockView(sch, rv)).is_contraction)
     target = built.with_vectors(16, registers)
-    for tile in tiles(contraction, target, [1] * 7):
+    for tile in register_tiles(contraction, target, [1] * 7):
         assert 1 < prod(tile) // 4 < registers
 
 
@@ -106,7 +106,7 @@ def test_accumulators_fit_the_vector_registers(registers):
 def test_taps_of_a_depthwise_kernel_keep_their_registers(registers, most):
     sch = tvm.s_tir.Schedule(depthwise(13, 32), debug_mask="none")
     product = next(v for rv in blocks(sch) if (v := BlockView(sch, rv)).is_contraction)
-    offered = tiles(product, built.with_vectors(16, registers), [1] * 7)
+    offered = register_tiles(product, built.with_vectors(16, registers), [1] * 7)
     assert prod(offered[0]) // 4 == most
     assert max(prod(tile) // 4 for tile in offered) == most
 
@@ -123,7 +123,7 @@ def cropped(columns):
 def test_tiles_divide_columns_of_which_some_are_left_out(columns, uneven):
     sch = tvm.s_tir.Schedule(cropped(columns), debug_mask="none")
     product = next(v for rv in blocks(sch) if (v := BlockView(sch, rv)).is_contraction)
-    sizes = {tile[-1] for tile in tiles(product, built.with_vectors(32), [1] * 3)}
+    sizes = {tile[-1] for tile in register_tiles(product, built.with_vectors(32), [1] * 3)}
     assert any(40 % size for size in sizes) == uneven
 
 

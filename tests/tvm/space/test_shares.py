@@ -19,7 +19,7 @@ from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.space.derivation import derive
 from ansor_deploy.space.question import Guess
 from ansor_deploy.space.rule import shipped_rules
-from ansor_deploy.space.tile_sizes import tiles
+from ansor_deploy.space.tile_sizes import register_tiles
 from ansor_deploy.space.trace import dump, replay
 
 
@@ -130,4 +130,4 @@ def test_strips_of_rows_leave_no_core_idle(side, channels, size):
 
 def test_a_small_product_is_no_work_for_many_cores():
     view = reduction(matmul(16, 32, 32))
-    assert tiles(view, machine(20), [1] * 3) == tiles(view, machine(1), [1] * 3)
+    assert register_tiles(view, machine(20), [1] * 3) == register_tiles(view, machine(1), [1] * 3)

@@ -8,19 +8,19 @@ from helpers.programs import program
 from tvm import te, topi
 
 from ansor_deploy._tvm import tvm
-from ansor_deploy.space.block_view import BlockView
-from ansor_deploy.space.strip_tile import strips_pay
+from ansor_deploy.space.question import Guess
+from ansor_deploy.space.rule import Apply, shipped_rules
+from ansor_deploy.space.state import State
 
 TARGET = replace(built.with_vectors(64, 32), cores=1, l1_bytes=48 << 10, l2_bytes=2 << 20)
 
 
-def strided(size: int, channels: int, columns: int) -> BlockView:
+def strided(size: int, channels: int, columns: int) -> State:
     """A convolution of 3x3, stride 2, of a square image."""
     x = te.placeholder((1, size, size, channels), name="x")
     weight = te.placeholder((3, 3, channels, columns), name="weight")
     y = topi.nn.relu(topi.nn.conv2d_nhwc(x, weight, 2, 1, 1))
-    sch = tvm.s_tir.Schedule(program([x, weight], y), debug_mask="none")
-    return BlockView(sch, sch.get_sblock("conv2d_nhwc"))
+    return State(tvm.s_tir.Schedule(program([x, weight], y), debug_mask="none"), Guess())
 
 
 @pytest.mark.parametrize(
@@ -34,4 +34,6 @@ def strided(size: int, channels: int, columns: int) -> BlockView:
     ],
 )
 def test_strips_are_for_few_weights(size, channels, columns, pays):
-    assert strips_pay(strided(size, channels, columns), TARGET) == pays
+    (rule,) = [one for one in shipped_rules("llvm") if one.name == "strip-tile"]
+    state = strided(size, channels, columns)
+    assert rule.applies(state, "conv2d_nhwc", TARGET) == Apply(later=not pays)
