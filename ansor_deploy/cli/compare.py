@@ -65,7 +65,7 @@ def command(
 
         output.write_text(comparison_page(found, str(before), str(after)), encoding="utf-8")
     failed = share is not None and found.slower(share)
-    return Answer({**found.to_json(), "failed": failed}, list(lines(found)), int(failed))
+    return Answer(found.answer(failed=failed), list(lines(found)), int(failed))
 
 
 def lines(found: Changes) -> Iterator[str]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
 
 from ..errors import UsageError
 from ..registry.title import shape_text
 from ..system.environment import version
+from ..system.json_types import Digest
 from ..system.words import count
 from ..views.text import TASK_HEADER, fitted, latency, share, shortened, task_cells
 from .declare import number_option
@@ -18,11 +20,20 @@ from .options import known_target_option, opened
 from .output import Answer, answering, in_columns
 
 if TYPE_CHECKING:
+    from ..registry.coverage import Best, Coverage
+    from ..registry.history import ContestRow, History, SearchRow, TaskRow, TrialRow
     from ..registry.store import Registry
 
 Cells = list[tuple[str, ...]]  # of a table, the names of its columns first
 
 _KEY = 12  # digits of a key that tables show
+
+
+class Script(Struct, frozen=True):
+    """`registry show --script --json`: a record's program as TVMScript."""
+
+    record: Digest
+    script: str
 
 
 @with_examples(
@@ -70,7 +81,7 @@ def best_command(store: Registry, model: str, target: str) -> Answer:
 LOOKUPS = (show_command, best_command)
 
 
-def history_lines(found: dict[str, Any]) -> list[str]:
+def history_lines(found: History) -> list[str]:
     """A task's history as tables of at most 80 columns or so."""
     lines = _workload_lines(found["workload"])
     lines += [f"x{row['weight']} in {row['model']} on {row['target']}" for row in found["models"]]
@@ -89,7 +100,7 @@ def history_lines(found: dict[str, Any]) -> list[str]:
     return lines
 
 
-def coverage_lines(found: dict[str, Any], part: dict[str, Any]) -> list[str]:
+def coverage_lines(found: Best, part: Coverage) -> list[str]:
     """A model's tasks on one target, those that take longest first."""
     table: Cells = [(*TASK_HEADER, "record", "made")]
     for row in part["tasks"]:
@@ -103,17 +114,17 @@ def coverage_lines(found: dict[str, Any], part: dict[str, Any]) -> list[str]:
     return [*in_columns(fitted(table, 1)), sums]
 
 
-def _script(store: Registry, found: dict[str, Any]) -> Answer:
+def _script(store: Registry, found: History) -> Answer:
     from ..registry.history import program_of
     from ..space.canonical_text import parse
     from ..space.trace import replay
 
     record, text = program_of(store, _wanted(found))
     script = replay(parse(text), record.trace).mod.script()
-    return Answer({"record": record.id, "script": script}, script.split("\n"))
+    return Answer(Script(record.id, script), script.split("\n"))
 
 
-def _wanted(found: dict[str, Any]) -> str:
+def _wanted(found: History) -> str:
     """The record that was named, else the best one made with the TVM that is installed."""
     if found["record"]:
         return str(found["record"])
@@ -128,7 +139,7 @@ def _wanted(found: dict[str, Any]) -> str:
     return str(best[0]["id"])
 
 
-def _workload_lines(workload: dict[str, Any]) -> list[str]:
+def _workload_lines(workload: TaskRow) -> list[str]:
     shapes = " ".join(map(shape_text, workload["shapes"]))
     return [
         f"{workload['title']} ({workload['key'][:_KEY]})",
@@ -137,7 +148,7 @@ def _workload_lines(workload: dict[str, Any]) -> list[str]:
     ]
 
 
-def _record_cells(found: dict[str, Any]) -> Cells:
+def _record_cells(found: History) -> Cells:
     beaten = {contest["loser"]: contest["winner"] for contest in found["contests"]}  # by the last
     table: Cells = [("record", "target", "latency", "search", "device", "made", "standing")]
     for row in found["records"]:
@@ -153,7 +164,7 @@ def _record_cells(found: dict[str, Any]) -> Cells:
     return table
 
 
-def _measurement_cells(rows: list[dict[str, Any]]) -> Cells:
+def _measurement_cells(rows: list[TrialRow]) -> Cells:
     table: Cells = [("made", "target", "latency", "search", "device", "error")]
     for row in rows:
         error = f"{row['error']}: {row['message']}" if row["error"] else ""
@@ -164,14 +175,16 @@ def _measurement_cells(rows: list[dict[str, Any]]) -> Cells:
     return table
 
 
-def _contest_cells(rows: list[dict[str, Any]]) -> Cells:
+def _contest_cells(rows: list[ContestRow]) -> Cells:
     table = [(_moment(row["created"]), row["winner"][:_KEY], row["loser"][:_KEY]) for row in rows]
     return [("made", "winner", "loser"), *table]
 
 
-def _search_cells(rows: list[dict[str, Any]]) -> Cells:
-    names = ("target", "search", "trials", "reason")
-    table = [(_moment(row["created"]), *(str(row[name]) for name in names)) for row in rows]
+def _search_cells(rows: list[SearchRow]) -> Cells:
+    table = [
+        (_moment(row["created"]), row["target"], row["search"], str(row["trials"]), row["reason"])
+        for row in rows
+    ]
     return [("made", "target", "search", "trials", "ended by"), *table]
 
 

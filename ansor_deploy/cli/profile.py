@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import structs
 
 from ..errors import UsageError
 from ..target import built_for
@@ -73,6 +73,7 @@ def command(
     from ..devices.machine import rated
     from ..runtime.model import Model, takes_text
     from ..ship.library import opened
+    from ..ship.race.profile_answer import ProfileVariant, ProfileVariants
     from ..ship.race.timing import profile, profile_beside
     from ..views.profile import write_trace
     from ..views.roof import roof_of
@@ -91,20 +92,21 @@ def command(
     if len(found) == 1:
         return _answer(found[0][1], raced, roof)
     variants, text = [], []
-    for at, (one, times) in enumerate(found):
+    for at, (shape, times) in enumerate(found):
         answer = _answer(times, raced[at : at + 1], roof)
-        variants.append({"inputs": one.input_shapes, **answer.value})
-        text += [takes_text(one), *answer.lines]
-    return Answer({"variants": variants}, text)
+        figures = structs.asdict(answer.value)
+        variants.append(ProfileVariant(**figures, inputs=shape.input_shapes))
+        text += [takes_text(shape), *answer.lines]
+    return Answer(ProfileVariants(variants), text)
 
 
 def _answer(times: Profile, beside: Sequence[tuple[str, list[Group]]], roof: Roof) -> Answer:
     """The answer for one of a library's shapes. beside: of another engine, if that is asked for."""
+    from ..ship.race.profile_answer import ProfileBeside, answer
     from ..views.profile import beside_lines, lines
 
-    value, text = times.to_json(), lines(times, roof, nodes=is_verbose())
+    value, text = answer(times), lines(times, roof, nodes=is_verbose())
     for name, groups in beside:
-        listed = [{**asdict(one), "ratio": one.ratio} for one in groups]
-        value["beside"] = {"peer": name, "groups": listed}
+        value = structs.replace(value, beside=ProfileBeside(name, groups))
         text += ["", *beside_lines(name, groups)]
     return Answer(value, text)

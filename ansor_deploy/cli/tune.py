@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import structs
 
 from ..errors import BudgetError, UsageError
-from ..objectives import OBJECTIVES, Goal, Objective, make_objective
-from ..request import Request
+from ..request import OBJECTIVES, Goal, Objective, Request, make_objective
 from ..system.words import count
 from ..views.text import jobs_lines, latency, tune_summary
 from .declare import existing_file
@@ -111,6 +111,7 @@ def command(
 def here(models: Sequence[Path], request: Request) -> Answer:
     """Tune on this machine or its devices."""
     from ..pipeline import tune
+    from ..tune.result import Tune
 
     with report() as events:
         result = tune(list(models), request, events)
@@ -118,7 +119,8 @@ def here(models: Sequence[Path], request: Request) -> Answer:
         for sentence in missed:
             events.warn(sentence)
     exit_code = BudgetError.exit_code if missed else 0
-    return Answer(result.with_rounds(), [tune_summary(result)], exit_code)
+    answer = Tune(**structs.asdict(result.figures), rounds=result.rounds)
+    return Answer(answer, [tune_summary(result)], exit_code)
 
 
 def on_farm(models: Sequence[Path], requests: Sequence[Request]) -> Answer:
@@ -127,6 +129,7 @@ def on_farm(models: Sequence[Path], requests: Sequence[Request]) -> Answer:
         hint = "leave it out; afterwards: ansor-deploy build MODEL --target NAME --lock FILE"
         raise UsageError("jobs of a farm write no --lock", hint)
     from ..farm.jobs import tune_on_farm
+    from ..farm.table import Jobs
 
     with report() as events:
         rows = tune_on_farm(models, requests, events)
@@ -137,12 +140,13 @@ def on_farm(models: Sequence[Path], requests: Sequence[Request]) -> Answer:
             events.warn(sentence)
     codes = [row.exit_code for row in rows if row.exit_code]
     codes += [BudgetError.exit_code] if missed else []
-    return Answer({"jobs": [row.to_json() for row in rows]}, jobs_lines(rows), next(iter(codes), 0))
+    return Answer(Jobs(rows), jobs_lines(rows), next(iter(codes), 0))
 
 
 def packed(models: Sequence[Path], folder: Path, requests: Sequence[Request]) -> Answer:
     """Take in what a pack's machine has measured, and write the next candidates."""
     from ..pipeline import pack
+    from ..tune.pack import PackAnswer
 
     request, *others = requests
     if request.devices or others:
@@ -150,9 +154,8 @@ def packed(models: Sequence[Path], folder: Path, requests: Sequence[Request]) ->
         raise UsageError("--pack takes one --target and no --device", hint)
     with report() as events:
         result, made = pack(list(models), folder, request, events)
-    return Answer(
-        {**result.to_json(), "pack": made.to_json()}, [tune_summary(result), *pack_lines(made)]
-    )
+    answer = PackAnswer(**structs.asdict(result.figures), pack=made)
+    return Answer(answer, [tune_summary(result), *pack_lines(made)])
 
 
 def pack_lines(made: Packed) -> list[str]:

@@ -8,9 +8,9 @@ from typing import Any
 
 from ...registry.title import shape_text
 from ...runtime.profile import KernelTime
-from ...ship.manifest import Tuned
 from ...ship.race.compare import Comparison
 from ...system.words import count, size_text
+from ...tune.result import Tuned
 from ..profile import by_operator, title
 from ..text import (
     KEY,
