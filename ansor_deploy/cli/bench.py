@@ -127,10 +127,8 @@ def lines(figures: Bench) -> list[str]:
 
 def named_lines(each: Mapping[Interface, Bench]) -> Iterator[str]:
     """`lines` of each of a library's shapes, each after the inputs that it takes there."""
-    from ..runtime.model import takes_text
-
     for interface, figures in each.items():
-        yield from (f"{takes_text(interface)}: {line}" for line in lines(figures))
+        yield from (f"{interface.takes}: {line}" for line in lines(figures))
 
 
 def statistics(times: list[float], streams: int, beside: list[Race]) -> Bench:

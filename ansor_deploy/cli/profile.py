@@ -71,8 +71,7 @@ def command(
     this folder or beside the library.
     """
     from ..devices.machine import rated
-    from ..runtime.model import Model, takes_text
-    from ..ship.library import opened
+    from ..ship.library import opened, runs_in_process
     from ..ship.race.profile_answer import ProfileVariant, ProfileVariants
     from ..ship.race.timing import profile, profile_beside
     from ..views.profile import write_trace
@@ -85,10 +84,10 @@ def command(
     with report() as events, opened(artifact, where, events, threads) as library:
         found = profile(library, run_seconds)
         raced = profile_beside(library, model, found, threads, run_seconds) if engine else []
-        target, here = built_for(library.manifest), isinstance(library, Model)
+        target, here = built_for(library.manifest), runs_in_process(library)
         roof = roof_of(rated(target) if here else target, threads, here=here)
     if trace:
-        write_trace([(takes_text(one), times) for one, times in found], trace)
+        write_trace([(shape.takes, times) for shape, times in found], trace)
     if len(found) == 1:
         return _answer(found[0][1], raced, roof)
     variants, text = [], []
@@ -96,7 +95,7 @@ def command(
         answer = _answer(times, raced[at : at + 1], roof)
         figures = structs.asdict(answer.value)
         variants.append(ProfileVariant(**figures, inputs=shape.input_shapes))
-        text += [takes_text(shape), *answer.lines]
+        text += [shape.takes, *answer.lines]
     return Answer(ProfileVariants(variants), text)
 
 

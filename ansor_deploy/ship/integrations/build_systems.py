@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import UsageError
-from ..target import HOST
+from ...errors import UsageError
+from ...target import HOST
 
 LOCK = "records.lock"
 _START = Path(__file__).resolve().parent / "start"

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..errors import UsageError
-from ..project import MARKER, Project
-from ..system.atomic_file import write_whole
+from ...errors import UsageError
+from ...project import MARKER, Project
+from ...system.atomic_file import write_whole
 from . import hook_folder
 from .build_systems import BuildSystem, Model
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ..errors import AnsorError
+from ...errors import AnsorError
 
 
 def hook_folder(kind: str) -> Path:
@@ -15,7 +15,7 @@ def runtime_folder() -> Path:
 
     AnsorError if one is missing, or if they lie apart.
     """
-    from ..runtime.native import library
+    from ...runtime.native import library
 
     runtime = library().resolve()
     folder = runtime.parents[2]

@@ -12,8 +12,8 @@ from helpers.cli_inside import program
 from helpers.cli_process import PROGRAM, everything, refused
 from helpers.graphs import model, node
 
-from ansor_deploy.integrations.build_systems import SYSTEMS, Model
-from ansor_deploy.integrations.scaffold import parts
+from ansor_deploy.ship.integrations.build_systems import SYSTEMS, Model
+from ansor_deploy.ship.integrations.scaffold import parts
 
 WRITTEN = {".gitignore", "Makefile", "ansor-deploy.toml", "app.c", "models.mk", "records.lock"}
 
