@@ -40,15 +40,15 @@ def print_checks(checks: Iterable[Check], as_json: bool) -> list[Check]:
     """Print each check as it is made, or all as JSON."""
     from ..doctor.host import Checks
 
-    made = []
+    printed = []
     for check in checks:
-        made.append(check)
+        printed.append(check)
         if not as_json:
             for line in check_lines(check):
                 say(line)
     if as_json:
-        print_json(Checks.of(made))
-    return made
+        print_json(Checks.of(printed))
+    return printed
 
 
 def check_lines(check: Check) -> list[str]:

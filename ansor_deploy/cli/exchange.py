@@ -111,7 +111,7 @@ def merge_command(other: Path, registry: Path) -> Answer:
 
     if _trusted(None) is not None:
         text = "this project trusts signed records only, and a registry's file is not signed"
-        raise UsageError(text, "Export there with --sign KEY, and import that file.")
+        raise UsageError(text, "export there with --sign KEY, and import that file")
     return _taken(merge_file(registry, other))
 
 

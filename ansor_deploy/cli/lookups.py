@@ -54,8 +54,8 @@ def show_command(store: Registry, key: str, target: str, limit: int, script: boo
     """
     from ..registry.history import history  # SQL that no help text needs
 
-    found = history(store, key, target, limit)
-    return _script(store, found) if script else Answer(found, history_lines(found))
+    known = history(store, key, target, limit)
+    return _script(store, known) if script else Answer(known, history_lines(known))
 
 
 @with_examples("registry best resnet18.onnx", "registry best resnet18 --target rpi3 --json")
@@ -73,26 +73,26 @@ def best_command(store: Registry, model: str, target: str) -> Answer:
     """
     from ..registry.coverage import coverage
 
-    found = coverage(store, _digest(model), target)
-    parts = [("", *coverage_lines(found, part)) for part in found["targets"]]
-    return Answer(found, [line for part in parts for line in part][1:])
+    covered = coverage(store, _digest(model), target)
+    parts = [("", *coverage_lines(covered, part)) for part in covered["targets"]]
+    return Answer(covered, [line for part in parts for line in part][1:])
 
 
 LOOKUPS = (show_command, best_command)
 
 
-def history_lines(found: History) -> list[str]:
+def history_lines(known: History) -> list[str]:
     """A task's history as tables of at most 80 columns or so."""
-    lines = _workload_lines(found["workload"])
-    lines += [f"x{row['weight']} in {row['model']} on {row['target']}" for row in found["models"]]
-    shown = len(found["measurements"])
-    newest = f", the newest {shown}" if shown < found["trials"] else ""
-    measured = f"{found['trials']} measurements, {found['failures']} failed{newest}"
+    lines = _workload_lines(known["workload"])
+    lines += [f"x{row['weight']} in {row['model']} on {row['target']}" for row in known["models"]]
+    shown = len(known["measurements"])
+    newest = f", the newest {shown}" if shown < known["trials"] else ""
+    measured = f"{known['trials']} measurements, {known['failures']} failed{newest}"
     parts = (
-        ("records, the best first", _record_cells(found)),
-        (measured, _measurement_cells(found["measurements"])),
-        ("comparisons", _contest_cells(found["contests"])),
-        ("searches that have ended", _search_cells(found["searches"])),
+        ("records, the best first", _record_cells(known)),
+        (measured, _measurement_cells(known["measurements"])),
+        ("comparisons", _contest_cells(known["contests"])),
+        ("searches that have ended", _search_cells(known["searches"])),
     )
     for title, cells in parts:
         if len(cells) > 1:
@@ -100,7 +100,7 @@ def history_lines(found: History) -> list[str]:
     return lines
 
 
-def coverage_lines(found: Best, part: Coverage) -> list[str]:
+def coverage_lines(covered: Best, part: Coverage) -> list[str]:
     """A model's tasks on one target, those that take longest first."""
     table: Cells = [(*TASK_HEADER, "record", "made")]
     for row in part["tasks"]:
@@ -110,32 +110,32 @@ def coverage_lines(found: Best, part: Coverage) -> list[str]:
     tasks = f"{part['covered']} of {count(len(part['tasks']), 'task')} have a record"
     time = f"{share(part['share'])} of the time"
     alone = f"tasks alone add up to about {latency(part['latency_ms'] / 1e3)}"
-    sums = f"{found['model']} on {part['target']}: {tasks}, with {time}; {alone}"
+    sums = f"{covered['model']} on {part['target']}: {tasks}, with {time}; {alone}"
     return [*in_columns(fitted(table, 1)), sums]
 
 
-def _script(store: Registry, found: History) -> Answer:
+def _script(store: Registry, known: History) -> Answer:
     from ..registry.history import program_of
     from ..space.canonical_text import parse
     from ..space.trace import replay
 
-    record, text = program_of(store, _wanted(found))
+    record, text = program_of(store, _wanted(known))
     script = replay(parse(text), record.trace).mod.script()
     return Answer(Script(record.id, script), script.split("\n"))
 
 
-def _wanted(found: History) -> str:
+def _wanted(known: History) -> str:
     """The record that was named, else the best one made with the TVM that is installed."""
-    if found["record"]:
-        return str(found["record"])
+    if known["record"]:
+        return str(known["record"])
     tvm = version("apache-tvm")
-    best = [row for row in found["records"] if row["place"] == 1 and row["tvm"] == tvm]
+    best = [row for row in known["records"] if row["place"] == 1 and row["tvm"] == tvm]
     if not best:
-        hint = "Name one of its records, if it has any; the other versions' need not replay."
+        hint = "name one of its records, if it has any; the other versions' need not replay"
         raise UsageError(f"the task has no record made with TVM {tvm}", hint)
     if len(best) > 1:
         names = ", ".join(row["target"] for row in best)
-        raise UsageError(f"the task was tuned for {names}", "Choose one with --target.")
+        raise UsageError(f"the task was tuned for {names}", "choose one with --target")
     return str(best[0]["id"])
 
 
@@ -148,14 +148,14 @@ def _workload_lines(workload: TaskRow) -> list[str]:
     ]
 
 
-def _record_cells(found: History) -> Cells:
-    beaten = {contest["loser"]: contest["winner"] for contest in found["contests"]}  # by the last
+def _record_cells(known: History) -> Cells:
+    beaten = {contest["loser"]: contest["winner"] for contest in known["contests"]}  # by the last
     table: Cells = [("record", "target", "latency", "search", "device", "made", "standing")]
-    for row in found["records"]:
+    for row in known["records"]:
         first = "best" if row["place"] == 1 else ""
         said = f"beaten by {beaten[row['id']][:_KEY]}" if row["lost"] else first
         by = "claimed" if row["claimed"] else ""
-        asked = "asked for" if row["id"] == found["record"] else ""
+        asked = "asked for" if row["id"] == known["record"] else ""
         standing = ", ".join(filter(None, (said, by, asked)))
         names = (row["target"], row["provenance"]["search"], row["provenance"]["device"])
         target, search, device = (shortened(name, 10) for name in names)

@@ -70,17 +70,17 @@ def command(artifact: Path, output: Path | None, kind: packages.Kind) -> Answer:
     from ..ship.package.package import package
 
     with report() as events:
-        made = package(artifact, output or artifact.with_suffix(".tar.gz"), kind, events)
-    return _answer(made)
+        packed = package(artifact, output or artifact.with_suffix(".tar.gz"), kind, events)
+    return _answer(packed)
 
 
-def _answer(made: packages.Package) -> Answer:
-    size, glibc = made.path.stat().st_size, "{}.{}".format(*made.glibc)
-    files = [Written(name, length) for name, length in made.files.items()]
-    where = made.kind, made.arch, glibc
-    value = Package(str(made.path), size, file_sha256(made.path), *where, files)
+def _answer(packed: packages.Package) -> Answer:
+    size, glibc = packed.path.stat().st_size, "{}.{}".format(*packed.glibc)
+    files = [Written(name, length) for name, length in packed.files.items()]
+    where = packed.kind, packed.arch, glibc
+    value = Package(str(packed.path), size, file_sha256(packed.path), *where, files)
     line = (
-        f"wrote {made.path}: {size / 1e6:.1f} MB, for {_SPOKEN[made.kind]} on {made.arch}, "
+        f"wrote {packed.path}: {size / 1e6:.1f} MB, for {_SPOKEN[packed.kind]} on {packed.arch}, "
         f"glibc {glibc}"
     )
     return Answer(value, [line])

@@ -132,16 +132,16 @@ def command(models: tuple[Path, ...], request: Request) -> Answer:
     from ..pipeline import plan
 
     with report(quiet=True) as events:
-        made = plan(list(models), request, events)
-    return Answer(Plan.of(made), [*shown(made), *next_lines(models, request)])
+        planned = plan(list(models), request, events)
+    return Answer(Plan.of(planned), [*shown(planned), *next_lines(models, request)])
 
 
-def shown(made: plans.Plan) -> list[str]:
+def shown(planned: plans.Plan) -> list[str]:
     """The plan on a screen, or all of it."""
     if not is_verbose():
-        return [line for line, _ in lines(made)]
-    details = details_of(made)
-    return [*(line for line, _ in lines(made, None)), *(["", *details, ""] if details else [])]
+        return [line for line, _ in lines(planned)]
+    details = details_of(planned)
+    return [*(line for line, _ in lines(planned, None)), *(["", *details, ""] if details else [])]
 
 
 def next_lines(models: Sequence[Path], request: Request) -> list[str]:

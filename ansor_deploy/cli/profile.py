@@ -82,16 +82,16 @@ def command(
         raise UsageError("--beside and --threads are for this machine", "leave out --device")
     where = () if here else devices
     with report() as events, opened(artifact, where, events, threads) as library:
-        found = profile(library, run_seconds)
-        raced = profile_beside(library, model, found, threads, run_seconds) if engine else []
+        profiles = profile(library, run_seconds)
+        raced = profile_beside(library, model, profiles, threads, run_seconds) if engine else []
         target, here = built_for(library.manifest), runs_in_process(library)
         roof = roof_of(rated(target) if here else target, threads, here=here)
     if trace:
-        write_trace([(shape.takes, times) for shape, times in found], trace)
-    if len(found) == 1:
-        return _answer(found[0][1], raced, roof)
+        write_trace([(shape.takes, times) for shape, times in profiles], trace)
+    if len(profiles) == 1:
+        return _answer(profiles[0][1], raced, roof)
     variants, text = [], []
-    for at, (shape, times) in enumerate(found):
+    for at, (shape, times) in enumerate(profiles):
         answer = _answer(times, raced[at : at + 1], roof)
         figures = structs.asdict(answer.value)
         variants.append(ProfileVariant(**figures, inputs=shape.input_shapes))

@@ -137,15 +137,15 @@ def verify_command(registry: Path, repair: bool) -> Answer:
     from ..registry.restore import restore
     from ..registry.salvage import salvage
 
-    found, is_damaged = complaints(registry)
-    if not found:
+    faults, is_damaged = complaints(registry)
+    if not faults:
         return Answer(Whole(ok=True, repaired=None), [f"{registry} is whole"])
     if not repair:
-        raise damaged(registry, "; ".join(found))
+        raise damaged(registry, "; ".join(faults))
     saved = salvage(registry) if is_damaged else None
     again = restore(registry)
     answer = Whole(not again.lacking, saved, again.restored, again.lacking, again.models)
-    lines = [*found, *(salvage_lines(registry, saved) if saved else []), *restored_lines(again)]
+    lines = [*faults, *(salvage_lines(registry, saved) if saved else []), *restored_lines(again)]
     return Answer(answer, lines)
 
 

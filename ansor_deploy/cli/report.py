@@ -45,5 +45,5 @@ def command(
     from ..views.page.content import Report
     from ..views.page.write import write_report
 
-    path, found = write_report(artifact, registry, run_seconds, output, form or "")
-    return Answer(Report(report=path, **structs.asdict(found.answer)), [f"wrote {path}"])
+    path, facts = write_report(artifact, registry, run_seconds, output, form or "")
+    return Answer(Report(report=path, **structs.asdict(facts.answer)), [f"wrote {path}"])

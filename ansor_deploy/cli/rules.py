@@ -111,9 +111,9 @@ def explain_command(
         what = f"{model} has no task {task}: its tasks are 1 to {total}"
         raise UsageError(what, "leave --task out to see them all")
     numbers = [task] if task else range(1, total + 1)
-    found = [explain(number, tasks[number - 1], where, asked) for number in numbers]
-    lines = [line for task in found for line in (*explanation_lines(task, total), "")][:-1]
-    return Answer(Explain(str(model), where.name, [rule.name for rule in asked], found), lines)
+    explained = [explain(number, tasks[number - 1], where, asked) for number in numbers]
+    lines = [line for task in explained for line in (*explanation_lines(task, total), "")][:-1]
+    return Answer(Explain(str(model), where.name, [rule.name for rule in asked], explained), lines)
 
 
 def rule_lines(number: int, rule: Rule) -> list[str]:
@@ -122,20 +122,20 @@ def rule_lines(number: int, rule: Rule) -> list[str]:
     return [title, *wrapped(rule.summary or "(no docstring)", "    ", "    ")]
 
 
-def explanation_lines(found: Explanation, total: int) -> list[str]:
+def explanation_lines(task: Explanation, total: int) -> list[str]:
     """One task: what it is, its sketches, and at each block what every rule answered."""
-    shapes = " ".join(map(shape_text, found.shapes))
-    title = f"task {found.index} of {total}: {found.name} ({found.op}), x{found.weight}"
+    shapes = " ".join(map(shape_text, task.shapes))
+    title = f"task {task.index} of {total}: {task.name} ({task.op}), x{task.weight}"
     lines = [*wrapped(title, "", "  "), *wrapped(shapes, "  ", "  ")]
-    lines += [line for one in found.apart for line in wrapped(one, "  ends here: ", "    ")]
-    lines += [line for fault in found.faults for line in wrapped(fault, "  warning: ", "    ")]
-    programs = sum(sketch.programs for sketch in found.sketches)
+    lines += [line for reason in task.apart for line in wrapped(reason, "  ends here: ", "    ")]
+    lines += [line for fault in task.faults for line in wrapped(fault, "  warning: ", "    ")]
+    programs = sum(sketch.programs for sketch in task.sketches)
     heading = f"  programs: {programs:,}; sketches, the default first:"
-    lines.append(heading if found.sketches else "  no sketch")
-    for number, sketch in enumerate(found.sketches, start=1):
+    lines.append(heading if task.sketches else "  no sketch")
+    for number, sketch in enumerate(task.sketches, start=1):
         lines += wrapped(_sketch(sketch), f"  {number:>4}  ", " " * 8)
-    lines += [line for misfit in found.misfits for line in wrapped(misfit, "     -  ", " " * 8)]
-    for block in found.blocks:
+    lines += [line for misfit in task.misfits for line in wrapped(misfit, "     -  ", " " * 8)]
+    for block in task.blocks:
         reduces = f", reduces {shape_text(block.reduced)}" if block.reduced else ""
         lines.append(f"  block {block.block} ({shape_text(block.spatial)}{reduces}):")
         lines += _answers(block.verdicts)

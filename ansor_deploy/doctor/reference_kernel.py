@@ -49,8 +49,11 @@ def kernel_times(
 ) -> list[float]:
     """Seconds that the kernel takes on a device, several times; what it computes is checked.
 
-    waiting: called with who has the device, while another has it. WorkerFailure where the kernel
-    fails, DeviceError where the device cannot be used.
+    waiting: called with who has the device, while another has it.
+
+    Raises:
+        WorkerFailure: the kernel fails.
+        DeviceError: the device cannot be used.
     """
     with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as folder:
         kernel = _built(target, Path(folder))

@@ -85,7 +85,7 @@ def coverage(registry: Database, model: str, target: str) -> Best:
     if not targets:
         raise UsageError(
             f"the registry has no tasks of {found['name']} for the target {target}",
-            f"Build it first: ansor-deploy build {found['name']} --target {target}",
+            f"build it first: ansor-deploy build {found['name']} --target {target}",
         )
     parts = [_on_target(registry, found["digest"], row) for row in targets]
     return {"model": found["name"], "digest": found["digest"], "targets": parts}
@@ -98,11 +98,11 @@ def _model(registry: Database, model: str) -> dict[str, Any]:
         names = ", ".join(known[:_NAMED]) + (", ..." if len(known) > _NAMED else "")
         raise UsageError(
             f"the registry knows no model {model[:12] if len(model) == _DIGEST else model}",
-            f"It knows {names}." if known else "Build it first: ansor-deploy build MODEL",
+            f"it knows {names}" if known else "build it first: ansor-deploy build MODEL",
         )
     if len(found) > 1:
         names = ", ".join(f"{row['digest'][:12]} {row['name']}" for row in found[:_NAMED])
-        raise UsageError(f"{model} may be {names}", "Name it by its digest, or by its file.")
+        raise UsageError(f"{model} may be {names}", "name it by its digest, or by its file")
     return found[0]
 
 

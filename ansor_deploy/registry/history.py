@@ -201,7 +201,7 @@ def program_of(registry: Database, record: str) -> tuple[Record, str]:
     if not row["own"]:
         raise UsageError(
             f"the program of {row['workload'][:12]} came from elsewhere, and is not parsed",
-            "Plan a model that has this task: its program is then made here.",
+            "plan a model that has this task: its program is then made here",
         )
     text = registry.decoded(lambda row: unpacked(row["text"]), row, "id")
     return registry.noun(RECORDS, row), text
@@ -209,16 +209,16 @@ def program_of(registry: Database, record: str) -> tuple[Record, str]:
 
 def _meant(registry: Database, key: str) -> dict[str, Any]:
     if not _KEY.fullmatch(key.lower()):
-        hint = "Take one from `registry query --json`; its first four digits may suffice."
+        hint = "take one from `registry query --json`; its first four digits may suffice"
         raise UsageError(f"{key!r} is no key of a task and no id of a record", hint)
     found = registry.rows(_MEANT, {"key": key.lower()})
     if not found:
-        hint = "List what there is: ansor-deploy registry query"
+        hint = "list what there is: ansor-deploy registry query"
         raise UsageError(f"the registry has no task and no record {key}", hint)
     if len(found) > 1:
         names = [f"{(row['record'] or row['workload'])[:16]} {row['op']}" for row in found[:_NAMED]]
         more = ", ..." if len(found) > _NAMED else ""
-        raise UsageError(f"{key} may be {', '.join(names)}{more}", "Give more of its digits.")
+        raise UsageError(f"{key} may be {', '.join(names)}{more}", "give more of its digits")
     return found[0]
 
 

@@ -13,7 +13,8 @@ def hook_folder(kind: str) -> Path:
 def runtime_folder() -> Path:
     """The folder in which the packages tvm and tvm_ffi lie; found, not imported.
 
-    AnsorError if one is missing, or if they lie apart.
+    Raises:
+        AnsorError: one is missing, or they lie apart.
     """
     from ...runtime.native import library
 

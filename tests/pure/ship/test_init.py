@@ -175,7 +175,7 @@ def _copy(folder, name):
 )
 def test_a_name_that_make_reads_otherwise_is_refused(folder, name):
     (folder / name).touch()
-    refused(program(folder, "init", "--yes", "--", name), 2, "cannot be given", "Rename it")
+    refused(program(folder, "init", "--yes", "--", name), 2, "cannot be given", "rename it")
     assert not (folder / "models.mk").exists()
 
 
