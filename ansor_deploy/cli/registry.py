@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 
 from ..registry.faults import DamagedError, damaged
-from ..registry.listing import BestRecord, Stats
-from ..registry.salvage import Salvage
-from ..registry.upkeep import Lack
 from ..system.json_types import Bytes, Count
 from ..system.words import count
 from ..views.text import KEY, duration, fitted, latency, shortened
@@ -29,27 +26,13 @@ from .revalidate import revalidate_command
 from .values import parse_tensor_shape
 
 if TYPE_CHECKING:
+    from ..registry.listing import BestRecord, Stats
     from ..registry.restore import Restored
+    from ..registry.salvage import Salvage
     from ..registry.store import Registry
 
 
 _NAMED = 10  # rows that were not brought back
-
-
-class Query(Struct, frozen=True):
-    """`registry query --json`."""
-
-    records: list[BestRecord]
-
-
-class Whole(Struct, frozen=True):
-    """`registry verify --json`. restored, lacking, models: where --repair had something to do."""
-
-    ok: bool
-    repaired: Salvage | None
-    restored: dict[str, Count] | UnsetType = UNSET
-    lacking: Sequence[Lack] | UnsetType = UNSET
-    models: Sequence[str] | UnsetType = UNSET
 
 
 class Dropped(Struct, frozen=True):
@@ -106,8 +89,10 @@ for each in (*LOOKUPS, browse_command, revalidate_command, *EXCHANGE):
 @answering
 def query_command(store: Registry, since: datetime | None, **wanted: Any) -> Answer:
     """List the best record of each task, the newest first."""
+    from ..registry.listing import Query
+
     rows = store.query(since=since.date().isoformat() if since else None, **wanted)
-    return Answer(Query(rows), record_lines(rows) if rows else ["no records match"])
+    return Answer(Query(records=rows), record_lines(rows) if rows else ["no records match"])
 
 
 @with_examples("registry stats", "registry stats --registry team.db")
@@ -134,7 +119,7 @@ def verify_command(registry: Path, repair: bool) -> Answer:
 
     Reads every page and every row.
     """
-    from ..registry.restore import restore
+    from ..registry.restore import Whole, restore
     from ..registry.salvage import salvage
 
     faults, is_damaged = complaints(registry)

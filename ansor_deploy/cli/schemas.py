@@ -12,7 +12,8 @@ from ..doctor.host import Checks
 from ..farm.table import Jobs
 from ..registry.coverage import Best
 from ..registry.history import History
-from ..registry.listing import Stats
+from ..registry.listing import Query, Stats
+from ..registry.restore import Whole
 from ..ship import manifest
 from ..ship.race.changes import Compare
 from ..ship.race.profile_answer import Profile, ProfileVariants
@@ -63,12 +64,12 @@ DESCRIBED: dict[str, tuple[str, tuple[Any, ...]]] = {
     "completion": ("`completion --json`", (completion.Completion,)),
     "targets-list": ("`targets list --json`", (targets.Targets,)),
     "targets-show": ("`targets show --json`", (manifest.Target,)),
-    "registry-query": ("`registry query --json`", (registry.Query,)),
+    "registry-query": ("`registry query --json`", (Query,)),
     "registry-stats": ("`registry stats --json`", (Stats,)),
     "registry-best": ("`registry best --json`", (Best,)),
     "registry-show": ("`registry show --json`", (History, lookups.Script)),
     "registry-revalidate": ("`registry revalidate --json`", (revalidate.Retrials,)),
-    "registry-verify": ("`registry verify --json`", (registry.Whole,)),
+    "registry-verify": ("`registry verify --json`", (Whole,)),
     "registry-gc": ("`registry gc --json`", (registry.Dropped,)),
     "registry-vacuum": ("`registry vacuum --json`", (registry.Vacuumed,)),
     "registry-given": ("`registry export --json`, `registry push --json`", (exchange.Given,)),

@@ -29,6 +29,12 @@ class BestRecord(TypedDict):
     created: Time
 
 
+class Query(TypedDict):
+    """`registry query --json`."""
+
+    records: list[BestRecord]
+
+
 class TargetTotals(TypedDict):
     """What a registry holds for a target."""
 
