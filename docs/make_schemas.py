@@ -1,13 +1,13 @@
 """Write schemas/, a JSON Schema for each answer of `--json`, and json.md, which lists them.
 
-With --check, say which of these files are stale. The types are those of `ansor_deploy.schemas`.
+With --check, say which of these files are stale. The types are those of `ansor_deploy.cli.schemas`.
 """
 
 import json
 import sys
 from pathlib import Path
 
-from ansor_deploy.schemas import DESCRIBED, schema
+from ansor_deploy.cli.schemas import DESCRIBED, schema
 
 HERE = Path(__file__).parent
 PAGE = """\
@@ -15,7 +15,7 @@ PAGE = """\
 
 With `--json` a command prints one object on stdout; messages and progress are on stderr. What is in
 it is said by a [JSON Schema](https://json-schema.org/draft/2020-12) (draft 2020-12), as is the
-[manifest](manifest.md). They are made from the types of `ansor_deploy.schemas` by
+[manifest](manifest.md). They are made from the types of `ansor_deploy.cli.schemas` by
 `python docs/make_schemas.py`, and the tests hold what commands really print against them.
 
 Fields may be added: a reader should pass over those that it does not know. A number that JSON has

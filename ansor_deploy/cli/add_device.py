@@ -94,7 +94,11 @@ def add_command(
 
 
 def lasting(target: str) -> str:
-    """A target's name, or the whole path of its file. UsageError where there is no such target."""
+    """A target's name, or the whole path of its file.
+
+    Raises:
+        UsageError: there is no such target.
+    """
     chosen_target(target)
     return str(Path(target).resolve()) if target.endswith(".toml") else target
 
@@ -118,7 +122,8 @@ def asked_for(
 ) -> Device:
     """The device of these words; one that is known already keeps what they do not say.
 
-    UsageError where there is another of that name, or the target is another.
+    Raises:
+        UsageError: there is another of that name, or the target is another.
     """
     from ..devices.inventory import check_name, name_of, parse_url
 
@@ -131,10 +136,10 @@ def asked_for(
         return device
     known = inventory.get(device.name)
     if device.url != known.url:
-        hint = f"Choose another name: --name NAME; or: ansor-deploy devices remove {device.name}"
+        hint = f"choose another name: --name NAME; or: ansor-deploy devices remove {device.name}"
         raise UsageError(f"there is a device {device.name!r} already, at {known.url}", hint)
     if target and target != known.target:
-        hint = f"To change that: ansor-deploy devices remove {device.name}, and add it again"
+        hint = f"to change that: ansor-deploy devices remove {device.name}, and add it again"
         raise UsageError(f"{device.name} is a {known.target}, and not a {target}", hint)
     return replace(known, identity=key or known.identity, jump=jump or known.jump)
 
@@ -142,15 +147,16 @@ def asked_for(
 def decided(facts: Facts, again: str) -> str:
     """The target that a board is: the one that it surely is, or what a person says.
 
-    UsageError where nobody can be asked, or no target fits.
+    Raises:
+        UsageError: nobody can be asked, or no target fits.
     """
     from ..doctor.proposal import clear, proposals
     from ..target import list_targets, load_target
 
     folders = Project.find().target_path()
-    found = proposals(facts, [load_target(name, folders) for name in list_targets(folders)])
-    names = [target.name for target in found]
-    if not found:
+    likely = proposals(facts, [load_target(name, folders) for name in list_targets(folders)])
+    names = [target.name for target in likely]
+    if not likely:
         raise UsageError(
             f"no target that is known is such a machine ({facts.machine}, "
             f"{count(facts.cores, 'core')})",
@@ -160,8 +166,8 @@ def decided(facts: Facts, again: str) -> str:
     if sys.stdin.isatty():
         note(f"it may be: {', '.join(names)}")
         return lasting(click.prompt("Its target", default=names[0], err=True))
-    if clear(facts, found):
-        note(f"its target is {names[0]}: {found[0].description}")
+    if clear(facts, likely):
+        note(f"its target is {names[0]}: {likely[0].description}")
         return names[0]
     raise UsageError(
         f"it is not sure which target it is: {' or '.join(names)}",

@@ -38,7 +38,11 @@ def read_inputs(words: Iterable[str], interfaces: Sequence[Any]) -> Arrays:
 
 
 def read_word(word: str) -> Arrays:
-    """The arrays that one `--input` names."""
+    """The arrays that one `--input` names.
+
+    Raises:
+        UsageError: it names no array, or its file holds several without names.
+    """
     if word.endswith(".npz"):
         return load(word)
     name, equals, path = word.partition("=")
@@ -56,6 +60,9 @@ def load(path: str) -> Arrays:
     """The arrays of a file by name, "" in a .npy file.
 
     Pickled objects are refused, since reading them runs code.
+
+    Raises:
+        UsageError: the file is not there, or not one of plain arrays.
     """
     import numpy as np
 

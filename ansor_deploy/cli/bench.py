@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import median, quantiles
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
-from msgspec import to_builtins
+from msgspec import UNSET, Struct, UnsetType, structs
 
 from ..errors import UsageError
 from ..request import ENGINES
+from ..ship.manifest import Race
+from ..system.json_types import Count, Ms, Shape
 from ..views.text import AGAIN, latency, race_text
 from .declare import existing_file, number_option
 from .helptext import Command, with_examples
@@ -21,11 +23,30 @@ from .run_options import seconds_option, threads_option
 
 if TYPE_CHECKING:
     from ..runtime.model import Interface
-    from ..ship.manifest import Race
 
-    Found = tuple["Figures", list[Race]]
 
-Figures = dict[str, float]
+class Bench(Struct, frozen=True, kw_only=True):
+    """`bench --json` of a library for one shape. per_second: runs of all streams."""
+
+    median_ms: Ms
+    p10_ms: Ms
+    p90_ms: Ms
+    p99_ms: Ms
+    per_second: float
+    runs: Count
+    beside: list[Race] | UnsetType = UNSET
+
+
+class BenchVariant(Bench, frozen=True, kw_only=True):
+    """The same for one of several shapes. inputs: their shapes, by name."""
+
+    inputs: dict[str, Shape]
+
+
+class BenchVariants(Struct, frozen=True):
+    """`bench --json` of a library for several shapes."""
+
+    variants: list[BenchVariant]
 
 
 @with_examples(
@@ -85,40 +106,36 @@ def command(
             timed = bench_streams(artifact, run_seconds, threads, streams)
         else:
             timed = bench(artifact, run_seconds, threads, where, events, engines, model)
-    each = {one.interface: (statistics(one.seconds, streams), one.beside) for one in timed}
+    each = {shape.interface: statistics(shape.seconds, streams, shape.beside) for shape in timed}
     if len(each) == 1:
-        (found,) = each.values()
-        return Answer(as_json(*found), lines(*found))
-    variants = [{"inputs": one.input_shapes, **as_json(*found)} for one, found in each.items()]
-    return Answer({"variants": variants}, list(named_lines(each)))
+        (figures,) = each.values()
+        return Answer(figures, lines(figures))
+    variants = [
+        BenchVariant(**structs.asdict(figures), inputs=interface.input_shapes)
+        for interface, figures in each.items()
+    ]
+    return Answer(BenchVariants(variants), list(named_lines(each)))
 
 
-def as_json(figures: Figures, raced: list[Race]) -> dict[str, Any]:
-    """The answer for one of a library's shapes."""
-    return {**figures, **({"beside": [to_builtins(one) for one in raced]} if raced else {})}
-
-
-def lines(figures: Figures, raced: list[Race]) -> list[str]:
-    """The same as text."""
+def lines(figures: Bench) -> list[str]:
+    """The answer for one of a library's shapes as text."""
     names = ("median", "p10", "p90", "p99")
-    times = ", ".join(f"{name} {latency(figures[f'{name}_ms'] / 1e3)}" for name in names)
-    rate = f"{figures['per_second']:.4g} a second"
-    first = f"{times}; {rate} ({figures['runs']} runs)"
-    return [first, *(race_text(one, AGAIN) for one in raced)]
+    times = ", ".join(f"{name} {latency(getattr(figures, f'{name}_ms') / 1e3)}" for name in names)
+    first = f"{times}; {figures.per_second:.4g} a second ({figures.runs} runs)"
+    return [first, *(race_text(race, AGAIN) for race in figures.beside or ())]
 
 
-def named_lines(each: Mapping[Interface, Found]) -> Iterator[str]:
+def named_lines(each: Mapping[Interface, Bench]) -> Iterator[str]:
     """`lines` of each of a library's shapes, each after the inputs that it takes there."""
-    from ..runtime.model import takes_text
-
-    for one, found in each.items():
-        yield from (f"{takes_text(one)}: {line}" for line in lines(*found))
+    for interface, figures in each.items():
+        yield from (f"{interface.takes}: {line}" for line in lines(figures))
 
 
-def statistics(times: list[float], streams: int = 1) -> Figures:
-    """The figures of runs in seconds, as milliseconds. per_second: runs of all streams."""
+def statistics(times: list[float], streams: int, beside: list[Race]) -> Bench:
+    """The figures of runs in seconds, and of races beside other engines."""
     ms = [seconds * 1e3 for seconds in times]
     points = quantiles(ms, n=100, method="inclusive") if len(ms) > 1 else ms * 99
     percentiles = {f"p{n}_ms": points[n - 1] for n in (10, 90, 99)}
     rate = streams * len(times) / sum(times)
-    return {"median_ms": median(ms), **percentiles, "per_second": rate, "runs": len(ms)}
+    races = beside or UNSET
+    return Bench(median_ms=median(ms), **percentiles, per_second=rate, runs=len(ms), beside=races)

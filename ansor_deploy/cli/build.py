@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import BudgetError
-from ..objectives import make_objective
-from ..request import ENGINES, Outputs, Request
+from ..request import ENGINES, Outputs, Request, make_objective
 from ..system.environment import below_make
 from ..views.text import latency
 from .declare import existing_file, new_file
@@ -151,7 +150,7 @@ def command(
     if touch:
         make_new(result.artifact)
     lines = [f"{result.artifact} is up to date"] if result.up_to_date and not quiet else []
-    return Answer(result.to_json(), lines, BudgetError.exit_code if missed else 0)
+    return Answer(result.answer, lines, BudgetError.exit_code if missed else 0)
 
 
 def described(result: BuildResult, page: Path, request: Request) -> Path:

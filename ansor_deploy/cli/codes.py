@@ -24,8 +24,10 @@ def code_targets(named: str, allowed: bool) -> tuple[Target, ...]:
     """The targets of "A,B", the most demanding first; none where it names one.
 
     Of those whose vectors are as wide, in the order that they are named in. allowed: whether the
-    command can build a library with code for several. UsageError where it cannot, or where these
-    cannot be one library.
+    command can build a library with code for several.
+
+    Raises:
+        UsageError: it cannot, or these cannot be one library.
     """
     names = [name.strip() for name in named.split(",")]
     if len(names) == 1:
@@ -38,20 +40,20 @@ def code_targets(named: str, allowed: bool) -> tuple[Target, ...]:
         )
     folders = Project.find().target_path()
     targets = sorted(
-        (load_target(name, folders) for name in names), key=lambda one: -one.vector_bytes
+        (load_target(name, folders) for name in names), key=lambda target: -target.vector_bytes
     )
     _check(named, targets)
     return tuple(targets)
 
 
 def _check(named: str, targets: Sequence[Target]) -> None:
-    kinds = {(one.kind, architecture(one.triple)) for one in targets}
+    kinds = {(target.kind, architecture(target.triple)) for target in targets}
     if len(kinds) > 1 or targets[0].kind != "llvm":
         raise UsageError(
             f"--target {named}: one library has code for processors of one architecture",
             "build a library for each of them",
         )
-    if len({one.fingerprint for one in targets}) < len(targets):
+    if len({target.fingerprint for target in targets}) < len(targets):
         raise UsageError(f"--target {named}: two of them are the same machine", "leave one out")
 
 
@@ -59,4 +61,4 @@ def best_here(targets: Sequence[Target]) -> Target:
     """The first that this processor runs, as who loads the library finds; else the first."""
     from ..devices.machine import has_instructions
 
-    return next((one for one in targets if has_instructions(one)), targets[0])
+    return next((target for target in targets if has_instructions(target)), targets[0])

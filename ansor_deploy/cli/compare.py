@@ -59,42 +59,44 @@ def command(
     """
     from ..ship.race.timing import compare
 
-    found = compare(before, after, run_seconds, threads)
+    changes = compare(before, after, run_seconds, threads)
     if output:
         from ..views.page.comparison import comparison_page
 
-        output.write_text(comparison_page(found, str(before), str(after)), encoding="utf-8")
-    failed = share is not None and found.slower(share)
-    return Answer({**found.to_json(), "failed": failed}, list(lines(found)), int(failed))
+        output.write_text(comparison_page(changes, str(before), str(after)), encoding="utf-8")
+    failed = share is not None and changes.slower(share)
+    return Answer(changes.answer(failed=failed), list(lines(changes)), int(failed))
 
 
-def lines(found: Changes) -> Iterator[str]:
+def lines(changes: Changes) -> Iterator[str]:
     """The changes as text: none of libraries that are the same, though one has records."""
-    if found.same:
-        yield found.untimed
+    if changes.same:
+        yield changes.untimed
         return
-    shown = [task for task in found.tasks if task.what != "same" or task.delta_ms][:SHOWN]
+    shown = [task for task in changes.tasks if task.what != "same" or task.delta_ms][:SHOWN]
     if shown:
         yield from in_columns(fitted([HEADER, *map(cells, shown)], 1))
-    if more := len(found.tasks) - len(shown):
+    if more := len(changes.tasks) - len(shown):
         yield f"and {more} more"
-    for name, (old, new) in found.bytes.items():
+    for name, (old, new) in changes.bytes.items():
         if old != new:
             yield f"{name}: {size_text(old)} before, {size_text(new)} now"
-    for one in found.made_by:
-        yield made_by_text(one)
-    yield race_text(found.beside, AGAIN) if found.beside else found.untimed
-    if found.explanation:
-        yield found.explanation
+    for part in changes.made_by:
+        yield made_by_text(part)
+    yield race_text(changes.beside, AGAIN) if changes.beside else changes.untimed
+    if changes.explanation:
+        yield changes.explanation
 
 
-def made_by_text(one: MadeBy) -> str:
+def made_by_text(part: MadeBy) -> str:
     """What made a library and has changed, such as "rule tile.py: changed"."""
-    if one.before is None or one.after is None:
-        return f"{one.name}: {'new' if one.before is None else 'gone'}"
-    changed = one.name.startswith(RULE)  # digests say a reader nothing
+    if part.before is None or part.after is None:
+        return f"{part.name}: {'new' if part.before is None else 'gone'}"
+    changed = part.name.startswith(RULE)  # digests say a reader nothing
     return (
-        f"{one.name}: changed" if changed else f"{one.name}: {one.before} before, {one.after} now"
+        f"{part.name}: changed"
+        if changed
+        else f"{part.name}: {part.before} before, {part.after} now"
     )
 
 

@@ -2,6 +2,7 @@
 
 import click
 from click.shell_completion import BashComplete, FishComplete, ZshComplete
+from msgspec import Struct
 
 from ..project import Project
 from ..target import list_targets
@@ -10,6 +11,13 @@ from .helptext import Command, with_examples
 from .output import Answer, answering
 
 SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
+
+
+class Completion(Struct, frozen=True):
+    """`completion --json`."""
+
+    shell: str
+    script: str
 
 
 @with_examples(
@@ -27,7 +35,7 @@ def command(shell: str) -> Answer:
     """
     root = click.get_current_context().find_root().command
     script = SHELLS[shell](root, {}, "ansor-deploy", COMPLETING).source()
-    return Answer({"shell": shell, "script": script}, script.splitlines())
+    return Answer(Completion(shell, script), script.splitlines())
 
 
 def target_names(context: click.Context, option: click.Parameter, begun: str) -> list[str]:

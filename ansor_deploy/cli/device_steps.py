@@ -38,15 +38,17 @@ def trust(
 ) -> None:
     """Show a board's host key, have it compared, and pin it.
 
-    again: the command to repeat where nobody can be asked. DeviceError where the key is another
-    than the one asked for or known, or is refused.
+    again: the command to repeat where nobody can be asked.
+
+    Raises:
+        DeviceError: the key is another than the one asked for or known, or is refused.
     """
     from ..devices.ssh import known_keys, offered_key, refuse_revoked, verify
 
     key = offered_key(device, inventory)
     note(f"{device.name} ({device.url}) shows {key.fingerprint} ({key.kind})")
     if fingerprint and fingerprint != key.fingerprint:
-        hint = "Do not connect: whoever answers there is not the board that you mean."
+        hint = "do not connect: whoever answers there is not the board that you mean"
         what = f"{device.name}: its host key is {key.fingerprint}, not {fingerprint}"
         raise DeviceError(what, hint)
     refuse_revoked(device, key)
@@ -65,8 +67,13 @@ def trust(
 
 
 def ask(name: str, again: str) -> None:
-    """Let a person compare. UsageError where nobody can answer, DeviceError where they say no."""
-    hint = f"Compare the fingerprint, then: {again} --fingerprint SHA256:..."
+    """Let a person compare.
+
+    Raises:
+        UsageError: nobody can answer.
+        DeviceError: they say no.
+    """
+    hint = f"compare the fingerprint, then: {again} --fingerprint SHA256:..."
     if not sys.stdin.isatty():
         raise UsageError(f"{name} is not trusted: there is no terminal to ask at", hint)
     note("on the board itself: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub")
@@ -103,7 +110,11 @@ def examine(name: str, target: Target, connecting: Connecting, *, as_json: bool)
 
 
 def accept(name: str, target: Target, connecting: Connecting) -> float:
-    """Let a board be as fast as it is: seconds of the reference kernel. DeviceError if it fails."""
+    """Let a board be as fast as it is: seconds of the reference kernel.
+
+    Raises:
+        DeviceError: the kernel does not run there.
+    """
     from ..devices.inventory import Inventory
     from ..doctor.reference_kernel import kernel_times
     from ..system.worker import WorkerFailure

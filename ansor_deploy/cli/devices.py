@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
 
 from ..errors import DeviceError
+from ..system.json_types import Time
 from ..views.text import latency
 from .add_device import add_command
 from .device_steps import accept, board, examine, install, trust
@@ -16,7 +17,52 @@ from .helptext import Group, with_examples
 from .output import Answer, answering, in_columns, json_option, say
 
 if TYPE_CHECKING:
-    from ..devices.inventory import Device, Inventory
+    from ..devices import inventory as known
+    from ..devices.inventory import Inventory
+
+
+class Quarantine(Struct, frozen=True):
+    """Why a device takes no work for now."""
+
+    reason: str
+    since: Time
+
+
+class Device(Struct, frozen=True):
+    """A board or machine that was added. host_keys: fingerprints of those that are pinned."""
+
+    name: str
+    url: str
+    target: str
+    identity: str
+    jump: str
+    host_keys: list[str]
+    quarantine: Quarantine | None
+
+    @classmethod
+    def of(cls, device: known.Device, inventory: Inventory) -> Device:
+        """What is known of a device."""
+        quarantine = inventory.reason(device.name)
+        return cls(
+            *(device.name, device.url, device.target, device.identity, device.jump),
+            [key.fingerprint for key in inventory.keys(device.name)],
+            Quarantine(quarantine.reason, quarantine.since) if quarantine else None,
+        )
+
+    @property
+    def state(self) -> str:
+        """Whether it may work."""
+        if self.quarantine:
+            since, reason = self.quarantine.since[:10], self.quarantine.reason
+            ends = f"`devices doctor {self.name}` or `accept` ends it"
+            return f"in quarantine since {since}: {reason}; {ends}"
+        return "trusted" if self.host_keys else "no host key pinned"
+
+
+class Devices(Struct, frozen=True):
+    """`devices list --json`."""
+
+    devices: list[Device]
 
 
 @with_examples("devices add pi@192.0.2.7", "devices list", "devices doctor pi")
@@ -58,10 +104,10 @@ def trust_command(name: str, replace: bool, fingerprint: str, yes: bool) -> None
 def list_command() -> Answer:
     """Print every device: where it is, what it is, whether it may work."""
     inventory = _inventory()
-    rows = [row(device, inventory) for device in inventory.list()]
-    table = in_columns([(r["name"], r["url"], r["target"], state(r)) for r in rows])
+    devices = [Device.of(device, inventory) for device in inventory.list()]
+    table = in_columns([(d.name, d.url, d.target, d.state) for d in devices])
     none = "no devices; add one: ansor-deploy devices add USER@HOST"
-    return Answer({"devices": rows}, table or [none])
+    return Answer(Devices(devices), table or [none])
 
 
 @with_examples("devices doctor pi", "devices doctor pi --json")
@@ -112,24 +158,6 @@ def remove_command(name: str) -> None:
     """Forget a device and its host key; the board is left alone."""
     _inventory().remove(name)
     say(f"removed {name}", err=True)
-
-
-def row(device: Device, inventory: Inventory) -> dict[str, Any]:
-    """A row of `devices list --json`: what is known of a device."""
-    quarantine = inventory.reason(device.name)
-    return {
-        **{key: getattr(device, key) for key in ("name", "url", "target", "identity", "jump")},
-        "host_keys": [key.fingerprint for key in inventory.keys(device.name)],
-        "quarantine": asdict(quarantine) if quarantine else None,
-    }
-
-
-def state(values: dict[str, Any]) -> str:
-    """The last column of the list."""
-    if quarantine := values["quarantine"]:
-        ends = f"`devices doctor {values['name']}` or `accept` ends it"
-        return f"in quarantine since {quarantine['since'][:10]}: {quarantine['reason']}; {ends}"
-    return "trusted" if values["host_keys"] else "no host key pinned"
 
 
 def _inventory() -> Inventory:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from shutil import get_terminal_size
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -39,15 +38,17 @@ def command(registry: Path, as_json: bool) -> int:
 
 def print_checks(checks: Iterable[Check], as_json: bool) -> list[Check]:
     """Print each check as it is made, or all as JSON."""
-    made = []
+    from ..doctor.host import Checks
+
+    printed = []
     for check in checks:
-        made.append(check)
+        printed.append(check)
         if not as_json:
             for line in check_lines(check):
                 say(line)
     if as_json:
-        print_json(checks_json(made))
-    return made
+        print_json(Checks.of(printed))
+    return printed
 
 
 def check_lines(check: Check) -> list[str]:
@@ -67,11 +68,6 @@ def folded(line: str) -> list[str]:
     indent = " " * 6  # below the text of the first part
     fill = partial(wrap, break_long_words=False, break_on_hyphens=False)
     return fill(line, width, subsequent_indent=indent)
-
-
-def checks_json(checks: Sequence[Check]) -> dict[str, Any]:
-    """All checks as one JSON object."""
-    return {"ok": not failed(checks), "checks": [asdict(check) for check in checks]}
 
 
 def failed(checks: Iterable[Check]) -> bool:

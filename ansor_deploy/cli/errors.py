@@ -17,7 +17,7 @@ from ..errors import AnsorError
 from ..system.interrupt import check, forget, interrupt, watched
 from ..system.machine_fault import fault_of
 from ..system.printable import message, printable
-from ..views.plain import message_line
+from ..views.plain import Message
 from .output import asks_for_json, print_json, say
 from .standard_streams import finish_stdout, open_streams, reader_has_left
 
@@ -163,8 +163,8 @@ def show(failure: Failure, words: list[str]) -> None:
     """Print a failure on stderr, and on stdout for a program that asked for JSON."""
     failure = replace(failure, message=message(failure.message), hint=message(failure.hint))
     if asks_for_json(words):
-        details = {"file": failure.file, "line": failure.line, "code": failure.exit_code}
-        say(message_line("error", failure.message, failure.hint, **details), err=True)
+        where = failure.file, failure.line, failure.exit_code
+        say(Message("error", failure.message, failure.hint, *where).json, err=True)
     else:
         at = ":".join(str(part) for part in (failure.file, failure.line) if part) or "ansor-deploy"
         hint = [f"  hint: {failure.hint}"] if failure.hint else []

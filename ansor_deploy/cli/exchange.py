@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
 
 from ..errors import RegistryError, UsageError
 from ..project import Project
+from ..system.json_types import Count
 from ..system.words import count
 from .declare import existing_file, new_file
 from .helptext import Command, with_examples
@@ -16,9 +19,34 @@ from .options import registry_path
 from .output import Answer, answering, say
 
 if TYPE_CHECKING:
-    from ..registry.exchange import Given, Trusted
+    from ..registry import exchange, transfer
+    from ..registry.exchange import Trusted
     from ..registry.signing import Signer
-    from ..registry.transfer import Taken
+
+
+class Given(Struct, frozen=True):
+    """`registry export --json` and `push --json`. bundle: "" where all were there already."""
+
+    bundle: str
+    records: Count
+    left_out: Count
+
+
+class Taken(Struct, frozen=True):
+    """`registry import --json`."""
+
+    new: Count
+    known: Count
+    contests: Count
+
+
+class Pulled(Taken, frozen=True):
+    """`registry pull --json`. torn, misnamed: bundles that were not whole, or not what they say."""
+
+    bundles: Count
+    torn: Sequence[str]
+    misnamed: dict[str, str]
+
 
 sign_option = click.option(
     "--sign",
@@ -83,7 +111,7 @@ def merge_command(other: Path, registry: Path) -> Answer:
 
     if _trusted(None) is not None:
         text = "this project trusts signed records only, and a registry's file is not signed"
-        raise UsageError(text, "Export there with --sign KEY, and import that file.")
+        raise UsageError(text, "export there with --sign KEY, and import that file")
     return _taken(merge_file(registry, other))
 
 
@@ -132,7 +160,10 @@ def pull_command(url: str, registry: Path, trust: Path | None) -> Answer:
         reasons = "\n".join(error.message for error in pulled.refused)
         others = f"{pulled.bundles} other bundles were taken in, with {pulled.taken.records} new"
         raise RegistryError(f"{url}: {others} records\n{reasons}", pulled.refused[0].hint)
-    return _taken(pulled.taken, bundles=pulled.bundles, torn=pulled.torn, misnamed=pulled.misnamed)
+    taken = pulled.taken
+    figures = taken.records, taken.known, taken.contests
+    answer = Pulled(*figures, pulled.bundles, pulled.torn, pulled.misnamed)
+    return Answer(answer, [_taken_line(taken)])
 
 
 EXCHANGE = (export_command, import_command, merge_command, push_command, pull_command)
@@ -152,17 +183,18 @@ def _trusted(option: Path | None) -> Trusted | None:
     return load_trusted(file) if file else None
 
 
-def _taken(taken: Taken, **more: Any) -> Answer:
+def _taken(taken: transfer.Taken) -> Answer:
+    return Answer(Taken(taken.records, taken.known, taken.contests), [_taken_line(taken)])
+
+
+def _taken_line(taken: transfer.Taken) -> str:
     contests = f"; {taken.contests} new comparisons" if taken.contests else ""
-    figures = {"new": taken.records, "known": taken.known, "contests": taken.contests, **more}
-    line = f"{taken.records} new records, {taken.known} known already{contests}"
-    return Answer(figures, [line])
+    return f"{taken.records} new records, {taken.known} known already{contests}"
 
 
-def _given(given: Given, where: str) -> Answer:
+def _given(given: exchange.Given, where: str) -> Answer:
     for refusal in given.left_out:
         say(f"left out, as no one would take it in: {refusal}", err=True)
     sent = f"{count(given.records, 'record')} to {where} ({given.name[:12]})"
     line = sent if given.name else f"{where} has every record already"
-    figures = {"bundle": given.name, "records": given.records, "left_out": len(given.left_out)}
-    return Answer(figures, [line])
+    return Answer(Given(given.name, given.records, len(given.left_out)), [line])

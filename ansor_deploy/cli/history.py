@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec import convert
+from msgspec import Struct, convert
 
 from ..errors import UsageError
-from ..ship.manifest import Race
+from ..ship.manifest import Memory, Race
+from ..system.json_types import Count, Digest, Ms, Time
 from ..system.words import count, size_text
 from ..views.text import gain_texts, latency, shortened
 from .declare import number_option
@@ -21,6 +22,50 @@ if TYPE_CHECKING:
     from ..registry.store import Registry
 
 HEADER = ("built", "target", "model", "trials", "tuned", "untuned", "shipped", "size", "beside")
+
+
+class PastBuild(Struct, frozen=True):
+    """A build of the registry's history. asked: the words of the command."""
+
+    artifact: str
+    model: Digest
+    name: str
+    target: Digest
+    target_name: str | None
+    created: Time
+    tool: str
+    tvm: str
+    asked: dict[str, Any]
+    hits: Count
+    near: Count
+    misses: Count
+    skipped: Count
+    trials: Count
+    tuned_ms: Ms | None
+    untuned_ms: Ms | None
+    shipped: str
+    verification: dict[str, Any]
+    digests: dict[str, Digest]
+    beside: Race | None
+    memory: Memory | None
+
+    @classmethod
+    def of(cls, row: dict[str, Any]) -> PastBuild:
+        """A build without its manifest, of which what is shown stays."""
+        said = row["manifest"]
+        beside, memory = (said.get("speed") or {}).get("beside"), said.get("memory")
+        known = {name: row[name] for name in cls.__struct_fields__ if name in row}
+        return cls(
+            **known,
+            beside=convert(beside, Race) if beside else None,
+            memory=convert(memory, Memory) if memory else None,
+        )
+
+
+class History(Struct, frozen=True):
+    """`history --json`."""
+
+    builds: list[PastBuild]
 
 
 @with_examples("history resnet18.onnx", "history resnet18 --limit 5 --json")
@@ -39,34 +84,25 @@ def command(store: Registry, model: str, limit: int) -> Answer:
     if not rows:
         hint = "see what it knows: ansor-deploy registry stats"
         raise UsageError(f"the registry has no build of {model}", hint)
-    text = in_columns([HEADER, *map(cells, rows)])
-    return Answer({"builds": list(map(as_json, rows))}, [*text, count(len(rows), "build")])
+    builds = list(map(PastBuild.of, rows))
+    text = in_columns([HEADER, *map(cells, builds)])
+    return Answer(History(builds), [*text, count(len(builds), "build")])
 
 
-def as_json(row: dict[str, Any]) -> dict[str, Any]:
-    """A build without its manifest, of which what is shown stays."""
-    said = row["manifest"]
-    figures = {"beside": (said.get("speed") or {}).get("beside"), "memory": said.get("memory")}
-    known = {name: value for name, value in row.items() if name not in ("id", "manifest")}
-    return {**known, **figures}
-
-
-def cells(row: dict[str, Any]) -> tuple[str, ...]:
+def cells(build: PastBuild) -> tuple[str, ...]:
     """A build as text, below `HEADER`."""
-    found = as_json(row)
-    beside, memory = found["beside"], found["memory"]
-    times = (found["tuned_ms"], found["untuned_ms"])
+    times = (build.tuned_ms, build.untuned_ms)
     tuned, untuned = (latency(ms / 1e3) if ms is not None else "" for ms in times)
     return (
-        found["created"][:16].replace("T", " "),
-        shortened(found["target_name"] or found["target"][:8], 12),
-        found["model"][:6],
-        str(found["trials"]),
+        build.created[:16].replace("T", " "),
+        shortened(build.target_name or build.target[:8], 12),
+        build.model[:6],
+        str(build.trials),
         tuned,
         untuned,
-        found["shipped"],
-        size_text(memory["library"]) if memory else "",
-        _beside(convert(beside, Race)) if beside else "",
+        build.shipped,
+        size_text(build.memory.library) if build.memory else "",
+        _beside(build.beside) if build.beside else "",
     )
 
 

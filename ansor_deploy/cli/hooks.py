@@ -4,7 +4,7 @@ import os
 
 import click
 
-from ..integrations import hook_folder, runtime_folder
+from ..ship.integrations import hook_folder, runtime_folder
 from .helptext import Command, with_examples
 
 KINDS = ("make", "cmake", "bazel", "c", "runtime")

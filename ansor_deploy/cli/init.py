@@ -21,9 +21,9 @@ from .requests import make_request, tuning_command
 from .values import InputShapes
 
 if TYPE_CHECKING:
-    from ..integrations.build_systems import BuildSystem, Model
-    from ..integrations.scaffold import Part
     from ..request import Request
+    from ..ship.integrations.build_systems import BuildSystem, Model
+    from ..ship.integrations.scaffold import Part
 
 SYSTEMS = ("make", "cmake", "ninja", "bazel")
 
@@ -60,8 +60,8 @@ def command(
     default the ONNX files of this folder. What is there already is left as it is: lines that are
     to be added to it are printed.
     """
-    from ..integrations.build_systems import LOCK, system_of
-    from ..integrations.scaffold import check_names
+    from ..ship.integrations.build_systems import LOCK, system_of
+    from ..ship.integrations.scaffold import check_names
 
     wanted = _wanted(models, target, input_shapes)
     lock, paths = Path(LOCK), [model.path for model in wanted]
@@ -82,7 +82,7 @@ def command(
 
 def _wanted(models: Sequence[Path], target: str | None, input_shapes: InputShapes) -> list[Model]:
     """The models that are named, else those of this folder. UsageError if there is none."""
-    from ..integrations.build_systems import Model
+    from ..ship.integrations.build_systems import Model
 
     paths = list(models) or sorted(Path().glob("*.onnx"))
     if not paths:
@@ -97,7 +97,7 @@ def _wanted(models: Sequence[Path], target: str | None, input_shapes: InputShape
 def _start(models: list[Model], system: BuildSystem, request: Request, *, yes: bool) -> None:
     """Write what a folder lacks, and say what else is to be done."""
     from ..devices.machine import runs_here
-    from ..integrations.scaffold import parts
+    from ..ship.integrations.scaffold import parts
 
     is_new = not system.shows_in(Path())
     program = "later" if is_new and runs_here(request.target) else ""
@@ -136,9 +136,9 @@ def _ask(rows: list[tuple[str, str]], *, yes: bool) -> None:
 
 def _read(models: list[Model], request: Request, program: str) -> tuple[list[Model], str]:
     """The models with the files of their weights, and the program's text; writes the lock."""
-    from ..integrations import starter
     from ..pipeline import write_known
     from ..ship.describe import interface
+    from ..ship.integrations import starter
 
     with report_on_stderr() as events:
         prepared = write_known([model.path for model in models], request, events)

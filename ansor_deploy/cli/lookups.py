@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
 
 from ..errors import UsageError
 from ..registry.title import shape_text
 from ..system.environment import version
+from ..system.json_types import Digest
 from ..system.words import count
 from ..views.text import TASK_HEADER, fitted, latency, share, shortened, task_cells
 from .declare import number_option
@@ -18,11 +20,20 @@ from .options import known_target_option, opened
 from .output import Answer, answering, in_columns
 
 if TYPE_CHECKING:
+    from ..registry.coverage import Best, Coverage
+    from ..registry.history import ContestRow, History, SearchRow, TaskRow, TrialRow
     from ..registry.store import Registry
 
 Cells = list[tuple[str, ...]]  # of a table, the names of its columns first
 
 _KEY = 12  # digits of a key that tables show
+
+
+class Script(Struct, frozen=True):
+    """`registry show --script --json`: a record's program as TVMScript."""
+
+    record: Digest
+    script: str
 
 
 @with_examples(
@@ -43,8 +54,8 @@ def show_command(store: Registry, key: str, target: str, limit: int, script: boo
     """
     from ..registry.history import history  # SQL that no help text needs
 
-    found = history(store, key, target, limit)
-    return _script(store, found) if script else Answer(found, history_lines(found))
+    known = history(store, key, target, limit)
+    return _script(store, known) if script else Answer(known, history_lines(known))
 
 
 @with_examples("registry best resnet18.onnx", "registry best resnet18 --target rpi3 --json")
@@ -62,26 +73,26 @@ def best_command(store: Registry, model: str, target: str) -> Answer:
     """
     from ..registry.coverage import coverage
 
-    found = coverage(store, _digest(model), target)
-    parts = [("", *coverage_lines(found, part)) for part in found["targets"]]
-    return Answer(found, [line for part in parts for line in part][1:])
+    covered = coverage(store, _digest(model), target)
+    parts = [("", *coverage_lines(covered, part)) for part in covered["targets"]]
+    return Answer(covered, [line for part in parts for line in part][1:])
 
 
 LOOKUPS = (show_command, best_command)
 
 
-def history_lines(found: dict[str, Any]) -> list[str]:
+def history_lines(known: History) -> list[str]:
     """A task's history as tables of at most 80 columns or so."""
-    lines = _workload_lines(found["workload"])
-    lines += [f"x{row['weight']} in {row['model']} on {row['target']}" for row in found["models"]]
-    shown = len(found["measurements"])
-    newest = f", the newest {shown}" if shown < found["trials"] else ""
-    measured = f"{found['trials']} measurements, {found['failures']} failed{newest}"
+    lines = _workload_lines(known["workload"])
+    lines += [f"x{row['weight']} in {row['model']} on {row['target']}" for row in known["models"]]
+    shown = len(known["measurements"])
+    newest = f", the newest {shown}" if shown < known["trials"] else ""
+    measured = f"{known['trials']} measurements, {known['failures']} failed{newest}"
     parts = (
-        ("records, the best first", _record_cells(found)),
-        (measured, _measurement_cells(found["measurements"])),
-        ("comparisons", _contest_cells(found["contests"])),
-        ("searches that have ended", _search_cells(found["searches"])),
+        ("records, the best first", _record_cells(known)),
+        (measured, _measurement_cells(known["measurements"])),
+        ("comparisons", _contest_cells(known["contests"])),
+        ("searches that have ended", _search_cells(known["searches"])),
     )
     for title, cells in parts:
         if len(cells) > 1:
@@ -89,7 +100,7 @@ def history_lines(found: dict[str, Any]) -> list[str]:
     return lines
 
 
-def coverage_lines(found: dict[str, Any], part: dict[str, Any]) -> list[str]:
+def coverage_lines(covered: Best, part: Coverage) -> list[str]:
     """A model's tasks on one target, those that take longest first."""
     table: Cells = [(*TASK_HEADER, "record", "made")]
     for row in part["tasks"]:
@@ -99,36 +110,36 @@ def coverage_lines(found: dict[str, Any], part: dict[str, Any]) -> list[str]:
     tasks = f"{part['covered']} of {count(len(part['tasks']), 'task')} have a record"
     time = f"{share(part['share'])} of the time"
     alone = f"tasks alone add up to about {latency(part['latency_ms'] / 1e3)}"
-    sums = f"{found['model']} on {part['target']}: {tasks}, with {time}; {alone}"
+    sums = f"{covered['model']} on {part['target']}: {tasks}, with {time}; {alone}"
     return [*in_columns(fitted(table, 1)), sums]
 
 
-def _script(store: Registry, found: dict[str, Any]) -> Answer:
+def _script(store: Registry, known: History) -> Answer:
     from ..registry.history import program_of
     from ..space.canonical_text import parse
     from ..space.trace import replay
 
-    record, text = program_of(store, _wanted(found))
+    record, text = program_of(store, _wanted(known))
     script = replay(parse(text), record.trace).mod.script()
-    return Answer({"record": record.id, "script": script}, script.split("\n"))
+    return Answer(Script(record.id, script), script.split("\n"))
 
 
-def _wanted(found: dict[str, Any]) -> str:
+def _wanted(known: History) -> str:
     """The record that was named, else the best one made with the TVM that is installed."""
-    if found["record"]:
-        return str(found["record"])
+    if known["record"]:
+        return str(known["record"])
     tvm = version("apache-tvm")
-    best = [row for row in found["records"] if row["place"] == 1 and row["tvm"] == tvm]
+    best = [row for row in known["records"] if row["place"] == 1 and row["tvm"] == tvm]
     if not best:
-        hint = "Name one of its records, if it has any; the other versions' need not replay."
+        hint = "name one of its records, if it has any; the other versions' need not replay"
         raise UsageError(f"the task has no record made with TVM {tvm}", hint)
     if len(best) > 1:
         names = ", ".join(row["target"] for row in best)
-        raise UsageError(f"the task was tuned for {names}", "Choose one with --target.")
+        raise UsageError(f"the task was tuned for {names}", "choose one with --target")
     return str(best[0]["id"])
 
 
-def _workload_lines(workload: dict[str, Any]) -> list[str]:
+def _workload_lines(workload: TaskRow) -> list[str]:
     shapes = " ".join(map(shape_text, workload["shapes"]))
     return [
         f"{workload['title']} ({workload['key'][:_KEY]})",
@@ -137,14 +148,14 @@ def _workload_lines(workload: dict[str, Any]) -> list[str]:
     ]
 
 
-def _record_cells(found: dict[str, Any]) -> Cells:
-    beaten = {contest["loser"]: contest["winner"] for contest in found["contests"]}  # by the last
+def _record_cells(known: History) -> Cells:
+    beaten = {contest["loser"]: contest["winner"] for contest in known["contests"]}  # by the last
     table: Cells = [("record", "target", "latency", "search", "device", "made", "standing")]
-    for row in found["records"]:
+    for row in known["records"]:
         first = "best" if row["place"] == 1 else ""
         said = f"beaten by {beaten[row['id']][:_KEY]}" if row["lost"] else first
         by = "claimed" if row["claimed"] else ""
-        asked = "asked for" if row["id"] == found["record"] else ""
+        asked = "asked for" if row["id"] == known["record"] else ""
         standing = ", ".join(filter(None, (said, by, asked)))
         names = (row["target"], row["provenance"]["search"], row["provenance"]["device"])
         target, search, device = (shortened(name, 10) for name in names)
@@ -153,7 +164,7 @@ def _record_cells(found: dict[str, Any]) -> Cells:
     return table
 
 
-def _measurement_cells(rows: list[dict[str, Any]]) -> Cells:
+def _measurement_cells(rows: list[TrialRow]) -> Cells:
     table: Cells = [("made", "target", "latency", "search", "device", "error")]
     for row in rows:
         error = f"{row['error']}: {row['message']}" if row["error"] else ""
@@ -164,14 +175,16 @@ def _measurement_cells(rows: list[dict[str, Any]]) -> Cells:
     return table
 
 
-def _contest_cells(rows: list[dict[str, Any]]) -> Cells:
+def _contest_cells(rows: list[ContestRow]) -> Cells:
     table = [(_moment(row["created"]), row["winner"][:_KEY], row["loser"][:_KEY]) for row in rows]
     return [("made", "winner", "loser"), *table]
 
 
-def _search_cells(rows: list[dict[str, Any]]) -> Cells:
-    names = ("target", "search", "trials", "reason")
-    table = [(_moment(row["created"]), *(str(row[name]) for name in names)) for row in rows]
+def _search_cells(rows: list[SearchRow]) -> Cells:
+    table = [
+        (_moment(row["created"]), row["target"], row["search"], str(row["trials"]), row["reason"])
+        for row in rows
+    ]
     return [("made", "target", "search", "trials", "ended by"), *table]
 
 

@@ -13,6 +13,7 @@ from functools import wraps
 from typing import Any
 
 import click
+from msgspec import to_builtins
 
 from ..errors import UsageError
 from ..system.printable import printable
@@ -114,7 +115,8 @@ def say(line: str, *, err: bool = False) -> None:
 
 def print_json(value: Any) -> None:
     """Print one JSON document; what JSON cannot say (infinity, NaN) becomes null."""
-    click.echo(json.dumps(finite(value), indent=2, allow_nan=False, default=str))
+    plain = finite(to_builtins(value, enc_hook=str))
+    click.echo(json.dumps(plain, indent=2, allow_nan=False))
 
 
 def finite(value: Any) -> Any:
@@ -123,7 +125,7 @@ def finite(value: Any) -> Any:
         return None
     if isinstance(value, dict):
         return {key: finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, list):
         return [finite(item) for item in value]
     return value
 

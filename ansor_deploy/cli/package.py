@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
+from msgspec import Struct
 
+from ..system.digest import file_sha256
+from ..system.json_types import Bytes, Digest
 from .declare import existing_file, new_file
 from .helptext import Command, with_examples
 from .output import Answer, answering, quiet_option, report
 
 if TYPE_CHECKING:
-    from ..ship.package.package import Package
+    from ..ship.package import package as packages
+
+
+class Written(Struct, frozen=True):
+    """A file of a package."""
+
+    file: str
+    bytes: Bytes
+
+
+class Package(Written, frozen=True, rename={"for_": "for"}):
+    """`package --json`. glibc: the oldest that it runs with."""
+
+    sha256: Digest
+    for_: Literal["c", "python"]
+    arch: str
+    glibc: str
+    files: list[Written]
+
 
 _SPOKEN = {"c": "C programs", "python": "Python"}
 
@@ -38,7 +59,7 @@ _SPOKEN = {"c": "C programs", "python": "Python"}
 )
 @quiet_option
 @answering
-def command(artifact: Path, output: Path | None, kind: str) -> Answer:
+def command(artifact: Path, output: Path | None, kind: packages.Kind) -> Answer:
     """Pack a library for machines without this tool.
 
     The archive has the library, its manifest, TVM's runtime for its architecture, what loads it,
@@ -49,11 +70,17 @@ def command(artifact: Path, output: Path | None, kind: str) -> Answer:
     from ..ship.package.package import package
 
     with report() as events:
-        made = package(artifact, output or artifact.with_suffix(".tar.gz"), kind, events)
-    return Answer(made.to_json(), [_line(made)])
+        packed = package(artifact, output or artifact.with_suffix(".tar.gz"), kind, events)
+    return _answer(packed)
 
 
-def _line(made: Package) -> str:
-    size = f"{made.path.stat().st_size / 1e6:.1f} MB"
-    glibc = "{}.{}".format(*made.glibc)
-    return f"wrote {made.path}: {size}, for {_SPOKEN[made.kind]} on {made.arch}, glibc {glibc}"
+def _answer(packed: packages.Package) -> Answer:
+    size, glibc = packed.path.stat().st_size, "{}.{}".format(*packed.glibc)
+    files = [Written(name, length) for name, length in packed.files.items()]
+    where = packed.kind, packed.arch, glibc
+    value = Package(str(packed.path), size, file_sha256(packed.path), *where, files)
+    line = (
+        f"wrote {packed.path}: {size / 1e6:.1f} MB, for {_SPOKEN[packed.kind]} on {packed.arch}, "
+        f"glibc {glibc}"
+    )
+    return Answer(value, [line])

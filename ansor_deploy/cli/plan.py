@@ -5,11 +5,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
+from msgspec import Struct
 
 from ..request import Request
+from ..ship.manifest import Memory
+from ..system.json_types import Count, Digest, Ms, SecondsIfKnown, Shape, Share
 from ..views.plan import details as details_of
 from ..views.plan import lines
 from .declare import existing_file
@@ -18,7 +21,88 @@ from .options import plan_options, reuse_option
 from .output import Answer, answering, is_verbose, quiet_option, report, verbose_option
 
 if TYPE_CHECKING:
-    from ..tune.plan import Plan
+    from ..tune import plan as plans
+
+
+class Neighbour(Struct, frozen=True):
+    """A task that was tuned and differs in its sizes alone. distance: in doublings."""
+
+    key: Digest
+    name: str
+    shapes: Sequence[Shape]
+    distance: float
+    target: Digest
+
+
+class PlannedTask(Struct, frozen=True):
+    """A task of a plan. trials: at most, of it. reason: why its search is not over."""
+
+    name: str
+    title: str
+    key: Digest
+    op: str
+    weight: Count
+    status: Literal["hit", "near", "miss", "skip"]
+    reason: str
+    latency_ms: Ms
+    impact: Share
+    trials: Count
+    record: Digest | None
+    neighbours: list[Neighbour]
+
+    @classmethod
+    def of(cls, row: plans.PlanRow) -> PlannedTask:
+        """A row of a plan."""
+        task = row.task
+        return cls(
+            *(task.name, task.title, task.key.workload, task.workload.op, task.weight),
+            *(row.status, row.reason, row.latency * 1e3, row.impact, row.trials),
+            row.record.id if row.record else None,
+            [
+                Neighbour(
+                    near.workload.key,
+                    near.workload.name,
+                    near.workload.shapes,
+                    near.distance,
+                    near.machine.fingerprint if near.machine else task.key.target,
+                )
+                for near in row.neighbours
+            ],
+        )
+
+
+class Plan(Struct, frozen=True):
+    """`plan --json`. memory: of each model. seconds: that its trials take, about.
+
+    others: operators of nodes whose kernels are no task, and are in no other figure.
+    """
+
+    models: Sequence[str]
+    target: str
+    devices: Sequence[str]
+    tasks: list[PlannedTask]
+    hits: Count
+    near: Count
+    misses: Count
+    skipped: Count
+    stale: Count
+    trials: Count
+    seconds: SecondsIfKnown
+    latency_ms: Ms
+    memory: list[Memory]
+    others: Sequence[str]
+
+    @classmethod
+    def of(cls, plan: plans.Plan) -> Plan:
+        """The answer that says what a plan does."""
+        same = ("models", "target", "devices", "stale", "trials", "seconds", "others")
+        known = {**plan.counts, **{name: getattr(plan, name) for name in same}}
+        return cls(
+            **known,
+            tasks=[PlannedTask.of(row) for row in plan.rows],
+            latency_ms=plan.latency * 1e3,
+            memory=[Memory(**memory.figures()) for memory in plan.memory],
+        )
 
 
 @with_examples(
@@ -48,16 +132,16 @@ def command(models: tuple[Path, ...], request: Request) -> Answer:
     from ..pipeline import plan
 
     with report(quiet=True) as events:
-        made = plan(list(models), request, events)
-    return Answer(made.to_json(), [*shown(made), *next_lines(models, request)])
+        planned = plan(list(models), request, events)
+    return Answer(Plan.of(planned), [*shown(planned), *next_lines(models, request)])
 
 
-def shown(made: Plan) -> list[str]:
+def shown(planned: plans.Plan) -> list[str]:
     """The plan on a screen, or all of it."""
     if not is_verbose():
-        return [line for line, _ in lines(made)]
-    details = details_of(made)
-    return [*(line for line, _ in lines(made, None)), *(["", *details, ""] if details else [])]
+        return [line for line, _ in lines(planned)]
+    details = details_of(planned)
+    return [*(line for line, _ in lines(planned, None)), *(["", *details, ""] if details else [])]
 
 
 def next_lines(models: Sequence[Path], request: Request) -> list[str]:

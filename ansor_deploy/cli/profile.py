@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from msgspec import to_builtins
+from msgspec import structs
 
 from ..errors import UsageError
 from ..target import built_for
@@ -71,8 +71,8 @@ def command(
     this folder or beside the library.
     """
     from ..devices.machine import rated
-    from ..runtime.model import Model, takes_text
-    from ..ship.library import opened
+    from ..ship.library import opened, runs_in_process
+    from ..ship.race.profile_answer import ProfileVariant, ProfileVariants
     from ..ship.race.timing import profile, profile_beside
     from ..views.profile import write_trace
     from ..views.roof import roof_of
@@ -82,29 +82,30 @@ def command(
         raise UsageError("--beside and --threads are for this machine", "leave out --device")
     where = () if here else devices
     with report() as events, opened(artifact, where, events, threads) as library:
-        found = profile(library, run_seconds)
-        raced = profile_beside(library, model, found, threads, run_seconds) if engine else []
-        target, here = built_for(library.manifest), isinstance(library, Model)
+        profiles = profile(library, run_seconds)
+        raced = profile_beside(library, model, profiles, threads, run_seconds) if engine else []
+        target, here = built_for(library.manifest), runs_in_process(library)
         roof = roof_of(rated(target) if here else target, threads, here=here)
     if trace:
-        write_trace([(takes_text(one), times) for one, times in found], trace)
-    if len(found) == 1:
-        return _answer(found[0][1], raced, roof)
+        write_trace([(shape.takes, times) for shape, times in profiles], trace)
+    if len(profiles) == 1:
+        return _answer(profiles[0][1], raced, roof)
     variants, text = [], []
-    for at, (one, times) in enumerate(found):
+    for at, (shape, times) in enumerate(profiles):
         answer = _answer(times, raced[at : at + 1], roof)
-        variants.append({"inputs": one.input_shapes, **answer.value})
-        text += [takes_text(one), *answer.lines]
-    return Answer({"variants": variants}, text)
+        figures = structs.asdict(answer.value)
+        variants.append(ProfileVariant(**figures, inputs=shape.input_shapes))
+        text += [shape.takes, *answer.lines]
+    return Answer(ProfileVariants(variants), text)
 
 
 def _answer(times: Profile, beside: Sequence[tuple[str, list[Group]]], roof: Roof) -> Answer:
     """The answer for one of a library's shapes. beside: of another engine, if that is asked for."""
+    from ..ship.race.profile_answer import ProfileBeside, answer
     from ..views.profile import beside_lines, lines
 
-    value, text = times.to_json(), lines(times, roof, nodes=is_verbose())
+    value, text = answer(times), lines(times, roof, nodes=is_verbose())
     for name, groups in beside:
-        listed = [{**to_builtins(one), "ratio": one.ratio} for one in groups]
-        value["beside"] = {"peer": name, "groups": listed}
+        value = structs.replace(value, beside=ProfileBeside(name, groups))
         text += ["", *beside_lines(name, groups)]
     return Answer(value, text)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import Struct
 
 from ..registry.faults import DamagedError, damaged
+from ..system.json_types import Bytes, Count
 from ..system.words import count
 from ..views.text import KEY, duration, fitted, latency, shortened
 from .browse import browse_command
@@ -24,12 +26,28 @@ from .revalidate import revalidate_command
 from .values import parse_tensor_shape
 
 if TYPE_CHECKING:
+    from ..registry.listing import BestRecord, Stats
     from ..registry.restore import Restored
     from ..registry.salvage import Salvage
     from ..registry.store import Registry
 
 
 _NAMED = 10  # rows that were not brought back
+
+
+class Dropped(Struct, frozen=True):
+    """`registry gc --json`: rows that were dropped, or would be."""
+
+    dry_run: bool
+    records: Count
+    builds: Count
+
+
+class Vacuumed(Struct, frozen=True):
+    """`registry vacuum --json`: bytes of the file."""
+
+    before: Bytes
+    after: Bytes
 
 
 @with_examples("registry query --op conv2d --target rpi3", "registry stats", "registry verify")
@@ -71,8 +89,10 @@ for each in (*LOOKUPS, browse_command, revalidate_command, *EXCHANGE):
 @answering
 def query_command(store: Registry, since: datetime | None, **wanted: Any) -> Answer:
     """List the best record of each task, the newest first."""
+    from ..registry.listing import Query
+
     rows = store.query(since=since.date().isoformat() if since else None, **wanted)
-    return Answer({"records": rows}, record_lines(rows) if rows else ["no records match"])
+    return Answer(Query(records=rows), record_lines(rows) if rows else ["no records match"])
 
 
 @with_examples("registry stats", "registry stats --registry team.db")
@@ -99,19 +119,19 @@ def verify_command(registry: Path, repair: bool) -> Answer:
 
     Reads every page and every row.
     """
-    from ..registry.restore import restore
+    from ..registry.restore import Whole, restore
     from ..registry.salvage import salvage
 
-    found, is_damaged = complaints(registry)
-    if not found:
-        return Answer({"ok": True, "repaired": None}, [f"{registry} is whole"])
+    faults, is_damaged = complaints(registry)
+    if not faults:
+        return Answer(Whole(ok=True, repaired=None), [f"{registry} is whole"])
     if not repair:
-        raise damaged(registry, "; ".join(found))
+        raise damaged(registry, "; ".join(faults))
     saved = salvage(registry) if is_damaged else None
     again = restore(registry)
-    figures = {"repaired": asdict(saved) if saved else None, **asdict(again)}
-    lines = [*found, *(salvage_lines(registry, saved) if saved else []), *restored_lines(again)]
-    return Answer({"ok": not again.lacking, **figures}, lines)
+    answer = Whole(not again.lacking, saved, again.restored, again.lacking, again.models)
+    lines = [*faults, *(salvage_lines(registry, saved) if saved else []), *restored_lines(again)]
+    return Answer(answer, lines)
 
 
 @with_examples("registry gc --dry-run", "registry gc")
@@ -128,7 +148,7 @@ def gc_command(store: Registry, dry_run: bool) -> Answer:
     dropped = store.collect(dry_run=dry_run)
     what = " and ".join(f"{count} {name}" for name, count in dropped.items())
     line = f"would drop {what}" if dry_run else f"dropped {what}"
-    return Answer({"dry_run": dry_run, **dropped}, [line])
+    return Answer(Dropped(dry_run, **dropped), [line])
 
 
 @with_examples("registry vacuum")
@@ -141,7 +161,7 @@ def vacuum_command(store: Registry) -> Answer:
     store.vacuum()
     after = store.path.stat().st_size
     line = f"{store.path}: {before / 1e6:.1f} MB before, {after / 1e6:.1f} MB after"
-    return Answer({"before": before, "after": after}, [line])
+    return Answer(Vacuumed(before, after), [line])
 
 
 def complaints(path: Path) -> tuple[list[str], bool]:
@@ -180,7 +200,7 @@ def restored_lines(again: Restored) -> list[str]:
     return lines
 
 
-def record_lines(rows: list[dict[str, Any]]) -> list[str]:
+def record_lines(rows: list[BestRecord]) -> list[str]:
     """Best records as a table that fits a terminal; `--json` has the rest."""
     table = [("key", "task", "latency", "trials", "target", "made")]
     for row in rows:
@@ -191,12 +211,13 @@ def record_lines(rows: list[dict[str, Any]]) -> list[str]:
     return in_columns(fitted(table, 1))
 
 
-def stats_lines(stats: dict[str, Any]) -> list[str]:
+def stats_lines(stats: Stats) -> list[str]:
     """Counts, then a table by target and one by model, each where it has rows."""
     counts = [(name, str(value)) for name, value in stats.items() if not isinstance(value, list)]
     lines = in_columns(counts)
-    for group, columns in _STATS.items():
-        rows = [columns, *(tuple(_cell(row, name) for name in columns) for row in stats[group])]
+    groups = ((_PER_TARGET, stats["per_target"]), (_PER_MODEL, stats["per_model"]))
+    for columns, group in groups:
+        rows = [columns, *(tuple(_cell(row, name) for name in columns) for row in group)]
         if len(rows) > 1:
             lines += ["", *in_columns(fitted(rows, 0))]
     return [*lines, *_saved_lines(stats)]
@@ -204,13 +225,11 @@ def stats_lines(stats: dict[str, Any]) -> list[str]:
 
 # What of the groups the tables show, within 80 columns; `--json` has the rest.
 _SAVED = ("trials_saved", "seconds_saved")
-_STATS = {
-    "per_target": ("target", "fingerprint", "tasks", "records", "measurements", *_SAVED),
-    "per_model": ("model", "target", "layers", "tasks", "shared", "covered", "trials", *_SAVED),
-}
+_PER_TARGET = ("target", "fingerprint", "tasks", "records", "measurements", *_SAVED)
+_PER_MODEL = ("model", "target", "layers", "tasks", "shared", "covered", "trials", *_SAVED)
 
 
-def _cell(row: dict[str, Any], name: str) -> str:
+def _cell(row: Mapping[str, Any], name: str) -> str:
     value = row[name]
     if name in _SAVED:
         return "" if value is None else f"{value:.0f}"
@@ -219,10 +238,10 @@ def _cell(row: dict[str, Any], name: str) -> str:
     return str(value)[:8] if name == "fingerprint" else shortened(str(value), 14)
 
 
-def _saved_lines(stats: dict[str, Any]) -> list[str]:
+def _saved_lines(stats: Stats) -> list[str]:
     """The answer to what the registry was good for."""
     seconds = [row["seconds_saved"] for row in stats["per_target"] if row["seconds_saved"]]
-    saved = stats["trials_saved"]
+    saved = round(stats["trials_saved"])
     if not saved:
         return []
     time = f", about {duration(sum(seconds))}" if seconds else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from msgspec import structs
 
 from .declare import existing_file, new_file
 from .helptext import Command, with_examples
@@ -41,7 +42,8 @@ def command(
     curves and what was reused are the registry's; the profile is taken now, if this machine can
     run the library.
     """
+    from ..views.page.content import Report
     from ..views.page.write import write_report
 
-    path, found = write_report(artifact, registry, run_seconds, output, form or "")
-    return Answer({"report": str(path), **found.to_json()}, [f"wrote {path}"])
+    path, facts = write_report(artifact, registry, run_seconds, output, form or "")
+    return Answer(Report(report=path, **structs.asdict(facts.answer)), [f"wrote {path}"])

@@ -75,7 +75,11 @@ def tuning_command(
 
 
 def chosen_devices(named: Sequence[str], no_device: bool) -> tuple[str, ...] | None:
-    """The devices of these options, each once; None where those of the target are to be found."""
+    """The devices of these options, each once; None where those of the target are to be found.
+
+    Raises:
+        UsageError: devices are named, and none is to be used.
+    """
     if named and no_device:
         raise UsageError("--device and --no-device contradict each other", "give one of them")
     return tuple(dict.fromkeys(named)) if named or no_device else None
@@ -105,6 +109,9 @@ def make_request(
     frozen: None where the environment decides; a frozen request has no registry, and needs no home
     directory. several: whether the target may be more than one, as "A,B". others: what a request
     takes as it is.
+
+    Raises:
+        UsageError: what is asked for contradicts itself, or names what is not there.
     """
     from ..registry.layers import layers_of
 
@@ -145,7 +152,8 @@ def make_budget(
 def chosen_target(name: str | None, *devices: str) -> Target:
     """The target of `--target`, else of the first device, else of the project, else this machine.
 
-    UsageError where there is no such target or device.
+    Raises:
+        UsageError: there is no such target or device.
     """
     if devices and not name:
         from ..devices.inventory import Inventory, target_of  # loads more than all the rest here

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
 
 from ..request import Request
+from ..system.json_types import Count, Digest, Ms, MsIfKnown
 from ..system.words import count
 from ..views import Report
 from ..views.text import latency, shortened
@@ -17,7 +19,50 @@ from .options import devices_options, model_options
 from .output import Answer, answering, in_columns, quiet_option, report
 
 if TYPE_CHECKING:
-    from ..tune.sources.past import Retrial
+    from ..tune.sources import past
+
+
+class Retried(Struct, frozen=True):
+    """A record of another version of TVM that was tried. error: "" where it is right."""
+
+    record: Digest
+    tvm: str
+    error: str
+    message: str
+    latency_ms: MsIfKnown
+
+
+class Retrial(Struct, frozen=True):
+    """What became of a task's records of other versions. best: what builds use from now on."""
+
+    name: str
+    key: Digest
+    tried: list[Retried]
+    right: Count
+    best: Digest | None
+    latency_ms: Ms | None
+
+    @classmethod
+    def of(cls, retrial: past.Retrial) -> Retrial:
+        """What the answer says of a task."""
+        task, best = retrial.task, retrial.best
+        tried = [
+            Retried(
+                *(record.id, record.provenance.tvm, outcome.error, outcome.message),
+                outcome.latency * 1e3,
+            )
+            for record, outcome in retrial.pairs
+        ]
+        now = (best.id, best.latency * 1e3) if best else (None, None)
+        return cls(task.name, task.key.workload, tried, retrial.right, *now)
+
+
+class Retrials(Struct, frozen=True):
+    """`registry revalidate --json`."""
+
+    tried: Count
+    right: Count
+    tasks: list[Retrial]
 
 
 @with_examples(
@@ -43,33 +88,32 @@ def revalidate_command(models: tuple[Path, ...], top: int, request: Request) -> 
     from ..pipeline import revalidate
 
     with report() as events:
-        made = revalidate(list(models), request, top, events)
-        warn_of_failures(made, events)
-    figures: dict[str, Any] = {
-        "tried": sum(len(one.tried) for one in made),
-        "right": sum(one.right for one in made),
-        "tasks": [one.to_json() for one in made],
-    }
-    return Answer(figures, retrial_lines(made, figures))
+        retrials = revalidate(list(models), request, top, events)
+        warn_of_failures(retrials, events)
+    tried = sum(len(retrial.tried) for retrial in retrials)
+    right = sum(retrial.right for retrial in retrials)
+    answer = Retrials(tried, right, list(map(Retrial.of, retrials)))
+    return Answer(answer, retrial_lines(retrials, answer))
 
 
-def warn_of_failures(made: list[Retrial], events: Report) -> None:
+def warn_of_failures(retrials: list[past.Retrial], events: Report) -> None:
     """Name each record that is of no use any more, with the reason."""
-    for one in made:
-        for record, outcome in zip(one.tried, one.outcomes, strict=True):
+    for retrial in retrials:
+        for record, outcome in retrial.pairs:
             if outcome.error:
-                which = f"{one.task.name}: record {record.id[:12]} of TVM {record.provenance.tvm}"
+                name, tvm = retrial.task.name, record.provenance.tvm
+                which = f"{name}: record {record.id[:12]} of TVM {tvm}"
                 events.warn(f"{which} is not used: {outcome.error}: {outcome.message}")
 
 
-def retrial_lines(made: list[Retrial], figures: dict[str, Any]) -> list[str]:
-    """A table with a line for each task, of at most 80 columns, and the sums of `figures`."""
-    if not made:
+def retrial_lines(retrials: list[past.Retrial], answer: Retrials) -> list[str]:
+    """A table with a line for each task, of at most 80 columns, and the sums of the answer."""
+    if not retrials:
         return ["no records of another TVM to try"]
     table = [("task", "op", "tried", "right", "latency")]
-    for one in made:
-        names = shortened(one.task.name, 30), shortened(one.task.workload.op, 12)
-        best = latency(one.best.latency) if one.best else "none"
-        table.append((*names, str(len(one.tried)), str(one.right), best))
-    sums = f"{figures['right']} of {count(figures['tried'], 'record')} serve again"
-    return [*in_columns(table), f"{count(len(made), 'task')}: {sums}"]
+    for retrial in retrials:
+        names = shortened(retrial.task.name, 30), shortened(retrial.task.workload.op, 12)
+        best = latency(retrial.best.latency) if retrial.best else "none"
+        table.append((*names, str(len(retrial.tried)), str(retrial.right), best))
+    sums = f"{answer.right} of {count(answer.tried, 'record')} serve again"
+    return [*in_columns(table), f"{count(len(retrials), 'task')}: {sums}"]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
 
 from ..errors import UsageError
 from ..project import shipped
 from ..registry.title import shape_text
-from ..space.rule import Rule, rule_set, rules_digest
+from ..space.rule import rule_set, rules_digest
+from ..system.json_types import Digest
 from ..views.plain import QuietReport
 from ..views.text import wrapped
 from .declare import existing_file
@@ -22,7 +24,33 @@ from .requests import chosen_target, rule_files
 from .values import InputShapes, shapes_together
 
 if TYPE_CHECKING:
-    from ..space.explain import Explanation, SketchSummary
+    from ..space import rule as space
+    from ..space.explain import Explanation, SketchSummary, Verdict
+
+
+class Rule(Struct, frozen=True):
+    """A rule. origin: shipped, the project's, or of the command line."""
+
+    name: str
+    kinds: Sequence[str]
+    summary: str
+    origin: str
+    path: Path
+    digest: Digest
+
+    @classmethod
+    def of(cls, rule: space.Rule, named: Sequence[Path]) -> Rule:
+        """What the list has of a rule. named: the files of --rules."""
+        own = "flag" if rule.path in named else "project"
+        origin = "shipped" if rule.path.parent == shipped("rules") else own
+        return cls(rule.name, rule.kinds, rule.summary, origin, rule.path, rule.digest)
+
+
+class Rules(Struct, frozen=True):
+    """`rules list --json`, in the order in which they are asked. digest: of them all."""
+
+    rules: list[Rule]
+    digest: Digest
 
 
 @with_examples("rules list", "rules explain resnet18.onnx --task 3 --target rpi3")
@@ -42,9 +70,9 @@ def command() -> None:
 def list_command(target: str | None, rules: tuple[Path, ...]) -> Answer:
     """Print the rules for a target, in the order of asking."""
     kind, files = chosen_target(target).kind, rule_files(rules)
-    rows = [described(rule, rules) for rule in rule_set(files, kind)]
+    rows = [Rule.of(rule, rules) for rule in rule_set(files, kind)]
     lines = [line for number, row in enumerate(rows, start=1) for line in rule_lines(number, row)]
-    return Answer({"rules": rows, "digest": rules_digest(files, kind)}, lines)
+    return Answer(Rules(rows, rules_digest(files, kind)), lines)
 
 
 @with_examples(
@@ -73,7 +101,7 @@ def explain_command(
     the output backwards, which rules applied and why the others did not. Nothing is measured.
     """
     from ..model.prepare import prepare
-    from ..space.explain import explain
+    from ..space.explain import Explain, explain
 
     where, shapes = chosen_target(target), shapes_together(input_shapes)
     asked = rule_set(rule_files(rules), where.kind)
@@ -83,46 +111,31 @@ def explain_command(
         what = f"{model} has no task {task}: its tasks are 1 to {total}"
         raise UsageError(what, "leave --task out to see them all")
     numbers = [task] if task else range(1, total + 1)
-    found = [explain(number, tasks[number - 1], where, asked) for number in numbers]
-    value = {"model": str(model), "target": where.name, "rules": [rule.name for rule in asked]}
-    lines = [line for one in found for line in (*explanation_lines(one, total), "")][:-1]
-    return Answer({**value, "tasks": [one.to_json() for one in found]}, lines)
+    explained = [explain(number, tasks[number - 1], where, asked) for number in numbers]
+    lines = [line for task in explained for line in (*explanation_lines(task, total), "")][:-1]
+    return Answer(Explain(str(model), where.name, [rule.name for rule in asked], explained), lines)
 
 
-def described(rule: Rule, given: tuple[Path, ...]) -> dict[str, Any]:
-    """A rule, as a row of `rules list --json`. given: the files of --rules."""
-    own = "flag" if rule.path in given else "project"
-    return {
-        "name": rule.name,
-        "kinds": list(rule.kinds),
-        "summary": rule.summary,
-        "origin": "shipped" if rule.path.parent == shipped("rules") else own,
-        "path": str(rule.path),
-        "digest": rule.digest,
-    }
+def rule_lines(number: int, rule: Rule) -> list[str]:
+    """A rule as text."""
+    title = f"{number:>2}  {rule.name} ({' '.join(rule.kinds)}), {rule.origin}: {rule.path}"
+    return [title, *wrapped(rule.summary or "(no docstring)", "    ", "    ")]
 
 
-def rule_lines(number: int, row: dict[str, Any]) -> list[str]:
-    """A rule's row as text."""
-    kinds = " ".join(row["kinds"])
-    title = f"{number:>2}  {row['name']} ({kinds}), {row['origin']}: {row['path']}"
-    return [title, *wrapped(row["summary"] or "(no docstring)", "    ", "    ")]
-
-
-def explanation_lines(found: Explanation, total: int) -> list[str]:
+def explanation_lines(task: Explanation, total: int) -> list[str]:
     """One task: what it is, its sketches, and at each block what every rule answered."""
-    shapes = " ".join(map(shape_text, found.shapes))
-    title = f"task {found.index} of {total}: {found.name} ({found.op}), x{found.weight}"
+    shapes = " ".join(map(shape_text, task.shapes))
+    title = f"task {task.index} of {total}: {task.name} ({task.op}), x{task.weight}"
     lines = [*wrapped(title, "", "  "), *wrapped(shapes, "  ", "  ")]
-    lines += [line for one in found.apart for line in wrapped(one, "  ends here: ", "    ")]
-    lines += [line for fault in found.faults for line in wrapped(fault, "  warning: ", "    ")]
-    programs = sum(sketch.programs for sketch in found.sketches)
+    lines += [line for reason in task.apart for line in wrapped(reason, "  ends here: ", "    ")]
+    lines += [line for fault in task.faults for line in wrapped(fault, "  warning: ", "    ")]
+    programs = sum(sketch.programs for sketch in task.sketches)
     heading = f"  programs: {programs:,}; sketches, the default first:"
-    lines.append(heading if found.sketches else "  no sketch")
-    for number, sketch in enumerate(found.sketches, start=1):
+    lines.append(heading if task.sketches else "  no sketch")
+    for number, sketch in enumerate(task.sketches, start=1):
         lines += wrapped(_sketch(sketch), f"  {number:>4}  ", " " * 8)
-    lines += [line for misfit in found.misfits for line in wrapped(misfit, "     -  ", " " * 8)]
-    for block in found.blocks:
+    lines += [line for misfit in task.misfits for line in wrapped(misfit, "     -  ", " " * 8)]
+    for block in task.blocks:
         reduces = f", reduces {shape_text(block.reduced)}" if block.reduced else ""
         lines.append(f"  block {block.block} ({shape_text(block.spatial)}{reduces}):")
         lines += _answers(block.verdicts)
@@ -130,16 +143,16 @@ def explanation_lines(found: Explanation, total: int) -> list[str]:
 
 
 def _sketch(sketch: SketchSummary) -> str:
-    steps = ", ".join(f"{step['rule']} at {step['block']}" for step in sketch.steps)
+    steps = ", ".join(f"{step.rule} at {step.block}" for step in sketch.steps)
     steps = steps or "as it stands"
     if sketch.error:
         return f"{steps}; its default program fails: {sketch.error}"
     return f"{steps}; free choices: {len(sketch.choices)}; programs: {sketch.programs:,}"
 
 
-def _answers(answers: Sequence[dict[str, str]]) -> list[str]:
+def _answers(answers: Sequence[Verdict]) -> list[str]:
     if not answers:
         return ["    (not asked: it was finished or gone before its turn)"]
-    width = max(len(answer["rule"]) for answer in answers)
-    texts = [(answer["text"], f"    {answer['rule'].ljust(width)}  ") for answer in answers]
+    width = max(len(answer.rule) for answer in answers)
+    texts = [(answer.text, f"    {answer.rule.ljust(width)}  ") for answer in answers]
     return [line for text, first in texts for line in wrapped(text, first, " " * len(first))]

@@ -1,17 +1,56 @@
 """`ansor-deploy run`: a library's outputs on given inputs."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import Struct
 
 from ..errors import UsageError
 from ..registry.title import shape_text
+from ..system.json_types import Shape
 from .arrays import read_inputs, write_arrays
 from .declare import existing_file, new_file
 from .helptext import Command, with_examples
 from .options import device_option
 from .output import Answer, answering, quiet_option, report
+
+
+class OutputSummary(Struct, frozen=True):
+    """An output of a run: its numbers in short. min, max, mean: null of one without elements."""
+
+    name: str
+    shape: Shape
+    dtype: str
+    min: float | None
+    max: float | None
+    mean: float | None
+
+    @classmethod
+    def of(cls, name: str, array: Any) -> OutputSummary:
+        """An output in short."""
+        known = name, array.shape, str(array.dtype)
+        if not array.size:
+            return cls(*known, None, None, None)
+        mean = float(array.mean(dtype="float64"))
+        return cls(*known, array.min().item(), array.max().item(), mean)
+
+    @property
+    def line(self) -> str:
+        """The same as text."""
+        line = f"{self.name} {shape_text(self.shape)} {self.dtype}"
+        if self.mean is None:
+            return f"{line}: empty"
+        return f"{line}: min {self.min:.6g}, max {self.max:.6g}, mean {self.mean:.6g}"
+
+
+class Run(Struct, frozen=True):
+    """`run --json`. files: that were written."""
+
+    outputs: list[OutputSummary]
+    files: list[str]
 
 
 @with_examples(
@@ -56,24 +95,6 @@ def command(
     with report() as events, opened(artifact, devices, events) as model:
         outputs = model(**read_inputs(inputs, model.interfaces))
     paths = [str(path) for path in write_arrays(outputs, output, output_dir)]
-    summaries = [summary(name, array) for name, array in outputs.items()]
-    lines = [f"wrote {path}" for path in paths] or [summary_line(each) for each in summaries]
-    return Answer({"outputs": summaries, "files": paths}, lines)
-
-
-def summary(name: str, array: Any) -> dict[str, Any]:
-    """An output in figures."""
-    figures: dict[str, Any] = {"name": name, "shape": list(array.shape), "dtype": str(array.dtype)}
-    if array.size:
-        figures |= {"min": array.min().item(), "max": array.max().item()}
-        figures["mean"] = float(array.mean(dtype="float64"))
-    return figures
-
-
-def summary_line(figures: dict[str, Any]) -> str:
-    """An output's figures as one line of text."""
-    line = f"{figures['name']} {shape_text(figures['shape'])} {figures['dtype']}"
-    if "mean" not in figures:
-        return f"{line}: empty"
-    low, high, mean = (format(figures[key], ".6g") for key in ("min", "max", "mean"))
-    return f"{line}: min {low}, max {high}, mean {mean}"
+    summaries = [OutputSummary.of(name, array) for name, array in outputs.items()]
+    lines = [f"wrote {path}" for path in paths] or [summary.line for summary in summaries]
+    return Answer(Run(summaries, paths), lines)

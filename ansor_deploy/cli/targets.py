@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import Struct
 
 from ..errors import AnsorError
 from ..project import Project
@@ -12,6 +13,20 @@ from ..target import list_targets, load_target
 from .helptext import Group, with_examples
 from .output import Answer, answering, in_columns
 from .requests import chosen_target
+
+
+class Named(Struct, frozen=True):
+    """A target by its name."""
+
+    name: str
+    path: Path
+    description: str
+
+
+class Targets(Struct, frozen=True):
+    """`targets list --json`."""
+
+    targets: list[Named]
 
 
 @with_examples("targets list", "targets show rpi3")
@@ -29,11 +44,12 @@ def command() -> None:
 def list_command() -> Answer:
     """Print the name of every target, and what it is."""
     search_path = Project.find().target_path()
-    found = [
-        {"name": name, "path": str(path), "description": _description(path, search_path)}
+    targets = [
+        Named(name, path, _description(path, search_path))
         for name, path in list_targets(search_path).items()
     ]
-    return Answer({"targets": found}, in_columns([(i["name"], i["description"]) for i in found]))
+    rows = [(target.name, target.description) for target in targets]
+    return Answer(Targets(targets), in_columns(rows))
 
 
 @with_examples("targets show host", "targets show ./my-board.toml --json")

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import structs
 
 from ..errors import BudgetError, UsageError
-from ..objectives import OBJECTIVES, Goal, Objective, make_objective
-from ..request import Request
+from ..request import OBJECTIVES, Goal, Objective, Request, make_objective
 from ..system.words import count
 from ..views.text import jobs_lines, latency, tune_summary
 from .declare import existing_file
@@ -111,6 +111,7 @@ def command(
 def here(models: Sequence[Path], request: Request) -> Answer:
     """Tune on this machine or its devices."""
     from ..pipeline import tune
+    from ..tune.result import Tune
 
     with report() as events:
         result = tune(list(models), request, events)
@@ -118,15 +119,21 @@ def here(models: Sequence[Path], request: Request) -> Answer:
         for sentence in missed:
             events.warn(sentence)
     exit_code = BudgetError.exit_code if missed else 0
-    return Answer(result.with_rounds(), [tune_summary(result)], exit_code)
+    answer = Tune(**structs.asdict(result.figures), rounds=result.rounds)
+    return Answer(answer, [tune_summary(result)], exit_code)
 
 
 def on_farm(models: Sequence[Path], requests: Sequence[Request]) -> Answer:
-    """Tune on the machines that a farm's workers reach."""
+    """Tune on the machines that a farm's workers reach.
+
+    Raises:
+        UsageError: a lock is asked for, which jobs of a farm do not write.
+    """
     if requests[0].lock is not None:
         hint = "leave it out; afterwards: ansor-deploy build MODEL --target NAME --lock FILE"
         raise UsageError("jobs of a farm write no --lock", hint)
     from ..farm.jobs import tune_on_farm
+    from ..farm.table import Jobs
 
     with report() as events:
         rows = tune_on_farm(models, requests, events)
@@ -137,32 +144,36 @@ def on_farm(models: Sequence[Path], requests: Sequence[Request]) -> Answer:
             events.warn(sentence)
     codes = [row.exit_code for row in rows if row.exit_code]
     codes += [BudgetError.exit_code] if missed else []
-    return Answer({"jobs": [row.to_json() for row in rows]}, jobs_lines(rows), next(iter(codes), 0))
+    return Answer(Jobs(rows), jobs_lines(rows), next(iter(codes), 0))
 
 
 def packed(models: Sequence[Path], folder: Path, requests: Sequence[Request]) -> Answer:
-    """Take in what a pack's machine has measured, and write the next candidates."""
+    """Take in what a pack's machine has measured, and write the next candidates.
+
+    Raises:
+        UsageError: several targets, or a device.
+    """
     from ..pipeline import pack
+    from ..tune.pack import PackAnswer
 
     request, *others = requests
     if request.devices or others:
         hint = "a pack is for one machine, which is no device: make one for each target"
         raise UsageError("--pack takes one --target and no --device", hint)
     with report() as events:
-        result, made = pack(list(models), folder, request, events)
-    return Answer(
-        {**result.to_json(), "pack": made.to_json()}, [tune_summary(result), *pack_lines(made)]
-    )
+        result, written = pack(list(models), folder, request, events)
+    answer = PackAnswer(**structs.asdict(result.figures), pack=written)
+    return Answer(answer, [tune_summary(result), *pack_lines(written)])
 
 
-def pack_lines(made: Packed) -> list[str]:
+def pack_lines(written: Packed) -> list[str]:
     """What is to be done with a pack."""
-    if not made.candidates:
-        return [f"{made.folder}: nothing is left to measure"]
-    what = f"{count(made.candidates, 'candidate')} of {count(made.tasks, 'task')}"
+    if not written.candidates:
+        return [f"{written.folder}: nothing is left to measure"]
+    what = f"{count(written.candidates, 'candidate')} of {count(written.tasks, 'task')}"
     return [
-        f"{made.folder}: {what}; copy it to the target's machine, run there",
-        f"  python3 {made.folder.name}/measure.py",
+        f"{written.folder}: {what}; copy it to the target's machine, run there",
+        f"  python3 {written.folder.name}/measure.py",
         "and copy it back; the same command takes the results in",
     ]
 
@@ -172,7 +183,8 @@ def chosen_objective(
 ) -> Objective:
     """The objective of these words; a model is called by its path, its file or its stem.
 
-    UsageError where a goal is of no model or of two, or where the words contradict each other.
+    Raises:
+        UsageError: a goal is of no model or of two, or the words contradict each other.
     """
     if goals and name not in {None, "goal"}:
         hint = "leave --objective out: a goal implies --objective goal"
@@ -200,9 +212,9 @@ def missed_goals(
 
 
 def _index(name: str, models: Sequence[Path]) -> int:
-    found = [k for k, model in enumerate(models) if name in {str(model), model.name, model.stem}]
-    if len(found) == 1:
-        return found[0]
-    fault = "several of the models" if found else "no model given"
+    fitting = [k for k, model in enumerate(models) if name in {str(model), model.name, model.stem}]
+    if len(fitting) == 1:
+        return fitting[0]
+    fault = "several of the models" if fitting else "no model given"
     hint = f"the models are: {', '.join(map(str, models))}"
     raise UsageError(f"--goal {name}=... is of {fault}", hint)

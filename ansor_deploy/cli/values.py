@@ -101,21 +101,23 @@ def parse_goal(text: str) -> tuple[str, float]:
     return model, float(match[1]) * UNITS[match[2]]
 
 
-def shapes_together(given: InputShapes) -> tuple[Shapes, ...]:
+def shapes_together(named: InputShapes) -> tuple[Shapes, ...]:
     """The shapes that a library is to take: the n-th of each input together.
 
-    An input with one shape has it in all. UsageError where inputs have other numbers of shapes, or
-    where the same shapes are given twice.
+    An input with one shape has it in all.
+
+    Raises:
+        UsageError: inputs have other numbers of shapes, or the same shapes are given twice.
     """
     of_input: dict[str, list[tuple[int, ...]]] = {}
-    for name, shape in given:
+    for name, shape in named:
         of_input.setdefault(name, []).append(shape)
     count = max(map(len, of_input.values()), default=1)
     if any(len(shapes) not in (1, count) for shapes in of_input.values()):
         numbers = ", ".join(f"{len(shapes)} for {name}" for name, shapes in of_input.items())
         hint = "give each input as many shapes as the others, or one for all"
         raise UsageError(f"--input-shape: shapes do not go together: {numbers}", hint)
-    made = [{name: s[at % len(s)] for name, s in of_input.items()} for at in range(count)]
-    if any(one in made[:at] for at, one in enumerate(made)):
+    together = [{name: s[at % len(s)] for name, s in of_input.items()} for at in range(count)]
+    if any(shapes_of_all in together[:at] for at, shapes_of_all in enumerate(together)):
         raise UsageError("--input-shape: the same shapes are given twice", "leave one out")
-    return tuple(made)
+    return tuple(together)

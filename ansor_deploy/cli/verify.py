@@ -1,19 +1,51 @@
 """`ansor-deploy verify`: is a library right, whole, and valid here?"""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from msgspec.structs import asdict
+from msgspec import Struct, structs
 
 from ..errors import AnsorError, DeviceError, UsageError, VerificationError
 from ..request import Tolerance
+from ..ship.manifest import Errors
 from .declare import existing_file, new_file, number_option
-from .doctor import check_lines, checks_json, failed
+from .doctor import check_lines, failed
 from .helptext import Command, with_examples
 from .options import device_option, rules_option
 from .output import Answer, answering, message_format_option, quiet_option, report
 from .requests import rule_files
 from .tolerances import tolerance_options
+
+if TYPE_CHECKING:
+    from ..ship.verify.by_node import NodeVerdict
+
+
+class NodeErrors(Struct, frozen=True):
+    """The largest errors of a tensor that shows what a node computes."""
+
+    name: str
+    op: str
+    tensor: str
+    ok: bool
+    max_abs_err: float | None
+    max_rel_err: float | None
+
+
+class Compared(Errors, frozen=True):
+    """`verify --json`. wrong: by output, what is wrong of it. nodes: with --by-node."""
+
+    wrong: dict[str, str]
+    nodes: list[NodeErrors] | None
+
+
+class Rebuilt(Struct, frozen=True):
+    """`verify --rebuild --json`. same: whether a file has the same bytes, by its name."""
+
+    ok: bool
+    same: dict[str, bool]
 
 
 @with_examples(
@@ -77,11 +109,12 @@ def command(
 def _inspected(artifact: Path, device: str = "") -> Answer:
     """Whether it is whole, and valid."""
     from ..doctor.artifact import check_valid, check_whole
+    from ..doctor.host import Checks
 
     whole, valid = list(check_whole(artifact)), list(check_valid(artifact, device))
     codes = [AnsorError.exit_code] * failed(whole) + [DeviceError.exit_code] * failed(valid)
     lines = [line for check in (*whole, *valid) for line in check_lines(check)]
-    return Answer(checks_json([*whole, *valid]), lines, codes[0] if codes else 0)
+    return Answer(Checks.of([*whole, *valid]), lines, codes[0] if codes else 0)
 
 
 def _rebuilt(artifact: Path, model: Path, lock: Path, rules: tuple[Path, ...]) -> Answer:
@@ -92,7 +125,7 @@ def _rebuilt(artifact: Path, model: Path, lock: Path, rules: tuple[Path, ...]) -
         same = rebuild(artifact, model, lock, tuple(rule_files(rules)), events)
     lines = [f"{name}: {'the same bytes' if ok else 'DIFFERS'}" for name, ok in same.items()]
     ok = all(same.values())
-    return Answer({"ok": ok, "same": same}, lines, 0 if ok else VerificationError.exit_code)
+    return Answer(Rebuilt(ok, same), lines, 0 if ok else VerificationError.exit_code)
 
 
 def _compared(
@@ -109,9 +142,15 @@ def _compared(
     from ..views.text import nodes_text, verification_text
 
     with report() as events:
-        found = verify(artifact, model, seed, tolerances, devices, events)
+        verification = verify(artifact, model, seed, tolerances, devices, events)
         nodes = verify_by_node(artifact, model, seed, events) if by_node else None
-    exit_code = 0 if found.ok else VerificationError.exit_code
-    listed = None if nodes is None else [one.to_json() for one in nodes]
-    lines = [verification_text(found), *found.wrong.values(), *nodes_text(nodes or ())]
-    return Answer({**asdict(found), "nodes": listed}, lines, exit_code)
+    wrong = dict(verification.wrong)
+    lines = [verification_text(verification), *wrong.values(), *nodes_text(nodes or ())]
+    listed = None if nodes is None else list(map(_errors, nodes))
+    answer = Compared(**structs.asdict(verification.errors), wrong=wrong, nodes=listed)
+    return Answer(answer, lines, 0 if verification.ok else VerificationError.exit_code)
+
+
+def _errors(node: NodeVerdict) -> NodeErrors:
+    verdict = node.verdict
+    return NodeErrors(node.name, node.op, node.tensor, verdict.ok, verdict.abs_err, verdict.rel_err)

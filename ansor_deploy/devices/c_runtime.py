@@ -18,7 +18,7 @@ from ..system.host import architecture
 from ..system.machine_fault import errno_in, fault
 from .wheels import runtime_libraries
 
-C_API = Path(__file__).parents[1] / "integrations" / "c"
+C_API = Path(__file__).parents[1] / "ship" / "integrations" / "c"
 PROGRAM = "run"
 _HERE = ("cc", "gcc", "clang")
 _SECONDS = 60.0

@@ -22,6 +22,7 @@ from ..errors import AnsorError, UsageError, did_you_mean
 from ..project import Project
 from ..system.atomic_file import write_whole
 from ..system.environment import user_folder
+from ..system.json_types import Time
 from ..system.regular_file import read_regular
 from ..target import Target, load_target
 from .known_hosts import Entry, HostKey, parse
@@ -67,7 +68,7 @@ class Quarantine:
     """The reason why a device takes no work for now. since: ISO 8601, UTC."""
 
     reason: str
-    since: str
+    since: Time
 
     def text(self, name: str) -> str:
         """A sentence about the device of this name: since when, and why."""

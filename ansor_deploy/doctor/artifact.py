@@ -33,7 +33,11 @@ _REBUILD = "build it again, or copy it again with all that lies beside it"
 
 
 def check_whole(artifact: Path) -> Iterator[Check]:
-    """Check that each output is the one that was built. AnsorError where there is no manifest."""
+    """Check that each output is the one that was built.
+
+    Raises:
+        AnsorError: there is no manifest.
+    """
     manifest = read_manifest(artifact)
     yield _same("library", artifact, manifest.artifact)
     if manifest.header:
@@ -45,7 +49,10 @@ def check_valid(artifact: Path, device: str) -> Iterator[Check]:
     """Check that a machine can run it, one of its codes where it has several.
 
     device: of the user's inventory; "" for this machine.
-    UsageError where there is no such device, DeviceError where it cannot be asked.
+
+    Raises:
+        UsageError: there is no such device.
+        DeviceError: it cannot be asked.
     """
     manifest = read_manifest(artifact)
     target = manifest.target.machine

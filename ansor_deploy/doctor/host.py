@@ -1,5 +1,7 @@
 """Checks of this machine, which is to build; each says what it found and what to do about it."""
 
+from __future__ import annotations
+
 import os
 import platform
 import shutil
@@ -27,12 +29,25 @@ GIB = 2**30
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the diagnosis; `remedy` is empty where all is well."""
+    """One thing that was looked at. remedy: empty where all is well."""
 
     name: str
     level: Level
     found: str
     remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Checks:
+    """`verify --json` of a library alone, and `doctor --json`."""
+
+    ok: bool
+    checks: list[Check]
+
+    @classmethod
+    def of(cls, checks: list[Check]) -> Checks:
+        """The answer of these checks."""
+        return cls(all(check.level != "FAIL" for check in checks), checks)
 
 
 def judged(name: str, good: bool, found: str, remedy: str, otherwise: Level = "FAIL") -> Check:

@@ -53,12 +53,12 @@ def proposals(facts: Facts, targets: Iterable[Target]) -> list[Target]:
     ]
 
 
-def clear(facts: Facts, found: Sequence[Target]) -> bool:
+def clear(facts: Facts, likely: Sequence[Target]) -> bool:
     """Whether the first of the proposals is what the board is, and no guess."""
-    if not found:
+    if not likely:
         return False
-    named, same_core, same_count = first = likeness(facts, found[0]) or (False,) * 3
-    rivals = {one.fingerprint for one in found if likeness(facts, one) == first}
+    named, same_core, same_count = first = likeness(facts, likely[0]) or (False,) * 3
+    rivals = {target.fingerprint for target in likely if likeness(facts, target) == first}
     return (named or same_core) and same_count and len(rivals) == 1
 
 

@@ -5,15 +5,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from ..codegen.kernels.signature import signature
 from ..devices.board import BoardSite
 from ..devices.connection import Connection
 from ..devices.facts import look_at
 from ..errors import AnsorError, DeviceError
 from ..measure.build import Builder, BuildJob, Built, Failure
-from ..measure.health import DRIFT, TEXT, drift
+from ..measure.health import DRIFT, TEXT, drift, reference_signature
 from ..measure.site_runner import SiteRunner
-from ..space.canonical_text import parse
 from ..system.worker import WorkerFailure
 from ..target import Target
 from .host import Check, judged
@@ -51,8 +49,11 @@ def kernel_times(
 ) -> list[float]:
     """Seconds that the kernel takes on a device, several times; what it computes is checked.
 
-    waiting: called with who has the device, while another has it. WorkerFailure where the kernel
-    fails, DeviceError where the device cannot be used.
+    waiting: called with who has the device, while another has it.
+
+    Raises:
+        WorkerFailure: the kernel fails.
+        DeviceError: the device cannot be used.
     """
     with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as folder:
         kernel = _built(target, Path(folder))
@@ -60,7 +61,7 @@ def kernel_times(
         with closing(site):
             site.start()
             runner = SiteRunner(site, target, 0, lambda *_: kernel)
-            spec = signature(parse(TEXT))
+            spec = reference_signature()
             return [runner.pulse(kernel, spec) for _ in range(TIMES)]
 
 

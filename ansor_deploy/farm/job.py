@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from ..errors import AnsorError
 from ..project import cache_folder
 from ..registry.exchange import contents, import_bytes, read_bundle
@@ -78,7 +80,7 @@ def run(payload: dict[str, Any]) -> dict[str, Any]:
     try:
         tuned = tune([model], request, events)
         check()
-        return tuned.to_json()
+        return structs.asdict(tuned.figures)
     except AnsorError as error:
         return failed(error)
     except KeyboardInterrupt:

@@ -35,7 +35,10 @@ def tune_on_farm(models: Sequence[Path], requests: Sequence[Request], report: Re
 
     All requests have the same farm, registry and rules. What a job finds is in the registry a
     moment later; what it has measured when a worker or this process ends is kept where it was
-    measured. UsageError, ModelError or DeviceError before anything was sent.
+    measured.
+
+    Raises:
+        UsageError, ModelError, DeviceError: before anything was sent.
     """
     _check_trust()
     farm = requests[0].farm
@@ -76,7 +79,11 @@ class _Run:
         self._looked = 0.0
 
     def submit(self, files: Sequence[Mapping[str, bytes]]) -> None:
-        """Queue all jobs. files: of each model. DeviceError where nobody can do one."""
+        """Queue all jobs. files: of each model.
+
+        Raises:
+            DeviceError: nobody can do one.
+        """
         from .worker import carry_out, resource
 
         self._look()

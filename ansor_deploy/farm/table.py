@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
+
+from ..system.json_types import Count, MsIfKnown
 
 
 @dataclass(frozen=True)
@@ -23,11 +27,11 @@ class Row:
     state: str = "waiting"
     worker: str = ""
     device: str = ""
-    begun: int = 0
-    trials: int = 0
-    total: int = 0
-    latency_ms: float = math.nan
-    records: int = 0
+    begun: Count = 0
+    trials: Count = 0
+    total: Count = 0
+    latency_ms: MsIfKnown = math.nan
+    records: Count = 0
     tuned: Mapping[str, Any] = field(default_factory=dict)
     error: str = ""
     hint: str = ""
@@ -38,6 +42,8 @@ class Row:
         """What messages call it."""
         return f"{self.model} for {self.target}"
 
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object, one of the list `jobs` of `tune --json`."""
-        return asdict(self)
+
+class Jobs(Struct, frozen=True):
+    """`tune --farm --json`."""
+
+    jobs: list[Row]

@@ -59,8 +59,10 @@ def offered(dask_worker: Any) -> tuple[str, dict[str, float]]:
 def carry_out(job: Job, files: Mapping[str, bytes], inbox: str) -> dict[str, Any]:
     """Do a job on a board that no other job of the farm uses, or on this machine.
 
-    inbox: name of the queue for its messages. DeviceError or MachineError where another worker, or
-    the same once more, may do it.
+    inbox: name of the queue for its messages.
+
+    Raises:
+        DeviceError, MachineError: another worker, or the same once more, may do it.
     """
     queue, here = Queue(inbox), get_worker()
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from ..codegen.kernels.signature import signature
 from ..devices.site import Site
 from ..errors import DeviceError
+from ..runtime.tensors import Signature
 from ..space.canonical_text import parse
 from ..system.worker import WorkerFailure
 from ..target import Target
@@ -38,6 +39,11 @@ def main(a: T.Buffer(({SIDE}, {SIDE}), "float32"), b: T.Buffer(({SIDE}, {SIDE}),
 """  # noqa: E501 - a signature of the script stands on one line
 
 
+def reference_signature() -> Signature:
+    """What the reference kernel takes."""
+    return signature(parse(TEXT))
+
+
 def drift(before: float, after: float) -> float:
     """The share by which the slower of two times of the kernel exceeds the other."""
     return max(before, after) / min(before, after) - 1
@@ -52,7 +58,7 @@ class Health:
 
     def __init__(self, builder: Builder, target: Target) -> None:
         self._builder, self._target = builder, target
-        self._spec = signature(parse(TEXT))
+        self._spec = reference_signature()
         self._first: dict[str, float] = {}  # seconds, of each site
 
     def start(self) -> None:

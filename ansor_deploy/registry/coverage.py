@@ -3,9 +3,10 @@
 import json
 from functools import partial
 from importlib import metadata
-from typing import Any
+from typing import Any, TypedDict
 
 from ..errors import UsageError
+from ..system.json_types import Count, Digest, Ms, Shape, Share, Time
 from ..target import Target
 from .database import Database
 from .listing import OF_MODEL, OF_TARGET, best_of
@@ -32,8 +33,46 @@ _TASKS = f"""
 """
 
 
-def coverage(registry: Database, model: str, target: str) -> dict[str, Any]:
-    """What a build of a model could reuse, target by target, as one JSON object.
+class CoveredTask(TypedDict):
+    """A task of a model. record: null where there is none, and the latency an estimate."""
+
+    workload: Digest
+    op: str
+    name: str
+    title: str
+    shapes: list[Shape]
+    dtypes: list[str]
+    weight: Count
+    record: Digest | None
+    latency_ms: Ms
+    created: Time | None
+    search: str | None
+    device: str | None
+    share: Share
+
+
+class Coverage(TypedDict):
+    """What a build for a target could reuse. covered, share: of the tasks, of the time."""
+
+    target: str
+    fingerprint: Digest
+    tvm: str
+    covered: Count
+    share: float
+    latency_ms: Ms
+    tasks: list[CoveredTask]
+
+
+class Best(TypedDict):
+    """What a build of a model could reuse: the answer of `registry best --json`."""
+
+    model: str
+    digest: Digest
+    targets: list[Coverage]
+
+
+def coverage(registry: Database, model: str, target: str) -> Best:
+    """What a build of a model could reuse, target by target.
 
     model: its name, with or without .onnx, or the beginning of its digest. target: name or
     beginning of the fingerprint; "" for all that the model was planned for.
@@ -46,7 +85,7 @@ def coverage(registry: Database, model: str, target: str) -> dict[str, Any]:
     if not targets:
         raise UsageError(
             f"the registry has no tasks of {found['name']} for the target {target}",
-            f"Build it first: ansor-deploy build {found['name']} --target {target}",
+            f"build it first: ansor-deploy build {found['name']} --target {target}",
         )
     parts = [_on_target(registry, found["digest"], row) for row in targets]
     return {"model": found["name"], "digest": found["digest"], "targets": parts}
@@ -59,15 +98,15 @@ def _model(registry: Database, model: str) -> dict[str, Any]:
         names = ", ".join(known[:_NAMED]) + (", ..." if len(known) > _NAMED else "")
         raise UsageError(
             f"the registry knows no model {model[:12] if len(model) == _DIGEST else model}",
-            f"It knows {names}." if known else "Build it first: ansor-deploy build MODEL",
+            f"it knows {names}" if known else "build it first: ansor-deploy build MODEL",
         )
     if len(found) > 1:
         names = ", ".join(f"{row['digest'][:12]} {row['name']}" for row in found[:_NAMED])
-        raise UsageError(f"{model} may be {names}", "Name it by its digest, or by its file.")
+        raise UsageError(f"{model} may be {names}", "name it by its digest, or by its file")
     return found[0]
 
 
-def _on_target(registry: Database, digest: str, row: dict[str, Any]) -> dict[str, Any]:
+def _on_target(registry: Database, digest: str, row: dict[str, Any]) -> Coverage:
     tvm = metadata.version("apache-tvm")
     target = registry.decoded(lambda row: Target.from_json(json.loads(row["json"])), row, "name")
     values = {"digest": digest, "fingerprint": row["fingerprint"], "tvm": tvm}

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Callable
 from statistics import median
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from ..errors import UsageError
+from ..system.json_types import Count, Digest, Ms, Shape, Time
 from .database import Database
 from .listing import OF_TARGET
 from .record import Record
@@ -71,8 +72,97 @@ _PROGRAM = """
 """
 
 
-def history(registry: Database, key: str, target: str, limit: int) -> dict[str, Any]:
-    """What is known of a task, as one JSON object.
+class TaskRow(TypedDict):
+    """A task, whichever models have it."""
+
+    key: Digest
+    op: str
+    name: str
+    family: str
+    shapes: list[Shape]
+    dtypes: list[str]
+    flops: float
+    bytes: float
+    title: str
+
+
+class UseRow(TypedDict):
+    """A model that has a task."""
+
+    model: str
+    digest: Digest
+    target: str
+    weight: Count
+
+
+class RecordRow(TypedDict):
+    """A record of a task. place: of its target and TVM. seconds: that were measured."""
+
+    id: Digest
+    target: str
+    fingerprint: Digest
+    tvm: str
+    place: Count
+    lost: bool
+    claimed: bool
+    latency_ms: Ms
+    created: Time
+    seconds: list[float]
+    proof: dict[str, Any]
+    provenance: dict[str, Any]
+
+
+class ContestRow(TypedDict):
+    """Two records that ran in turns."""
+
+    winner: Digest
+    loser: Digest
+    created: Time
+
+
+class SearchRow(TypedDict):
+    """A search of a task. enough_for: trials a task that it counts as enough for."""
+
+    target: str
+    tvm: str
+    search: str
+    trials: Count
+    reason: str
+    enough_for: float
+    created: Time
+
+
+class TrialRow(TypedDict):
+    """A candidate that was tried. error: "" where it was right; latency_ms is then a number."""
+
+    id: int
+    target: str
+    error: str
+    message: str
+    latency_ms: Ms | None
+    created: Time
+    search: str
+    device: str
+    tvm: str
+    seed: int | None
+
+
+class History(TypedDict):
+    """What is known of a task. record: what was asked for, if it was one."""
+
+    workload: TaskRow
+    record: Digest | None
+    models: list[UseRow]
+    records: list[RecordRow]
+    contests: list[ContestRow]
+    searches: list[SearchRow]
+    trials: Count
+    failures: Count
+    measurements: list[TrialRow]
+
+
+def history(registry: Database, key: str, target: str, limit: int) -> History:
+    """What is known of a task.
 
     key: beginning of a workload's key or of a record's id. target: name or beginning of the
     fingerprint; "" for all. limit: most records of a target and TVM, the best first, and most
@@ -88,7 +178,7 @@ def history(registry: Database, key: str, target: str, limit: int) -> dict[str, 
     def found(sql: str, read: Callable[[Any], Any], name: str = "id") -> list[Any]:
         return [registry.decoded(read, row, name) for row in registry.rows(sql, values)]
 
-    return {
+    known = {
         "workload": titled(found(_WORKLOAD, WORKLOADS.parsed, "key")[0]),
         "record": meant["record"] or None,
         "models": registry.rows(_MODELS, values),
@@ -98,6 +188,7 @@ def history(registry: Database, key: str, target: str, limit: int) -> dict[str, 
         **registry.rows(_TRIALS, values)[0],
         "measurements": found(_MEASUREMENTS, _measurement)[::-1],
     }
+    return cast("History", known)
 
 
 def program_of(registry: Database, record: str) -> tuple[Record, str]:
@@ -110,7 +201,7 @@ def program_of(registry: Database, record: str) -> tuple[Record, str]:
     if not row["own"]:
         raise UsageError(
             f"the program of {row['workload'][:12]} came from elsewhere, and is not parsed",
-            "Plan a model that has this task: its program is then made here.",
+            "plan a model that has this task: its program is then made here",
         )
     text = registry.decoded(lambda row: unpacked(row["text"]), row, "id")
     return registry.noun(RECORDS, row), text
@@ -118,16 +209,16 @@ def program_of(registry: Database, record: str) -> tuple[Record, str]:
 
 def _meant(registry: Database, key: str) -> dict[str, Any]:
     if not _KEY.fullmatch(key.lower()):
-        hint = "Take one from `registry query --json`; its first four digits may suffice."
+        hint = "take one from `registry query --json`; its first four digits may suffice"
         raise UsageError(f"{key!r} is no key of a task and no id of a record", hint)
     found = registry.rows(_MEANT, {"key": key.lower()})
     if not found:
-        hint = "List what there is: ansor-deploy registry query"
+        hint = "list what there is: ansor-deploy registry query"
         raise UsageError(f"the registry has no task and no record {key}", hint)
     if len(found) > 1:
         names = [f"{(row['record'] or row['workload'])[:16]} {row['op']}" for row in found[:_NAMED]]
         more = ", ..." if len(found) > _NAMED else ""
-        raise UsageError(f"{key} may be {', '.join(names)}{more}", "Give more of its digits.")
+        raise UsageError(f"{key} may be {', '.join(names)}{more}", "give more of its digits")
     return found[0]
 
 

@@ -1,13 +1,94 @@
 """What a person asks of the registry: best records, finished builds, and what it holds."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from ..system.digest import canonical_json
+from ..system.json_types import Bytes, Count, Digest, Ms, Shape, Time
 from .database import Database
 from .record import Build
 from .schema import BUILDS, WORKLOADS
 from .title import titled
+
+
+class BestRecord(TypedDict):
+    """The best record of a task. trials: measurements of the task."""
+
+    id: Digest
+    workload: Digest
+    title: str
+    op: str
+    name: str
+    shapes: list[Shape]
+    dtypes: list[str]
+    latency_ms: Ms
+    trials: Count
+    target: str
+    fingerprint: Digest
+    tvm: str
+    created: Time
+
+
+class Query(TypedDict):
+    """`registry query --json`."""
+
+    records: list[BestRecord]
+
+
+class TargetTotals(TypedDict):
+    """What a registry holds for a target."""
+
+    target: str
+    fingerprint: Digest
+    tasks: Count
+    records: Count
+    measurements: Count
+    trials_saved: float | None
+    seconds_saved: float | None
+
+
+class TvmTotals(TypedDict):
+    """What a registry holds for a version of TVM."""
+
+    tvm: str
+    tasks: Count
+    records: Count
+
+
+class ModelTotals(TypedDict):
+    """What a registry knows of a model on a target. covered: tasks with a record."""
+
+    model: str
+    digest: Digest
+    target: str
+    fingerprint: Digest
+    layers: Count
+    tasks: Count
+    shared: Count
+    covered: Count
+    trials: Count
+    trials_saved: float
+    seconds_saved: float | None
+
+
+class Stats(TypedDict):
+    """What a registry holds. trials_saved: that models would have made without shared tasks.
+
+    bytes: size of the file.
+    """
+
+    workloads: Count
+    records: Count
+    measurements: Count
+    failures: Count
+    models: Count
+    builds: Count
+    trials_saved: float
+    bytes: Bytes
+    per_target: list[TargetTotals]
+    per_tvm: list[TvmTotals]
+    per_model: list[ModelTotals]
+
 
 # What tasks have cost: `here` are the trials of this registry, `trials` also those that searches
 # elsewhere have made, `models` how many ask for it. The end of a search that went on counts all its
@@ -156,7 +237,7 @@ class Listing(Database):
         since: str | None = None,
         shapes: Sequence[Sequence[int]] = (),
         limit: int = 100,
-    ) -> list[dict[str, Any]]:
+    ) -> list[BestRecord]:
         """The best record of each task and TVM version, the newest first.
 
         target, model: name, or beginning of the fingerprint or digest. since: ISO 8601, UTC.
@@ -185,14 +266,10 @@ class Listing(Database):
         rows = self.rows(_BUILDS_OF, {"model": model, "limit": limit})
         return [self.decoded(BUILDS.parsed, row, "id") for row in rows]
 
-    def stats(self) -> dict[str, Any]:
-        """What the registry holds, as one JSON object.
-
-        trials_saved: those that models would have made had they not shared tasks and records.
-        bytes: size of the file.
-        """
+    def stats(self) -> Stats:
+        """What the registry holds."""
         (counts,) = self.rows(_COUNTS)
         size = self.path.stat().st_size if self.path.exists() else 0
         groups = {name: self.rows(sql) for name, sql in _GROUPS.items()}
         saved = sum(row["trials_saved"] for row in groups["per_target"])
-        return {**counts, "trials_saved": saved, "bytes": size, **groups}
+        return cast("Stats", {**counts, "trials_saved": saved, "bytes": size, **groups})

@@ -7,18 +7,22 @@ either is in the indexes of layers.
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import UNSET, Struct, UnsetType
+
 from ..errors import AnsorError
 from ..project import Project, cache_folder
 from ..system.digest import canonical_json
+from ..system.json_types import Count
 from ..target import Target, list_targets, load_target
 from .firewall import check_target, target_fields
 from .foreign import foreign_file
+from .salvage import Salvage
 from .schema import MODELS, TARGETS, UNREADABLE, WORKLOADS, Row, Table
 from .store import Registry
 from .upkeep import Lack
@@ -46,6 +50,16 @@ class Restored:
     restored: dict[str, int]
     lacking: tuple[Lack, ...]
     models: tuple[str, ...]
+
+
+class Whole(Struct, frozen=True):
+    """`registry verify --json`. restored, lacking, models: where --repair had something to do."""
+
+    ok: bool
+    repaired: Salvage | None
+    restored: dict[str, Count] | UnsetType = UNSET
+    lacking: Sequence[Lack] | UnsetType = UNSET
+    models: Sequence[str] | UnsetType = UNSET
 
 
 def restore(path: Path) -> Restored:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import RegistryError
+from ..system.json_types import Count
 from .connect import SQLITES_LOCKS
 from .database import Database
 from .faults import damaged, explained, in_use
@@ -34,8 +35,8 @@ class Salvage:
     there were. aside: the damaged file.
     """
 
-    kept: dict[str, int]
-    lost: dict[str, int | None]
+    kept: dict[str, Count]
+    lost: dict[str, Count | None]
     aside: Path
 
 

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ..system.json_types import Count
 from .database import Database
 from .faults import DamagedError, explained
 from .schema import MEASUREMENTS, RECORDS, TABLES, WORKLOADS
@@ -56,7 +57,7 @@ class Lack:
 
     table: str
     key: str
-    waiting: dict[str, int]
+    waiting: dict[str, Count]
 
 
 class Upkeep(Database):

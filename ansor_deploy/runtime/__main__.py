@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import AnsorError, UsageError
-from .model import Model, load, outputs_text, takes_text
+from .model import Model, load
 
 
 def main() -> None:
@@ -31,8 +31,8 @@ def main() -> None:
 
 def _described(model: Model) -> Iterable[str]:
     for one in model.interfaces:
-        yield f"takes {takes_text(one)}"
-        yield f"gives {outputs_text(one)}"
+        yield f"takes {one.takes}"
+        yield f"gives {one.gives}"
 
 
 def _ran(model: Model, inputs: Iterable[str], output: Path | None) -> Iterable[str]:

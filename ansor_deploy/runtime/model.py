@@ -39,6 +39,16 @@ class Interface:
         """The inputs' shapes by their names."""
         return {info.name: info.shape for info in self.inputs}
 
+    @property
+    def takes(self) -> str:
+        """The inputs as text, such as "x: float32[1, 3, 8, 8], y: int64[1]"."""
+        return _text(self.inputs)
+
+    @property
+    def gives(self) -> str:
+        """The outputs as text."""
+        return _text(self.outputs)
+
     def to_json(self) -> dict[str, Any]:
         """As it stands in a manifest."""
         return {
@@ -159,21 +169,11 @@ def choose(path: Path, known: Sequence[Interface], inputs: Mapping[str, np.ndarr
     if [] in faults:
         return faults.index([])
     what = "; ".join(faults[0]) if len(known) == 1 else _given(inputs)
-    takes = "; or ".join(takes_text(one) for one in known)
+    takes = "; or ".join(interface.takes for interface in known)
     raise UsageError(f"inputs of {path} do not fit: {what}", f"it takes {takes}")
 
 
-def takes_text(one: Interface) -> str:
-    """The inputs of an interface, such as "x: float32[1, 3, 8, 8], y: int64[1]"."""
-    return _tensors_text(one.inputs)
-
-
-def outputs_text(one: Interface) -> str:
-    """The outputs of an interface, as `takes_text`."""
-    return _tensors_text(one.outputs)
-
-
-def _tensors_text(tensors: Sequence[TensorInfo]) -> str:
+def _text(tensors: Sequence[TensorInfo]) -> str:
     return ", ".join(f"{info.name}: {info.dtype}{list(info.shape)}" for info in tensors)
 
 
@@ -189,7 +189,7 @@ def check_outputs(
         if not one.flags.carray:
             faults.append(f"{name}: not contiguous, not aligned, or not to be written to")
     if faults:
-        gives = _tensors_text(wanted)
+        gives = _text(wanted)
         raise UsageError(f"outputs of {path} do not fit: {'; '.join(faults)}", f"it gives {gives}")
 
 

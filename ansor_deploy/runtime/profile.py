@@ -79,27 +79,6 @@ class Profile:
         """Seconds of a run that no kernel takes; noise may make it negative."""
         return self.seconds - sum(one.seconds for one in self.kernels)
 
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object. record: of a kernel's task; None for a kernel that is no task's."""
-        known = ("title", "key", "record", "flops", "bytes")
-        return {
-            "latency_ms": self.seconds * 1e3,
-            "rest_ms": self.rest * 1e3,
-            "kernels": [
-                {
-                    "symbol": one.symbol,
-                    "name": one.name,
-                    "shapes": one.shapes,
-                    "ms": one.seconds * 1e3,
-                    "share": one.seconds / self.seconds,
-                    "op": one.op,
-                    **{name: (one.task or {}).get(name) for name in known},
-                    "nodes": one.nodes,
-                }
-                for one in self.kernels
-            ],
-        }
-
 
 class Replay:
     """A function of a built library, its kernels callable one by one and as a whole."""

@@ -5,20 +5,54 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import structs
 
 from ..registry.record import Build
 from ..system.digest import file_sha256
+from ..system.json_types import Count, Ms, Ratio
+from ..system.other_work import OtherWork
 from ..tune.ledger import now
-from ..tune.result import TuneResult
-from .manifest import Manifest, manifest_path, output_paths
+from ..tune.result import Tuned, TuneResult
+from .manifest import (
+    Errors,
+    Interval,
+    Manifest,
+    Memory,
+    Verdict,
+    Verified,
+    manifest_path,
+    output_paths,
+)
 
 if TYPE_CHECKING:
     from ..request import Outputs, Request
     from ..tune.plan import Plan
 
 
-# What `build --json` has of the two libraries that ran in turns.
+class BuildAnswer(Tuned, frozen=True):
+    """`build --json`. up_to_date: there was nothing to do."""
+
+    artifact: str
+    manifest: str
+    outputs: list[str]
+    up_to_date: bool
+    shipped: Literal["tuned", "untuned"]
+    tuned_ms: Ms | None
+    untuned_ms: Ms | None
+    ratio: Ratio | None
+    interval: Interval | None
+    pairs: Count | None
+    verdict: Verdict | Literal["same"] | None
+    seen: OtherWork | None
+    verify: Errors | None
+    verification: Verified
+    ran_on: str | None
+    memory: Memory
+
+
+# What it has of the two libraries that ran in turns.
 _COMPARED = (
     *("latency_ms", "tuned_ms", "untuned_ms", "ratio", "interval", "pairs", "verdict", "seen"),
 )
@@ -51,21 +85,20 @@ class BuildResult:
         """Whether the library's numbers were compared."""
         return self.manifest.verification.verified
 
-    def to_json(self) -> dict[str, Any]:
+    @property
+    def answer(self) -> BuildAnswer:
         """The answer of `build --json`; where nothing was run, what a run would show is null."""
-        manifest = self.manifest
-        known = manifest.to_json()
-        speed = known["speed"] or {}
-        paths = output_paths(self.artifact, header=manifest.header is not None)
-        return {
-            "artifact": str(self.artifact),
-            "manifest": str(manifest_path(self.artifact)),
-            "outputs": [str(path) for path in paths],
-            "up_to_date": self.up_to_date,
-            **self.tuned.to_json(),
-            **{name: speed.get(name) for name in _COMPARED},
-            **{name: known[name] for name in _RETOLD},
-        }
+        known = structs.asdict(self.tuned.figures)
+        known |= {name: getattr(self.manifest.speed, name, None) for name in _COMPARED}
+        known |= {name: getattr(self.manifest, name) for name in _RETOLD}
+        paths = output_paths(self.artifact, header=self.manifest.header is not None)
+        return BuildAnswer(
+            artifact=str(self.artifact),
+            manifest=str(manifest_path(self.artifact)),
+            outputs=[str(path) for path in paths],
+            up_to_date=self.up_to_date,
+            **known,
+        )
 
 
 def finished_build(

@@ -30,7 +30,6 @@ from .manifest import (
     Target,
     Task,
     Tensor,
-    Tuned,
 )
 from .up_to_date import identity
 
@@ -62,7 +61,7 @@ def describe(shipment: Shipment, tuned: TuneResult, codes: Sequence[Code]) -> Dr
         outputs=shapes[0].outputs,
         variants=tuple(shapes) if len(shapes) > 1 else None,
         target=Target.of(shipment.target),
-        tuning=Tuned(**tuned.to_json()),
+        tuning=tuned.figures,
         ran_on=None,  # as long as nothing was run
         verification=UNVERIFIED,
         verify=None,

@@ -42,6 +42,13 @@ def opened(
         yield load_there(site, artifact)
 
 
+def runs_in_process(library: Model | RemoteModel) -> bool:
+    """Whether a library is on this machine, and not on a device."""
+    from ..runtime.model import Model
+
+    return isinstance(library, Model)
+
+
 @contextmanager
 def callable_somewhere(
     artifact: Path, devices: Sequence[str] | None, report: Report

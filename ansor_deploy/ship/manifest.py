@@ -17,28 +17,21 @@ from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert, st
 
 from ..model.graph.places import Place
 from ..runtime.manifest_json import manifest_path, no_manifest, read_json
+from ..system.json_types import Bytes, Count, Digest, Ms, Name, Ratio, Shape, Share
 from ..system.other_work import OtherWork
 from ..target import Target as Machine
 from ..target import built_for
+from ..tune.result import Tuned
 
-Name = Annotated[str, Meta(max_length=4096)]
-Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$", max_length=64, description="SHA-256")]
 RecordId = Annotated[
     str, Meta(max_length=4096, description="a record's id, or default for the default schedule")
 ]
-Count = Annotated[int, Meta(ge=0, le=2**53)]
 Cores = Annotated[int, Meta(ge=1, le=4096)]
-Bytes = Annotated[int, Meta(ge=0, le=2**53, description="bytes")]
-Ms = Annotated[float, Meta(ge=0, description="milliseconds")]
-Seconds = Annotated[float, Meta(ge=0, description="seconds")]
-Share = Annotated[float, Meta(ge=0, description="a share of the whole, 0 to 1")]
-Ratio = Annotated[float, Meta(ge=0, description="of the first time to the second")]
 Interval = Annotated[
     tuple[float, float], Meta(description="where the ratio is, with 99% confidence")
 ]
 Verdict = Literal["faster", "slower", "as fast", "cannot say"]
 UNTUNED = "untuned"  # the peer in the race that says what is shipped
-Shape = tuple[Count, ...]
 
 
 class Tensor(Struct, frozen=True):
@@ -279,23 +272,6 @@ class Speed(Struct, frozen=True):
             return None
         figures = (self.tuned_ms, self.untuned_ms, self.ratio, self.interval, self.pairs)
         return Race(UNTUNED, *figures, self.verdict, self.seen)
-
-
-class Tuned(Struct, frozen=True):
-    """What a build or a tuning run did. no_room: tasks that no device had memory to try.
-
-    kept_default: tasks that were to be tuned and have their default schedule as the best.
-    """
-
-    tasks: Count
-    hits: Count
-    misses: Count
-    skipped: Count
-    trials: Count
-    tune_seconds: Seconds
-    latency_ms: Ms | None
-    no_room: tuple[Digest, ...]
-    kept_default: Count
 
 
 class Code(Struct, frozen=True):

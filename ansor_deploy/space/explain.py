@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .._tvm import tvm
+from ..system.json_types import Count
 from ..system.machine_fault import heed
 from ..target import Target
 from .block_view import BlockView, blocks
@@ -21,33 +22,58 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Step:
+    """What a rule did to a block."""
+
+    block: str
+    rule: str
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A choice of a program. kind: what it is about.
+
+    of: how many options, or a tile's extent. default: the index of an option, or a tile's factors.
+    """
+
+    kind: str
+    block: str
+    of: Any
+    default: Any
+
+
+@dataclass(frozen=True)
 class SketchSummary:
     """A sketch. error: why there is no default program; "" if there is one.
 
-    programs: about how many it has.
-    steps: objects with "block" and "rule". choices: those of the default program, objects with
-    "kind" (what it is about), "block", "of" (how many options, or the extent of a tile) and
-    "default" (the index of an option, or the factors of a tile).
+    programs: about how many it has. choices: those of the default program.
     """
 
-    steps: list[dict[str, str]]
-    programs: int
-    choices: list[dict[str, Any]]
+    steps: list[Step]
+    programs: Count
+    choices: list[Choice]
     error: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a rule said of a block."""
+
+    rule: str
+    text: str
 
 
 @dataclass(frozen=True)
 class BlockSummary:
     """A block of a task's program. spatial, reduced: extents of its axes.
 
-    verdicts: objects with "rule" and "text", what each answered; empty if a rule finished the
-    block, or took it away, before its turn.
+    verdicts: empty if a rule finished the block, or took it away, before its turn.
     """
 
     block: str
     spatial: list[int]
     reduced: list[int]
-    verdicts: list[dict[str, str]]
+    verdicts: list[Verdict]
 
 
 @dataclass(frozen=True)
@@ -59,11 +85,11 @@ class Explanation:
     apart: why what reads its results is not fused with it, where fusion decided that by cost.
     """
 
-    index: int
+    index: Count
     name: str
     op: str
-    weight: int
-    shapes: list[list[int]]
+    weight: Count
+    shapes: list[list[Count]]
     dtypes: list[str]
     sketches: list[SketchSummary]
     blocks: list[BlockSummary]
@@ -71,9 +97,15 @@ class Explanation:
     faults: list[str]
     apart: list[str]
 
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object, one of the "tasks" of `rules explain --json`: the fields by name."""
-        return asdict(self)
+
+@dataclass(frozen=True)
+class Explain:
+    """`rules explain --json`."""
+
+    model: str
+    target: str
+    rules: list[str]
+    tasks: list[Explanation]
 
 
 def explain(index: int, task: Task, target: Target, rules: Sequence[Rule]) -> Explanation:
@@ -97,7 +129,7 @@ def explain(index: int, task: Task, target: Target, rules: Sequence[Rule]) -> Ex
 
 
 def _sketch(sketch: Sketch) -> SketchSummary:
-    steps = [{"block": block, "rule": rule} for block, rule in sketch.steps]
+    steps = [Step(block, rule) for block, rule in sketch.steps]
     try:
         choices = [_choice(one) for one in sketch.program(Guess()).decisions]
         return SketchSummary(steps, sketch.size, choices)
@@ -109,13 +141,13 @@ def _sketch(sketch: Sketch) -> SketchSummary:
 
 def _block(view: BlockView, answers: Sequence[RuleAnswer]) -> BlockSummary:
     name = view.name
-    said = [{"rule": one.rule, "text": one.text} for one in answers if one.block == name]
+    said = [Verdict(answer.rule, answer.text) for answer in answers if answer.block == name]
     return BlockSummary(name, view.spatial, view.reduced, said)
 
 
-def _choice(decision: Decision) -> dict[str, Any]:
+def _choice(decision: Decision) -> Choice:
     question, options = decision.question, decision.question.options
     of, default = question.size, decision.index
     if isinstance(options, Tiles):
         of, default = options.extent, decision.option
-    return {"kind": question.about, "block": question.node, "of": of, "default": default}
+    return Choice(question.about, question.node, of, default)

@@ -37,7 +37,9 @@ from ..system.atomic_file import write_whole
 from ..system.digest import canonical_json
 from ..system.host import architecture
 from ..system.interrupt import check
+from ..system.json_types import Count
 from ..system.scratch import Scratch
+from .result import Tuned
 from .search import open_search
 from .search.context import SearchContext, open_context
 
@@ -75,15 +77,17 @@ if __name__ == "__main__":
 
 @dataclass(frozen=True)
 class Packed:
-    """What was written. folder: of the pack. tasks, candidates: numbers of them."""
+    """What a pack has for its machine to measure. folder: of the pack."""
 
     folder: Path
-    tasks: int
-    candidates: int
+    tasks: Count
+    candidates: Count
 
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object."""
-        return {**asdict(self), "folder": str(self.folder)}
+
+class PackAnswer(Tuned, frozen=True):
+    """`tune --pack --json`."""
+
+    pack: Packed
 
 
 def check_folder(folder: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from ..errors import UsageError
 from ..registry.record import forecast
@@ -117,22 +117,6 @@ class Plan:
             sum(row.task.per_model[model] * row.latency for row in self.rows)
             for model in range(len(self.models))
         )
-
-    def to_json(self) -> dict[str, Any]:
-        """The plan as one JSON object (latencies in milliseconds)."""
-        return {
-            "models": list(self.models),
-            "target": self.target,
-            "devices": list(self.devices),
-            "tasks": [_row_json(row) for row in self.rows],
-            **self.counts,
-            "stale": self.stale,
-            "trials": self.trials,
-            "seconds": self.seconds,
-            "latency_ms": self.latency * 1e3,
-            "memory": [memory.figures() for memory in self.memory],
-            "others": list(self.others),
-        }
 
 
 def plan_models(prepared: list[Prepared], ledger: Ledger) -> Plan:
@@ -269,29 +253,3 @@ def impacts(
 def _shares(tasks: Sequence[Task], seconds: Mapping[TaskKey, float]) -> dict[TaskKey, float]:
     total = sum(task.weight * seconds[task.key] for task in tasks) or 1.0
     return {task.key: task.weight * seconds[task.key] / total for task in tasks}
-
-
-def _row_json(row: PlanRow) -> dict[str, Any]:
-    return {
-        "name": row.task.name,
-        "title": row.task.title,
-        "key": row.task.key.workload,
-        "op": row.task.workload.op,
-        "weight": row.task.weight,
-        "status": row.status,
-        "reason": row.reason,
-        "latency_ms": row.latency * 1e3,
-        "impact": row.impact,
-        "trials": row.trials,
-        "record": row.record.id if row.record else None,
-        "neighbours": [
-            {
-                "key": one.workload.key,
-                "name": one.workload.name,
-                "shapes": [list(shape) for shape in one.workload.shapes],
-                "distance": one.distance,
-                "target": one.machine.fingerprint if one.machine else row.task.key.target,
-            }
-            for one in row.neighbours
-        ],
-    }

@@ -11,9 +11,8 @@ from ..registry.record import TaskKey
 from ..request import Budget, Request
 from ..system.words import count, size_text
 from .plan import ASKED, Plan, PlanRow
-from .result import Spent, TuneResult
+from .result import Round, Spent, TuneResult
 from .rounds import Rounds
-from .scheduler import Round
 from .sources import try_out
 from .sources.near import Near
 from .workspace import Workspace

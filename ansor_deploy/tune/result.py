@@ -4,19 +4,56 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from ..system.json_types import Count, Digest, Ms, MsIfKnown, Seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..registry.record import Record, TaskKey
     from .plan import Plan
-    from .scheduler import Round
 
-_FIGURES = (
-    *("tasks", "hits", "misses", "skipped", "trials", "tune_seconds", "latency_ms"),
-    *("no_room", "kept_default"),
-)
+
+@dataclass(frozen=True)
+class Round:
+    """One decision of the tuning's scheduler, and what came of it.
+
+    title, key: of the task's workload.
+    """
+
+    task: str
+    title: str
+    key: Digest
+    trials: Count
+    why: str
+    best_ms: MsIfKnown
+    end_to_end_ms: MsIfKnown
+
+
+class Tuned(Struct, frozen=True):
+    """What a build or a tuning run did. no_room: tasks that no device had memory to try.
+
+    kept_default: tasks that were to be tuned and have their default schedule as the best.
+    """
+
+    tasks: Count
+    hits: Count
+    misses: Count
+    skipped: Count
+    trials: Count
+    tune_seconds: Seconds
+    latency_ms: Ms | None
+    no_room: tuple[Digest, ...]
+    kept_default: Count
+
+
+class Tune(Tuned, frozen=True):
+    """`tune --json`."""
+
+    rounds: tuple[Round, ...]
 
 
 @dataclass(frozen=True)
@@ -87,10 +124,7 @@ class TuneResult:
         """Of a build that tuned nothing."""
         return cls(tasks, hits, 0, tasks - hits, 0, 0.0, latency_ms)
 
-    def to_json(self) -> dict[str, Any]:
-        """The figures, as they stand in a manifest and in `build --json`."""
-        return {name: getattr(self, name) for name in _FIGURES}
-
-    def with_rounds(self) -> dict[str, Any]:
-        """The figures with the scheduler's decisions: the answer of `tune --json`."""
-        return {**self.to_json(), "rounds": [decision.to_json() for decision in self.rounds]}
+    @property
+    def figures(self) -> Tuned:
+        """The figures, as they stand in a manifest."""
+        return Tuned(**{name: getattr(self, name) for name in Tuned.__struct_fields__})

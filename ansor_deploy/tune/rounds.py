@@ -17,7 +17,8 @@ from ..system.words import count
 from .budget_end import budget_reason
 from .pace import Pace
 from .plan import ASKED, SECONDS_PER_TRIAL, Plan, PlanRow
-from .scheduler import BATCH, FIRST_LOOK, Progress, Round, Scheduler, TaskProgress
+from .result import Round
+from .scheduler import BATCH, FIRST_LOOK, Progress, Scheduler, TaskProgress
 from .search import Search, has_first_guess, open_search
 from .search.context import open_context
 from .trial import Trial, settle

@@ -8,13 +8,12 @@ tasks like it allow to guess; now and then to any task, since guesses may be wro
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 from ..model.tasks import Task
-from ..objectives import PATIENCE, Objective
-from ..request import Budget
+from ..request import PATIENCE, Budget, Objective
 from ..system.words import count
+from .result import Round
 
 ALPHA = 0.2  # trust in the past against optimism (Ansor's default)
 BETA = 2.0  # how much slower than the best task like it a task may stay (Ansor's default)
@@ -81,26 +80,6 @@ class TaskProgress:
         if fastest and self.task.flops:
             expected = min(expected, BETA * self.task.flops / fastest)
         return ALPHA * past + (1 - ALPHA) * (self.best - expected)
-
-
-@dataclass(frozen=True)
-class Round:
-    """One decision and what came of it.
-
-    title, key: of the task's workload. Times in milliseconds.
-    """
-
-    task: str
-    title: str
-    key: str
-    trials: int
-    why: str
-    best_ms: float
-    end_to_end_ms: float
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object, one of the list `rounds` of `tune --json`."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)

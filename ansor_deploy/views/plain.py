@@ -8,7 +8,9 @@ import time
 from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Literal, TextIO
+
+from msgspec import Struct, structs
 
 from ..system.printable import message as shown
 from ..system.printable import printable
@@ -127,13 +129,23 @@ class JsonReport(QuietReport):
 
     def warn(self, message: str) -> None:
         """Print the message alone: a warning is of no file and ends nothing."""
-        self._say(message_line("warning", shown(message)), unbroken=True)
+        self._say(Message("warning", shown(message)).json, unbroken=True)
 
 
-def message_line(level: str, message: str, hint: str = "", **details: str | int | None) -> str:
-    """One message as JSON. level: "warning" or "error".
+class Message(Struct, frozen=True):
+    """A line on stderr with `--message-format json`. code: the exit code, of an error.
 
-    details: the file and the line at fault, and the exit code of an error; null where not given.
+    file, line: at fault, where it is known.
     """
-    fields = {"level": level, "message": message, "hint": hint}
-    return json.dumps({**fields, "file": None, "line": None, "code": None, **details})
+
+    level: Literal["warning", "error"]
+    message: str
+    hint: str = ""
+    file: str | None = None
+    line: int | None = None
+    code: int | None = None
+
+    @property
+    def json(self) -> str:
+        """The line."""
+        return json.dumps(structs.asdict(self))

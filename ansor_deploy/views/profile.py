@@ -21,12 +21,12 @@ ROW = f"{{:{KEY}}} {{:{TITLE}}} {{:>8}} {{:>6}} {{:>7}} {{:>5}} {{:>5}}"
 NODES = 52  # characters of a line on a group of nodes
 
 
-def title(one: KernelTime) -> str:
+def title(kernel: KernelTime) -> str:
     """What a kernel computes, in a line."""
-    if one.task:
-        return str(one.task["title"])
-    result = shape_text(one.shapes[-1]) if one.shapes else ""
-    return f"{one.name} {result}".strip()
+    if kernel.task:
+        return str(kernel.task["title"])
+    result = shape_text(kernel.shapes[-1]) if kernel.shapes else ""
+    return f"{kernel.name} {result}".strip()
 
 
 def lines(profile: Profile, roof: Roof, *, nodes: bool = False) -> list[str]:
@@ -40,8 +40,8 @@ def lines(profile: Profile, roof: Roof, *, nodes: bool = False) -> list[str]:
     whole = profile.seconds
     kernels = (
         line
-        for one in profile.kernels
-        for line in (*_table([_cells(one, whole, roof)]), *(_nodes(one) if nodes else ()))
+        for kernel in profile.kernels
+        for line in (*_table([_cells(kernel, whole, roof)]), *(_nodes(kernel) if nodes else ()))
     )
     operators = [("", name, *_times(group, whole)) for name, group in by_operator(profile)]
     return [
@@ -54,16 +54,16 @@ def lines(profile: Profile, roof: Roof, *, nodes: bool = False) -> list[str]:
     ]
 
 
-def _nodes(one: KernelTime) -> list[str]:
-    return node_lines(((node["op"], node["name"]) for node in one.nodes), KEY + 1)
+def _nodes(kernel: KernelTime) -> list[str]:
+    return node_lines(((node["op"], node["name"]) for node in kernel.nodes), KEY + 1)
 
 
 def by_operator(profile: Profile) -> list[tuple[str, list[KernelTime]]]:
     """A profile's kernels by what they compute, those that take longest first."""
     groups: dict[str, list[KernelTime]] = {}
-    for one in profile.kernels:
-        groups.setdefault(one.op, []).append(one)
-    return sorted(groups.items(), key=lambda item: -sum(one.seconds for one in item[1]))
+    for kernel in profile.kernels:
+        groups.setdefault(kernel.op, []).append(kernel)
+    return sorted(groups.items(), key=lambda item: -sum(kernel.seconds for kernel in item[1]))
 
 
 def beside_lines(name: str, groups: Sequence[Group]) -> list[str]:
@@ -103,28 +103,28 @@ def write_trace(profiles: Sequence[tuple[str, Profile]], path: Path) -> None:
 def _events(number: int, name: str, profile: Profile) -> Iterator[dict[str, Any]]:
     yield {"name": "process_name", "ph": "M", "pid": number, "args": {"name": name}}
     began = 0.0
-    for one in profile.kernels:
-        task: Mapping[str, Any] = one.task or {}
+    for kernel in profile.kernels:
+        task: Mapping[str, Any] = kernel.task or {}
         known = {name: task.get(name) for name in ("key", "record", "flops", "bytes")}
-        known |= {"op": one.op, "nodes": one.nodes}
-        span = {"ph": "X", "pid": number, "tid": 0, "ts": began * 1e6, "dur": one.seconds * 1e6}
-        yield {"name": title(one), "cat": one.op, "args": known, **span}
-        began += one.seconds
+        known |= {"op": kernel.op, "nodes": kernel.nodes}
+        span = {"ph": "X", "pid": number, "tid": 0, "ts": began * 1e6, "dur": kernel.seconds * 1e6}
+        yield {"name": title(kernel), "cat": kernel.op, "args": known, **span}
+        began += kernel.seconds
 
 
-def _cells(one: KernelTime, whole: float, roof: Roof) -> tuple[str, ...]:
-    task: Mapping[str, Any] = one.task or {}
-    least = roof.seconds(one)
-    rate = f"{task['bytes'] / one.seconds / 1e9:.1f}" if "bytes" in task else ""
-    reached = f"{least / one.seconds:.0%}" if least else ""
-    name = task.get("key", "")[:KEY], cut(title(one), TITLE)
-    return *name, *_times([one], whole), rate, reached
+def _cells(kernel: KernelTime, whole: float, roof: Roof) -> tuple[str, ...]:
+    task: Mapping[str, Any] = kernel.task or {}
+    least = roof.seconds(kernel)
+    rate = f"{task['bytes'] / kernel.seconds / 1e9:.1f}" if "bytes" in task else ""
+    reached = f"{least / kernel.seconds:.0%}" if least else ""
+    name = task.get("key", "")[:KEY], cut(title(kernel), TITLE)
+    return *name, *_times([kernel], whole), rate, reached
 
 
 def _times(group: Sequence[KernelTime], whole: float) -> tuple[str, str, str]:
     """Time, share of the whole and GFLOP/s."""
-    seconds = sum(one.seconds for one in group)
-    flops = sum((one.task or {}).get("flops", 0.0) for one in group)
+    seconds = sum(kernel.seconds for kernel in group)
+    flops = sum((kernel.task or {}).get("flops", 0.0) for kernel in group)
     speed = f"{flops / seconds / 1e9:.1f}" if flops and seconds else ""
     return latency(seconds), share(seconds / whole), speed
 

@@ -27,12 +27,12 @@ class Roof:
     gflops: float
     levels: tuple[tuple[float, float], ...] = ()
 
-    def seconds(self, one: KernelTime) -> float | None:
+    def seconds(self, kernel: KernelTime) -> float | None:
         """What the kernel's task takes at least: as if the caches had all that they can hold.
 
         None for no task's kernel, and where only data would limit it and no speed is known.
         """
-        task = one.task or {}
+        task = kernel.task or {}
         if "bytes" not in task:
             return None
         arithmetic = float(task["flops"]) / _saved(task) / (self.gflops * 1e9)

@@ -185,10 +185,10 @@ def verification_text(verification: Verification) -> str:
 
 def nodes_text(nodes: Sequence[NodeVerdict]) -> Iterator[str]:
     """The nodes of a model by what they are off by, the worst first, a line each."""
-    for one in sorted(nodes, key=lambda one: -one.verdict.rel_err):
-        verdict = one.verdict
+    for node in sorted(nodes, key=lambda node: -node.verdict.rel_err):
+        verdict = node.verdict
         fault = "" if verdict.ok else f"  OFF: rounding explains {verdict.allowed:.2g}"
-        yield f"{verdict.rel_err:9.2g}  {one.op:22} {one.name}{fault}"
+        yield f"{verdict.rel_err:9.2g}  {node.op:22} {node.name}{fault}"
 
 
 def race_text(race: Race, again: str = "") -> str:

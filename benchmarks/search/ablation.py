@@ -27,8 +27,7 @@ from math import inf
 from ansor_deploy.measure.libraries import KEEP
 from ansor_deploy.measure.outcome import Outcome
 from ansor_deploy.model.tasks import Task
-from ansor_deploy.objectives import Objective
-from ansor_deploy.request import Budget
+from ansor_deploy.request import Budget, Objective
 from ansor_deploy.space.derivation import derive
 from ansor_deploy.space.question import Guess
 from ansor_deploy.space.rule import shipped_rules

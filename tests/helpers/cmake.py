@@ -2,7 +2,7 @@
 
 import subprocess
 
-from ansor_deploy.integrations import hook_folder
+from ansor_deploy.ship.integrations import hook_folder
 
 GENERATORS = {"Ninja": "ninja", "Unix Makefiles": "make"}  # and the program that each needs
 

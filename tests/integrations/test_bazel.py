@@ -11,7 +11,7 @@ from helpers.hooked import Tool
 from helpers.lab import DESCRIPTOR, descriptor, net, save
 from helpers.scenarios import Scenarios
 
-from ansor_deploy.integrations import hook_folder
+from ansor_deploy.ship.integrations import hook_folder
 
 SERVER_IS_GONE = 37
 

@@ -13,7 +13,7 @@ from helpers.debian_bazel import Bazel, bin_folder
 from helpers.hooked import observed_program
 from onnx import numpy_helper
 
-from ansor_deploy.integrations import hook_folder
+from ansor_deploy.ship.integrations import hook_folder
 
 
 @dataclass(frozen=True)

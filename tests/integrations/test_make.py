@@ -5,7 +5,7 @@ import subprocess
 from helpers.hooked import Tool, require
 from helpers.scenarios import Scenarios
 
-from ansor_deploy.integrations import hook_folder
+from ansor_deploy.ship.integrations import hook_folder
 
 HEAD = """\
 ANSOR_DEPLOY_OUT = ../built

@@ -11,9 +11,8 @@ from ansor_deploy import cli, pipeline
 from ansor_deploy.cli.tune import chosen_objective, missed_goals
 from ansor_deploy.cli.values import parse_goal
 from ansor_deploy.errors import UsageError
-from ansor_deploy.objectives import OBJECTIVES, Goal, Objective, make_objective
-from ansor_deploy.tune.result import TuneResult
-from ansor_deploy.tune.scheduler import Round
+from ansor_deploy.request import OBJECTIVES, Goal, Objective, make_objective
+from ansor_deploy.tune.result import Round, TuneResult
 
 LATENCIES = (2.0, 0.5, 8.0)
 GOALS = (1.0, 1.0, 9.0)

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 from ...devices.c_runtime import C_API, PROGRAM, c_runtime
 from ...devices.wheels import fetch_runtime, pinned, runtime_libraries, wheels_folder
@@ -25,37 +25,25 @@ from .readme import readme
 if TYPE_CHECKING:
     from ...views import Report
 
-KINDS = ("c", "python")
+Kind = Literal["c", "python"]
 SUMS = "SHA256SUMS"
 
 
 @dataclass(frozen=True)
 class Package:
-    """An archive that was written. kind: of `KINDS`. files: bytes by name.
+    """An archive that was written. kind: what runs the library. files: bytes by name.
 
     arch: of the machines that it is for. glibc: the oldest C library that it runs with.
     """
 
     path: Path
-    kind: str
+    kind: Kind
     arch: str
     glibc: tuple[int, int]
     files: dict[str, int]
 
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object."""
-        return {
-            "file": str(self.path),
-            "bytes": self.path.stat().st_size,
-            "sha256": file_sha256(self.path),
-            "for": self.kind,
-            "arch": self.arch,
-            "glibc": "{}.{}".format(*self.glibc),
-            "files": [{"file": name, "bytes": size} for name, size in self.files.items()],
-        }
 
-
-def package(library: Path, output: Path, kind: str, report: Report) -> Package:
+def package(library: Path, output: Path, kind: Kind, report: Report) -> Package:
     """Write a package of a library that a build left, for programs in C or in Python.
 
     Its files lie in a folder of the package's name. Its program is tried where that can be:

@@ -1,6 +1,6 @@
 """The text that a package begins with: what is in it, how it is run, what the model takes."""
 
-from ...runtime.model import Interface, interfaces, outputs_text, takes_text
+from ...runtime.model import Interface, interfaces
 from ..manifest import Manifest
 
 _TEXT = """\
@@ -65,4 +65,4 @@ def readme(library: str, kind: str, arch: str, glibc: tuple[int, int], manifest:
 
 
 def _interface(one: Interface) -> str:
-    return f"takes {takes_text(one)}\ngives {outputs_text(one)}"
+    return f"takes {one.takes}\ngives {one.gives}"

@@ -3,36 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Literal
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 
-from ..manifest import Digest, Manifest, Memory, Ms, Race, RecordId, Task
+from ...system.json_types import Digest, Ms
+from ..manifest import Manifest, Memory, Race, RecordId, Task
 from .race import ALIKE
 
+What = Literal["new", "gone", "same", "tuned", "untuned", "other schedule"]
 
-class TaskChange(Struct, frozen=True):
-    """A task of either library. before, after: its record; None in the one that lacks it.
 
-    before_ms, after_ms: all its runs in one of the library's; None where it was not timed.
+@dataclass(frozen=True)
+class TaskChange:
+    """A task of two libraries. before, after: its records, null where a library lacks it.
+
+    before_ms, after_ms: all its runs in one of the library's; null where it was not timed. what:
+    became of it.
     """
 
     key: Digest
     title: str
     before: RecordId | None
     after: RecordId | None
-    before_ms: Ms | None
-    after_ms: Ms | None
+    before_ms: Ms | None = None
+    after_ms: Ms | None = None
+    what: What = field(init=False)
 
-    @property
-    def what(self) -> str:
-        """What became of it, in a word or two."""
-        if self.before is None or self.after is None:
-            return "new" if self.before is None else "gone"
-        if self.before == self.after:
-            return "same"
-        return {self.before: "tuned", self.after: "untuned"}.get("default", "other schedule")
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "what", _what(self.before, self.after))
 
     @property
     def delta_ms(self) -> float:
@@ -48,7 +48,7 @@ class TaskChange(Struct, frozen=True):
 class MadeBy(Struct, frozen=True):
     """What made a library, and is not the same in the other: a version, or the digest of a rule.
 
-    before, after: None in the one that lacks it.
+    before, after: null in the one that lacks it.
     """
 
     name: str
@@ -106,16 +106,25 @@ class Changes:
         race = self.beside
         return race is not None and race.verdict == "slower" and race.ratio > 1 + share
 
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object."""
-        return {
-            "same": self.same,
-            "beside": to_builtins(self.beside),
-            "bytes": {name: list(pair) for name, pair in self.bytes.items()},
-            "made_by": to_builtins(self.made_by),
-            "tasks": [{**to_builtins(task), "what": task.what} for task in self.tasks],
-            "explanation": self.explanation,
-        }
+    def answer(self, *, failed: bool) -> Compare:
+        """The answer of `compare --json`."""
+        known = {name: getattr(self, name) for name in Compare.__struct_fields__[:-1]}
+        return Compare(**known, failed=failed)
+
+
+class Compare(Struct, frozen=True):
+    """`compare --json`. same: every byte. bytes: before and after. failed: of --fail-if-slower.
+
+    explanation: why the tasks' times and the race do not agree; empty where they do.
+    """
+
+    same: bool
+    beside: Race | None
+    bytes: dict[str, tuple[int, int]]
+    made_by: tuple[MadeBy, ...]
+    tasks: tuple[TaskChange, ...]
+    explanation: str
+    failed: bool
 
 
 Times = Mapping[str, float]  # milliseconds of a run, by a task's key
@@ -132,6 +141,15 @@ def changes(
     ]
     tasks.sort(key=lambda task: (task.what == "same", -abs(task.delta_ms), task.title))
     return Changes(beside, _bytes(before, after), tuple(tasks), _made_by(before, after))
+
+
+def _what(before: str | None, after: str | None) -> What:
+    """What became of a task with these records."""
+    if before is None or after is None:
+        return "new" if before is None else "gone"
+    if before == after:
+        return "same"
+    return "tuned" if before == "default" else "untuned" if after == "default" else "other schedule"
 
 
 def _change(key: str, old: Task | None, new: Task | None, times: tuple[Times, Times]) -> TaskChange:

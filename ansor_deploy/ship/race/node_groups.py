@@ -7,12 +7,10 @@ computes along with others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
-from ..manifest import Count, Ms
+from ...system.json_types import Count, Ms
 
 if TYPE_CHECKING:
     from ...runtime.profile import Profile
@@ -28,10 +26,11 @@ class EngineNode:
     nodes: tuple[str, ...]
 
 
-class Group(Struct, frozen=True):
+@dataclass(frozen=True)
+class Group:
     """Nodes of the model by name, with what computes them: kernels by their places in a run.
 
-    ours_ms, theirs_ms: of all kernels, and of all parts.
+    ours_ms, theirs_ms: of all kernels, and of all parts. ratio: of our time to theirs.
     """
 
     nodes: tuple[str, ...]
@@ -39,11 +38,11 @@ class Group(Struct, frozen=True):
     parts: tuple[str, ...]
     ours_ms: Ms
     theirs_ms: Ms
+    ratio: float | None = field(init=False)
 
-    @property
-    def ratio(self) -> float | None:
-        """Of our time to theirs."""
-        return self.ours_ms / self.theirs_ms if self.kernels and self.theirs_ms else None
+    def __post_init__(self) -> None:
+        ratio = self.ours_ms / self.theirs_ms if self.kernels and self.theirs_ms else None
+        object.__setattr__(self, "ratio", ratio)
 
 
 def groups(profile: Profile, parts: Sequence[EngineNode]) -> list[Group]:

@@ -53,17 +53,6 @@ class NodeVerdict:
     tensor: str
     verdict: Verdict
 
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object."""
-        return {
-            "name": self.name,
-            "op": self.op,
-            "tensor": self.tensor,
-            "ok": self.verdict.ok,
-            "max_abs_err": self.verdict.abs_err,
-            "max_rel_err": self.verdict.rel_err,
-        }
-
 
 def first_wrong_node(
     model: Prepared, outputs: Sequence[str], how: How, step: Step

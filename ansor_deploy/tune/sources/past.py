@@ -6,7 +6,6 @@ what it computes and how fast that is comes out here, as it does for a candidate
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ...codegen.model import schedule
 from ...measure.measurer import Measurer
@@ -41,25 +40,10 @@ class Retrial:
         """How many of them are right with this version."""
         return sum(not outcome.error for outcome in self.outcomes)
 
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object, one of the list `tasks` of `registry revalidate --json`."""
-        return {
-            "name": self.task.name,
-            "key": self.task.key.workload,
-            "tried": [
-                {
-                    "record": record.id,
-                    "tvm": record.provenance.tvm,
-                    "error": outcome.error,
-                    "message": outcome.message,
-                    "latency_ms": outcome.latency * 1e3,
-                }
-                for record, outcome in zip(self.tried, self.outcomes, strict=True)
-            ],
-            "right": self.right,
-            "best": self.best.id if self.best else None,
-            "latency_ms": self.best.latency * 1e3 if self.best else None,
-        }
+    @property
+    def pairs(self) -> list[tuple[Record, Outcome]]:
+        """Each record that was tried with its outcome."""
+        return list(zip(self.tried, self.outcomes, strict=True))
 
 
 def outdated(tasks: Sequence[Task], work: Workspace, most: int) -> dict[TaskKey, list[Record]]:

@@ -84,7 +84,7 @@ def best(store: Registry, asked: Mapping[str, str]) -> dict[str, Any]:
     shown: dict[str, Rows] = {}
     for row in rows:
         machine = Target.from_json(json.loads(machines[row["fingerprint"]]["json"]))
-        rated = _rated(row, sizes[row["workload"]], machine)
+        rated = _rated({**row}, sizes[row["workload"]], machine)
         shown.setdefault(row["fingerprint"], []).append(rated)
     return {
         "asked": asked,
@@ -105,7 +105,7 @@ def curves(store: Registry, asked: Mapping[str, str]) -> dict[str, Any]:
 
 def model(store: Registry, asked: Mapping[str, str]) -> dict[str, Any]:
     """A model's tasks on each target, where its time goes, how it was tuned, and its builds."""
-    found = coverage(store, asked["key"], "")
+    found: dict[str, Any] = {**coverage(store, asked["key"], "")}
     for part in found["targets"]:
         part["operators"] = _by_time(_add_operators({}, part["tasks"]))
         part["chart"] = _model_chart(store, found["model"], part)
@@ -127,7 +127,7 @@ def task(store: Registry, asked: Mapping[str, str]) -> dict[str, Any]:
 def _on_targets(store: Registry) -> Iterator[dict[str, Any]]:
     """Each model on each target that it was planned for."""
     for row in store.rows(_MODELS):
-        yield from coverage(store, row["model"], "")["targets"]
+        yield from ({**part} for part in coverage(store, row["model"], "")["targets"])
 
 
 def _add_operators(found: dict[str, dict[str, Any]], tasks: Rows) -> dict[str, dict[str, Any]]:

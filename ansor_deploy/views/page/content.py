@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from ...devices.machine import rated, runs_here
+from ...registry.listing import ModelTotals
 from ...registry.store import Registry
 from ...ship.manifest import Manifest, Task, read_manifest
+from ...ship.race.profile_answer import Profile, answer
+from ...system.json_types import Count
 from ...target import Target
 from .curve import Tuning, Weighed, tuning
 
 if TYPE_CHECKING:
-    from ...runtime.profile import Profile
+    from ...runtime import profile as runs
     from ..roof import Roof
 
 _REUSED = """
@@ -37,22 +42,37 @@ class Facts:
     artifact: Path
     manifest: Manifest
     target: Target
-    profile: Profile | None
+    profile: runs.Profile | None
     roof: Roof | None
     tuning: Tuning | None
     reused: Mapping[str, int]
-    saved: Mapping[str, Any] | None = None
+    saved: ModelTotals | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object."""
-        return {
-            "artifact": str(self.artifact),
-            "manifest": self.manifest.to_json(),
-            "profile": self.profile and self.profile.to_json(),
-            "tuning": self.tuning and asdict(self.tuning),
-            "reused": self.reused,
-            "saved": self.saved,
-        }
+    @property
+    def answer(self) -> Page:
+        """The same for programs."""
+        same = ("artifact", "manifest", "tuning", "reused", "saved")
+        return Page(
+            **{name: getattr(self, name) for name in same},
+            profile=answer(self.profile) if self.profile else None,
+        )
+
+
+class Page(Struct, frozen=True, kw_only=True):
+    """A report as JSON. reused: tasks that other models have, too, by their names."""
+
+    artifact: Path
+    manifest: Manifest
+    profile: Profile | None
+    tuning: Tuning | None
+    reused: Mapping[str, Count]
+    saved: ModelTotals | None
+
+
+class Report(Page, frozen=True, kw_only=True):
+    """`report --json`."""
+
+    report: Path
 
 
 def facts(artifact: Path, registry: Path, seconds: float) -> Facts:
@@ -77,7 +97,7 @@ def _weighed(manifest: Manifest) -> Sequence[Weighed]:
     return [Weighed(one.key, one.title, one.weight, one.latency_ms) for one in manifest.tasks]
 
 
-def _saved(registry: Registry, manifest: Manifest) -> Mapping[str, Any] | None:
+def _saved(registry: Registry, manifest: Manifest) -> ModelTotals | None:
     here = manifest.model.digest, manifest.target.fingerprint
     models = registry.stats()["per_model"]
     return next((row for row in models if (row["digest"], row["fingerprint"]) == here), None)

@@ -8,8 +8,8 @@ from typing import Any
 
 from ...registry.title import shape_text
 from ...runtime.profile import KernelTime
-from ...ship.manifest import Tuned
 from ...system.words import count, size_text
+from ...tune.result import Tuned
 from ..profile import by_operator, title
 from ..text import (
     KEY,

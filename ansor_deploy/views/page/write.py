@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from msgspec import to_builtins
+
 from .content import Facts, facts
 from .markdown import markdown
 from .page import page
@@ -12,7 +14,7 @@ from .page import page
 FORMATS = {
     "html": page,
     "md": markdown,
-    "json": lambda found: json.dumps(found.to_json(), indent=2),
+    "json": lambda found: json.dumps(to_builtins(found.answer, enc_hook=str), indent=2),
 }
 
 

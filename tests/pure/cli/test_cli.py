@@ -183,7 +183,7 @@ def test_build_passes_a_request(model, monkeypatch):
         sys.stdout.write("noise of a library\n")
         os.write(1, b"noise of a compiler\n")
         done = {"up_to_date": True, "artifact": "net.so", "verified": True}
-        return types.SimpleNamespace(**done, to_json=dict)
+        return types.SimpleNamespace(**done, answer=None)
 
     monkeypatch.setattr(pipeline, "build", build)
     words = ["--trials", "7", "--input-shape", "x=1,2", "--seed", "3", "--registry", "r.db"]
@@ -212,7 +212,7 @@ def test_build_exits_7_where_the_goal_is_missed(model, monkeypatch, taken, code,
         manifest=types.SimpleNamespace(speed=speed),
         verified=True,
         up_to_date=False,
-        to_json=dict,
+        answer=None,
     )
     goals = []
     monkeypatch.setattr(

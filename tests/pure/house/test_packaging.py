@@ -74,7 +74,8 @@ def test_the_wheel_is_what_is_tested():
     pages = Path(sysconfig.get_path("data"), "share", "man", "man1")
     for path in (ROOT / "docs" / "man").iterdir():
         assert (pages / path.name).is_file(), path.name
-    hooks = ROOT / "ansor_deploy" / "integrations"
+    hooks = ROOT / "ansor_deploy" / "ship" / "integrations"
+    installed = package / "ship" / "integrations"
     for path in hooks.rglob("*"):
         if path.is_file() and "__pycache__" not in path.parts:
-            assert (package / "integrations" / path.relative_to(hooks)).is_file(), path.name
+            assert (installed / path.relative_to(hooks)).is_file(), path.name

@@ -214,11 +214,11 @@ def test_a_model_that_nobody_built_is_a_usage_error(path):
     def best(*words):
         return program(path.parent, "registry", "best", *words, "--registry", path)
 
-    refused(best("vgg"), 2, "knows no model vgg", "It knows mobilenet.onnx, resnet.onnx.")
+    refused(best("vgg"), 2, "knows no model vgg", "it knows mobilenet.onnx, resnet.onnx")
     refused(best("resnet", "--target", "v100"), 2, "ansor-deploy build resnet.onnx --target v100")
     with Registry.open(path) as store:
         store.add_model("ab" * 32, "resnet.onnx", [])
-    refused(best("resnet"), 2, "resnet may be", "abababababab", "Name it by its digest")
+    refused(best("resnet"), 2, "resnet may be", "abababababab", "name it by its digest")
 
 
 # stats

@@ -8,10 +8,9 @@ from helpers.libraries import task
 from helpers.registry_samples import TARGET, TVM, key, record, workload
 from msgspec import structs
 
-from ansor_deploy.objectives import make_objective
 from ansor_deploy.registry.record import SearchEnd
 from ansor_deploy.registry.store import Registry
-from ansor_deploy.request import Request
+from ansor_deploy.request import Request, make_objective
 from ansor_deploy.ship.up_to_date import has_same_records, records_digest
 from ansor_deploy.space.rule import rules_digest
 from ansor_deploy.tune.ledger import Ledger

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from helpers.registry_samples import TARGET, TVM, key, measurement, record, workload
 
+from ansor_deploy.cli.plan import Plan
 from ansor_deploy.errors import UsageError
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.registry.record import SearchEnd
@@ -82,7 +83,7 @@ def test_a_miss_says_why(registry):
     registry.add_batch([], [record(key(1), 1e-3)])
     made = plan(registry, task(0), task(1), task(2))
     assert reasons(made) == {"task 1": "not finished", "task 2": "never tuned"}
-    assert {row["name"]: row["reason"] for row in made.to_json()["tasks"]}["task 0"] == ""
+    assert {row.name: row.reason for row in Plan.of(made).tasks}["task 0"] == ""
 
 
 def test_what_a_quick_search_left_is_tried_by_a_thorough_one(registry):
@@ -198,7 +199,7 @@ def test_misses_with_records_of_another_compiler_are_told(registry):
     registry.add_batch([measurement(key(1))], [])  # its trace was tried with this version
     made = plan(registry, *map(task, range(4)))
     assert statuses(made)["task 2"] == "miss"
-    assert made.stale == made.to_json()["stale"] == 1
+    assert made.stale == Plan.of(made).stale == 1
     assert "registry revalidate model.onnx" in "".join(stale_lines(made))
     assert stale_lines(plan(registry, task(3))) == []
 
@@ -287,11 +288,11 @@ def test_the_price_of_a_trial_is_learnt(registry):
 
 def test_the_json_tells_the_same(registry):
     tuned(registry, 0, 1e-3)
-    told = plan(registry, task(0), task(1)).to_json()
-    assert (told["hits"], told["misses"], told["skipped"]) == (1, 1, 0)
-    by_name = {row["name"]: row for row in told["tasks"]}
-    assert by_name["task 0"]["latency_ms"] == pytest.approx(1.0)
-    assert by_name["task 1"]["record"] is None
+    told = Plan.of(plan(registry, task(0), task(1)))
+    assert (told.hits, told.misses, told.skipped) == (1, 1, 0)
+    by_name = {row.name: row for row in told.tasks}
+    assert by_name["task 0"].latency_ms == pytest.approx(1.0)
+    assert by_name["task 1"].record is None
 
 
 def test_no_task_is_a_plan_of_nothing(registry):

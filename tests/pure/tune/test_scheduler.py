@@ -8,8 +8,7 @@ import pytest
 from helpers.registry_samples import key, workload
 
 from ansor_deploy.model.tasks import Task
-from ansor_deploy.objectives import PATIENCE, Goal, Speedup, make_objective
-from ansor_deploy.request import Budget
+from ansor_deploy.request import PATIENCE, Budget, Goal, Speedup, make_objective
 from ansor_deploy.tune import scheduler as module
 from ansor_deploy.tune.scheduler import Scheduler, TaskProgress
 

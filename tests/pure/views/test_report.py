@@ -14,8 +14,8 @@ from ansor_deploy.farm.table import Row
 from ansor_deploy.ship.manifest import Speed
 from ansor_deploy.ship.race.race import race_of
 from ansor_deploy.ship.verify.verify import Verification
-from ansor_deploy.tune.result import TuneResult
-from ansor_deploy.tune.scheduler import Progress, Round
+from ansor_deploy.tune.result import Round, TuneResult
+from ansor_deploy.tune.scheduler import Progress
 from ansor_deploy.views import text
 from ansor_deploy.views.choose import redraws, report_on_stderr
 from ansor_deploy.views.live import LiveReport, panel

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from helpers.registry_samples import TARGET, TVM, record
 
+from ansor_deploy.cli.plan import Plan
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.registry.record import SearchEnd, TaskKey, Workload
 from ansor_deploy.request import Budget, Request
@@ -188,8 +189,8 @@ def test_a_plan_says_on_which_machine_a_neighbour_was_tuned(registry):
     made = planned(registry, conv(14, 32, 64))
     assert (made.count("near"), made.trials) == (1, Budget().per_task)
     assert details(made)[2] == "  of a machine with 2 cores and caches of 32, 1024, 0 KiB"
-    (row,) = made.to_json()["tasks"]
-    assert [one["target"] for one in row["neighbours"]] == [LIKE.fingerprint]
+    (row,) = Plan.of(made).tasks
+    assert [near.target for near in row.neighbours] == [LIKE.fingerprint]
 
 
 def test_a_miss_with_a_neighbour_is_near(registry):
@@ -198,12 +199,12 @@ def test_a_miss_with_a_neighbour_is_near(registry):
     found = {row.task.name: row.status for row in made.rows}
     assert found == {"task 0": "near", "task 1": "hit", "task 2": "miss"}
     assert made.trials == 2 * Budget().per_task
-    data = made.to_json()
-    assert [data[name] for name in ("hits", "near", "misses", "skipped")] == [1, 1, 1, 0]
-    by_name = {row["name"]: row["neighbours"] for row in data["tasks"]}
+    answer = Plan.of(made)
+    assert (answer.hits, answer.near, answer.misses, answer.skipped) == (1, 1, 1, 0)
+    by_name = {row.name: row.neighbours for row in answer.tasks}
     assert by_name["task 1"] == by_name["task 2"] == []
     (neighbour,) = by_name["task 0"]
-    assert (neighbour["key"], neighbour["distance"]) == (conv(14, 32, 32).key, 1)
+    assert (neighbour.key, neighbour.distance) == (conv(14, 32, 32).key, 1)
 
 
 def test_near_tasks_cost_no_trials_where_near_is_good_enough(registry):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..ship.outputs.c_header import Words, prefix, tensors
+from ..outputs.c_header import Words, prefix, tensors
 
 if TYPE_CHECKING:
-    from ..ship.manifest import Interface
+    from ..manifest import Interface
 
 _TEXT = """\
 /* Runs a model once, on zeros, and prints the first numbers of each output. */

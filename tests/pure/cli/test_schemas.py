@@ -3,7 +3,7 @@
 import pytest
 from jsonschema import Draft202012Validator
 
-from ansor_deploy.schemas import DESCRIBED, schema
+from ansor_deploy.cli.schemas import DESCRIBED, schema
 
 
 @pytest.mark.parametrize("name", DESCRIBED)

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import UsageError
-from ..target import HOST
+from ...errors import UsageError
+from ...target import HOST
 
 LOCK = "records.lock"
 _START = Path(__file__).resolve().parent / "start"
@@ -183,12 +183,13 @@ SYSTEMS = {
 def system_of(folder: Path, name: str | None) -> BuildSystem:
     """The build system of this name, else that of the folder, else make.
 
-    UsageError where the folder has files of several.
+    Raises:
+        UsageError: the folder has files of several.
     """
     if name:
         return SYSTEMS[name]
-    found = {each.name: file for each in SYSTEMS.values() if (file := each.shows_in(folder))}
-    if len(found) > 1:
-        hint = f"say for which: --build {' or --build '.join(found)}"
-        raise UsageError(f"there are {' and '.join(found.values())} here", hint)
-    return SYSTEMS[next(iter(found), "make")]
+    there = {each.name: file for each in SYSTEMS.values() if (file := each.shows_in(folder))}
+    if len(there) > 1:
+        hint = f"say for which: --build {' or --build '.join(there)}"
+        raise UsageError(f"there are {' and '.join(there.values())} here", hint)
+    return SYSTEMS[next(iter(there), "make")]

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ..errors import AnsorError
+from ...errors import AnsorError
 
 
 def hook_folder(kind: str) -> Path:
@@ -13,9 +13,10 @@ def hook_folder(kind: str) -> Path:
 def runtime_folder() -> Path:
     """The folder in which the packages tvm and tvm_ffi lie; found, not imported.
 
-    AnsorError if one is missing, or if they lie apart.
+    Raises:
+        AnsorError: one is missing, or they lie apart.
     """
-    from ..runtime.native import library
+    from ...runtime.native import library
 
     runtime = library().resolve()
     folder = runtime.parents[2]

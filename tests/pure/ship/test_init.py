@@ -12,8 +12,8 @@ from helpers.cli_inside import program
 from helpers.cli_process import PROGRAM, everything, refused
 from helpers.graphs import model, node
 
-from ansor_deploy.integrations.build_systems import SYSTEMS, Model
-from ansor_deploy.integrations.scaffold import parts
+from ansor_deploy.ship.integrations.build_systems import SYSTEMS, Model
+from ansor_deploy.ship.integrations.scaffold import parts
 
 WRITTEN = {".gitignore", "Makefile", "ansor-deploy.toml", "app.c", "models.mk", "records.lock"}
 
@@ -175,7 +175,7 @@ def _copy(folder, name):
 )
 def test_a_name_that_make_reads_otherwise_is_refused(folder, name):
     (folder / name).touch()
-    refused(program(folder, "init", "--yes", "--", name), 2, "cannot be given", "Rename it")
+    refused(program(folder, "init", "--yes", "--", name), 2, "cannot be given", "rename it")
     assert not (folder / "models.mk").exists()
 
 

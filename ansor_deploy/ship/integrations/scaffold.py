@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..errors import UsageError
-from ..project import MARKER, Project
-from ..system.atomic_file import write_whole
+from ...errors import UsageError
+from ...project import MARKER, Project
+from ...system.atomic_file import write_whole
 from . import hook_folder
 from .build_systems import BuildSystem, Model
 
@@ -67,7 +67,7 @@ def check_names(models: Sequence[Model]) -> None:
         names = [(name, _PLAIN) for name in (str(model.path), model.target)]
         for name, pattern in [*names, *((shape, _SHAPE) for shape in model.shapes)]:
             if not pattern.fullmatch(name):
-                hint = "Rename it: letters, digits, spaces and . / _ + @ - = are read as they are."
+                hint = "rename it: letters, digits, spaces and . / _ + @ - = are read as they are"
                 raise UsageError(f"a build system cannot be given the name {name!r}", hint)
         if (other := of_name.setdefault(model.name, model.path)) != model.path:
             hint = "rename one of them"

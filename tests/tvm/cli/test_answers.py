@@ -12,9 +12,9 @@ from helpers.cli_inside import answer, program
 from helpers.graphs import batches, dense
 from jsonschema import Draft202012Validator
 
+from ansor_deploy.cli.schemas import DESCRIBED, schema
 from ansor_deploy.devices.inventory import Inventory, parse_url
 from ansor_deploy.devices.known_hosts import HostKey
-from ansor_deploy.schemas import DESCRIBED, schema
 
 SHORT = ("--time", "0.05s")
 

@@ -1,0 +1,106 @@
+"""JSON Schemas of what commands print with `--json`, and of manifests, from the types of these.
+
+No command needs this file: it imports all that any of them prints.
+"""
+
+from inspect import cleandoc
+from typing import Any
+
+from msgspec.json import schema_components
+
+from ..doctor.host import Checks
+from ..farm.table import Jobs
+from ..registry.coverage import Best
+from ..registry.history import History
+from ..registry.listing import Query, Stats
+from ..registry.restore import Whole
+from ..ship import manifest
+from ..ship.build_result import BuildAnswer
+from ..ship.race.changes import Compare
+from ..ship.race.profile_answer import Profile, ProfileVariants
+from ..space.explain import Explain
+from ..system.json_types import OR_NULL
+from ..tune.pack import PackAnswer
+from ..tune.result import Tune
+from ..views.page.content import Report
+from ..views.plain import Message
+from . import (
+    bench,
+    completion,
+    devices,
+    exchange,
+    history,
+    lookups,
+    package,
+    plan,
+    registry,
+    revalidate,
+    rules,
+    run,
+    targets,
+    verify,
+)
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+# What is described, in Markdown, and the types of which it is one.
+DESCRIBED: dict[str, tuple[str, tuple[Any, ...]]] = {
+    "manifest": ("the manifest, `NAME.json` beside `NAME.so`", (manifest.Manifest,)),
+    "message": ("a line on stderr with `--message-format json`", (Message,)),
+    "build": ("`build --json`", (BuildAnswer,)),
+    "plan": ("`plan --json`", (plan.Plan,)),
+    "tune": ("`tune --json`", (Tune, PackAnswer, Jobs)),
+    "bench": ("`bench --json`", (bench.Bench, bench.BenchVariants)),
+    "profile": ("`profile --json`", (Profile, ProfileVariants)),
+    "compare": ("`compare --json`", (Compare,)),
+    "history": ("`history --json`", (history.History,)),
+    "verify": ("`verify --json`", (Checks, verify.Compared, verify.Rebuilt)),
+    "report": ("`report --json`", (Report,)),
+    "run": ("`run --json`", (run.Run,)),
+    "package": ("`package --json`", (package.Package,)),
+    "doctor": ("`doctor --json`, `devices doctor --json`", (Checks,)),
+    "devices-list": ("`devices list --json`", (devices.Devices,)),
+    "rules-list": ("`rules list --json`", (rules.Rules,)),
+    "rules-explain": ("`rules explain --json`", (Explain,)),
+    "completion": ("`completion --json`", (completion.Completion,)),
+    "targets-list": ("`targets list --json`", (targets.Targets,)),
+    "targets-show": ("`targets show --json`", (manifest.Target,)),
+    "registry-query": ("`registry query --json`", (Query,)),
+    "registry-stats": ("`registry stats --json`", (Stats,)),
+    "registry-best": ("`registry best --json`", (Best,)),
+    "registry-show": ("`registry show --json`", (History, lookups.Script)),
+    "registry-revalidate": ("`registry revalidate --json`", (revalidate.Retrials,)),
+    "registry-verify": ("`registry verify --json`", (Whole,)),
+    "registry-gc": ("`registry gc --json`", (registry.Dropped,)),
+    "registry-vacuum": ("`registry vacuum --json`", (registry.Vacuumed,)),
+    "registry-given": ("`registry export --json`, `registry push --json`", (exchange.Given,)),
+    "registry-taken": (
+        "`registry import --json`, `registry pull --json`",
+        (exchange.Pulled, exchange.Taken),
+    ),
+}
+
+
+def schema(name: str) -> dict[str, Any]:
+    """The JSON Schema of what has this name in `DESCRIBED`.
+
+    Objects are open: readers are asked to pass over fields that they do not know.
+    """
+    title, types = DESCRIBED[name]
+    shapes, parts = schema_components(
+        types, schema_hook=lambda kind: {"type": "string"}, ref_template="#/$defs/{name}"
+    )
+    whole = shapes[0] if len(shapes) == 1 else {"anyOf": list(shapes)}
+    for kind, part in parts.items():
+        part["description"] = cleandoc(part["description"])
+        if kind != manifest.Manifest.__name__:  # which leaves out what is as ever
+            _as_printed(part)
+    return {"$schema": DIALECT, "title": title.replace("`", ""), **whole, "$defs": parts}
+
+
+def _as_printed(part: dict[str, Any]) -> None:
+    """Say of an object that fields are printed also where they have their defaults."""
+    for name, field in part.get("properties", {}).items():
+        if field.pop("default", part) is not part:
+            part["required"].append(name)
+        if field.pop(OR_NULL, False):
+            field["type"] = [field["type"], "null"]
