@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
-from ansor_deploy.project import shipped
 from ansor_deploy.space import RULE_NAMES
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import GpuLimits, Target, load_target
 
 HERE = Path(__file__).parent

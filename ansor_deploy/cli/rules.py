@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import UsageError
-from ..project import shipped
 from ..registry.title import shape_text
 from ..space.rule import Rule, rule_set, rules_digest
+from ..system.environment import shipped
 from ..views.plain import QuietReport
 from ..views.text import wrapped
 from .declare import existing_file

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
-from ..project import shipped
+from ..system.environment import shipped
 from ..system.host import (
     RUN_64_BITS,
     architecture,

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import AnsorError
-from ..project import cache_folder
 from ..registry.exchange import contents, import_bytes, read_bundle
 from ..request import Request
 from ..system.child import ask
+from ..system.environment import cache_folder
 from ..system.interrupt import check, interrupt
 from ..views import Report
 

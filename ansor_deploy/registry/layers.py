@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import AnsorError, RegistryError
-from ..project import Project, cache_folder
+from ..project import Project
 from ..system.digest import canonical_json, file_sha256, sha256
+from ..system.environment import cache_folder
 from .connect import SCHEMA_VERSION
 from .database import Database
 from .faults import DamagedError

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import AnsorError
-from ..project import Project, cache_folder
+from ..project import Project
 from ..system.digest import canonical_json
+from ..system.environment import cache_folder
 from ..target import Target, list_targets, load_target
 from .firewall import check_target, target_fields
 from .foreign import foreign_file

@@ -10,7 +10,7 @@ import sqlite3
 from contextlib import closing
 from functools import cache
 
-from ..project import shipped
+from ..system.environment import shipped
 from .untrusted import quoted
 
 _NAMED = 5  # in a message

@@ -22,10 +22,10 @@ from ansor_deploy.devices.model import RemoteModel
 from ansor_deploy.devices.ssh import connect
 from ansor_deploy.devices.wheels import fetch_wheels
 from ansor_deploy.errors import DeviceError, DeviceLost
-from ansor_deploy.project import shipped
 from ansor_deploy.ship.verify.draws import seeded_inputs
 from ansor_deploy.space.canonical_text import canonical_text
 from ansor_deploy.space.canonical_text import parse as parse_program
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.system.worker import WorkerFailure
 from ansor_deploy.target import load_target
 

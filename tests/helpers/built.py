@@ -19,9 +19,9 @@ from ansor_deploy.devices.bare import open_bare
 from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.relax.extract import extract
 from ansor_deploy.model.relax.importer import Imported, import_model
-from ansor_deploy.project import shipped
 from ansor_deploy.runtime.functions import main_functions
 from ansor_deploy.ship.verify.tolerance import compare
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import Target, load_target
 from ansor_deploy.testing.rule import kernel_outputs
 from helpers import graphs

@@ -9,7 +9,7 @@ import pytest
 
 from ansor_deploy.devices.machine import check_buildable
 from ansor_deploy.errors import UsageError
-from ansor_deploy.project import shipped
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import FIELDS, GPU_FIELDS, GpuLimits, Target, list_targets, load_target
 
 SHIPPED = [shipped("targets")]

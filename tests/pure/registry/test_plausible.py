@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from helpers.registry_samples import TARGET, workload
 
-from ansor_deploy.project import shipped
 from ansor_deploy.registry.plausible import CALL_SECONDS, impossible, least_seconds
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import list_targets, load_target
 
 

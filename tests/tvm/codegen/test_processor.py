@@ -11,8 +11,8 @@ from onnx import TensorProto, helper
 from ansor_deploy.codegen.llvm_text import header
 from ansor_deploy.codegen.processor import SOURCE, TEXTS, features, least
 from ansor_deploy.errors import DeviceError
-from ansor_deploy.project import shipped
 from ansor_deploy.runtime.functions import main_functions
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.system.host import architecture, processor_flags
 from ansor_deploy.target import load_target
 

@@ -9,13 +9,13 @@ from tvm import te
 from ansor_deploy._tvm import collect, tirx, tvm_target
 from ansor_deploy.codegen.kernels.lowering import _flattening
 from ansor_deploy.codegen.marks import row_vectors
-from ansor_deploy.project import shipped
 from ansor_deploy.space.block_view import BlockView, blocks
 from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.space.loops import reading_vectors
 from ansor_deploy.space.marks import ROW_VECTORS
 from ansor_deploy.space.rows import fuse_rows
 from ansor_deploy.space.tile_sizes import takes_lanes, tiles
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
 from benchmarks.machine import hot_loops
 

@@ -22,7 +22,7 @@ from ansor_deploy.measure.build import Builder, BuildJob
 from ansor_deploy.measure.libraries import Libraries
 from ansor_deploy.measure.site_runner import SiteRunner
 from ansor_deploy.model.prepare import prepare
-from ansor_deploy.project import shipped
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
 
 V100 = load_target("v100", [shipped("targets")])

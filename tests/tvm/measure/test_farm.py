@@ -11,9 +11,9 @@ from ansor_deploy.measure import farm
 from ansor_deploy.measure.farm import open_farm
 from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.model.relax.extract import task_of
-from ansor_deploy.project import shipped
 from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.space.trace import dump
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
 
 TARGET = load_target("host", [shipped("targets")])
