@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import AnsorError, DeviceLost, UsageError
-from ..registry.plausible import impossible
 from ..runtime.manifest_json import read_json
 from ..runtime.model import choose, interfaces
 from ..runtime.profile import Profile, described
 from ..runtime.tensors import to_bytes
+from ..system.run_times import impossible
 from ..system.worker import WorkerFailure
 from .room import check_room
 from .served import by_name, bytes_of

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .plausible import CALL_SECONDS, SLOWEST
+from ..system.run_times import CALL_SECONDS, SLOWEST
 from .untrusted import exactly, is_int, quoted, refuse
 
 Check = Callable[[Any], bool]

@@ -22,7 +22,6 @@ from ..measure.offline import PACK, RESULTS
 from ..measure.outcome import Outcome
 from ..registry.firewall import check_record, target_fields
 from ..registry.instructions import check_trace
-from ..registry.plausible import impossible, least_seconds
 from ..registry.record import Record
 from ..registry.untrusted import Refused, refuse
 from ..system.digest import canonical_json
@@ -120,12 +119,11 @@ class _Taken:
         refuse(len(measured.found) != len(traces), "it has not a result for each candidate")
         refuse(len(measured.turns) != len(measured.finalists), "finalists without results")
         refuse(max(measured.finalists, default=0) >= len(traces), "a finalist that is none")
-        least = least_seconds(task.workload, target)
         for one in (*self._outcomes(), *self._turns()):
             check_trace(one.trace, target.kind)
             if one.error:
                 continue
-            wrong = impossible(list(one.seconds), least)
+            wrong = task.workload.impossible(list(one.seconds), target)
             refuse(wrong, f"{task.name}: {wrong}")
             record = self._record(one)
             as_sent = json.loads(canonical_json(record.to_json()))
