@@ -1,17 +1,18 @@
 """Tasks and their best records to one shared library, weights packed for the schedules."""
 
+from __future__ import annotations
+
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._tvm import collect, relax, tvm
 from ..errors import AnsorError, MachineError, ModelError, RegistryError
 from ..model.relax.importer import Imported
 from ..model.tasks import Task
-from ..registry.record import Record, TaskKey
 from ..runtime.gpu_code import GpuKernel
 from ..space.code_size import TooMuchCodeError, check_size
 from ..space.fallback import schedules
@@ -29,6 +30,9 @@ from .memory.figures import Memory, Part, total
 from .memory.weights import Weights
 from .processor import least, processor_check
 from .thread_pool import thread_pool
+
+if TYPE_CHECKING:
+    from ..registry.record import Record, TaskKey
 
 # The weights are in the tuned library and in the untuned one beside it; objects and code come on
 # top.
