@@ -99,6 +99,7 @@ def verify_command(registry: Path, repair: bool) -> Answer:
 
     Reads every page and every row.
     """
+    from ..project import Project
     from ..registry.restore import restore
     from ..registry.salvage import salvage
 
@@ -108,7 +109,7 @@ def verify_command(registry: Path, repair: bool) -> Answer:
     if not repair:
         raise damaged(registry, "; ".join(found))
     saved = salvage(registry) if is_damaged else None
-    again = restore(registry)
+    again = restore(registry, Project.find().target_path())
     figures = {"repaired": asdict(saved) if saved else None, **asdict(again)}
     lines = [*found, *(salvage_lines(registry, saved) if saved else []), *restored_lines(again)]
     return Answer({"ok": not again.lacking, **figures}, lines)

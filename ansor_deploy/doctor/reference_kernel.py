@@ -5,15 +5,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from ..codegen.kernels.signature import signature
 from ..devices.board import BoardSite
 from ..devices.connection import Connection
 from ..devices.facts import look_at
 from ..errors import AnsorError, DeviceError
 from ..measure.build import Builder, BuildJob, Built, Failure
-from ..measure.health import DRIFT, TEXT, drift
+from ..measure.health import DRIFT, TEXT, drift, kernel_signature
 from ..measure.site_runner import SiteRunner
-from ..space.canonical_text import parse
 from ..system.worker import WorkerFailure
 from ..target import Target
 from .host import Check, judged
@@ -60,8 +58,7 @@ def kernel_times(
         with closing(site):
             site.start()
             runner = SiteRunner(site, target, 0, lambda *_: kernel)
-            spec = signature(parse(TEXT))
-            return [runner.pulse(kernel, spec) for _ in range(TIMES)]
+            return [runner.pulse(kernel, kernel_signature()) for _ in range(TIMES)]
 
 
 def check_times(times: Sequence[float]) -> Check:

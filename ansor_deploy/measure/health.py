@@ -5,10 +5,12 @@ and the caches, as candidates do, so a clock that falls or a neighbour that wake
 """
 
 from collections.abc import Callable
+from functools import cache
 
 from ..codegen.kernels.signature import signature
 from ..devices.site import Site
 from ..errors import DeviceError
+from ..runtime.tensors import Signature
 from ..space.canonical_text import parse
 from ..system.worker import WorkerFailure
 from ..target import Target
@@ -38,6 +40,12 @@ def main(a: T.Buffer(({SIDE}, {SIDE}), "float32"), b: T.Buffer(({SIDE}, {SIDE}),
 """  # noqa: E501 - a signature of the script stands on one line
 
 
+@cache
+def kernel_signature() -> Signature:
+    """What the reference kernel is called with."""
+    return signature(parse(TEXT))
+
+
 def drift(before: float, after: float) -> float:
     """The share by which the slower of two times of the kernel exceeds the other."""
     return max(before, after) / min(before, after) - 1
@@ -52,7 +60,6 @@ class Health:
 
     def __init__(self, builder: Builder, target: Target) -> None:
         self._builder, self._target = builder, target
-        self._spec = signature(parse(TEXT))
         self._first: dict[str, float] = {}  # seconds, of each site
 
     def start(self) -> None:
@@ -84,7 +91,7 @@ class Health:
 
     def _time(self, runner: SiteRunner, kernel: Built) -> float:
         try:
-            seconds = runner.pulse(kernel, self._spec)
+            seconds = runner.pulse(kernel, kernel_signature())
         except WorkerFailure as failure:
             raise Unfit(failure.message) from failure
         self._first.setdefault(runner.site.name, seconds)

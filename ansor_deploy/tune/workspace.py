@@ -108,8 +108,8 @@ class Workspace:
 
         DeviceError where the target's code runs nowhere.
         """
-        from ..measure.farm import open_farm
         from ..measure.measurer import Measurer
+        from ..system.cluster import open_farm
 
         request, machine = self.request, _running(self.machine, self.request)
         with ExitStack() as stack:

@@ -8,11 +8,11 @@ from helpers import programs
 
 from ansor_deploy.errors import DeviceError
 from ansor_deploy.measure import farm
-from ansor_deploy.measure.farm import open_farm
 from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.model.relax.extract import task_of
 from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.space.trace import dump
+from ansor_deploy.system.cluster import open_farm
 from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
 
