@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from .door import Refused, admit, fit
+from ..system.untrusted import Refused, admit, fit
 
 MOST_JSON = 1 << 20  # bytes in one frame
 _MOST_ITEMS = 1 << 14

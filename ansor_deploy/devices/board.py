@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DeviceError, DeviceLost, UsageError
+from ..system.untrusted import Refused, brief
 from ..system.worker import WorkerFailure
 from ..target import Target
 from .answers import Failure, Hello, check_answer
 from .bundle import install
 from .connection import Connection, Stream
-from .door import Refused, brief
 from .facts import PYTHON, facts_of, look_at, run_probe
 from .frames import CHUNK
 from .inventory import Inventory, target_of

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 
 from ..errors import DeviceError, DeviceLost
+from ..system.untrusted import brief
 from .answers import MOST_JSON, Answer, Failure, Hello, Said, Waiting, read
 from .connection import Stream
-from .door import brief
 from .frames import FrameError, Unpacker, pack
 
 PING_SECONDS = 5.0

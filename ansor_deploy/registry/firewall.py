@@ -12,12 +12,12 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from ..system.digest import canonical_json, sha256
+from ..system.untrusted import Refused, exactly, quoted, refuse
 from ..target import GPU_FIELDS, IDENTITY, Target, complaints
 from .forms import check_program
 from .instructions import check_trace
 from .record import Contest, Record, Workload
 from .schema import BEATEN, RECORDS, WORKLOADS
-from .untrusted import Refused, exactly, quoted, refuse
 
 AHEAD = timedelta(days=1)  # by which another machine's clock may be before this one's
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..system.run_times import CALL_SECONDS, SLOWEST
-from .untrusted import exactly, is_int, quoted, refuse
+from ..system.untrusted import exactly, is_int, quoted, refuse
 
 Check = Callable[[Any], bool]
 

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from .untrusted import INT32, Refused, exactly, is_int, quoted, refuse
+from ..system.untrusted import INT32, Refused, exactly, is_int, quoted, refuse
 
 MOST_CHARACTERS = 32_768
 MOST_NODES = 512

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ..system.untrusted import INT32, is_int, quoted, refuse, strict_json
 from .forms import Check, integer, list_of, number, text
 from .index_map import check_index_map, check_padding
 from .record import REWRITING
-from .untrusted import INT32, is_int, quoted, refuse, strict_json
 
 MOST_CHARACTERS = 262_144
 MOST_INSTRUCTIONS = 1000

@@ -11,7 +11,7 @@ from contextlib import closing
 from functools import cache
 
 from ..system.environment import shipped
-from .untrusted import quoted
+from ..system.untrusted import quoted
 
 _NAMED = 5  # in a message
 _CATALOGUE = "SELECT sql, name FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid"

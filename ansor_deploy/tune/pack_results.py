@@ -15,17 +15,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from ..devices.answers import Errors, Seconds, Words
-from ..devices.door import Refused as NotAdmitted
-from ..devices.door import admit
 from ..errors import RegistryError, UsageError
 from ..measure.offline import PACK, RESULTS
 from ..measure.outcome import Outcome
 from ..registry.firewall import check_record, target_fields
 from ..registry.instructions import check_trace
 from ..registry.record import Record
-from ..registry.untrusted import Refused, refuse
 from ..system.digest import canonical_json
 from ..system.regular_file import read_regular
+from ..system.untrusted import Refused, admit, refuse
 from .search.context import SearchContext
 from .search.recall import recall
 from .trial import settle
@@ -182,7 +180,7 @@ def _read(folder: Path, work: Workspace) -> tuple[Results, dict[str, Any]]:
         results, pack = admit(said, Results, _MOST_RESULTS), json.loads(content)
     except OSError as error:
         raise _refused(folder, f"it cannot be read: {error.strerror}") from error
-    except (NotAdmitted, ValueError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise _refused(folder, str(error)) from error
     if hashlib.sha256(content).hexdigest() != results.pack:
         raise _refused(folder, "they are of another pack")
