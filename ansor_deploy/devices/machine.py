@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..target import Target
     from ..views import Report
     from .bare import Bare, BareModel
-    from .model import RemoteModel
+    from .remote_model import RemoteModel
     from .site import Site
 
 
@@ -42,7 +42,7 @@ class Machine:
         """A library with its manifest, ready to be called."""
         if self.bare is not None:
             return self.bare.load(path, manifest)
-        from .model import RemoteModel
+        from .remote_model import RemoteModel
 
         return RemoteModel(self.sites[0], path, manifest)
 

@@ -9,7 +9,7 @@ from ..devices.board import BoardSite
 from ..devices.connection import Connection
 from ..devices.facts import look_at
 from ..errors import AnsorError, DeviceError
-from ..measure.build import Builder, BuildJob, Built, Failure
+from ..measure.builder import Builder, BuildJob, Built, Failure
 from ..measure.health import DRIFT, TEXT, drift, kernel_signature
 from ..measure.site_runner import SiteRunner
 from ..system.worker import WorkerFailure

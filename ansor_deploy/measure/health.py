@@ -14,7 +14,7 @@ from ..runtime.tensors import Signature
 from ..space.canonical_text import parse
 from ..system.worker import WorkerFailure
 from ..target import Target
-from .build import Builder, BuildJob, Built, Failure
+from .builder import Builder, BuildJob, Built, Failure
 from .site_runner import SiteRunner
 
 # Another's work, or a falling clock, must change the kernel's time by this share to be noticed.

@@ -15,7 +15,7 @@ from ..runtime.tensors import Signature
 from ..system.run_times import impossible
 from ..system.worker import WorkerFailure
 from ..target import Target
-from .build import Built, Failure
+from .builder import Built, Failure
 from .memory import room_for_copies
 from .outcome import INFRASTRUCTURE, Outcome
 

@@ -15,7 +15,7 @@ import msgspec
 
 from ..errors import MissingRecordError, RegistryError, UsageError
 from ..registry.bundle import MOST_BYTES
-from ..registry.lock import Lock, label, machine_of, read_lock, write_lock
+from ..registry.lock_text import Lock, label, machine_of, read_lock, write_lock
 from ..registry.record import Record, TaskKey
 from ..system.atomic_file import held, write_whole
 from ..system.digest import canonical_json, sha256

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ..devices.machine import Machine
 from ..model.prepare import Prepared
-from ..registry.lock import Lock
+from ..registry.lock_text import Lock
 from ..registry.record import Record, TaskKey
 from ..request import Outputs, Request
 from ..tune.borrow import Loan, borrow, lenders, lenders_digest

@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..codegen.kernels.signature import signature
-from ..devices.bundle import board_files, is_like_here, own_files
+from ..devices.board_bundle import board_files, is_like_here, own_files
 from ..devices.machine import this_machine
 from ..devices.site import LocalSite
 from ..devices.wheels import fetch_wheels, wheels_folder
 from ..errors import UsageError
-from ..measure.build import Builder, Building, BuildJob, Failure
+from ..measure.builder import Builder, Building, BuildJob, Failure
 from ..measure.libraries import Libraries
 from ..measure.memory import room_for_copies
 from ..measure.offline import PACK, RESULTS

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import onnx
 
-from ansor_deploy.registry.lock import write_lock
+from ansor_deploy.registry.lock_text import write_lock
 from ansor_deploy.registry.record import Record, TaskKey
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.system.environment import shipped

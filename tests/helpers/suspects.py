@@ -15,7 +15,7 @@ from typing import Any
 
 import tvm_ffi
 
-from ansor_deploy.measure.build import BuildJob, Built
+from ansor_deploy.measure.builder import BuildJob, Built
 from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.measure.outcome import Outcome
 from ansor_deploy.model.relax.extract import task_of

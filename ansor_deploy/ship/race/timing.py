@@ -20,7 +20,7 @@ from ..manifest import read_manifest
 if TYPE_CHECKING:
     import onnx
 
-    from ...devices.model import RemoteModel
+    from ...devices.remote_model import RemoteModel
     from ...runtime.model import Interface, Model
     from ...runtime.profile import Profile
     from ...views import Report
@@ -180,7 +180,7 @@ def _least(times: Sequence[dict[str, float]]) -> dict[str, float]:
 
 def profile(library: Model | RemoteModel, seconds: float) -> list[tuple[Interface, Profile]]:
     """Times of a library's kernels in place, where it runs, on seeded inputs, a shape each."""
-    from ...devices.model import RemoteModel
+    from ...devices.remote_model import RemoteModel
     from ...runtime.profile import profile
     from ..verify.draws import inputs_that_run
 

@@ -18,7 +18,7 @@ from tvm import te
 from ansor_deploy.codegen import linker
 from ansor_deploy.codegen.kernels import candidate as codegen
 from ansor_deploy.errors import AnsorError, LinkError
-from ansor_deploy.measure.build import Builder, BuildJob, Failure
+from ansor_deploy.measure.builder import Builder, BuildJob, Failure
 from ansor_deploy.model.operators.operator import OPERATORS, Operator
 from ansor_deploy.space.canonical_text import canonical_text
 from ansor_deploy.system.environment import shipped

@@ -17,7 +17,7 @@ from tvm import te, topi
 from ansor_deploy.codegen.kernels.signature import signature
 from ansor_deploy.errors import AnsorError
 from ansor_deploy.measure import site_runner
-from ansor_deploy.measure.build import Building, BuildJob
+from ansor_deploy.measure.builder import Building, BuildJob
 from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.model.relax.extract import _task
 from ansor_deploy.model.tasks import Task
@@ -349,4 +349,6 @@ def test_workers_die_with_a_killed_parent(tmp_path):
 
 
 def test_kernels_run_on_all_the_cores_of_the_target(measurer):
-    assert measurer.sites[0].call("ansor_deploy.devices.served:threads", {}, 5) == TARGET.cores
+    assert (
+        measurer.sites[0].call("ansor_deploy.devices.library_calls:threads", {}, 5) == TARGET.cores
+    )

@@ -12,7 +12,7 @@ from helpers.cli_process import refused
 from helpers.graphs import dense
 
 from ansor_deploy import target
-from ansor_deploy.registry.lock import read_lock, write_lock
+from ansor_deploy.registry.lock_text import read_lock, write_lock
 from ansor_deploy.registry.record import TaskKey
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.system.environment import shipped
