@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .devices.machine import check_buildable, runs_here
 from .errors import AnsorError, VerificationError
 from .registry.layers import indexes
 from .registry.store import Registry
@@ -41,7 +40,15 @@ from .tune import intake
 from .tune.ledger import Ledger
 from .tune.plan import Plan, plan_models
 from .tune.result import TuneResult
-from .tune.workspace import Workspace, nowhere, open_workspace, with_devices, without_runs
+from .tune.workspace import (
+    Workspace,
+    can_run,
+    check_buildable,
+    nowhere,
+    open_workspace,
+    with_devices,
+    without_runs,
+)
 
 if TYPE_CHECKING:
     from .model.prepare import Prepared
@@ -66,7 +73,7 @@ def build(model: Path, outputs: Outputs, request: Request, report: Report) -> Bu
     if request.frozen:
         return _build_frozen(model, outputs, request, report)
     request = with_devices(request, report)
-    if not (runs := bool(request.devices) or runs_here(request.target)):
+    if not (runs := can_run(request)):
         request = without_runs(request, report)
     layers = indexes(request.layers, report.warn)
     result = _unchanged(model, outputs, request, layers, report, runs=runs)
@@ -177,7 +184,7 @@ def plan(models: list[Path], request: Request, report: Report) -> Plan:
     from .model.prepare import prepare
 
     request = with_devices(request, report)
-    if not (request.devices or runs_here(request.target)):
+    if not can_run(request):
         report.warn(nowhere(request))
     words = (request.target, request.input_shapes, report.stage, report.step)
     prepared = [prepare(model, *words) for model in models]

@@ -1,4 +1,4 @@
-"""Where things are: the user's project, the content shipped with the tool, the registry.
+"""Where a project keeps things: its targets, its rules, its registry.
 
 A project is the folder with an `ansor-deploy.toml`. The search order is always the same: what
 the command line says, then the project, then what is shipped or the user's data folder.
@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from .errors import AnsorError, UsageError
-from .system.environment import user_folder
+from .errors import UsageError
+from .system.environment import shipped, user_folder
 from .system.ownership import foreign_owner, is_open_to_all
 from .system.toml_file import Line, Lines, Table, TomlFile, read_toml
 
@@ -99,27 +99,6 @@ class Project:
             for path in (folder, *files):
                 _check_writers(path, folder)
         return files
-
-
-def shipped(name: str) -> Path:
-    """Folder of the content shipped with the tool: "registry", "rules" or "targets".
-
-    In an installed tool it lies inside the package, in a checkout beside it.
-    """
-    package = Path(__file__).resolve().parent
-    for folder in (package / "_shipped" / name, package.parent / name):
-        if folder.is_dir():
-            return folder
-    hint = "Install the tool again: pip install --force-reinstall ansor-deploy."
-    raise AnsorError(f"this installation lacks its {name} folder, beside {package}", hint)
-
-
-def cache_folder(name: str) -> Path:
-    """A folder for what can be had again: below `$XDG_CACHE_HOME`, by default `~/.cache`.
-
-    UsageError if there is no home directory.
-    """
-    return user_folder("CACHE", "copies") / name
 
 
 def _check_owner(root: Path) -> None:

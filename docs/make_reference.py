@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
-from ansor_deploy.project import shipped
 from ansor_deploy.space import TVM_NAMES, rule_names
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import GpuLimits, Target, load_target
 
 HERE = Path(__file__).parent

@@ -119,6 +119,7 @@ def verify_command(registry: Path, repair: bool) -> Answer:
 
     Reads every page and every row.
     """
+    from ..project import Project
     from ..registry.restore import Whole, restore
     from ..registry.salvage import salvage
 
@@ -128,7 +129,7 @@ def verify_command(registry: Path, repair: bool) -> Answer:
     if not repair:
         raise damaged(registry, "; ".join(faults))
     saved = salvage(registry) if is_damaged else None
-    again = restore(registry)
+    again = restore(registry, Project.find().target_path())
     answer = Whole(not again.lacking, saved, again.restored, again.lacking, again.models)
     lines = [*faults, *(salvage_lines(registry, saved) if saved else []), *restored_lines(again)]
     return Answer(answer, lines)

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..project import Project, shipped
+from ..project import Project
 from ..request import EFFORTS, Budget, Limits, Request
-from ..system.environment import in_ci
+from ..system.environment import in_ci, shipped
 from ..system.printable import printable
 from ..target import Target, load_target, target_files
 from .codes import best_here, code_targets

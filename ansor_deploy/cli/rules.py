@@ -10,9 +10,9 @@ import click
 from msgspec import Struct
 
 from ..errors import UsageError
-from ..project import shipped
 from ..registry.title import shape_text
 from ..space.rule import rule_set, rules_digest
+from ..system.environment import shipped
 from ..system.json_types import Digest
 from ..views.plain import QuietReport
 from ..views.text import wrapped

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from .door import Refused, admit, fit
+from ..system.untrusted import Refused, admit, fit
 
 MOST_JSON = 1 << 20  # bytes in one frame
 _MOST_ITEMS = 1 << 14
@@ -94,10 +94,10 @@ class Reference(Struct, forbid_unknown_fields=True):
 
 # What each function of the run worker answers.
 _ANSWERS: Mapping[str, Any] = {
-    "ansor_deploy.devices.served:profile": Profiled,
-    "ansor_deploy.devices.served:run": None,
-    "ansor_deploy.devices.served:threads": Annotated[int, Meta(ge=1, le=2**16)],
-    "ansor_deploy.devices.served:times": list[Seconds],
+    "ansor_deploy.devices.library_calls:profile": Profiled,
+    "ansor_deploy.devices.library_calls:run": None,
+    "ansor_deploy.devices.library_calls:threads": Annotated[int, Meta(ge=1, le=2**16)],
+    "ansor_deploy.devices.library_calls:times": list[Seconds],
     "ansor_deploy.measure.head_to_head:head_to_head": list[Found],
     "ansor_deploy.measure.head_to_head:pulse": Seconds,
     "ansor_deploy.measure.runner:reference": Reference,

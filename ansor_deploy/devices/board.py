@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DeviceError, DeviceLost, UsageError
+from ..system.untrusted import Refused, brief
 from ..system.worker import WorkerFailure
 from ..target import Target
+from .agent_client import PING_SECONDS, SILENCE_SECONDS, AgentClient
 from .answers import Failure, Hello, check_answer
-from .bundle import install
+from .board_bundle import install
 from .connection import Connection, Stream
-from .door import Refused, brief
 from .facts import PYTHON, facts_of, look_at, run_probe
 from .frames import CHUNK
 from .inventory import Inventory, target_of
-from .link import PING_SECONDS, SILENCE_SECONDS, Link
 from .room import Room
 from .site import RUNS
 
@@ -35,7 +35,7 @@ _START_SECONDS = 180.0  # of a worker, before the first call: slow cards, slow p
 _AGAIN, _AGAIN_SECONDS = 4.0, 20.0  # times what the first start took, and more: of later ones
 _SLOWEST = 50e3  # bytes a second that a way to a board takes, to be of use
 _WORDS = 2000  # characters of why a candidate failed
-_CHECK = "ansor_deploy.devices.served:threads"
+_CHECK = "ansor_deploy.devices.library_calls:threads"
 _BOOT = (
     "import sys; sys.path.insert(0, {root!r}); "
     "from ansor_deploy.devices.agent import main; main({cache!r}, {runs!r}, {cores}, {silence})"
@@ -64,7 +64,7 @@ class BoardSite:
     pace: float = 0.0
     info: Hello | None = field(init=False, default=None)
     _connection: Connection | None = field(init=False, default=None)
-    _link: Link | None = field(init=False, default=None)
+    _agent: AgentClient | None = field(init=False, default=None)
     _names: Iterator[int] = field(init=False, default_factory=itertools.count)
     _start_seconds: float = field(init=False, default=_START_SECONDS)
 
@@ -73,7 +73,7 @@ class BoardSite:
 
         DeviceError where the board cannot be used.
         """
-        if self._link is not None:
+        if self._agent is not None:
             return
         self._connection = connection = self.connect()
         with ExitStack() as undo:
@@ -87,13 +87,13 @@ class BoardSite:
 
     def join(self, stream: Stream) -> None:
         """Begin a session with the agent at the other end of a stream; raises as `start`."""
-        link = Link(self.name, stream, PING_SECONDS)
+        agent = AgentClient(self.name, stream, PING_SECONDS)
         with ExitStack() as undo:
-            undo.callback(link.close)
-            self.info = link.greeting(self.patience, self.waiting)
-            self._check(link)
+            undo.callback(agent.close)
+            self.info = agent.greeting(self.patience, self.waiting)
+            self._check(agent)
             undo.pop_all()
-        self._link = link
+        self._agent = agent
 
     def call(self, function: str, payload: dict[str, Any], timeout: float) -> Any:
         """What `Worker.call` does; DeviceLost where the board or the connection is at fault."""
@@ -101,23 +101,23 @@ class BoardSite:
 
     def put(self, path: Path) -> str:
         """Send a file, in parts."""
-        link, place = self._connected(), self.scratch(path.name)
+        agent, place = self._connected(), self.scratch(path.name)
         ends = _ends(path.stat().st_size)
         with path.open("rb") as file:
             data = file.read(CHUNK)
             while True:
-                self._ask(link, "append", ends - time.monotonic(), data=data, name=place)
+                self._ask(agent, "append", ends - time.monotonic(), data=data, name=place)
                 if not (data := file.read(CHUNK)):
                     return place
 
     def get(self, place: str, size: int) -> bytes:
         """Fetch a file, in parts, each as long as it must be: not a byte more is waited for."""
-        link, whole, ends = self._connected(), bytearray(), _ends(size)
+        agent, whole, ends = self._connected(), bytearray(), _ends(size)
         while (wanted := min(CHUNK, size - len(whole))) > 0:
             words = {"place": place, "offset": len(whole)}
-            data = self._ask(link, "read", ends - time.monotonic(), **words)[1]
+            data = self._ask(agent, "read", ends - time.monotonic(), **words)[1]
             if len(data) != wanted:
-                raise self._lost(link, link.refuse(f"{len(data)} bytes of a file, not {wanted}"))
+                raise self._lost(agent, agent.refuse(f"{len(data)} bytes of a file, not {wanted}"))
             whole += data
         return bytes(whole)
 
@@ -127,9 +127,9 @@ class BoardSite:
         One of an earlier session is gone already: the thread that drops it may not have heard
         yet that another thread has found the board again.
         """
-        link = self._link
-        if link is not None and place.startswith(f"{link.folder}/"):
-            self._ask(link, "drop", place=place)
+        agent = self._agent
+        if agent is not None and place.startswith(f"{agent.folder}/"):
+            self._ask(agent, "drop", place=place)
 
     def scratch(self, name: str) -> str:
         """A path in the session's folder."""
@@ -155,23 +155,23 @@ class BoardSite:
 
     def close(self) -> None:
         """Hang up: the agent kills its process, removes its folder and ends. Never blocks long."""
-        link, self._link = self._link, None
+        agent, self._agent = self._agent, None
         connection, self._connection = self._connection, None
-        if link is not None:
-            link.close()
+        if agent is not None:
+            agent.close()
         if connection is not None:
             connection.close()
 
-    def _connected(self) -> Link:
-        if (link := self._link) is None:
+    def _connected(self) -> AgentClient:
+        if (agent := self._agent) is None:
             raise DeviceLost(f"{self.name} is lost: not connected", "repeat the command")
-        return link
+        return agent
 
-    def _check(self, link: Link) -> None:
+    def _check(self, agent: AgentClient) -> None:
         """DeviceError where the board's worker does not start; how long it takes is noted."""
         self._start_seconds, began = _START_SECONDS, time.monotonic()
         try:
-            self._call(link, _CHECK, {}, _ANSWER_SECONDS)
+            self._call(agent, _CHECK, {}, _ANSWER_SECONDS)
         except (WorkerFailure, _BoardFault) as failure:
             reason = failure.message.removeprefix(f"{self.name}: ")
             hint = "install what is missing there (Debian: apt-get install libstdc++6)"
@@ -179,35 +179,37 @@ class BoardSite:
         again = _AGAIN_SECONDS + _AGAIN * (time.monotonic() - began)
         self._start_seconds = min(_START_SECONDS, again)
 
-    def _call(self, link: Link, function: str, payload: dict[str, Any], timeout: float) -> Any:
+    def _call(
+        self, agent: AgentClient, function: str, payload: dict[str, Any], timeout: float
+    ) -> Any:
         """What the function answers, which is such as it may."""
         words: dict[str, Any] = {"function": function, "payload": payload, "timeout": timeout}
-        value, _ = self._ask(link, "call", timeout + self._start_seconds, **words)
+        value, _ = self._ask(agent, "call", timeout + self._start_seconds, **words)
         try:
             check_answer(function, payload, value)
         except Refused as refused:
-            raise self._lost(link, link.refuse(str(refused))) from refused
+            raise self._lost(agent, agent.refuse(str(refused))) from refused
         return value
 
     def _ask(
-        self, link: Link, do: str, limit: float = _ANSWER_SECONDS, **words: Any
+        self, agent: AgentClient, do: str, limit: float = _ANSWER_SECONDS, **words: Any
     ) -> tuple[Any, bytes]:
         """The agent's answer; a session that is lost, or whose board is at fault, is closed."""
         try:
-            answer, blob = link.ask(do, max(limit, 0.0), **words)
+            answer, blob = agent.ask(do, max(limit, 0.0), **words)
         except DeviceLost as lost:
-            raise self._lost(link, lost) from lost
+            raise self._lost(agent, lost) from lost
         if not isinstance(answer, Failure):
             return answer.ok, blob
         message = brief(answer.message, _WORDS)
         if answer.error == "board":
             hint = "look at the board's memory and disk, then try again"
-            raise self._lost(link, _BoardFault(f"{self.name}: {message}", hint))
+            raise self._lost(agent, _BoardFault(f"{self.name}: {message}", hint))
         raise WorkerFailure(answer.error, message)
 
-    def _lost(self, link: Link, lost: DeviceLost) -> DeviceLost:
+    def _lost(self, agent: AgentClient, lost: DeviceLost) -> DeviceLost:
         """The same, after the session was closed if it is the one of the moment."""
-        if link is self._link:
+        if agent is self._agent:
             self.close()
         return lost
 

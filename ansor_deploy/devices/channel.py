@@ -18,8 +18,8 @@ import paramiko
 
 from ..errors import DeviceError, DeviceLost
 from ..system.printable import printable
+from ..system.untrusted import brief
 from .connection import Ran
-from .door import brief
 from .known_hosts import HostKey
 from .ssh_config import Route
 

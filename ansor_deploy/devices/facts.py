@@ -9,9 +9,9 @@ from msgspec import Meta
 
 from ..errors import DeviceError
 from ..system.host import RUN_64_BITS
+from ..system.untrusted import Refused, admit, brief
 from .answers import Place, Word
 from .connection import Connection, Ran
-from .door import Refused, admit, brief
 
 # Its standard library, and nothing that was installed beside it; no bytecode is written: `unpack`.
 PYTHON = "python3 -I -S -B"

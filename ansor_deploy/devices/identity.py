@@ -10,8 +10,8 @@ from typing import Any
 import paramiko
 
 from ..errors import DeviceError
+from ..system.untrusted import brief
 from .channel import lost
-from .door import brief
 from .known_hosts import parse_public
 from .ssh_config import Route
 

@@ -8,16 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import UsageError
-from ..project import shipped
-from ..system.host import (
-    RUN_64_BITS,
-    architecture,
-    detect_host,
-    least_flags,
-    no_runtime,
-    processor_flags,
-)
+from ..system.environment import shipped
+from ..system.host import architecture, detect_host, least_flags, processor_flags
 from ..system.words import count
 from ..target import load_target
 from .room import room_for
@@ -26,7 +18,7 @@ if TYPE_CHECKING:
     from ..target import Target
     from ..views import Report
     from .bare import Bare, BareModel
-    from .model import RemoteModel
+    from .remote_model import RemoteModel
     from .site import Site
 
 
@@ -50,7 +42,7 @@ class Machine:
         """A library with its manifest, ready to be called."""
         if self.bare is not None:
             return self.bare.load(path, manifest)
-        from .model import RemoteModel
+        from .remote_model import RemoteModel
 
         return RemoteModel(self.sites[0], path, manifest)
 
@@ -119,16 +111,6 @@ def rated(target: Target) -> Target:
         return target
     here = this_machine()
     return replace(target, peak_gflops=here.peak_gflops, memory_gbs=here.memory_gbs)
-
-
-def check_buildable(target: Target) -> None:
-    """AnsorError, with the remedy, where nothing compiles code of the target, or can load it."""
-    if reason := no_runtime(target.triple):
-        raise UsageError(reason, RUN_64_BITS)
-    if target.gpu is not None:
-        from ..codegen.gpu import nvrtc
-
-        nvrtc.check()
 
 
 def cannot_run(target: Target) -> str:

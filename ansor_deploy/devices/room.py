@@ -17,7 +17,7 @@ NO_MEMORY = (
     "end other programs there, make the model or its inputs smaller (--input-shape), or take a "
     "board with more memory"
 )
-_STARTED, _START_SECONDS = "ansor_deploy.devices.served:threads", 60.0
+_STARTED, _START_SECONDS = "ansor_deploy.devices.library_calls:threads", 60.0
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def memory_of_runs(library: Path, manifest: Mapping[str, Any]) -> int:
     Inputs come as a file and are arrays then, outputs the other way round.
     """
     from ..runtime.model import interfaces
-    from .served import bytes_of
+    from .library_calls import bytes_of
 
     planned = manifest.get("memory") or {"peak": library.stat().st_size}
     every = interfaces(dict(manifest))

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..system.scratch import Scratch
+from ..system.untrusted import Refused
 from ..system.worker import Worker, WorkerFailure
 from .answers import check_answer
-from .door import Refused
 from .room import Room
 
 # What a run worker imports, here and on a board: TVM's runtime, and no compiler.

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import DeviceError
-from ..project import cache_folder
 from ..system.digest import file_sha256
+from ..system.environment import cache_folder
 from ..system.host import RUN_64_BITS, no_runtime
 
 _PINS = Path(__file__).with_name("wheels.sha256")

@@ -9,7 +9,6 @@ from pathlib import Path
 import msgspec
 
 from ..devices import probe
-from ..devices.door import Refused
 from ..devices.facts import Facts, facts_of, numbers, run_probe
 from ..devices.inventory import Inventory
 from ..errors import DeviceError
@@ -26,6 +25,7 @@ from ..ship.package.elf import needed_glibc
 from ..system.digest import file_sha256
 from ..system.environment import version
 from ..system.printable import printable
+from ..system.untrusted import Refused
 from .device import check_architecture, check_features, check_word_size
 from .host import Check, judged
 

@@ -7,11 +7,11 @@ from contextlib import closing
 
 from ..devices.channel import SshConnection
 from ..devices.connection import Connection, Ran
-from ..devices.door import Refused, brief
 from ..devices.facts import OLDEST_GLIBC, Facts, GpuFacts, facts_of, last_line, numbers, run_probe
 from ..devices.wheels import pinned
 from ..errors import DeviceError
 from ..system.host import RUN_64_BITS, architecture, least_flags, no_runtime
+from ..system.untrusted import Refused, brief
 from ..target import GpuLimits, Target
 from .host import GIB, Check, Level, judged
 

@@ -14,10 +14,10 @@ from typing import Literal
 
 from ..codegen.linker import COMPILERS, cross_linker
 from ..errors import AnsorError
-from ..project import Project, shipped
+from ..project import Project
 from ..registry.store import Registry
 from ..system import tvm_pairing
-from ..system.environment import version
+from ..system.environment import shipped, version
 from ..system.host import architecture
 from ..system.words import count
 from ..target import list_targets, load_target

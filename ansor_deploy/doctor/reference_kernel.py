@@ -9,8 +9,8 @@ from ..devices.board import BoardSite
 from ..devices.connection import Connection
 from ..devices.facts import look_at
 from ..errors import AnsorError, DeviceError
-from ..measure.build import Builder, BuildJob, Built, Failure
-from ..measure.health import DRIFT, TEXT, drift, reference_signature
+from ..measure.builder import Builder, BuildJob, Built, Failure
+from ..measure.health import DRIFT, TEXT, drift, kernel_signature
 from ..measure.site_runner import SiteRunner
 from ..system.worker import WorkerFailure
 from ..target import Target
@@ -61,8 +61,7 @@ def kernel_times(
         with closing(site):
             site.start()
             runner = SiteRunner(site, target, 0, lambda *_: kernel)
-            spec = reference_signature()
-            return [runner.pulse(kernel, spec) for _ in range(TIMES)]
+            return [runner.pulse(kernel, kernel_signature()) for _ in range(TIMES)]
 
 
 def check_times(times: Sequence[float]) -> Check:

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from ..errors import AnsorError
-from ..project import cache_folder
 from ..registry.exchange import contents, import_bytes, read_bundle
 from ..request import Request
 from ..system.child import ask
+from ..system.environment import cache_folder
 from ..system.interrupt import check, interrupt
 from ..views import Report
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import AnsorError, DeviceError, UsageError
-from ..measure.farm import connected
 from ..model.onnx.file import load
 from ..project import Project
 from ..registry.bundle import BundleRefused
 from ..registry.exchange import contents, import_bytes
 from ..request import Request
+from ..system.cluster import connected
 from .job import Job, failed
 from .table import Row
 

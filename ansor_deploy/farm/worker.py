@@ -18,7 +18,7 @@ from ..devices.inventory import Inventory
 from ..devices.machine import runs_here
 from ..devices.registered import registered_for
 from ..errors import AnsorError, DeviceError, MachineError
-from ..project import shipped
+from ..system.environment import shipped
 from ..system.worker import Worker, WorkerFailure
 from ..target import HOST, Target, load_target
 from ..views import Report

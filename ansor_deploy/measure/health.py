@@ -5,6 +5,7 @@ and the caches, as candidates do, so a clock that falls or a neighbour that wake
 """
 
 from collections.abc import Callable
+from functools import cache
 
 from ..codegen.kernels.signature import signature
 from ..devices.site import Site
@@ -13,7 +14,7 @@ from ..runtime.tensors import Signature
 from ..space.canonical_text import parse
 from ..system.worker import WorkerFailure
 from ..target import Target
-from .build import Builder, BuildJob, Built, Failure
+from .builder import Builder, BuildJob, Built, Failure
 from .site_runner import SiteRunner
 
 # Another's work, or a falling clock, must change the kernel's time by this share to be noticed.
@@ -39,8 +40,9 @@ def main(a: T.Buffer(({SIDE}, {SIDE}), "float32"), b: T.Buffer(({SIDE}, {SIDE}),
 """  # noqa: E501 - a signature of the script stands on one line
 
 
-def reference_signature() -> Signature:
-    """What the reference kernel takes."""
+@cache
+def kernel_signature() -> Signature:
+    """What the reference kernel is called with."""
     return signature(parse(TEXT))
 
 
@@ -58,7 +60,6 @@ class Health:
 
     def __init__(self, builder: Builder, target: Target) -> None:
         self._builder, self._target = builder, target
-        self._spec = reference_signature()
         self._first: dict[str, float] = {}  # seconds, of each site
 
     def start(self) -> None:
@@ -90,7 +91,7 @@ class Health:
 
     def _time(self, runner: SiteRunner, kernel: Built) -> float:
         try:
-            seconds = runner.pulse(kernel, self._spec)
+            seconds = runner.pulse(kernel, kernel_signature())
         except WorkerFailure as failure:
             raise Unfit(failure.message) from failure
         self._first.setdefault(runner.site.name, seconds)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..model.tasks import Task
 from ..space.canonical_text import check_text
-from .build import Builder, Building, BuildJob
+from .builder import Builder, Building, BuildJob
 from .outcome import Outcome
 
 KEEP = 3  # libraries of a task's fastest, to be timed in turns at the end of its search

@@ -15,7 +15,7 @@ from ..model.tasks import Task
 from ..system.machine_lock import machine_lock
 from ..system.scratch import Scratch
 from ..target import Target
-from .build import Builder, Building
+from .builder import Builder, Building
 from .health import DRIFT, Health, drift
 from .libraries import Libraries
 from .outcome import Outcome
@@ -55,7 +55,7 @@ class Measurer:
     sites: where candidates run, each of them one at a time; this machine if none is given. They
     stay their owner's to close. Where every site is remote, builds overlap runs; on this machine
     they never do.
-    executor: builds instead of this machine (see `build.Builder`). seed: of the inputs.
+    executor: builds instead of this machine (see `builder.Builder`). seed: of the inputs.
     warn: is called with what a person should know. unfit: is called with the name of a site that
     fails the reference kernel, and why; nothing runs there any more.
     """

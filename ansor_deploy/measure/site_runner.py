@@ -11,11 +11,11 @@ from ..codegen.kernels.signature import signature
 from ..devices.site import Site
 from ..errors import AnsorError, DeviceLost, MachineError
 from ..model.tasks import Task
-from ..registry.plausible import impossible, least_seconds
 from ..runtime.tensors import Signature
+from ..system.run_times import impossible
 from ..system.worker import WorkerFailure
 from ..target import Target
-from .build import Built, Failure
+from .builder import Built, Failure
 from .memory import room_for_copies
 from .outcome import INFRASTRUCTURE, Outcome
 
@@ -118,10 +118,11 @@ class SiteRunner:
 
         Then the clock was set meanwhile; where it stays so, the site is at fault.
         """
-        least = least_seconds(task.workload, self._target)
+        workload = task.workload
         for _ in range(TRIES):
             answers = run()
-            wrong = [impossible(one["seconds"], least) for one in answers if not one["error"]]
+            times = [answer["seconds"] for answer in answers if not answer["error"]]
+            wrong = [workload.impossible(seconds, self._target) for seconds in times]
             if not any(wrong):
                 return answers
         raise self._wrong_clock(next(filter(None, wrong)))

@@ -22,11 +22,11 @@ from typing import Any
 
 from ..errors import RegistryError
 from ..system.digest import canonical_json
+from ..system.untrusted import Refused, exactly, quoted, refuse, strict_json
 from ..target import Target
 from .firewall import check_contest, check_record, check_target, check_workload, target_fields
 from .record import Contest, Record, SearchEnd, Workload
 from .schema import BEATEN, SEARCHES, WORKLOADS
-from .untrusted import Refused, exactly, quoted, refuse, strict_json
 
 VERSION = 1
 MOST_BYTES = 1 << 28

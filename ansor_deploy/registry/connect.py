@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import RegistryError
-from ..project import shipped
+from ..system.environment import shipped
 from .faults import damaged, explained
 from .schema_check import named, strange
 

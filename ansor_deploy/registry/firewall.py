@@ -12,13 +12,12 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from ..system.digest import canonical_json, sha256
+from ..system.untrusted import Refused, exactly, quoted, refuse
 from ..target import GPU_FIELDS, IDENTITY, Target, complaints
 from .forms import check_program
 from .instructions import check_trace
-from .plausible import impossible, least_seconds
 from .record import Contest, Record, Workload
 from .schema import BEATEN, RECORDS, WORKLOADS
-from .untrusted import exactly, quoted, refuse
 
 AHEAD = timedelta(days=1)  # by which another machine's clock may be before this one's
 
@@ -68,9 +67,8 @@ def check_record(
     refuse(unproven, "record: no proof of its output")
     record: Record = RECORDS.admitted(data)
     check_trace(record.trace, target.kind)
-    if workload is not None:
-        wrong = impossible(record.seconds, least_seconds(workload, target))
-        refuse(wrong, f"record: {wrong}")
+    if workload is not None and (wrong := workload.impossible(record.seconds, target)):
+        raise Refused(f"record: {wrong}")
     refuse(record.id != claimed, f"record: id {quoted(claimed)} is not its content's digest")
     return replace(record, claimed=True)
 

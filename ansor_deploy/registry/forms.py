@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..system.checks import Check, integer, list_of, number, text
-from .plausible import CALL_SECONDS, SLOWEST
-from .untrusted import exactly, quoted, refuse
+from ..system.run_times import CALL_SECONDS, SLOWEST
+from ..system.untrusted import exactly, quoted, refuse
 
 MOST_TEXT = 262_144  # characters of a workload's program
 MOST_REPEATS = 10_000  # times of one record

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..system.checks import INT32, is_int
-from .untrusted import Refused, exactly, quoted, refuse
+from ..system.untrusted import Refused, exactly, quoted, refuse
 
 MOST_CHARACTERS = 32_768
 MOST_NODES = 512

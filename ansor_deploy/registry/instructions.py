@@ -27,9 +27,9 @@ from ..system.checks import (
     one_of,
     text,
 )
+from ..system.untrusted import quoted, refuse, strict_json
 from .index_map import check_index_map, check_padding
 from .record import REWRITING
-from .untrusted import quoted, refuse, strict_json
 
 MOST_CHARACTERS = 262_144
 MOST_INSTRUCTIONS = 1000

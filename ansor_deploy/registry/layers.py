@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import AnsorError, RegistryError
-from ..project import Project, cache_folder
 from ..system.digest import canonical_json, file_sha256, sha256
+from ..system.environment import cache_folder
 from .connect import SCHEMA_VERSION
 from .database import Database
 from .faults import DamagedError
@@ -29,6 +29,7 @@ from .record import Record, SearchEnd, TaskKey
 from .store import Registry
 
 if TYPE_CHECKING:
+    from ..project import Project
     from ..target import Target
     from .exchange import Trusted
 

@@ -7,11 +7,22 @@ from statistics import median
 from typing import Any, TypeVar
 
 from ..system.digest import canonical_json, sha256
+from ..system.run_times import CALL_SECONDS, impossible
 from ..target import Target
 from .title import title
 
 # The annotation by which a trace names what is done to its program first (`space/rewriting.py`).
 REWRITING = "ansor.rewriting"
+
+# No run is faster than on a machine of so many cycles a second, whatever lies in a cache: more than
+# any processor has, so that no true time is refused.
+_CLOCK = 8e9
+# A cycle of a core, for each byte of a vector register: two units multiply and add bytes, or a
+# quarter as many numbers of float32: room for a convolution that takes a quarter of the products.
+_OPERATIONS = 4
+_BYTES = 8  # two loads and two stores; and half of what is counted may be behind a condition
+# A cycle of a multiprocessor: its tensor cores on the smallest types, and its shared memory.
+_GPU_OPERATIONS, _GPU_BYTES = 1 << 14, 1 << 10
 
 K = TypeVar("K", bound=Hashable)
 
@@ -59,6 +70,28 @@ class Workload:
     def title(self) -> str:
         """A line by which a person tells the task from others, as `registry.title` makes it."""
         return title(self.op, self.name, self.shapes)
+
+    def impossible(self, seconds: Any, target: Target) -> str:
+        """Why these are no times of a run of it on a target; "" if they may be.
+
+        Only what the target's fingerprint says counts: its peak and bandwidth are declared for
+        estimates, and may be far too low.
+        """
+        return impossible(seconds, self.least_seconds(target))
+
+    def least_seconds(self, target: Target) -> float:
+        """Seconds below which no run of it can be.
+
+        The roofline (Williams et al., 2009) of the fastest machine with the target's cores and
+        vectors, and with memory as fast as its first cache.
+        """
+        if target.gpu is not None:
+            units, operations, width = target.gpu.sms, _GPU_OPERATIONS, _GPU_BYTES
+        else:
+            vector = target.vector_bytes
+            units, operations, width = target.cores, vector * _OPERATIONS, vector * _BYTES
+        cycles = max(self.flops / operations, self.bytes / width) / units
+        return max(CALL_SECONDS, cycles / _CLOCK)
 
 
 def roofline(flops: float, moved: float, target: Target) -> float:

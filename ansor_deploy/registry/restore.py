@@ -16,8 +16,8 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType
 
 from ..errors import AnsorError
-from ..project import Project, cache_folder
 from ..system.digest import canonical_json
+from ..system.environment import cache_folder, shipped
 from ..system.json_types import Count
 from ..target import Target, list_targets, load_target
 from .firewall import check_target, target_fields
@@ -62,15 +62,19 @@ class Whole(Struct, frozen=True):
     models: Sequence[str] | UnsetType = UNSET
 
 
-def restore(path: Path) -> Restored:
-    """Add to a registry the rows that it lacks, as far as there are copies of them."""
+def restore(path: Path, folders: Sequence[Path] = ()) -> Restored:
+    """Add to a registry the rows that it lacks, as far as there are copies of them.
+
+    folders: of declared targets; the shipped one by default.
+    """
+    folders = folders or [shipped("targets")]
     with Registry.open(path) as registry:
         wanted = {table.name: set[str]() for table in _RESTORED}
         for lack in registry.lacking():
             wanted.setdefault(lack.table, set()).add(lack.key)
         count: Counter[str] = Counter()
         with registry.writing() as run:
-            for table, row in _copies(registry, wanted):
+            for table, row in _copies(registry, wanted, folders):
                 if row[0] in wanted[table.name]:
                     wanted[table.name].discard(str(row[0]))
                     run.execute(table.insert, row)
@@ -83,13 +87,15 @@ def restore(path: Path) -> Restored:
     return Restored(dict(count), tuple(left), tuple(sorted(models)))
 
 
-def _copies(registry: Registry, wanted: Mapping[str, set[str]]) -> Iterator[tuple[Table, Row]]:
+def _copies(
+    registry: Registry, wanted: Mapping[str, set[str]], folders: Sequence[Path]
+) -> Iterator[tuple[Table, Row]]:
     """Rows that may be wanted, the best source first, as long as some are."""
     names = registry.rows("SELECT model, name FROM builds WHERE name <> '' ORDER BY id DESC")
     yield from ((MODELS, (row["model"], row["name"])) for row in names)
     yield from ((MODELS, (key, key[:12])) for key in sorted(wanted[MODELS.name]))
     if wanted[TARGETS.name]:
-        yield from ((TARGETS, row) for row in _declared(registry))
+        yield from ((TARGETS, row) for row in _declared(registry, folders))
     with suppress(AnsorError):  # no home, and so no cache
         for index in sorted(cache_folder("layers").glob("*.db")):
             if wanted[TARGETS.name] or wanted[WORKLOADS.name]:
@@ -97,12 +103,11 @@ def _copies(registry: Registry, wanted: Mapping[str, set[str]]) -> Iterator[tupl
                     yield from _rows_of(index)
 
 
-def _declared(registry: Registry) -> Iterator[Row]:
-    """Targets of the registry's own builds, then of this project and this tool."""
+def _declared(registry: Registry, folders: Sequence[Path]) -> Iterator[Row]:
+    """Targets of the registry's own builds, then those that the folders' files declare."""
     for build in registry.rows("SELECT manifest FROM builds ORDER BY id DESC"):
         with suppress(*UNREADABLE):
             yield _target_row(json.loads(build["manifest"])["target"])
-    folders = Project.find().target_path()
     for name in list_targets(folders):
         with suppress(AnsorError):
             yield TARGETS.row(load_target(name, folders))

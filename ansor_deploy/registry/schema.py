@@ -14,8 +14,8 @@ from functools import cache
 from operator import attrgetter
 from typing import Any
 
-from ..project import shipped
 from ..system.digest import canonical_json, sha256
+from ..system.environment import shipped
 from . import forms
 from .forms import Form, Forms
 from .record import Build, Contest, Measurement, Provenance, Record, SearchEnd, TaskKey, Workload

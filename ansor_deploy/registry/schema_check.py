@@ -10,8 +10,8 @@ import sqlite3
 from contextlib import closing
 from functools import cache
 
-from ..project import shipped
-from .untrusted import quoted
+from ..system.environment import shipped
+from ..system.untrusted import quoted
 
 _NAMED = 5  # in a message
 _CATALOGUE = "SELECT sql, name FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid"

@@ -29,15 +29,6 @@ def into_functions(
     return number, [_InPlace(machine[f"{name}_into"]) for name in names]
 
 
-def main_functions(path: Path, count: int = 1, threads: int = 0) -> list[Any]:
-    """A library's functions of tensors, one an interface, which allocate what they return.
-
-    threads: as in `open_machine`, and so are errors.
-    """
-    machine = open_machine(path, names := main_names(count), threads)
-    return [machine[name] for name in names]
-
-
 def main_names(count: int) -> list[str]:
     """The names of a library's functions, one an interface."""
     return ["main", *(f"main_{number}" for number in range(1, count))]

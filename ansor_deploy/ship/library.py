@@ -13,7 +13,7 @@ from .manifest import read_manifest
 if TYPE_CHECKING:
     from ..devices.bare import BareModel
     from ..devices.emulator import EmulatedModel
-    from ..devices.model import RemoteModel
+    from ..devices.remote_model import RemoteModel
     from ..runtime.model import Model
     from ..views import Report
 
@@ -36,7 +36,7 @@ def opened(
         yield load(artifact, threads)
         return
     from ..devices.board import open_devices
-    from ..devices.model import load as load_there
+    from ..devices.remote_model import load as load_there
 
     with closing(next(open_devices(devices, target, report))) as site:
         yield load_there(site, artifact)

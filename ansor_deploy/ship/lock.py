@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from ..errors import MissingRecordError, RegistryError, UsageError
 from ..registry.bundle import MOST_BYTES
-from ..registry.lock import Lock, label, machine_of, read_lock, write_lock
-from ..registry.plausible import impossible, least_seconds
+from ..registry.lock_text import Lock, label, machine_of, read_lock, write_lock
 from ..registry.record import Record, TaskKey
 from ..system.atomic_file import held, write_whole
 from ..system.digest import canonical_json, sha256
@@ -170,7 +169,7 @@ def check_possible(tasks: Iterable[Task], locked: Lock, request: Request) -> Non
     for task in tasks:
         if (record := locked.records.get(task.key)) is None:
             continue
-        if wrong := impossible(record.seconds, least_seconds(task.workload, request.target)):
+        if wrong := task.workload.impossible(record.seconds, request.target):
             hint = f"remove the lock and make it anew: {request.remake}"
             raise RegistryError(f"the record of {task.name}: {wrong}", hint, request.lock)
 

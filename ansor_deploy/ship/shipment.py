@@ -13,7 +13,7 @@ from .lock import lock_digest
 if TYPE_CHECKING:
     from ..devices.machine import Machine
     from ..model.prepare import Prepared
-    from ..registry.lock import Lock
+    from ..registry.lock_text import Lock
     from ..registry.record import Record, TaskKey
     from ..request import Outputs, Request
     from ..target import Target

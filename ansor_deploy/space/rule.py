@@ -23,8 +23,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
-from ..project import shipped
 from ..system.digest import file_sha256, sha256
+from ..system.environment import shipped
 from ..system.regular_file import read_regular
 from ..system.toml_file import TomlFile, read_toml
 from .rule_process import RuleProcess, rule_process

@@ -1,10 +1,10 @@
-"""What this program runs in: who started it, the user's folders, the installed packages."""
+"""What this program runs in: who started it, the user's folders, what is installed with it."""
 
 import os
 from pathlib import Path
 from typing import Literal
 
-from ..errors import UsageError
+from ..errors import AnsorError, UsageError
 
 Kind = Literal["CACHE", "CONFIG", "DATA", "STATE"]
 
@@ -50,3 +50,24 @@ def user_folder(kind: Kind, content: str, hint: str = "") -> Path:
         hint = hint or f"Say where to keep them: {variable}=/an/absolute/path."
         raise UsageError(f"there is no home directory to keep {content} in", hint) from error
     return base / "ansor-deploy"
+
+
+def shipped(name: str) -> Path:
+    """Folder of the content shipped with the tool: "registry", "rules" or "targets".
+
+    In an installed tool it lies inside the package, in a checkout beside it.
+    """
+    package = Path(__file__).resolve().parents[1]
+    for folder in (package / "_shipped" / name, package.parent / name):
+        if folder.is_dir():
+            return folder
+    hint = "Install the tool again: pip install --force-reinstall ansor-deploy."
+    raise AnsorError(f"this installation lacks its {name} folder, beside {package}", hint)
+
+
+def cache_folder(name: str) -> Path:
+    """A folder for what can be had again: below `$XDG_CACHE_HOME`, by default `~/.cache`.
+
+    UsageError if there is no home directory.
+    """
+    return user_folder("CACHE", "copies") / name

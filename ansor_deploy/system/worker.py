@@ -149,7 +149,7 @@ class Worker:
             self._output = -1
 
     @property
-    def _link(self) -> Connection:
+    def _socket(self) -> Connection:
         if self._connection is None:
             raise WorkerFailure("crash", "the worker process is gone")
         return self._connection
@@ -177,14 +177,14 @@ class Worker:
         self._await_ready()
         os.ftruncate(self._output, 0)
         with contextlib.suppress(OSError):  # a child that died meanwhile is seen by `_answer`
-            self._link.send_bytes(json.dumps([function, payload]).encode())
+            self._socket.send_bytes(json.dumps([function, payload]).encode())
 
     def _answer(self, timeout: float, heed: Callable[[Any], Any]) -> Any:
         """The answer to the request that was sent; raises as `call` does."""
         deadline = time.monotonic() + timeout
         while (message := self._message(deadline, timeout))[0] == "asks":
             with contextlib.suppress(OSError):  # as in `_begin`
-                self._link.send_bytes(json.dumps(_heeded(heed, message[1])).encode())
+                self._socket.send_bytes(json.dumps(_heeded(heed, message[1])).encode())
         status, value = message
         if status == "machine":
             raise MachineError(*value)
@@ -194,22 +194,22 @@ class Worker:
 
     def _message(self, deadline: float, timeout: float) -> tuple[str, Any]:
         """The next message of the child: its kind and content."""
-        while not self._link.poll(min(_GLANCE_SECONDS, max(0.0, deadline - time.monotonic()))):
+        while not self._socket.poll(min(_GLANCE_SECONDS, max(0.0, deadline - time.monotonic()))):
             if self._process is not None and self._process.poll() is not None:
                 raise WorkerFailure("crash", self._bury())  # what it started holds its socket
             if time.monotonic() >= deadline:
                 self.kill()
                 raise WorkerFailure("timeout", f"killed after {timeout:.3g} s")
         try:
-            kind, content = json.loads(self._link.recv_bytes(_MAX_REPLY_BYTES))
+            kind, content = json.loads(self._socket.recv_bytes(_MAX_REPLY_BYTES))
         except (EOFError, OSError, TypeError, ValueError) as error:
             raise WorkerFailure("crash", self._bury()) from error
         return kind, content
 
     def _await_ready(self) -> None:
         with contextlib.suppress(EOFError, OSError):
-            if not self._ready and self._link.poll(_START_SECONDS):
-                self._ready = bool(self._link.recv_bytes(64))
+            if not self._ready and self._socket.poll(_START_SECONDS):
+                self._ready = bool(self._socket.recv_bytes(64))
         if not self._ready:
             hint = "run `ansor-deploy doctor`: it imports TVM as the worker does"
             raise MachineError(f"a worker process could not start: {self._bury()}", hint)

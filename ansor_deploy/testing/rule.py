@@ -11,7 +11,6 @@ import numpy as np
 
 from .._tvm import structural_equal, tvm, tvm_target
 from ..codegen.kernels.lowering import PIPELINE
-from ..project import shipped
 from ..runtime.model import TensorInfo
 from ..ship.verify.draws import seeded_inputs
 from ..space.block_view import BlockView, blocks
@@ -21,6 +20,7 @@ from ..space.rule import Pass, Rule, before_shipped, load_rule
 from ..space.sketch import Program
 from ..space.state import State
 from ..space.trace import dump
+from ..system.environment import shipped
 from ..target import Target, load_target
 
 _RESTATED = re.compile(

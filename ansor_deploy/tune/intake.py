@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..registry.layers import bring_in, like
-from ..registry.lock import read_lock
+from ..registry.lock_text import read_lock
 from ..registry.record import TaskKey
 
 if TYPE_CHECKING:

@@ -20,13 +20,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..codegen.kernels.signature import signature
-from ..devices.bundle import board_files, is_like_here, own_files
+from ..devices.board_bundle import board_files, is_like_here, own_files
 from ..devices.machine import this_machine
 from ..devices.site import LocalSite
 from ..devices.wheels import fetch_wheels, wheels_folder
 from ..errors import UsageError
-from ..measure.build import Builder, Building, BuildJob, Failure
-from ..measure.farm import open_farm
+from ..measure.builder import Builder, Building, BuildJob, Failure
 from ..measure.libraries import Libraries
 from ..measure.memory import room_for_copies
 from ..measure.offline import PACK, RESULTS
@@ -34,6 +33,7 @@ from ..measure.outcome import Outcome
 from ..measure.site_runner import SiteRunner, assumed_seconds
 from ..registry.firewall import target_fields
 from ..system.atomic_file import write_whole
+from ..system.cluster import open_farm
 from ..system.digest import canonical_json
 from ..system.host import architecture
 from ..system.interrupt import check

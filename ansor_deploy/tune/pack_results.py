@@ -15,18 +15,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from ..devices.answers import Errors, Seconds, Words
-from ..devices.door import Refused as NotAdmitted
-from ..devices.door import admit
 from ..errors import RegistryError, UsageError
 from ..measure.offline import PACK, RESULTS
 from ..measure.outcome import Outcome
 from ..registry.firewall import check_record, target_fields
 from ..registry.instructions import check_trace
-from ..registry.plausible import impossible, least_seconds
 from ..registry.record import Record
-from ..registry.untrusted import Refused, refuse
 from ..system.digest import canonical_json
 from ..system.regular_file import read_regular
+from ..system.untrusted import Refused, admit, refuse
 from .search.context import SearchContext
 from .search.recall import recall
 from .trial import settle
@@ -120,12 +117,11 @@ class _Taken:
         refuse(len(measured.found) != len(traces), "it has not a result for each candidate")
         refuse(len(measured.turns) != len(measured.finalists), "finalists without results")
         refuse(max(measured.finalists, default=0) >= len(traces), "a finalist that is none")
-        least = least_seconds(task.workload, target)
         for one in (*self._outcomes(), *self._turns()):
             check_trace(one.trace, target.kind)
             if one.error:
                 continue
-            wrong = impossible(list(one.seconds), least)
+            wrong = task.workload.impossible(list(one.seconds), target)
             refuse(wrong, f"{task.name}: {wrong}")
             record = self._record(one)
             as_sent = json.loads(canonical_json(record.to_json()))
@@ -184,7 +180,7 @@ def _read(folder: Path, work: Workspace) -> tuple[Results, dict[str, Any]]:
         results, pack = admit(said, Results, _MOST_RESULTS), json.loads(content)
     except OSError as error:
         raise _refused(folder, f"it cannot be read: {error.strerror}") from error
-    except (NotAdmitted, ValueError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise _refused(folder, str(error)) from error
     if hashlib.sha256(content).hexdigest() != results.pack:
         raise _refused(folder, "they are of another pack")

@@ -12,7 +12,6 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from ..registry.lookups import FEW
-from ..registry.plausible import impossible, least_seconds
 from ..registry.record import Record, SearchEnd, TaskKey
 from ..request import Request
 from ..space.rule import rules_digest
@@ -90,8 +89,8 @@ class Standings:
         if not claims:
             return None
         (workload,) = self.registry.workloads([key]).values()  # which a record refers to
-        least = least_seconds(workload, self.request.target)
-        return next((one for one in claims if not impossible(one.seconds, least)), None)
+        target = self.request.target
+        return next((one for one in claims if not workload.impossible(one.seconds, target)), None)
 
     def _allowed(self, records: list[Record]) -> list[Record]:
         """Where computations are to stay as they are, the records that leave them so."""

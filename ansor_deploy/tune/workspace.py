@@ -9,18 +9,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..devices.machine import Machine, cannot_run, check_buildable, open_machine
+from ..devices.machine import Machine, cannot_run, open_machine, runs_here
 from ..devices.registered import how_to_add, registered_for
-from ..errors import DeviceError
+from ..errors import DeviceError, UsageError
 from ..registry.store import Registry
 from ..request import Request
 from ..space.rule import Rule, rule_set
+from ..system.host import RUN_64_BITS, no_runtime
 from .ledger import Ledger
 
 if TYPE_CHECKING:
     from ..measure.measurer import Measurer
     from ..model.tasks import Task
     from ..registry.record import TaskKey
+    from ..target import Target
     from ..views import Report
 
 
@@ -29,6 +31,21 @@ def with_devices(request: Request, report: Report) -> Request:
     if request.devices or not request.finds_devices:
         return request
     return replace(request, devices=registered_for(request.target, report))
+
+
+def can_run(request: Request) -> bool:
+    """Whether anything runs the target's code: a device, or this machine."""
+    return bool(request.devices) or runs_here(request.target)
+
+
+def check_buildable(target: Target) -> None:
+    """AnsorError, with the remedy, where nothing compiles code of the target, or can load it."""
+    if reason := no_runtime(target.triple):
+        raise UsageError(reason, RUN_64_BITS)
+    if target.gpu is not None:
+        from ..codegen.gpu import nvrtc
+
+        nvrtc.check()
 
 
 def without_runs(request: Request, report: Report) -> Request:
@@ -91,8 +108,8 @@ class Workspace:
 
         DeviceError where the target's code runs nowhere.
         """
-        from ..measure.farm import open_farm
         from ..measure.measurer import Measurer
+        from ..system.cluster import open_farm
 
         request, machine = self.request, _running(self.machine, self.request)
         with ExitStack() as stack:

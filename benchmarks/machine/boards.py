@@ -35,7 +35,7 @@ from tvm import s_tir, te, tirx
 from ansor_deploy.devices.board import BoardSite
 from ansor_deploy.devices.inventory import Inventory
 from ansor_deploy.devices.ssh import connect
-from ansor_deploy.measure.build import BuildJob
+from ansor_deploy.measure.builder import BuildJob
 from ansor_deploy.measure.measurer import CHUNK, Measurer
 from ansor_deploy.model.relax.extract import task_of
 from ansor_deploy.model.tasks import Task

@@ -19,12 +19,12 @@ from pathlib import Path
 
 import click
 
-from ansor_deploy.project import shipped
 from ansor_deploy.registry.coverage import coverage
 from ansor_deploy.registry.history import history
 from ansor_deploy.registry.record import Measurement, Provenance, Record, TaskKey, Workload
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.system.digest import canonical_json, sha256
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import Target, load_target
 from ansor_deploy.tune.search.experience import experiences
 from ansor_deploy.tune.search.features import decode, encode

@@ -16,10 +16,10 @@ from helpers.graphs import LIGHT_FOLDER, before_softmax, randomize_weights
 from tvm import te
 
 from ansor_deploy.codegen.kernels import candidate as codegen
-from ansor_deploy.project import shipped
 from ansor_deploy.ship.verify.oracle import Oracle
 from ansor_deploy.ship.verify.tolerance import compare
 from ansor_deploy.space.canonical_text import canonical_text
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
 
 SITE = "/opt/site"

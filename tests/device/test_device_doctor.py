@@ -11,7 +11,7 @@ import pytest
 from ansor_deploy.devices import probe
 from ansor_deploy.devices.connection import Ran
 from ansor_deploy.doctor import device as doctor
-from ansor_deploy.project import shipped
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
 
 ARM = load_target("rpi3", [shipped("targets")])

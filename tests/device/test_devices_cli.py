@@ -13,7 +13,7 @@ from helpers.sshd import USER, make_key
 
 from ansor_deploy.devices import probe
 from ansor_deploy.devices.inventory import Inventory, parse_url
-from ansor_deploy.project import shipped
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.system.host import detect_host
 from ansor_deploy.target import load_target
 

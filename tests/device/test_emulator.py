@@ -15,8 +15,8 @@ from ansor_deploy.devices import emulator
 from ansor_deploy.devices.wheels import fetch_wheels
 from ansor_deploy.errors import VerificationError
 from ansor_deploy.model.operators.operator import OPERATORS, Operator
-from ansor_deploy.project import shipped
 from ansor_deploy.ship.verify.stand_in import EMULATED_FLOPS
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
 
 BOARD = load_target("rpi3", [shipped("targets")])

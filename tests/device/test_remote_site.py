@@ -18,14 +18,14 @@ from ansor_deploy.codegen.kernels import candidate as codegen
 from ansor_deploy.codegen.kernels.signature import signature
 from ansor_deploy.devices.inventory import Inventory, parse_url
 from ansor_deploy.devices.known_hosts import parse
-from ansor_deploy.devices.model import RemoteModel
+from ansor_deploy.devices.remote_model import RemoteModel
 from ansor_deploy.devices.ssh import connect
 from ansor_deploy.devices.wheels import fetch_wheels
 from ansor_deploy.errors import DeviceError, DeviceLost
-from ansor_deploy.project import shipped
 from ansor_deploy.ship.verify.draws import seeded_inputs
 from ansor_deploy.space.canonical_text import canonical_text
 from ansor_deploy.space.canonical_text import parse as parse_program
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.system.worker import WorkerFailure
 from ansor_deploy.target import load_target
 
@@ -133,7 +133,7 @@ def test_an_agent_that_is_killed_is_a_lost_device(board, connected, wheels):
     for pid in board.processes():
         os.kill(pid, signal.SIGKILL)
     with pytest.raises(DeviceLost, match="pi is lost"):
-        site.call("ansor_deploy.devices.served:threads", {}, CALM)
+        site.call("ansor_deploy.devices.library_calls:threads", {}, CALM)
     site.close()
     open_site("pi", connected, 2, wheels).close()
     assert_idle(board)
@@ -150,7 +150,7 @@ def test_a_lost_connection_ends_the_agent(board, connected, wheels):
     assert board.processes()
     connections[0].close()
     with pytest.raises(DeviceLost):
-        site.call("ansor_deploy.devices.served:threads", {}, CALM)
+        site.call("ansor_deploy.devices.library_calls:threads", {}, CALM)
     site.close()
     assert_idle(board)
 

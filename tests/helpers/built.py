@@ -19,9 +19,9 @@ from ansor_deploy.devices.bare import open_bare
 from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.relax.extract import extract
 from ansor_deploy.model.relax.importer import Imported, import_model
-from ansor_deploy.project import shipped
-from ansor_deploy.runtime.functions import main_functions
+from ansor_deploy.runtime.functions import open_machine
 from ansor_deploy.ship.verify.tolerance import compare
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import Target, load_target
 from ansor_deploy.testing.rule import kernel_outputs
 from helpers import graphs
@@ -50,7 +50,7 @@ def main_of(model: Compiled) -> Any:
     """The function that computes the model in this process."""
     with tempfile.TemporaryDirectory() as folder:
         model.export(path := Path(folder, "model.so"), HOST)
-        return main_functions(path)[0]
+        return open_machine(path, ["main"])["main"]
 
 
 def run(proto: onnx.ModelProto, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:

@@ -21,7 +21,7 @@ from ansor_deploy.devices.frames import CHUNK, MARK, Unpacker, pack
 from ansor_deploy.errors import DeviceError
 from ansor_deploy.system.worker import WorkerFailure
 
-SERVED, TURNS = "ansor_deploy.devices.served", "ansor_deploy.measure.head_to_head"
+CALLS, TURNS = "ansor_deploy.devices.library_calls", "ansor_deploy.measure.head_to_head"
 RUNNER = "ansor_deploy.measure.runner"
 SIZE = CHUNK + 100  # of the file that is fetched
 _LONGEST = 1 << 21  # bytes of a mutant's part
@@ -112,7 +112,7 @@ def _converse(site: BoardSite) -> None:
     site.call(f"{RUNNER}:run", {}, 1)
     site.call(f"{TURNS}:head_to_head", {"candidates": [{}, {}]}, 1)
     site.call(f"{TURNS}:pulse", {}, 1)
-    site.call(f"{SERVED}:times", {"runs": 3}, 1)
+    site.call(f"{CALLS}:times", {"runs": 3}, 1)
     assert len(site.get(site.scratch("outputs"), SIZE)) == SIZE
     site.drop(site.scratch("outputs"))
 

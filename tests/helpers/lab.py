@@ -10,10 +10,10 @@ from pathlib import Path
 
 import onnx
 
-from ansor_deploy.project import shipped
-from ansor_deploy.registry.lock import write_lock
+from ansor_deploy.registry.lock_text import write_lock
 from ansor_deploy.registry.record import Record, TaskKey
 from ansor_deploy.registry.store import Registry
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import Target, load_target
 from helpers.cli_inside import answer
 from helpers.graphs import model, node, randn

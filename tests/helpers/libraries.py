@@ -9,9 +9,9 @@ from typing import Any
 
 from msgspec import convert
 
-from ansor_deploy.project import shipped
 from ansor_deploy.ship.manifest import Manifest
 from ansor_deploy.ship.outputs.commit import commit, staged
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import Target, load_target
 
 HOST = load_target("host", [shipped("targets")])

@@ -15,14 +15,14 @@ from typing import Any
 
 import tvm_ffi
 
-from ansor_deploy.measure.build import BuildJob, Built
+from ansor_deploy.measure.builder import BuildJob, Built
 from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.measure.outcome import Outcome
 from ansor_deploy.model.relax.extract import task_of
 from ansor_deploy.model.tasks import Task
-from ansor_deploy.project import shipped
 from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.space.trace import dump
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
 
 TARGET = load_target("host", [shipped("targets")])

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from ansor_deploy.errors import UsageError
-from ansor_deploy.project import Project, shipped
+from ansor_deploy.project import Project
+from ansor_deploy.system.environment import shipped
 
 
 @pytest.fixture

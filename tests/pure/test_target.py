@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ansor_deploy.devices.machine import check_buildable
 from ansor_deploy.errors import UsageError
-from ansor_deploy.project import shipped
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import FIELDS, GPU_FIELDS, GpuLimits, Target, list_targets, load_target
+from ansor_deploy.tune.workspace import check_buildable
 
 SHIPPED = [shipped("targets")]
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "targets.md"

@@ -15,10 +15,9 @@ from pathlib import Path
 from ... import __version__
 from ..._tvm import VERSION, tvm_target
 from ...errors import UsageError
-from ...project import cache_folder
 from ...system.atomic_file import write_whole
 from ...system.digest import canonical_json, file_sha256, sha256
-from ...system.environment import version
+from ...system.environment import cache_folder, version
 from ...target import Target
 
 MOST_BYTES = 1 << 29  # of all entries: ten thousand kernels or more

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 from ... import __version__
-from ...devices.bundle import own_modules
+from ...devices.board_bundle import own_modules
 from ...devices.c_runtime import c_runtime
 
 PACKAGE = "ansor_deploy_runtime"

@@ -24,7 +24,7 @@ from .node_groups import Group, groups
 if TYPE_CHECKING:
     import onnx
 
-    from ...devices.model import RemoteModel
+    from ...devices.remote_model import RemoteModel
     from ...runtime.model import Interface, Model
     from ...runtime.profile import Profile
     from ...views import Report
@@ -178,7 +178,7 @@ def _least(times: Sequence[dict[str, float]]) -> dict[str, float]:
 
 def profile(library: Model | RemoteModel, seconds: float) -> list[tuple[Interface, Profile]]:
     """Times of a library's kernels in place, where it runs, on seeded inputs, a shape each."""
-    from ...devices.model import RemoteModel
+    from ...devices.remote_model import RemoteModel
     from ...runtime.profile import profile
 
     share = seconds / len(library.interfaces)

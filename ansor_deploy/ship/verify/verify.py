@@ -35,7 +35,7 @@ class Runnable(Protocol):
 
 
 class Library(Runnable, Protocol):
-    """A library where it runs: a `runtime.Model` here, or a `devices.model.RemoteModel`."""
+    """A library where it runs: a `runtime.Model` here, or a `devices.remote_model.RemoteModel`."""
 
     path: Path
     manifest: dict[str, Any]

@@ -19,8 +19,8 @@ from datasette.plugins import pm
 from datasette.utils import parse_metadata
 
 from ...errors import AnsorError
-from ...project import shipped
 from ...registry.store import Registry
+from ...system.environment import shipped
 from . import plugin
 
 HOST = "127.0.0.1"

@@ -60,7 +60,7 @@ def test_bytecode_comes_with_the_runtime_and_imports_write_none(tmp_path):
     board = LocalBoard(tmp_path)
     connection = board.connect()
     site = open_site("testboard", lambda: connection, 1)
-    assert site.call("ansor_deploy.devices.served:threads", {}, 20) == 1
+    assert site.call("ansor_deploy.devices.library_calls:threads", {}, 20) == 1
     site.close()
     connection.streams[0].reap()
     (bundle,) = (board.cache / name for name in digests(board))
@@ -127,6 +127,6 @@ def test_what_a_login_prints_is_no_frame(tmp_path):
 
     connection = Chatty(board.env)
     site = open_site("testboard", lambda: connection, 1)
-    assert site.call("ansor_deploy.devices.served:threads", {}, 20) == 1
+    assert site.call("ansor_deploy.devices.library_calls:threads", {}, 20) == 1
     site.close()
     connection.streams[0].reap()

@@ -8,7 +8,7 @@ import pytest
 from helpers.hostile_frames import Tape, answer, cases, listen, mutants, valid
 
 from ansor_deploy.devices import board as boards
-from ansor_deploy.devices.link import Link
+from ansor_deploy.devices.agent_client import AgentClient
 from ansor_deploy.errors import DeviceError, DeviceLost
 
 CASES = [*cases()]
@@ -47,7 +47,7 @@ def test_a_listener_that_ends_wakes_who_waits(fault):
     stream = Fails([b""], 60)
     stream.fault = fault
     with pytest.raises(DeviceLost, match="pi is lost: its agent speaks nonsense"):
-        Link("pi", stream).greeting(600, print)
+        AgentClient("pi", stream).greeting(600, print)
 
 
 def test_a_board_that_is_silent_is_given_up(monkeypatch):
@@ -70,8 +70,8 @@ def test_a_file_that_comes_byte_by_byte_is_not_waited_for():
 
 def test_another_that_keeps_the_board_is_named_once(monkeypatch):
     heard = []
-    link = Link("pi", Tape(valid()[:1], 60))
-    assert link.greeting(600, heard.append).pid == 7
+    client = AgentClient("pi", Tape(valid()[:1], 60))
+    assert client.greeting(600, heard.append).pid == 7
     assert heard == ["process 1"]
     site = boards.BoardSite("pi", None, 4, waiting=heard.append, patience=0.1)
     greeting = valid()[0]

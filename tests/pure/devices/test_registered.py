@@ -5,7 +5,7 @@ import pytest
 from ansor_deploy.devices.inventory import Inventory, parse_url
 from ansor_deploy.devices.known_hosts import HostKey
 from ansor_deploy.devices.registered import how_to_add, registered_for
-from ansor_deploy.project import shipped
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
 from ansor_deploy.views import Report
 

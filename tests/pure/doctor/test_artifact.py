@@ -12,7 +12,7 @@ from helpers.libraries import HOST, build
 
 from ansor_deploy.doctor.artifact import check_glibc, check_runtime
 from ansor_deploy.doctor.device import check_features
-from ansor_deploy.project import shipped
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
 
 

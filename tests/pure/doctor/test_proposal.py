@@ -8,7 +8,7 @@ import pytest
 from ansor_deploy.devices import probe
 from ansor_deploy.devices.facts import Facts
 from ansor_deploy.doctor.proposal import clear, proposals, summary
-from ansor_deploy.project import shipped
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import list_targets, load_target
 
 FOLDERS = [shipped("targets")]

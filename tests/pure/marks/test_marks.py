@@ -9,9 +9,9 @@ import pytest
 from ansor_deploy import marks as room
 from ansor_deploy.marks import Place, marks
 from ansor_deploy.registry.instructions import check_trace
-from ansor_deploy.registry.untrusted import Refused
 from ansor_deploy.space import rule_names
 from ansor_deploy.system.digest import canonical_json
+from ansor_deploy.system.untrusted import Refused
 
 KEYS = [key for mark in marks().values() for key in mark.values]
 # One of these is a value of each mark.

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ansor_deploy.registry.bundle import read_bundle
-from ansor_deploy.registry.lock import read_lock
+from ansor_deploy.registry.lock_text import read_lock
 from ansor_deploy.registry.record import TaskKey
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.registry.transfer import contents

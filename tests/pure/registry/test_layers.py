@@ -16,13 +16,14 @@ from helpers.foreign import TVM, bundle, content, lines, parts, record, registry
 from helpers.registry_samples import TARGET
 from helpers.ssh_keys import make_key
 
-from ansor_deploy.project import Project, cache_folder
+from ansor_deploy.project import Project
 from ansor_deploy.registry import layers as layering
 from ansor_deploy.registry.exchange import export_file, push
 from ansor_deploy.registry.layers import Layer, bring_in, indexes, layers_of
 from ansor_deploy.registry.remote import name_of
 from ansor_deploy.registry.signing import load_signer
 from ansor_deploy.registry.store import Registry
+from ansor_deploy.system.environment import cache_folder
 
 
 @pytest.fixture(autouse=True)

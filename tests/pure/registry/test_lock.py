@@ -9,7 +9,7 @@ from helpers.foreign import TVM, identified, parts, record
 from helpers.registry_samples import TARGET, workload
 
 from ansor_deploy.errors import MissingRecordError, RegistryError
-from ansor_deploy.registry.lock import Lock, label, machine_of, read_lock, write_lock
+from ansor_deploy.registry.lock_text import Lock, label, machine_of, read_lock, write_lock
 from ansor_deploy.registry.record import TaskKey
 from ansor_deploy.system.digest import canonical_json
 

@@ -7,7 +7,7 @@ import pytest
 from helpers.foreign import bundle, record
 from helpers.registry_samples import TARGET
 
-from ansor_deploy.registry.lock import read_lock, write_lock
+from ansor_deploy.registry.lock_text import read_lock, write_lock
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.request import Request
 from ansor_deploy.ship.lock import write_entries

@@ -5,7 +5,7 @@ from helpers.registry_samples import TARGET, key, record, workload
 
 from ansor_deploy.errors import RegistryError
 from ansor_deploy.model.tasks import Task
-from ansor_deploy.registry.lock import Lock
+from ansor_deploy.registry.lock_text import Lock
 from ansor_deploy.request import Request
 from ansor_deploy.ship.lock import check_possible
 

@@ -9,10 +9,10 @@ from helpers.cli_process import refused
 from helpers.foreign import TVM, record
 from helpers.registry_samples import TARGET
 
-from ansor_deploy.project import shipped
-from ansor_deploy.registry.lock import read_lock, write_lock
+from ansor_deploy.registry.lock_text import read_lock, write_lock
 from ansor_deploy.registry.record import TaskKey
 from ansor_deploy.ship.lock import NamedTask, TaskList
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
 
 RECORDS = [record(size) for size in (1, 2, 3)]

@@ -10,8 +10,9 @@ from helpers.cli_inside import answer, program
 from helpers.cli_process import refused
 
 from ansor_deploy.errors import UsageError
-from ansor_deploy.project import Project, shipped
+from ansor_deploy.project import Project
 from ansor_deploy.space import rule as r
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.system.toml_file import read_toml
 
 RULE = """\

@@ -6,7 +6,7 @@ import sys
 PROGRAM = """
 import os
 from ansor_deploy._tvm import tvm_target
-from ansor_deploy.project import shipped
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
 from tvm.backend.loader import is_loaded
 for name in ("intel-cpu-avx2", "v100"):

@@ -12,8 +12,8 @@ from tvm import te
 
 from ansor_deploy._tvm import tvm, tvm_target
 from ansor_deploy.codegen.kernels.lowering import PIPELINE
-from ansor_deploy.project import shipped
 from ansor_deploy.space.default_schedule import default_schedule
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
 
 NAN, INF = np.nan, np.inf

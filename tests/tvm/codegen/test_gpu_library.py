@@ -26,10 +26,10 @@ from ansor_deploy.errors import AnsorError, ModelError
 from ansor_deploy.model.operators import OPERATORS
 from ansor_deploy.model.operators.operator import converter
 from ansor_deploy.model.relax.extract import extract
-from ansor_deploy.project import shipped
 from ansor_deploy.runtime.functions import into_functions
 from ansor_deploy.runtime.gpu_code import GpuKernel
 from ansor_deploy.ship.verify.tolerance import compare
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
 
 V100 = load_target("v100", [shipped("targets")])

@@ -16,8 +16,8 @@ from ansor_deploy.codegen.executable import lower_model
 from ansor_deploy.codegen.kernels import object_cache, objects
 from ansor_deploy.codegen.kernels.objects import compile_kernels
 from ansor_deploy.model.relax.extract import extract
-from ansor_deploy.project import cache_folder
 from ansor_deploy.space.default_schedule import default_schedule
+from ansor_deploy.system.environment import cache_folder
 
 NET = graphs.model(
     [graphs.node("MatMul", "x w", "h"), graphs.node("Softmax", "h", "y")],

@@ -11,8 +11,8 @@ from onnx import TensorProto, helper
 from ansor_deploy.codegen.llvm_text import header
 from ansor_deploy.codegen.processor import SOURCE, TEXTS, features, least
 from ansor_deploy.errors import DeviceError
-from ansor_deploy.project import shipped
-from ansor_deploy.runtime.functions import main_functions
+from ansor_deploy.runtime.functions import open_machine
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.system.host import architecture, processor_flags
 from ansor_deploy.target import load_target
 
@@ -50,7 +50,7 @@ def test_a_library_that_needs_what_this_processor_lacks_is_refused_in_words(tmp_
     target = replace(HOST, features=(*HOST.features, lacking[flag]))
     compiled(relu(), target).export(path := tmp_path / "model.so", target)
     with pytest.raises(DeviceError) as refused:
-        main_functions(path)
+        open_machine(path, ["main"])
     what = f"is built for a processor with .*{lacking[flag][1:]}, which this one \\("
     assert re.search(what, str(refused.value))
     assert "--target" in refused.value.hint
@@ -59,4 +59,4 @@ def test_a_library_that_needs_what_this_processor_lacks_is_refused_in_words(tmp_
 
 def test_a_library_for_this_processor_loads(tmp_path):
     compiled(relu()).export(path := tmp_path / "model.so", HOST)
-    assert len(main_functions(path)) == 1
+    assert open_machine(path, ["main"])["main"]

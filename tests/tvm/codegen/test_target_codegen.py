@@ -4,7 +4,7 @@ import pytest
 import tvm
 from tvm import te
 
-from ansor_deploy.project import shipped
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.system.host import _X86_LEVELS
 from ansor_deploy.target import list_targets, load_target
 

@@ -25,7 +25,7 @@ from ansor_deploy.codegen.kernels import candidate as codegen
 from ansor_deploy.codegen.kernels.signature import signature
 from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.devices import board as boards
-from ansor_deploy.devices.model import RemoteModel
+from ansor_deploy.devices.remote_model import RemoteModel
 from ansor_deploy.errors import AnsorError, DeviceError, DeviceLost, UsageError
 from ansor_deploy.model.prepare import prepare
 from ansor_deploy.runtime.model import Model
@@ -193,7 +193,7 @@ def test_restart_gives_another_process(site):
     (before,) = agent.children()
     site.restart()
     wait_until_gone([before.pid])
-    assert site.call("ansor_deploy.devices.served:threads", {}, TIMEOUT) == HOST.cores
+    assert site.call("ansor_deploy.devices.library_calls:threads", {}, TIMEOUT) == HOST.cores
 
 
 def test_a_killed_agent_is_a_lost_device_and_leaves_no_process(opened, candidates):
@@ -244,7 +244,7 @@ def test_an_agent_that_hears_nothing_ends(opened, monkeypatch):
     site = opened()
     time.sleep(3)
     site.drop(site.scratch("nothing"))  # the pings kept it
-    site._link._ended.set()  # and now they stop, and nothing else does
+    site._agent._ended.set()  # and now they stop, and nothing else does
     wait_until_gone([site.info.pid])
 
 
@@ -262,7 +262,7 @@ def test_an_agent_that_is_asked_to_end_takes_all_along(opened, board, number):
 @pytest.mark.parametrize("data", [b"\xff" * 64, b"\0\0\0\1\0\0\0\0{", b"\0\0\0\2\0\0\0\0{}"])
 def test_an_agent_that_hears_nonsense_ends(opened, data):
     site = opened()
-    site._link._stream.write(data, 5)
+    site._agent._stream.write(data, 5)
     wait_until_gone([site.info.pid])
 
 
@@ -286,7 +286,7 @@ def test_a_second_host_waits_for_its_turn(opened):
 
     second = opened(waiting=free)
     assert told == [f"process {first.info.pid}, started from the board itself"]
-    assert second.call("ansor_deploy.devices.served:threads", {}, TIMEOUT) == HOST.cores
+    assert second.call("ansor_deploy.devices.library_calls:threads", {}, TIMEOUT) == HOST.cores
 
 
 def test_a_host_that_waits_too_long_is_told_who_has_the_board(opened):

@@ -16,13 +16,13 @@ from helpers.local_board import LocalBoard, open_site
 
 from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.devices.facts import look_at
-from ansor_deploy.devices.model import RemoteModel
+from ansor_deploy.devices.remote_model import RemoteModel
 from ansor_deploy.doctor.device import check_gpu
-from ansor_deploy.measure.build import Builder, BuildJob
+from ansor_deploy.measure.builder import Builder, BuildJob
 from ansor_deploy.measure.libraries import Libraries
 from ansor_deploy.measure.site_runner import SiteRunner
 from ansor_deploy.model.prepare import prepare
-from ansor_deploy.project import shipped
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
 
 V100 = load_target("v100", [shipped("targets")])

@@ -13,7 +13,7 @@ from helpers.graphs import dense
 from helpers.processes import remaining
 
 from ansor_deploy.farm import worker
-from ansor_deploy.project import shipped
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import HOST, load_target
 
 TUNE = ("--registry", "r.db", "--effort", "quick", "--trials", "6", "--json")

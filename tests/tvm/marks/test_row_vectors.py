@@ -10,11 +10,11 @@ from ansor_deploy._tvm import collect, tirx, tvm_target
 from ansor_deploy.codegen.kernels.lowering import _at, _flattening
 from ansor_deploy.marks import Place, row_vectors
 from ansor_deploy.marks.row_vectors import ROW_VECTORS, reading_vectors
-from ansor_deploy.project import shipped
 from ansor_deploy.space.block_view import BlockView, blocks
 from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.space.rows import fuse_rows
 from ansor_deploy.space.tile_sizes import register_tiles, takes_lanes
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
 from benchmarks.machine import hot_loops
 

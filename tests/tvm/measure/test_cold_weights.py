@@ -11,11 +11,11 @@ from ansor_deploy.codegen.kernels.signature import signature
 from ansor_deploy.measure import cold_weights, memory
 from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.model.relax.extract import task_of
-from ansor_deploy.project import shipped
 from ansor_deploy.runtime import native
 from ansor_deploy.runtime.tensors import tensor_bytes
 from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.space.trace import dump
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
 
 TARGET = load_target("host", [shipped("targets")])

@@ -7,13 +7,13 @@ from distributed import LocalCluster
 from helpers import programs
 
 from ansor_deploy.errors import DeviceError
-from ansor_deploy.measure import farm
-from ansor_deploy.measure.farm import open_farm
 from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.model.relax.extract import task_of
-from ansor_deploy.project import shipped
 from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.space.trace import dump
+from ansor_deploy.system import cluster as dask_cluster
+from ansor_deploy.system.cluster import open_farm
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
 
 TARGET = load_target("host", [shipped("targets")])
@@ -44,7 +44,7 @@ def test_candidates_are_built_there_and_run_here(cluster):
 
 
 def test_a_farm_that_does_not_answer_is_named(monkeypatch):
-    monkeypatch.setattr(farm, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(dask_cluster, "CONNECT_SECONDS", 1)
     address = "tcp://127.0.0.1:1"
     with pytest.raises(DeviceError, match=f"{address} does not answer"), open_farm(address):
         pass
@@ -52,4 +52,6 @@ def test_a_farm_that_does_not_answer_is_named(monkeypatch):
 
 def test_a_farm_of_another_version_is_refused():
     with pytest.raises(DeviceError, match=r"of the farm has apache-tvm 0\.27;"):
-        farm._check_versions("tcp://farm", {"worker": {**farm.versions(), "apache-tvm": "0.27"}})
+        dask_cluster._check_versions(
+            "tcp://farm", {"worker": {**dask_cluster.versions(), "apache-tvm": "0.27"}}
+        )

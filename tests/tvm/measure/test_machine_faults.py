@@ -15,7 +15,7 @@ from helpers.suspects import COMPUTE, PRELUDE, TARGET, compiled, compute, suspec
 from ansor_deploy.codegen import linker
 from ansor_deploy.errors import MachineError
 from ansor_deploy.measure import site_runner
-from ansor_deploy.measure.build import BuildJob, Built
+from ansor_deploy.measure.builder import BuildJob, Built
 from ansor_deploy.measure.outcome import INFRASTRUCTURE
 from ansor_deploy.measure.site_runner import SiteRunner
 from ansor_deploy.registry.store import Registry

@@ -17,15 +17,15 @@ from tvm import te, topi
 from ansor_deploy.codegen.kernels.signature import signature
 from ansor_deploy.errors import AnsorError
 from ansor_deploy.measure import site_runner
-from ansor_deploy.measure.build import Building, BuildJob
+from ansor_deploy.measure.builder import Building, BuildJob
 from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.model.relax.extract import _task
 from ansor_deploy.model.tasks import Task
-from ansor_deploy.project import shipped
 from ansor_deploy.runtime.tensors import seeded_arguments
 from ansor_deploy.space.canonical_text import canonical_text, parse
 from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.space.trace import dump
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
 
 TARGET = load_target("host", [shipped("targets")])
@@ -322,7 +322,7 @@ def measure_and_be_interrupted(task, seen):
 ABANDONED = """
 import time
 from ansor_deploy.measure.measurer import Measurer
-from ansor_deploy.project import shipped
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
 measurer = Measurer(load_target("host", [shipped("targets")])).__enter__()
 measurer._health._kernel.result  # its builder is in nobody's way now
@@ -349,4 +349,6 @@ def test_workers_die_with_a_killed_parent(tmp_path):
 
 
 def test_kernels_run_on_all_the_cores_of_the_target(measurer):
-    assert measurer.sites[0].call("ansor_deploy.devices.served:threads", {}, 5) == TARGET.cores
+    assert (
+        measurer.sites[0].call("ansor_deploy.devices.library_calls:threads", {}, 5) == TARGET.cores
+    )

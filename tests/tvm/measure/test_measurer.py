@@ -18,11 +18,11 @@ from ansor_deploy.measure.health import Health
 from ansor_deploy.measure.measurer import CHUNK, Measurer
 from ansor_deploy.measure.site_runner import SiteRunner
 from ansor_deploy.model.relax.extract import task_of
-from ansor_deploy.project import shipped
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.request import Budget, Request
 from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.space.trace import dump
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.system.worker import WorkerFailure
 from ansor_deploy.target import load_target
 from ansor_deploy.tune import intake

@@ -12,9 +12,9 @@ from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.relax.extract import extract
 from ansor_deploy.model.relax.importer import import_model
 from ansor_deploy.model.relax.transposed_geometry import Geometry
-from ansor_deploy.project import shipped
 from ansor_deploy.ship.verify.oracle import Oracle
 from ansor_deploy.ship.verify.tolerance import compare
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
 
 HOST = load_target("host", [shipped("targets")])

@@ -14,13 +14,11 @@ from tvm_ffi import structural_equal
 from ansor_deploy.codegen.model import schedule
 from ansor_deploy.errors import RegistryError
 from ansor_deploy.model.relax.extract import task_of
-from ansor_deploy.project import shipped
 from ansor_deploy.registry.bundle import read_bundle
 from ansor_deploy.registry.firewall import target_fields
 from ansor_deploy.registry.instructions import check_trace
 from ansor_deploy.registry.record import Provenance, Record
 from ansor_deploy.registry.schema import WORKLOADS
-from ansor_deploy.registry.untrusted import Refused
 from ansor_deploy.space.code_size import MOST_OPERATIONS, code_size
 from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.space.derivation import derive
@@ -28,6 +26,8 @@ from ansor_deploy.space.question import Guess, Random
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.space.trace import dump, replay
 from ansor_deploy.system.digest import canonical_json
+from ansor_deploy.system.environment import shipped
+from ansor_deploy.system.untrusted import Refused
 from ansor_deploy.target import load_target
 from ansor_deploy.tune.search import metaschedule
 

@@ -17,11 +17,11 @@ from helpers.graphs import LIGHT_FOLDER, before_softmax, model, node, randn, ran
 
 import ansor_deploy
 from ansor_deploy import runtime
-from ansor_deploy.project import shipped
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.ship.race.race import LOOKS
 from ansor_deploy.ship.verify.oracle import Oracle
 from ansor_deploy.ship.verify.tolerance import compare
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
 from benchmarks.networks import zoo
 

@@ -24,9 +24,9 @@ from ansor_deploy._tvm import VERSION, tvm
 from ansor_deploy.codegen.gpu import nvrtc
 from ansor_deploy.errors import AnsorError
 from ansor_deploy.model.prepare import prepare
-from ansor_deploy.project import shipped
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.space.trace import dump
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
 
 

@@ -15,10 +15,10 @@ from helpers.cli_inside import answer, program
 from helpers.cli_process import everything, heed_permissions, refused
 from helpers.graphs import model, node, randn
 
-from ansor_deploy.project import shipped
-from ansor_deploy.registry.lock import read_lock, write_lock
+from ansor_deploy.registry.lock_text import read_lock, write_lock
 from ansor_deploy.registry.record import TaskKey
 from ansor_deploy.ship.outputs.depfile import escaped
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
 
 HOST = load_target("host", [shipped("targets")])

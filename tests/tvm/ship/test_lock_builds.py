@@ -12,10 +12,10 @@ from helpers.cli_process import refused
 from helpers.graphs import dense
 
 from ansor_deploy import target
-from ansor_deploy.project import shipped
-from ansor_deploy.registry.lock import read_lock, write_lock
+from ansor_deploy.registry.lock_text import read_lock, write_lock
 from ansor_deploy.registry.record import TaskKey
 from ansor_deploy.registry.store import Registry
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.system.host import detect_host
 from ansor_deploy.target import load_target
 

@@ -15,11 +15,11 @@ from ansor_deploy.codegen.gpu import nvrtc
 from ansor_deploy.codegen.gpu.machine_code import gpu_source
 from ansor_deploy.codegen.kernels.lowering import code_generation
 from ansor_deploy.errors import AnsorError
-from ansor_deploy.project import shipped
 from ansor_deploy.space.derivation import derive
 from ansor_deploy.space.question import Guess, Random
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.space.thread_tile import part_sizes
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
 from ansor_deploy.tune.search.metaschedule import load_intrinsics
 

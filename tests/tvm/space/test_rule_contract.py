@@ -12,8 +12,8 @@ import pytest
 from helpers import built
 from helpers.programs import DRAWN
 
-from ansor_deploy.project import shipped
 from ansor_deploy.space.rule import load_rule, load_rules, ordered_files
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.system.toml_file import read_toml
 from ansor_deploy.target import load_target
 from ansor_deploy.testing.rule import RuleContract

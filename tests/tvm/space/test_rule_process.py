@@ -13,12 +13,12 @@ from helpers.graphs import model, node
 from helpers.programs import PROGRAMS
 
 from ansor_deploy.model.relax.extract import extract
-from ansor_deploy.project import shipped
 from ansor_deploy.space import rule_process
 from ansor_deploy.space.derivation import derive, newly_ended
 from ansor_deploy.space.question import Decided, Guess, Random
 from ansor_deploy.space.rule import Rule, before_shipped, load_rule, rule_set, shipped_rules
 from ansor_deploy.space.trace import dump
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.tune.search import open_search
 from ansor_deploy.tune.search.context import SearchContext
 from ansor_deploy.tune.search.genome import recover

@@ -14,7 +14,7 @@ from helpers.processes import wait_until_gone
 
 from ansor_deploy.devices.site import RUNS
 from ansor_deploy.errors import MachineError
-from ansor_deploy.measure.build import BUILDS
+from ansor_deploy.measure.builder import BUILDS
 from ansor_deploy.system.worker import Worker, WorkerFailure
 
 

@@ -13,12 +13,12 @@ from ansor_deploy._tvm import VERSION
 from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.measure.outcome import INFRASTRUCTURE, Outcome
 from ansor_deploy.model.prepare import prepare
-from ansor_deploy.project import shipped
 from ansor_deploy.registry.record import SearchEnd
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.request import Budget, Request
 from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.space.trace import dump
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
 from ansor_deploy.tune.sources import try_out
 from ansor_deploy.tune.sources.claims import Claims, prove

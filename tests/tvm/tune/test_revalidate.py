@@ -16,7 +16,6 @@ from ansor_deploy._tvm import VERSION
 from ansor_deploy.devices.machine import Machine
 from ansor_deploy.devices.site import LocalSite
 from ansor_deploy.model.prepare import prepare
-from ansor_deploy.project import shipped
 from ansor_deploy.registry.exchange import push
 from ansor_deploy.registry.leases import Holder
 from ansor_deploy.registry.record import Record
@@ -24,6 +23,7 @@ from ansor_deploy.registry.store import Registry
 from ansor_deploy.request import Request
 from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.space.trace import dump
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
 from ansor_deploy.tune.sources.past import outdated, revalidate_tasks
 from ansor_deploy.tune.workspace import Workspace

@@ -7,7 +7,7 @@ import pytest
 from datasette.utils import parse_metadata
 from helpers.registry_samples import key
 
-from ansor_deploy.project import shipped
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.views.browse.plugin import prepare_connection
 
 

@@ -17,7 +17,6 @@ from ansor_deploy.errors import UsageError
 from ansor_deploy.measure.outcome import UNMEASURED, Outcome
 from ansor_deploy.measure.replay import ReplayMeasurer
 from ansor_deploy.model.relax.extract import _task
-from ansor_deploy.project import shipped
 from ansor_deploy.registry.record import Measurement, Provenance
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.space.canonical_text import canonical_text, parse
@@ -25,6 +24,7 @@ from ansor_deploy.space.derivation import derive
 from ansor_deploy.space.question import Guess, Random
 from ansor_deploy.space.rule import Apply, rule_set, shipped_rules
 from ansor_deploy.space.trace import dump, replay
+from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
 from ansor_deploy.tune.search import has_first_guess, open_search
 from ansor_deploy.tune.search.context import SearchContext, model_path, open_context

@@ -30,7 +30,7 @@ _PACKAGES = ("apache-tvm", "apache-tvm-ffi", "ml_dtypes", "numpy", "typing_exten
 # Our modules, by room: what a test finds that they import is among them.
 _OWN = {
     "": "errors",
-    "devices": "agent frames served",
+    "devices": "agent frames library_calls",
     "measure": "check cold_weights guarded head_to_head offline on_cpu on_gpu runner",
     "runtime": "cpu_pinning cuda functions gpu_code manifest_json model native out_of_range "
     "profile tensors wrong_processor",
@@ -48,7 +48,7 @@ _NOT_NEEDED = re.compile(
 
 
 @dataclass(frozen=True)
-class Bundle:
+class BoardBundle:
     """An archive for a board. digest: SHA-256 of the tar archive, in hex."""
 
     archive: bytes
@@ -60,13 +60,13 @@ class Bundle:
 
 
 @lru_cache(maxsize=4)
-def make_bundle(name: str, arch: str, python: str, wheels: Path | None = None) -> Bundle:
+def make_bundle(name: str, arch: str, python: str, wheels: Path | None = None) -> BoardBundle:
     """The bundle of a board, with a Python such as "3.11"; DeviceError where a wheel is missing.
 
     name: of the board. wheels: the folder that `fetch_wheels` filled; by default the user's.
     """
     archive = _tar(board_files(name, arch, python, wheels))
-    return Bundle(archive, hashlib.sha256(archive).hexdigest())
+    return BoardBundle(archive, hashlib.sha256(archive).hexdigest())
 
 
 def board_files(name: str, arch: str, python: str, wheels: Path | None = None) -> dict[str, bytes]:
@@ -107,7 +107,7 @@ def install(
     return f"{board.cache}/{bundle.digest}"
 
 
-def _upload(name: str, connection: Connection, board: Facts, bundle: Bundle) -> None:
+def _upload(name: str, connection: Connection, board: Facts, bundle: BoardBundle) -> None:
     script = Path(__file__).with_name("unpack.py").read_text(encoding="utf-8")
     command = f"exec {PYTHON} -c {shlex.join([script, board.cache, bundle.digest])}"
     ran = connection.run(command, bundle.packed(), UPLOAD_SECONDS)

@@ -22,12 +22,12 @@ from ..errors import MissingRecordError, RegistryError
 from ..system.atomic_file import write_whole
 from ..system.digest import canonical_json
 from ..system.regular_file import read_regular
+from ..system.untrusted import Refused, exactly, quoted, refuse, strict_json
 from ..target import HOST, IDENTITY, Target, differences
 from .bundle import MOST_BYTES, MOST_LINE, record_line
 from .firewall import check_record, check_target, target_fields
 from .forms import DIGEST
 from .record import Record, TaskKey, Workload
-from .untrusted import Refused, exactly, quoted, refuse, strict_json
 
 VERSION = 2
 REMAKE = "ansor-deploy tune MODEL --lock FILE"

@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 
 from ..errors import AnsorError, DeviceLost, UsageError
-from ..registry.plausible import impossible
 from ..runtime.manifest_json import read_json
 from ..runtime.model import choose, interfaces
 from ..runtime.profile import Profile, described
 from ..runtime.tensors import to_bytes
+from ..system.run_times import impossible
 from ..system.worker import WorkerFailure
+from .library_calls import by_name, bytes_of
 from .room import check_room
-from .served import by_name, bytes_of
 from .site import Site
 
 RUN_SECONDS = 600.0  # for the runs of one call
-_SERVED = "ansor_deploy.devices.served"
+_CALLS = "ansor_deploy.devices.library_calls"
 _SENT = ("inputs", "outputs", "target", "variants")
 
 
@@ -81,7 +81,7 @@ class RemoteModel:
             "inputs": self._send(to_bytes([inputs[info.name] for info in takes])),
         }
         try:
-            return self._site.call(f"{_SERVED}:{function}", {**payload, **words}, RUN_SECONDS)
+            return self._site.call(f"{_CALLS}:{function}", {**payload, **words}, RUN_SECONDS)
         except WorkerFailure as failure:
             if failure.message.startswith(f"{UsageError.__name__}: "):
                 raise UsageError(failure.message, "see what the library takes") from failure

@@ -12,8 +12,8 @@ import pytest
 from helpers.local_board import LocalBoard
 
 import ansor_deploy
-from ansor_deploy.devices import bundle, probe, wheels
-from ansor_deploy.devices.bundle import make_bundle
+from ansor_deploy.devices import board_bundle, probe, wheels
+from ansor_deploy.devices.board_bundle import make_bundle
 from ansor_deploy.devices.facts import look_at
 from ansor_deploy.devices.frames import CHUNK, MARK, FrameError, Unpacker, pack
 from ansor_deploy.errors import DeviceError
@@ -22,7 +22,9 @@ from ansor_deploy.system.host import ARCHES
 ROOT = Path(ansor_deploy.__file__).parent
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 ELSEWHERE = ("aarch64", "3.12")  # or whatever this machine is not
-OTHER = next(pair for pair in (ELSEWHERE, ("x86_64", "3.10")) if not bundle.is_like_here(*pair))
+OTHER = next(
+    pair for pair in (ELSEWHERE, ("x86_64", "3.10")) if not board_bundle.is_like_here(*pair)
+)
 
 
 @pytest.mark.parametrize("python", PYTHONS)
@@ -67,7 +69,7 @@ def test_a_download_that_fails_is_told(tmp_path, monkeypatch):
 
 
 def test_our_modules_in_the_bundle_need_no_others():
-    packed = {ROOT / name for name in bundle.own_modules(bundle._OWN)}
+    packed = {ROOT / name for name in board_bundle.own_modules(board_bundle._OWN)}
     for path in packed:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.level:
@@ -80,19 +82,19 @@ def test_our_modules_in_the_bundle_need_no_others():
 
 def test_the_same_files_make_the_same_archive():
     files = {"b": b"2", "a/c": b"1"}
-    archive = bundle._tar(files)
-    assert archive == bundle._tar(dict(reversed(files.items())))
+    archive = board_bundle._tar(files)
+    assert archive == board_bundle._tar(dict(reversed(files.items())))
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         assert {m.name: tar.extractfile(m).read() for m in tar} == files
-    made = bundle.Bundle(archive, "")
+    made = board_bundle.BoardBundle(archive, "")
     assert made.packed() == made.packed()
 
 
 def test_no_compiler_and_no_tests_are_sent():
-    if not bundle.is_like_here("x86_64", "3.11"):
+    if not board_bundle.is_like_here("x86_64", "3.11"):
         pytest.skip("this machine's packages are not a board's")
-    files = bundle._here()
-    assert [name for name in files if name.startswith("tvm/")] == [bundle._RUNTIME]
+    files = board_bundle._here()
+    assert [name for name in files if name.startswith("tvm/")] == [board_bundle._RUNTIME]
     assert not [name for name in files if "/tests/" in name or name.endswith((".h", ".pyi"))]
     assert sum(map(len, files.values())) < 80e6
 
@@ -103,7 +105,7 @@ def test_of_a_wheel_only_what_runs_is_taken(tmp_path):
         for name in ("numpy/", "numpy/a.py", "numpy/tests/b.py", "numpy.libs/c.so", "numpy/d.pyi"):
             wheel.writestr(name, name)
         wheel.writestr("numpy-1.dist-info/METADATA", "")
-    assert bundle._of_wheel(path) == {
+    assert board_bundle._of_wheel(path) == {
         "numpy/a.py": b"numpy/a.py",
         "numpy.libs/c.so": b"numpy.libs/c.so",
     }

@@ -1,4 +1,4 @@
-"""Whole libraries in the run worker of a site; `devices.model` calls these functions."""
+"""Whole libraries in the run worker of a site; `devices.remote_model` calls these functions."""
 
 import json
 import math

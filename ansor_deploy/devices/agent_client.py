@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 
 from ..errors import DeviceError, DeviceLost
+from ..system.untrusted import brief
 from .answers import MOST_JSON, Answer, Failure, Hello, Said, Waiting, read
 from .connection import Stream
-from .door import brief
 from .frames import FrameError, Unpacker, pack
 
 PING_SECONDS = 5.0
@@ -24,11 +24,11 @@ _HINT = "check the board's power and network, then repeat the command"
 Answered = tuple[Answer | Failure, bytes]
 
 
-class Link:
+class AgentClient:
     """Sends requests to an agent, one at a time, from any thread. name: of the board.
 
     folder: of this session's files on the board, once the agent has greeted. Every failure is a
-    DeviceLost, after which the link is of no more use. What nobody asked for is dropped, and is a
+    DeviceLost, after which the client is of no more use. What nobody asked for is dropped, and is a
     failure where there is much of it.
     """
 

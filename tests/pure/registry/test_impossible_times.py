@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from helpers.registry_samples import TARGET, workload
 
-from ansor_deploy.project import shipped
-from ansor_deploy.registry.plausible import CALL_SECONDS, impossible, least_seconds
+from ansor_deploy.system.environment import shipped
+from ansor_deploy.system.run_times import CALL_SECONDS, impossible
 from ansor_deploy.target import list_targets, load_target
 
 
@@ -36,18 +36,18 @@ def test_what_is_below_the_least_is_impossible():
 def test_no_target_s_own_peak_and_bandwidth_are_impossible(name):
     target = load_target(name, [shipped("targets")])
     # Bytes are a quarter of a float, and clocks rise.
-    assert 5 * least_seconds(work(flops=target.peak_gflops * 1e9), target) < 1
-    assert 10 * least_seconds(work(bytes=target.memory_gbs * 1e9), target) < 1
+    assert 5 * work(flops=target.peak_gflops * 1e9).least_seconds(target) < 1
+    assert 10 * work(bytes=target.memory_gbs * 1e9).least_seconds(target) < 1
 
 
 def test_work_takes_time_on_every_machine():
-    assert least_seconds(work(), TARGET) == CALL_SECONDS
-    assert least_seconds(work(flops=2e9), TARGET) > 1e-4
-    assert least_seconds(work(bytes=1e9), TARGET) > 1e-5
+    assert work().least_seconds(TARGET) == CALL_SECONDS
+    assert work(flops=2e9).least_seconds(TARGET) > 1e-4
+    assert work(bytes=1e9).least_seconds(TARGET) > 1e-5
     twice = replace(TARGET, cores=2 * TARGET.cores)
-    assert least_seconds(work(flops=4e9), twice) == least_seconds(work(flops=2e9), TARGET)
+    assert work(flops=4e9).least_seconds(twice) == work(flops=2e9).least_seconds(TARGET)
 
 
 def test_estimates_decide_nothing():
     wrong = replace(TARGET, peak_gflops=1.0, memory_gbs=0.1)
-    assert least_seconds(work(flops=2e9), wrong) == least_seconds(work(flops=2e9), TARGET)
+    assert work(flops=2e9).least_seconds(wrong) == work(flops=2e9).least_seconds(TARGET)

@@ -1,4 +1,4 @@
-"""A Dask cluster: whole tuning jobs go there, or candidates, as to the executor of `Builder`.
+"""A Dask cluster, as a client that has jobs done there, or as an executor of functions.
 
 The cluster's workers need the same ansor-deploy and TVM as this machine. Dask passes Python
 objects, so a scheduler that others can reach must be one that they are trusted with.
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..errors import AnsorError, DeviceError
-from ..system.environment import version
+from .environment import version
 
 CONNECT_SECONDS = 15
 _PACKAGES = ("ansor-deploy", "apache-tvm", "apache-tvm-ffi")
@@ -19,7 +19,7 @@ _PACKAGES = ("ansor-deploy", "apache-tvm", "apache-tvm-ffi")
 
 @contextmanager
 def open_farm(address: str) -> Iterator[Executor]:
-    """The executor of a cluster that builds candidates; raises as `connected` does."""
+    """The executor of a cluster; raises as `connected` does."""
     # Not pure: the same program may be built twice, and the second may not fail as the first.
     with connected(address) as client, client.get_executor(pure=False) as executor:
         yield executor
