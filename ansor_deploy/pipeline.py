@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from .model.prepare import Prepared
     from .ship.manifest import Draft, Manifest
     from .ship.shipment import Shipment
-    from .tune.pack import Packed
+    from .tune.pack_files import Packed
     from .tune.sources.past import Retrial
     from .views import Report
 
@@ -267,10 +267,10 @@ def pack(
 ) -> tuple[TuneResult, Packed]:
     """Take in what a pack's machine has measured, if it has, and write the next candidates."""
     from .model.prepare import merge
-    from .tune.pack import check_folder, write_pack
-    from .tune.pack_results import take_in
+    from .tune.pack_files import check_folder, write_pack
     from .tune.queue import pending
     from .tune.result import Spent
+    from .tune.sources.pack import take_in
 
     check_folder(folder)
     check_buildable(request.target)
@@ -297,10 +297,7 @@ def revalidate(models: list[Path], request: Request, most: int, report: Report) 
     layers = indexes(request.layers, report.warn)
     with open_workspace(request, layers, report, must_run=True) as work:
         tasks = merge(intake.read(models, work))
-        if not (records := outdated(tasks, work, most)):
-            return []
-        with work.measuring() as measurer:
-            return revalidate_tasks(tasks, records, work, measurer)
+        return revalidate_tasks(tasks, outdated(tasks, work, most), work)
 
 
 def _unchanged(

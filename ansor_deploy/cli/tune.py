@@ -28,7 +28,7 @@ from .output import (
 from .values import parse_goal
 
 if TYPE_CHECKING:
-    from ..tune.pack import Packed
+    from ..tune.pack_files import Packed
 
 
 @with_examples(

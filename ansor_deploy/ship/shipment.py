@@ -12,7 +12,8 @@ from ..model.prepare import Prepared
 from ..registry.lock import Lock
 from ..registry.record import Record, TaskKey
 from ..request import Outputs, Request
-from ..tune.borrow import Loan, borrow, lenders, lenders_digest
+from ..tune.lenders import lenders, lenders_digest
+from ..tune.sources.near import Loan, borrow
 from ..tune.workspace import Workspace
 from .lock import lock_digest
 

@@ -15,7 +15,7 @@ from ..errors import AnsorError
 from ..model.onnx.file_digest import digest
 from ..registry.record import Record, TaskKey
 from ..system.digest import canonical_json, file_sha256, sha256
-from ..tune.borrow import lenders, lenders_digest
+from ..tune.lenders import lenders, lenders_digest
 from ..tune.standing import records_of
 from .manifest import Code, Draft, Manifest, Speed, read_manifest
 from .outputs.commit import previous
