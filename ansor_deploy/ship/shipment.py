@@ -12,6 +12,7 @@ from ..model.prepare import Prepared
 from ..registry.lock import Lock
 from ..registry.record import Record, TaskKey
 from ..request import Outputs, Request
+from ..tune import intake
 from ..tune.lenders import lenders, lenders_digest
 from ..tune.sources.near import Loan, borrow
 from ..tune.workspace import Workspace
@@ -49,21 +50,31 @@ class Shipment:
     rewritten: set[str] = field(default_factory=set)
 
     @classmethod
-    def of_ledger(
+    def of_work(
         cls,
         model: Prepared,
         outputs: Outputs,
         work: Workspace,
-        best: Mapping[TaskKey, Record] | None = None,
+        best: Mapping[TaskKey, Record],
+        oracles: Sequence[Oracle] = (),
     ) -> Shipment:
-        """With the best records that there are, and with what is lent where nothing runs."""
-        keys = [task.key for task in model.tasks]
-        records = dict(work.ledger.best(keys) if best is None else best)
-        lacking = [task.key for task in model.tasks if task.key not in records]
+        """With these records, and those that there are for the other targets."""
+        others = [
+            cls._of_records(one, outputs, at, at.ledger.best(task.key for task in one.tasks))
+            for one, at in intake.others(model.path, work)
+        ]
+        made = cls._of_records(model, outputs, work, best)
+        return replace(made, oracles=oracles, others=tuple(others))
+
+    @classmethod
+    def _of_records(
+        cls, model: Prepared, outputs: Outputs, work: Workspace, best: Mapping[TaskKey, Record]
+    ) -> Shipment:
+        """For one target, with what is lent where nothing runs."""
+        lacking = [task.key for task in model.tasks if task.key not in best]
         found = lenders(lacking, work.ledger)
-        loans = borrow(model.tasks, found, work)
-        made = cls(model, records, outputs, work.request, work.report, work.machine)
-        return replace(made, loans=loans, lent=lenders_digest(found))
+        made = cls(model, dict(best), outputs, work.request, work.report, work.machine)
+        return replace(made, loans=borrow(model.tasks, found, work), lent=lenders_digest(found))
 
     @classmethod
     def of_lock(
