@@ -57,12 +57,12 @@ def write_entries(
     models may share it; so does a line with the same schedule, whatever it took here, and one of a
     task that was too small to be tried here.
     """
-    if ledger.request.lock is None:
+    request, target, tvm = ledger.request, ledger.request.target, _tvm()
+    if (lock := request.lock) is None:
         return
-    request, keys, tvm = ledger.request, list(keys), _tvm()
+    keys = list(keys)
     claimed = {key for key, known in ledger.standing(keys).items() if known.claim}
     untried = claimed - records.keys()
-    lock, target = _path(request), request.target
     lock.parent.mkdir(parents=True, exist_ok=True)
     with held(lock.parent):
         old = read_lock(lock, target, tvm, request.remake) if lock.exists() else Lock({})
