@@ -8,40 +8,24 @@ that is refused no TVM.
 
 from __future__ import annotations
 
-import os
-import shlex
 import tempfile
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .errors import AnsorError, VerificationError
+from .errors import VerificationError
 from .registry.layers import indexes
-from .registry.store import Registry
-from .request import Outputs, Request, Tolerance
+from .request import Outputs, Request
 from .ship.build_result import BuildResult, finished_build
-from .ship.lock import (
-    check_complete,
-    check_possible,
-    is_same,
-    lock_of,
-    on_its_host,
-    warn_of_another_host,
-    write_entries,
-    write_used,
-)
-from .ship.manifest import output_paths, read_manifest
-from .ship.outputs.commit import check_writable, commit
-from .ship.outputs.depfile import input_files, write_depfile
-from .ship.up_to_date import built_keys, current_manifest, has_same_records
+from .ship.lock import on_its_host, read_locked, write_entries, write_used
+from .ship.outputs.commit import check_writable, committed
+from .ship.rebuild import locked_manifest, request_of, same_bytes
+from .ship.up_to_date import unchanged, unchanged_frozen
 from .system.interrupt import check
 from .tune import intake
-from .tune.ledger import Ledger
 from .tune.plan import Plan, plan_models
-from .tune.result import TuneResult
+from .tune.result import Spent, TuneResult
 from .tune.workspace import (
-    Workspace,
     can_run,
     check_buildable,
     nowhere,
@@ -52,13 +36,11 @@ from .tune.workspace import (
 
 if TYPE_CHECKING:
     from .model.prepare import Prepared
-    from .ship.manifest import Draft, Manifest
+    from .ship.manifest import Manifest
     from .ship.shipment import Shipment
-    from .tune.pack import Packed
+    from .tune.pack_files import Packed
     from .tune.sources.past import Retrial
     from .views import Report
-
-    Layers = tuple[Path, ...]  # registries of what is in them now
 
 
 def build(model: Path, outputs: Outputs, request: Request, report: Report) -> BuildResult:
@@ -76,17 +58,16 @@ def build(model: Path, outputs: Outputs, request: Request, report: Report) -> Bu
     if not (runs := can_run(request)):
         request = without_runs(request, report)
     layers = indexes(request.layers, report.warn)
-    result = _unchanged(model, outputs, request, layers, report, runs=runs)
+    result = unchanged(model, outputs, request, layers, report, runs=runs)
     return result or _build_anew(model, outputs, request, layers, report)
 
 
 def _build_anew(
-    model: Path, outputs: Outputs, request: Request, layers: Layers, report: Report
+    model: Path, outputs: Outputs, request: Request, layers: tuple[Path, ...], report: Report
 ) -> BuildResult:
     check_writable(outputs.library)
     with open_workspace(request, layers, report) as work:
-        prepared = intake.read([model], work)
-        from .model.prepare import merge
+        (prepared,), tasks = intake.read([model], work)
         from .ship.memory_limits import check_limits
         from .ship.shipment import Shipment
         from .ship.verify.oracle import Oracle
@@ -94,44 +75,32 @@ def _build_anew(
         from .tune.sources.claims import prove
 
         # A model that the oracle refuses is not worth the tuning.
-        oracles = [Oracle(proto) for proto in prepared[0].protos] if request.verify else []
-        prove(merge(prepared), work)
-        planned = plan_models(prepared, work.ledger)
+        oracles = [Oracle(proto) for proto in prepared.protos] if request.verify else []
+        prove(tasks, work)
+        planned = plan_models([prepared], tasks, work.ledger)
         check_limits(planned.memory[0], request.limits, model, work.machine)
         report.plan(planned)
         tuned = tune_missing(planned, work)
         check()
-        others = [Shipment.of_ledger(one, outputs, at) for one, at in intake.others(model, work)]
-        made = Shipment.of_ledger(prepared[0], outputs, work, tuned.records)
-        manifest = _ship(replace(made, oracles=oracles, others=tuple(others)), tuned)
-        if request.lock is not None:
-            write_used(manifest, work.ledger, report)
-        done = finished_build(manifest, planned, tuned.trials, outputs, request)
-        work.registry.add_build(done)
+        made = Shipment.of_work(prepared, outputs, work, tuned.records, oracles)
+        manifest = _ship(made, tuned)
+        write_used(manifest, work.ledger, report)
+        work.registry.add_build(finished_build(manifest, planned, tuned.trials, outputs, request))
     return BuildResult(outputs.library, manifest, tuned)
 
 
 def _build_frozen(model: Path, outputs: Outputs, request: Request, report: Report) -> BuildResult:
     """From the lock alone: no registry is read and nothing is measured."""
     asked, request = request, on_its_host(request)
-    manifest = current_manifest(model, outputs, request)
-    if manifest is not None and is_same(manifest, request):
-        return _kept(model, outputs, manifest, request)
-    from .model.prepare import prepare
-
-    warn_of_another_host(asked, request, report)
+    if result := unchanged_frozen(model, outputs, request):
+        return result
     check_writable(outputs.library)
-    check_buildable(request.target)
-    lock = lock_of(request)
-    prepared = prepare(model, request.target, request.input_shapes, report.stage, report.step)
+    prepared, lock = read_locked(model, asked, request, report)
     from .ship.shipment import Shipment
 
-    check_complete(prepared, lock, request.lock, request.remake)
-    check_possible(prepared.tasks, lock, request)
-    tasks = prepared.tasks
-    tuned = TuneResult.untuned(len(tasks), sum(task.key in lock.records for task in tasks))
-    manifest = _ship(Shipment.of_lock(prepared, outputs, lock, request, report), tuned)
-    return BuildResult(outputs.library, manifest, tuned)
+    made = Shipment.of_lock(prepared, outputs, lock, request, report)
+    tuned = TuneResult.untuned(len(prepared.tasks), len(made.records))
+    return BuildResult(outputs.library, _ship(made, tuned), tuned)
 
 
 def _ship(made: Shipment, tuned: TuneResult) -> Manifest:
@@ -156,7 +125,7 @@ def _ship(made: Shipment, tuned: TuneResult) -> Manifest:
                 library = made.machine.load(path, draft.to_json())
                 draft = tried_on(made, draft, library, made.machine)
                 draft = raced(made, path, draft, library, made.machine)
-            return _commit(made, path, draft)
+            return committed(made, path, draft)
     except VerificationError as error:
         if made.strict or not made.rewritten:
             raise
@@ -164,37 +133,14 @@ def _ship(made: Shipment, tuned: TuneResult) -> Manifest:
     return _ship(made.strictly(), tuned)
 
 
-def _commit(made: Shipment, path: Path, draft: Draft) -> Manifest:
-    """Put all outputs in place: the depfile before the manifest, which no output lacks then."""
-    outputs = made.outputs
-    depend = partial(_depend, made.model.path, outputs, draft, made.request)
-    manifest = commit(path, outputs.library, draft, header=outputs.header, before=depend)
-    made.report.memory(manifest.memory)
-    made.report.wrote(output_paths(outputs.library, header=outputs.header))
-    return manifest
-
-
-def _depend(model: Path, outputs: Outputs, manifest: Draft, request: Request) -> None:
-    inputs = input_files(model, manifest, request.files)
-    write_depfile(outputs.depfile, outputs.library, inputs)
-
-
 def plan(models: list[Path], request: Request, report: Report) -> Plan:
     """What `build` or `tune` of these models would do; writes nothing and asks no device."""
-    from .model.prepare import prepare
-
     request = with_devices(request, report)
     if not can_run(request):
         report.warn(nowhere(request))
-    words = (request.target, request.input_shapes, report.stage, report.step)
-    prepared = [prepare(model, *words) for model in models]
-    with Registry.open(request.registry, write=False) as registry:
-        if not request.layers:
-            return plan_models(prepared, Ledger(registry, request))
-        with registry.copy() as copy:
-            work = Workspace(request, report, copy, indexes(request.layers, report.warn))
-            intake.note(prepared, work)
-            return plan_models(prepared, work.ledger)
+    layers = indexes(request.layers, report.warn)
+    with intake.looked_up(models, request, layers, report) as (prepared, tasks, work):
+        return plan_models(prepared, tasks, work.ledger)
 
 
 def rebuild(
@@ -204,33 +150,11 @@ def rebuild(
 
     AnsorError where it was not built from a lock, and what a frozen build raises.
     """
-    manifest = read_manifest(artifact)
-    if manifest.lock is None:
-        raise AnsorError(
-            "it was not built from a lock: measured times are in its manifest",
-            f"build it so: ansor-deploy build {model} -o {artifact} --lock {lock} --frozen",
-            artifact,
-        )
-    known = manifest.verification
-    request = Request(
-        target=manifest.target.machine,
-        registry=Path(os.devnull),
-        input_shapes=manifest.model.shapes,
-        rules=rules,
-        lock=lock,
-        remake=shlex.join(["ansor-deploy", "tune", str(model), "--lock", str(lock)]),
-        frozen=True,
-        verify=known.verified,
-        tolerances=tuple(
-            (name, Tolerance(one.rtol, one.atol)) for name, one in known.allowed.items()
-        ),
-    )
+    manifest = locked_manifest(artifact, model, lock)
     with tempfile.TemporaryDirectory() as folder:
-        outputs = Outputs(Path(folder, artifact.name), header=manifest.header is not None)
-        build(model, outputs, request, report)
-        made = output_paths(outputs.library, header=outputs.header)
-        there = {path: artifact.with_name(path.name) for path in made}
-        return {p.name: q.is_file() and p.read_bytes() == q.read_bytes() for p, q in there.items()}
+        again = Outputs(Path(folder, artifact.name), header=manifest.header is not None)
+        build(model, again, request_of(manifest, model, lock, rules), report)
+        return same_bytes(artifact, again.library, header=again.header)
 
 
 def tune(models: list[Path], request: Request, report: Report) -> TuneResult:
@@ -238,21 +162,18 @@ def tune(models: list[Path], request: Request, report: Report) -> TuneResult:
 
     What is known of their tasks afterwards goes into the request's lock, if it has one.
     """
-    from .model.prepare import merge
     from .tune.queue import tune_missing
     from .tune.sources.claims import prove
 
     request = with_devices(request, report)
     layers = indexes(request.layers, report.warn)
     with open_workspace(request, layers, report, must_run=True) as work:
-        prepared = intake.read(models, work)
-        prove(merge(prepared), work)
-        planned = plan_models(prepared, work.ledger)
+        prepared, tasks = intake.read(models, work)
+        prove(tasks, work)
+        planned = plan_models(prepared, tasks, work.ledger)
         report.plan(planned)
         tuned = tune_missing(planned, work)
-        if request.lock is not None:
-            keys = [row.task.key for row in planned.rows]
-            write_entries(keys, tuned.records, work.ledger, report)
+        write_entries([task.key for task in tasks], tuned.records, work.ledger, report)
         return tuned
 
 
@@ -262,9 +183,9 @@ def write_known(models: list[Path], request: Request, report: Report) -> list[Pr
     Nothing is measured: a task that nobody has tuned gets the default schedule.
     """
     with open_workspace(request, indexes(request.layers, report.warn), report) as work:
-        prepared = intake.read(models, work)
+        prepared, tasks = intake.read(models, work)
         if request.lock is not None and not request.lock.exists():
-            keys = [task.key for model in prepared for task in model.tasks]
+            keys = [task.key for task in tasks]
             write_entries(keys, work.ledger.best(keys), work.ledger, report)
         return prepared
 
@@ -273,19 +194,17 @@ def pack(
     models: list[Path], folder: Path, request: Request, report: Report
 ) -> tuple[TuneResult, Packed]:
     """Take in what a pack's machine has measured, if it has, and write the next candidates."""
-    from .model.prepare import merge
-    from .tune.pack import check_folder, write_pack
-    from .tune.pack_results import take_in
+    from .tune.pack_files import check_folder, write_pack
     from .tune.queue import pending
-    from .tune.result import Spent
+    from .tune.sources.pack import take_in
 
     check_folder(folder)
     check_buildable(request.target)
     request = replace(request, devices=(), finds_devices=False)
     with open_workspace(request, indexes(request.layers, report.warn), report) as work:
-        prepared = intake.read(models, work)
-        trials = take_in(folder, merge(prepared), work)
-        planned = plan_models(prepared, work.ledger)
+        prepared, tasks = intake.read(models, work)
+        trials = take_in(folder, tasks, work)
+        planned = plan_models(prepared, tasks, work.ledger)
         report.plan(planned)
         made = write_pack(pending(planned, request), work, folder)
         records = {row.task.key: row.record for row in planned.rows if row.record}
@@ -297,45 +216,10 @@ def revalidate(models: list[Path], request: Request, most: int, report: Report) 
 
     DeviceError if nothing can run them.
     """
-    from .model.prepare import merge
     from .tune.sources.past import outdated, revalidate_tasks
 
     request = with_devices(request, report)
     layers = indexes(request.layers, report.warn)
     with open_workspace(request, layers, report, must_run=True) as work:
-        tasks = merge(intake.read(models, work))
-        if not (records := outdated(tasks, work, most)):
-            return []
-        with work.measuring() as measurer:
-            return revalidate_tasks(tasks, records, work, measurer)
-
-
-def _unchanged(
-    model: Path,
-    outputs: Outputs,
-    request: Request,
-    layers: Layers,
-    report: Report,
-    *,
-    runs: bool,
-) -> BuildResult | None:
-    """What there is already, if a build would change nothing. runs: it would run the library."""
-    write = request.lock is not None or bool(layers)
-    with Registry.open(request.registry, write=write) as registry:
-        ledger = Ledger(registry, request, measures=runs)
-        if write:
-            intake.take_in(built_keys(outputs.library, request), ledger, layers, report)
-        manifest = current_manifest(model, outputs, request)
-        if manifest is None or (runs and not manifest.ran_on):
-            return None
-        if not has_same_records(manifest, ledger):
-            return None
-        if request.lock is not None:
-            write_used(manifest, ledger, report)
-    return _kept(model, outputs, manifest, request)
-
-
-def _kept(model: Path, outputs: Outputs, manifest: Manifest, request: Request) -> BuildResult:
-    """Outputs that stay as they are; only the depfile may be a new one."""
-    _depend(model, outputs, manifest, request)
-    return BuildResult.unchanged(outputs.library, manifest)
+        _, tasks = intake.read(models, work)
+        return revalidate_tasks(tasks, outdated(tasks, work, most), work)

@@ -20,7 +20,7 @@ from ..ship.race.changes import Compare
 from ..ship.race.profile_answer import Profile, ProfileVariants
 from ..space.explain import Explain
 from ..system.json_types import OR_NULL
-from ..tune.pack import PackAnswer
+from ..tune.pack_files import PackAnswer
 from ..tune.result import Tune
 from ..views.page.content import Report
 from ..views.plain import Message

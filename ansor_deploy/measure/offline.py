@@ -1,9 +1,9 @@
 """Measure a pack: candidates that were exported, on a machine that nothing else reaches.
 
-The other side is `tune/pack.py`, which writes `pack.json`, and `tune/pack_results.py`, which reads
-`results.json`. Candidates run as they do on a board, by `runner.py` in a child process that may
-crash, and each task's fastest in turns at the end. Of what is installed here, Python, NumPy and a
-GPU's driver are used.
+The other side is `tune/pack_files.py`, which writes `pack.json`, and `tune/sources/pack.py`, which
+reads `results.json`. Candidates run as they do on a board, by `runner.py` in a child process that
+may crash, and each task's fastest in turns at the end. Of what is installed here, Python, NumPy and
+a GPU's driver are used.
 
 The results are written task by task: a run that was interrupted goes on where it was.
 """

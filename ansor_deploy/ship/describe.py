@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from ..codegen.model import Compiled
     from ..model.graph.nodes import PlacedCall
     from ..registry.record import TaskKey
-    from ..tune.borrow import Loan
     from ..tune.result import TuneResult
+    from ..tune.sources.near import Loan
     from .shipment import Shipment
 
 

@@ -23,7 +23,7 @@ from ..system.digest import canonical_json, sha256
 from ..system.host import lacks
 from ..system.regular_file import read_regular
 from ..target import HOST, differences
-from .up_to_date import manifest_keys
+from ..tune.workspace import check_buildable
 
 if TYPE_CHECKING:
     from ..model.prepare import Prepared
@@ -38,8 +38,10 @@ _NAMED = 10  # missing tasks that an error lists
 
 
 def write_used(manifest: Manifest, ledger: Ledger, report: Report) -> None:
-    """Write into the request's lock what the build used that made a manifest."""
-    keys = manifest_keys(manifest, ledger.request)
+    """Write into the request's lock, if it has one, what the build used that made a manifest."""
+    if ledger.request.lock is None:
+        return
+    keys = manifest.keys(ledger.request.target)
     used = {task.record for task in manifest.tasks}
     best = ledger.best(keys) if manifest.shipped == "tuned" else {}
     records = {key: record for key, record in best.items() if record.id in used}
@@ -49,15 +51,18 @@ def write_used(manifest: Manifest, ledger: Ledger, report: Report) -> None:
 def write_entries(
     keys: Iterable[TaskKey], records: Mapping[TaskKey, Record], ledger: Ledger, report: Report
 ) -> None:
-    """Write into the request's lock what these tasks get: their records, or the default schedule.
+    """Write into the request's lock, if it has one, what these tasks get.
 
-    What it says of other tasks stays, so that several models may share it; so does a line with the
-    same schedule, whatever it took here, and one of a task that was too small to be tried here.
+    Their records, or the default schedule. What it says of other tasks stays, so that several
+    models may share it; so does a line with the same schedule, whatever it took here, and one of a
+    task that was too small to be tried here.
     """
-    request, keys, tvm = ledger.request, list(keys), _tvm()
+    request, target, tvm = ledger.request, ledger.request.target, _tvm()
+    if (lock := request.lock) is None:
+        return
+    keys = list(keys)
     claimed = {key for key, known in ledger.standing(keys).items() if known.claim}
     untried = claimed - records.keys()
-    lock, target = _path(request), request.target
     lock.parent.mkdir(parents=True, exist_ok=True)
     with held(lock.parent):
         old = read_lock(lock, target, tvm, request.remake) if lock.exists() else Lock({})
@@ -103,10 +108,24 @@ def _host_of(lock: Path, target: Target, remake: str) -> Target:
     return replaced(made_on, peak_gflops=target.peak_gflops, memory_gbs=target.memory_gbs)
 
 
-def warn_of_another_host(asked: Request, request: Request, report: Report) -> None:
-    """Say what the host of the lock, which is built for, has other than this one."""
+def read_locked(
+    model: Path, asked: Request, request: Request, report: Report
+) -> tuple[Prepared, Lock]:
+    """A model and the lock that a frozen build of it takes all its records from.
+
+    request: as asked, on the host of the lock. MissingRecordError or RegistryError where the lock
+    is not enough for that.
+    """
+    from ..model.prepare import prepare
+
     if different := differences(request.target, asked.target):
         report.warn(f"{request.lock} was made on another host; {'; '.join(different)}")
+    check_buildable(request.target)
+    lock = lock_of(request)
+    prepared = prepare(model, request.target, request.input_shapes, report.stage, report.step)
+    check_complete(prepared, lock, request.lock, request.remake)
+    check_possible(prepared.tasks, lock, request)
+    return prepared, lock
 
 
 def lock_of(request: Request) -> Lock:
@@ -126,7 +145,7 @@ def lock_digest(lock: Lock, keys: Iterable[TaskKey]) -> str:
 
 def is_same(manifest: Manifest, request: Request) -> bool:
     """Whether the lock says of a manifest's tasks what it said: of others it may say anything."""
-    return manifest.lock == lock_digest(lock_of(request), manifest_keys(manifest, request))
+    return manifest.lock == lock_digest(lock_of(request), manifest.keys(request.target))
 
 
 def select(model: TaskList, lock: Path, target: Target, output: Path, remake: str) -> None:

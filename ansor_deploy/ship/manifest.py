@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert, structs, to_builtins
 
 from ..model.graph.places import Place
+from ..registry.record import TaskKey
 from ..runtime.manifest_json import manifest_path, no_manifest, read_json
 from ..system.json_types import Bytes, Count, Digest, Ms, Name, Ratio, Shape, Share
 from ..system.other_work import OtherWork
@@ -317,6 +318,10 @@ class Draft(Interface, frozen=True, kw_only=True, omit_defaults=True):
     def interfaces(self) -> tuple[Interface, ...]:
         """What the library takes and gives, in each of its shapes."""
         return self.variants or (self,)
+
+    def keys(self, target: Machine) -> list[TaskKey]:
+        """The keys of its tasks on a target, in its order."""
+        return [TaskKey(task.key, target.fingerprint) for task in self.tasks]
 
     def to_json(self) -> dict[str, Any]:
         """The JSON object that is written."""

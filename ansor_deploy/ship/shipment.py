@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Literal
 
-from ..tune.borrow import borrow, lenders, lenders_digest
+from ..tune import intake
+from ..tune.lenders import lenders, lenders_digest
+from ..tune.sources.near import borrow
 from .lock import lock_digest
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from ..registry.record import Record, TaskKey
     from ..request import Outputs, Request
     from ..target import Target
-    from ..tune.borrow import Loan
+    from ..tune.sources.near import Loan
     from ..tune.workspace import Workspace
     from ..views import Report
     from .verify.oracle import Oracle
@@ -49,20 +51,31 @@ class Shipment:
     rewritten: set[str] = field(default_factory=set)
 
     @classmethod
-    def of_ledger(
+    def of_work(
         cls,
         model: Prepared,
         outputs: Outputs,
         work: Workspace,
-        best: Mapping[TaskKey, Record] | None = None,
+        best: Mapping[TaskKey, Record],
+        oracles: Sequence[Oracle] = (),
     ) -> Shipment:
-        """With the best records that there are, and with what is lent where nothing runs."""
-        keys = [task.key for task in model.tasks]
-        records = dict(work.ledger.best(keys) if best is None else best)
-        lacking = [task.key for task in model.tasks if task.key not in records]
+        """With these records, and those that there are for the other targets."""
+        others = [
+            cls._of_records(one, outputs, at, at.ledger.best(task.key for task in one.tasks))
+            for one, at in intake.others(model.path, work)
+        ]
+        shipment = cls._of_records(model, outputs, work, best)
+        return replace(shipment, oracles=oracles, others=tuple(others))
+
+    @classmethod
+    def _of_records(
+        cls, model: Prepared, outputs: Outputs, work: Workspace, best: Mapping[TaskKey, Record]
+    ) -> Shipment:
+        """For one target, with what is lent where nothing runs."""
+        lacking = [task.key for task in model.tasks if task.key not in best]
         lending = lenders(lacking, work.ledger)
         loans = borrow(model.tasks, lending, work)
-        shipment = cls(model, records, outputs, work.request, work.report, work.machine)
+        shipment = cls(model, dict(best), outputs, work.request, work.report, work.machine)
         return replace(shipment, loans=loans, lent=lenders_digest(lending))
 
     @classmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
@@ -14,15 +14,21 @@ from .. import __version__
 from ..errors import AnsorError
 from ..model.onnx.file_digest import digest
 from ..registry.record import Record, TaskKey
+from ..registry.store import Registry
 from ..system.digest import canonical_json, file_sha256, sha256
-from ..tune.borrow import lenders, lenders_digest
+from ..tune.intake import take_in
+from ..tune.ledger import Ledger
+from ..tune.lenders import lenders, lenders_digest
 from ..tune.standing import records_of
+from .build_result import BuildResult
+from .lock import is_same, write_used
 from .manifest import Code, Draft, Manifest, Speed, read_manifest
 from .outputs.commit import previous
+from .outputs.depfile import note_inputs
 
 if TYPE_CHECKING:
     from ..request import Outputs, Request
-    from ..tune.ledger import Ledger
+    from ..views import Report
 
 
 def identity(model: str, model_digest: str, request: Request, *, header: bool) -> str:
@@ -51,15 +57,51 @@ def identity(model: str, model_digest: str, request: Request, *, header: bool) -
     )
 
 
-def manifest_keys(manifest: Draft, request: Request) -> list[TaskKey]:
-    """The keys of the tasks in a manifest, in its order."""
-    return [TaskKey(task.key, request.target.fingerprint) for task in manifest.tasks]
+def unchanged(
+    model: Path,
+    outputs: Outputs,
+    request: Request,
+    layers: Sequence[Path],
+    report: Report,
+    *,
+    runs: bool,
+) -> BuildResult | None:
+    """What there is already, if a build would change nothing. runs: it would run the library.
+
+    layers: registries of what is in them now.
+    """
+    write = request.lock is not None or bool(layers)
+    with Registry.open(request.registry, write=write) as registry:
+        ledger = Ledger(registry, request, measures=runs)
+        if write:
+            take_in(_built_keys(outputs.library, request), ledger, layers, report)
+        manifest = current_manifest(model, outputs, request)
+        if manifest is None or (runs and not manifest.ran_on):
+            return None
+        if not has_same_records(manifest, ledger):
+            return None
+        write_used(manifest, ledger, report)
+    return _kept(model, outputs, manifest, request)
 
 
-def built_keys(library: Path, request: Request) -> list[TaskKey]:
+def unchanged_frozen(model: Path, outputs: Outputs, request: Request) -> BuildResult | None:
+    """The same of a frozen build, which asks the lock and no registry."""
+    manifest = current_manifest(model, outputs, request)
+    if manifest is None or not is_same(manifest, request):
+        return None
+    return _kept(model, outputs, manifest, request)
+
+
+def _kept(model: Path, outputs: Outputs, manifest: Manifest, request: Request) -> BuildResult:
+    """Outputs that stay as they are; only the depfile may be a new one."""
+    note_inputs(model, outputs, manifest, request)
+    return BuildResult.unchanged(outputs.library, manifest)
+
+
+def _built_keys(library: Path, request: Request) -> list[TaskKey]:
     """The tasks of the build that made a library; none where there is no such library."""
     with suppress(AnsorError):
-        return manifest_keys(read_manifest(library), request)
+        return read_manifest(library).keys(request.target)
     return []
 
 
@@ -98,8 +140,6 @@ def has_same_records(manifest: Draft, ledger: Ledger) -> bool:
 
     Those of all its codes, of which only the one that this machine runs is tuned.
     """
-    from ..tune.ledger import Ledger
-
     said = {one.target.fingerprint: one for one in manifest.codes or ()}
     return _has_same_records(manifest, ledger) and all(
         _has_same_records(
@@ -123,7 +163,7 @@ def _has_same_records(manifest: Draft, ledger: Ledger) -> bool:
     no memory to try is left until somebody asks for it again. Where nothing runs, what neighbours
     lend must be the same, too.
     """
-    keys, budget = manifest_keys(manifest, ledger.request), ledger.request.budget
+    keys, budget = manifest.keys(ledger.request.target), ledger.request.budget
     standing = ledger.standing(keys)
     best = records_of(standing)
     lacking = [key for key in standing if key not in best]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,22 +11,51 @@ from typing import TYPE_CHECKING
 from ..registry.layers import bring_in, like
 from ..registry.lock_text import read_lock
 from ..registry.record import TaskKey
+from ..registry.store import Registry
+from .workspace import Workspace
 
 if TYPE_CHECKING:
     from ..model.prepare import Prepared
+    from ..model.tasks import Task
+    from ..request import Request
     from ..views import Report
     from .ledger import Ledger
-    from .workspace import Workspace
 
 
-def read(models: Iterable[Path], work: Workspace) -> list[Prepared]:
-    """The models; what is known of them by now is in the registry."""
-    from ..model.prepare import prepare
-
-    request, events = work.request, (work.report.stage, work.report.step)
-    prepared = [prepare(m, request.target, request.input_shapes, *events) for m in models]
+def read(models: Iterable[Path], work: Workspace) -> tuple[list[Prepared], list[Task]]:
+    """The models, and the unique tasks of all; what is known of these is in the registry now."""
+    prepared, tasks = _prepared(models, work.request, work.report)
     note(prepared, work)
-    return prepared
+    return prepared, tasks
+
+
+def _prepared(
+    models: Iterable[Path], request: Request, report: Report
+) -> tuple[list[Prepared], list[Task]]:
+    from ..model.prepare import merge, prepare
+
+    words = (request.target, request.input_shapes, report.stage, report.step)
+    prepared = [prepare(model, *words) for model in models]
+    return prepared, merge(prepared)
+
+
+@contextmanager
+def looked_up(
+    models: Iterable[Path], request: Request, indexes: tuple[Path, ...], report: Report
+) -> Iterator[tuple[list[Prepared], list[Task], Workspace]]:
+    """As `read`, and a workspace that writes nothing: what layers know is noted in a copy.
+
+    indexes: registries of what is in the layers now.
+    """
+    prepared, tasks = _prepared(models, request, report)
+    with Registry.open(request.registry, write=False) as registry:
+        if not request.layers:
+            yield prepared, tasks, Workspace(request, report, registry)
+            return
+        with registry.copy() as copy:
+            work = Workspace(request, report, copy, indexes)
+            note(prepared, work)
+            yield prepared, tasks, work
 
 
 def others(model: Path, work: Workspace) -> list[tuple[Prepared, Workspace]]:
@@ -33,7 +63,8 @@ def others(model: Path, work: Workspace) -> list[tuple[Prepared, Workspace]]:
     found = []
     for request in work.request.others:
         place = replace(work, request=request, machine=None)
-        found.append((read([model], place)[0], place))
+        (prepared,), _ = read([model], place)
+        found.append((prepared, place))
     return found
 
 

@@ -5,6 +5,7 @@ Nothing else writes measurements, records and ends of searches.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -36,11 +37,12 @@ class Ledger(Standings):
         outcomes: Sequence[Outcome],
         origin: Callable[[Outcome], Provenance],
         features: Callable[[Outcome], bytes | None],
-        worthy: Callable[[Outcome], bool] = lambda outcome: True,
+        below: float = math.inf,
     ) -> list[Record]:
-        """Add outcomes as measurements, and those that are right and worthy as records.
+        """Add outcomes as measurements, and those that are right as records, which are returned.
 
-        The records are returned. What says nothing of its candidate is left out.
+        below: seconds that none takes which becomes a record. What says nothing of its candidate
+        is left out.
         """
         known = [one for one in outcomes if one.error != INFRASTRUCTURE]
         origins = [origin(one) for one in known]
@@ -51,7 +53,7 @@ class Ledger(Standings):
         records = [
             Record(key, one.trace, one.seconds, one.proof, where)
             for one, where in zip(known, origins, strict=True)
-            if one.proof and not one.error and worthy(one)
+            if one.proof and one.latency < below
         ]
         self.registry.add_batch(measurements, records)
         return records

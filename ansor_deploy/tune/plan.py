@@ -119,13 +119,15 @@ class Plan:
         )
 
 
-def plan_models(prepared: list[Prepared], ledger: Ledger) -> Plan:
-    """The plan of models that were read, with what they need of memory and have beside tasks."""
+def plan_models(prepared: Sequence[Prepared], tasks: Sequence[Task], ledger: Ledger) -> Plan:
+    """The plan of models that were read, with what they need of memory and have beside tasks.
+
+    tasks: the unique ones of all of them.
+    """
     from ..codegen.executable import memory_of_tensors
-    from ..model.prepare import merge
 
     names, target = [model.path.name for model in prepared], ledger.request.target
-    made = make_plan(names, merge(prepared), ledger, partial(_programs, ledger.request))
+    made = make_plan(names, tasks, ledger, partial(_programs, ledger.request))
     memory = tuple(memory_of_tensors(model.imported, target) for model in prepared)
     nodes = (place.nodes for model in prepared for _, place in model.others)
     others = tuple(node.op for group in nodes for node in group if node.op not in _MOVES)

@@ -118,7 +118,7 @@ class _Queue:
         granted = self._lease(near)
         left = self._still_missed([row for row in near if row.task.key in granted])
         sources = [Near(row.task, row.neighbours, self.work) for row in left]
-        unserved = {s.task.key for s in sources if not try_out(s, self.work, self.measurer)}
+        unserved = {s.task.key for s in sources if not try_out(s, self.measurer)}
         self.work.registry.release(self.holder, granted)
         return granted - unserved
 

@@ -3,13 +3,14 @@
 import math
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import DeviceError
 from ..measure.measurer import Batch, Measurer
 from ..measure.outcome import INFRASTRUCTURE, Outcome
 from ..registry.leases import Holder
+from ..registry.record import Provenance
 from ..request import Budget
 from ..system.interrupt import check
 from ..system.machine_fault import heed
@@ -19,18 +20,22 @@ from .pace import Pace
 from .plan import ASKED, SECONDS_PER_TRIAL, Plan, PlanRow
 from .result import Round
 from .scheduler import BATCH, FIRST_LOOK, Progress, Scheduler, TaskProgress
-from .search import Search, has_first_guess, open_search
 from .search.context import open_context
+from .sources.searched import Searched
 from .trial import Trial, settle
 from .workspace import Workspace
 
 
 @dataclass(frozen=True)
 class _UnderWay:
-    """A batch that was sent to be measured. why: the scheduler's reason for its task."""
+    """A batch that was sent to be measured.
+
+    why: the scheduler's reason for its task. proposed: the programs, and where each comes from.
+    """
 
     state: TaskProgress
     why: str
+    proposed: Mapping[str, Provenance]
     submitted: Batch
 
 
@@ -62,7 +67,10 @@ class Rounds:
         each = work.registry.seconds_per_trial(request.target.fingerprint)
         self.plan, self.pace = plan, Pace(each or SECONDS_PER_TRIAL)
         self.before = {row.task.key: row.record for row in rows}
-        self.searches: dict[str, Search] = {}
+        self.sources = {
+            state.task.key: Searched(state.task, work, self.context, known=state.measured)
+            for state in states
+        }
         self.rounds: list[Round] = []
         self.trials = self.failed = self.under_way = 0
         self.began = time.monotonic()
@@ -74,7 +82,7 @@ class Rounds:
             self._measure(under_way)
         except BaseException:  # interrupted, or no device is left
             for batch in under_way:
-                self._keep(batch.state, batch.submitted.outcomes)
+                self._keep(batch, batch.submitted.outcomes)
             raise
         self.scheduler.end_finished()
         self._settle()
@@ -112,11 +120,11 @@ class Rounds:
         while (left := self._left()) > 0 and (chosen := self.scheduler.next()) is not None:
             state, why = chosen
             count = int(min(BATCH, left, self.budget.per_task - state.trials))
-            if traces := self._propose_safely(state, max(1, count)):
-                submitted = self.measurer.submit(state.task, traces, state.best)
+            if proposed := self._propose_safely(state, max(1, count)):
+                submitted = self.measurer.submit(state.task, list(proposed), state.best)
                 state.busy = True
-                self.under_way += len(traces)
-                return _UnderWay(state, why, submitted)
+                self.under_way += len(proposed)
+                return _UnderWay(state, why, proposed, submitted)
             state.stale, state.ended = 0, state.ended or "exhausted"
             state.history.append(state.best)
         return None
@@ -128,10 +136,9 @@ class Rounds:
         known = [outcome for outcome in outcomes if outcome.error != INFRASTRUCTURE]
         if not known:
             raise DeviceError(f"nothing can be built: {outcomes[0].message}", "see the farm's logs")
-        self._keep(state, known)
+        self._keep(batch, known)
         self.work.registry.renew(self.holder)
-        if state.task.key.workload in self.searches:
-            self.searches[state.task.key.workload].observe(known)
+        self.sources[state.task.key].observe(known)
         state.observe(min(outcome.latency for outcome in known), len(known))
         self.trials += len(known)
         self.failed += sum(bool(outcome.error) for outcome in known)
@@ -143,19 +150,23 @@ class Rounds:
 
     def _settle(self) -> None:
         """Let the best few of every task that was searched run against each other."""
-        searched = [s for s in self.scheduler.states if s.task.key.workload in self.searches]
+        searched = [s for s in self.scheduler.states if self.sources[s.task.key].search]
         if searched:
             settled = count(len(searched), "task")
             self.work.report.stage("settle", f"the best few of {settled} in turns")
         under_way: deque[tuple[TaskProgress, Batch]] = deque()
         for state in searched:
             check()
-            trial, before = self._trial(state), self.before.get(state.task.key)
-            under_way.append((state, trial.begin_turns(before, trial.fastest)))
+            under_way.append((state, self._begin_turns(state)))
             if len(under_way) == self.measurer.depth:
                 self._end_turns(*under_way.popleft())
         for one in under_way:
             self._end_turns(*one)
+
+    def _begin_turns(self, state: TaskProgress) -> Batch:
+        task, trial = state.task, self._trial(state)
+        traces = trial.contest(self.before[task.key], trial.fastest)
+        return self.measurer.submit_head_to_head(task, traces, self.work.default_trace(task))
 
     def _end_turns(self, state: TaskProgress, turns: Batch) -> None:
         record = settle(state.task.key, self.measurer.wait(turns), self.ledger)
@@ -165,37 +176,21 @@ class Rounds:
     def _trial(self, state: TaskProgress) -> Trial:
         return Trial(state.task, self.work, self.measurer, self.context)
 
-    def _propose_safely(self, state: TaskProgress, count: int) -> list[str]:
+    def _propose_safely(self, state: TaskProgress, most: int) -> Mapping[str, Provenance]:
         """A search that fails costs its task the tuning, and no other task anything."""
         try:
-            return self._propose(state, count)
+            return self.sources[state.task.key].propose(most)
         except Exception as error:  # noqa: BLE001 - TVM raises whatever its C++ happened to check
             heed(error)
             reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
             self.work.report.warn(f"{state.task.name}: the search failed: {reason}")
             state.ended = "failed"
-            return []
+            return {}
 
-    def _propose(self, state: TaskProgress, count: int) -> list[str]:
-        """One program first, a cheap look at every task: its relatives' best, or the default."""
-        task, workload = state.task, state.task.key.workload
-        if not state.measured and not state.history:
-            if not has_first_guess(self.work.request.search, task, self.context):
-                return [self.work.default_trace(task)]
-            count = 1
-        if workload not in self.searches:
-            known = list(self.work.registry.measurements(task.key.target, task.key))
-            search = self.work.request.search
-            self.searches[workload] = open_search(search, task, known, self.context)
-        return self.searches[workload].propose(count)
-
-    def _keep(self, state: TaskProgress, outcomes: Sequence[Outcome]) -> None:
+    def _keep(self, batch: _UnderWay, outcomes: Sequence[Outcome]) -> None:
         """All outcomes as measurements; those that are right and as good as any as records."""
-        searched = state.task.key.workload in self.searches
-        origin = self.ledger.provenance(self.work.request.search if searched else "default", "")
-        best = state.best if state.measured else math.inf
-        origins = dict.fromkeys((one.trace for one in outcomes), origin)
-        self._trial(state).keep(outcomes, origins, lambda one: one.latency < best)
+        below = batch.state.best if batch.state.measured else math.inf
+        self._trial(batch.state).keep(outcomes, batch.proposed, below)
 
     def _progress(self) -> Progress:
         elapsed = time.monotonic() - self.began

@@ -5,11 +5,12 @@ the fastest run in turns with what stood before and with the default schedule, a
 they are surely faster.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Protocol
 
-from ..measure.measurer import Batch, Measurer
 from ..measure.outcome import Outcome
 from ..model.tasks import Task
 from ..registry.record import Provenance, Record, TaskKey
@@ -25,29 +26,43 @@ MARGIN = 0.01
 DOUBTFUL_TURNS = 1
 
 
+class Judge(Protocol):
+    """Says what programs showed: a `Measurer`, or a file of what one on another machine has."""
+
+    def measure(self, task: Task, traces: Sequence[str]) -> list[Outcome]:
+        """An outcome of each program alone, in order."""
+
+    def fastest(self, task: Task, within: float) -> list[str]:
+        """Those that were the fastest alone, within a share of the best, best first."""
+
+    def head_to_head(self, task: Task, traces: Sequence[str], default: str) -> list[Outcome]:
+        """Outcomes of programs in turns, so that their times can be compared."""
+
+
 @dataclass(frozen=True)
 class Trial:
-    """A task before the measurer. context: knows the features of what was proposed."""
+    """A task before its judge. context: knows the features of what was proposed."""
 
     task: Task
     work: Workspace
-    measurer: Measurer
+    judge: Judge
     context: SearchContext
 
     @property
     def fastest(self) -> list[str]:
         """What may be the fastest of all that was measured in this run."""
-        return self.measurer.fastest(self.task, CLOSE)
+        return self.judge.fastest(self.task, CLOSE)
 
     def keep(
         self,
         outcomes: Sequence[Outcome],
         origins: Mapping[str, Provenance],
-        worthy: Callable[[Outcome], bool] = lambda outcome: True,
+        below: float = math.inf,
     ) -> list[Record]:
-        """Add all outcomes as measurements, and those that are right and worthy as records.
+        """Add all outcomes as measurements, and of those that are right the records.
 
-        origins: where programs come from; the others are default schedules.
+        origins: where programs come from; the others are default schedules. below: seconds that
+        none takes which becomes a record.
         """
         ledger, default = self.work.ledger, self.work.ledger.provenance("default", "")
         return ledger.add(
@@ -55,19 +70,19 @@ class Trial:
             outcomes,
             lambda one: ledger.measured(origins.get(one.trace, default), one.device),
             lambda one: self.context.features(self.task, one.trace),
-            worthy,
+            below,
         )
 
-    def begin_turns(self, before: Record | None, challengers: Iterable[str]) -> Batch:
-        """Let programs run in turns with the default schedule, and with what stood before."""
+    def contest(self, before: Record | None, challengers: Iterable[str]) -> list[str]:
+        """What runs in turns: what stood before, which a tie leaves there, and the default, too."""
         default = self.work.default_trace(self.task)
         incumbent = before.trace if before else default
-        traces = list(dict.fromkeys([incumbent, *challengers, default]))
-        return self.measurer.submit_head_to_head(self.task, traces, default)
+        return list(dict.fromkeys([incumbent, *challengers, default]))
 
     def in_turns(self, before: Record | None, challengers: Iterable[str]) -> list[Outcome]:
-        """As `begin_turns`: what they showed, the incumbent first."""
-        return self.measurer.wait(self.begin_turns(before, challengers))
+        """What a contest showed, the incumbent first."""
+        default = self.work.default_trace(self.task)
+        return self.judge.head_to_head(self.task, self.contest(before, challengers), default)
 
 
 def settle(

@@ -5,13 +5,17 @@ between two moves leaves files that are known not to be the manifest's. An outpu
 what it is already is left alone, its time of change too.
 """
 
+from __future__ import annotations
+
 import filecmp
 import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from glob import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...errors import AnsorError
 from ...system.atomic_file import held
@@ -31,7 +35,11 @@ from ..manifest import (
     read_manifest,
 )
 from .c_header import header as header_text
+from .depfile import note_inputs
 from .provenance import statement
+
+if TYPE_CHECKING:
+    from ..shipment import Shipment
 
 
 def check_writable(output: Path) -> None:
@@ -60,6 +68,16 @@ def staged(output: Path, export: Callable[[Path], None]) -> Iterator[Path]:
         with _writing_to(output.parent):
             export(library)
         yield library
+
+
+def committed(made: Shipment, path: Path, draft: Draft) -> Manifest:
+    """Put all outputs in place: the depfile before the manifest, which no output lacks then."""
+    outputs = made.outputs
+    depend = partial(note_inputs, made.model.path, outputs, draft, made.request)
+    manifest = commit(path, outputs.library, draft, header=outputs.header, before=depend)
+    made.report.memory(manifest.memory)
+    made.report.wrote(output_paths(outputs.library, header=outputs.header))
+    return manifest
 
 
 def commit(

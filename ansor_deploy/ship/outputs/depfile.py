@@ -15,10 +15,17 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ...errors import AnsorError
+from ...request import Outputs, Request
 from ...system.atomic_file import write_whole
 from ..manifest import Draft
 
 _COMMAND = re.compile(r"[\x00-\x08\x0a-\x1f;]")  # a line end or a semicolon, then what make runs
+
+
+def note_inputs(model: Path, outputs: Outputs, manifest: Draft, request: Request) -> None:
+    """Write the depfile of a build, if it is asked for one."""
+    inputs = input_files(model, manifest, request.files)
+    write_depfile(outputs.depfile, outputs.library, inputs)
 
 
 def input_files(model: Path, manifest: Draft, asked: Iterable[Path]) -> list[Path]:

@@ -1,18 +1,20 @@
-"""Sources: where programs of a task come from that are worth a try without a search.
+"""Sources: where programs of a task come from that are worth a try.
 
 A new one is a file of this folder. All are tried in one way: measured, recorded, settled in turns.
+`try_out` does that to one task until a source has no more; `rounds.py` to many tasks at once, a
+batch to each as the scheduler has it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..search.context import SearchContext
-from ..trial import KNOWN, Trial, settle
+from ..trial import KNOWN, Judge, Trial, settle
 
 if TYPE_CHECKING:
-    from ...measure.measurer import Measurer
     from ...measure.outcome import Outcome
     from ...model.tasks import Task
     from ...registry.record import Provenance, Record
@@ -22,19 +24,25 @@ if TYPE_CHECKING:
 class Source:
     """Where programs of one task come from.
 
-    alone: whether each is measured by itself first, so that one that crashes or hangs costs the
-    others nothing; else all run in turns at once. chances: times that these are run while the
-    source doubts what they show.
+    context: knows the features of what is proposed. alone: whether each is measured by itself
+    first, so that one that crashes or hangs costs the others nothing; else all run in turns at
+    once. improves: whether only what is faster than the best becomes a record. chances: times that
+    programs run in turns while the source doubts what they show.
     """
 
     alone = False
+    improves = False
     chances = 1
 
-    def __init__(self, task: Task) -> None:
-        self.task = task
+    def __init__(self, task: Task, work: Workspace, context: SearchContext | None = None) -> None:
+        self.task, self.work = task, work
+        self.context = context or SearchContext(work.request.target, ())
 
-    def propose(self) -> Mapping[str, Provenance]:
-        """Programs by their traces, and where each comes from; none where there are no more."""
+    def propose(self, most: int = 1) -> Mapping[str, Provenance]:
+        """Programs by their traces, and where each comes from; none where there are no more.
+
+        most: of a source that always has more.
+        """
         return {}
 
     def doubts(self, outcomes: Sequence[Outcome]) -> bool:
@@ -53,25 +61,26 @@ class Source:
         """Note what it means that there are no more. best: what a build uses from now on."""
 
 
-def try_out(source: Source, work: Workspace, measurer: Measurer) -> Record | None:
+def try_out(source: Source, judge: Judge) -> Record | None:
     """Try all that a source proposes: what a build uses from now on; None for no record."""
-    task, ledger = source.task, work.ledger
-    trial = Trial(task, work, measurer, SearchContext(work.request.target, ()))
+    task, ledger = source.task, source.work.ledger
+    trial = Trial(task, source.work, judge, source.context)
     best = ledger.standing([task.key])[task.key].record
     while proposed := source.propose():
         if source.alone:
-            outcomes = measurer.measure(task, list(proposed))
+            outcomes = judge.measure(task, list(proposed))
         else:
             outcomes = _in_turns(source, trial, best, proposed)
         if not source.observe(outcomes):
             break
         # What is known has run beside them, and stays what it was.
         known = ledger.registry.top(task.key, ledger.tvm, KNOWN)
-        kept = trial.keep(outcomes, {**proposed, **{one.trace: one.provenance for one in known}})
-        if kept and source.alone:
-            # What was the best there stands unless something else surely is, as in a search.
-            outcomes = trial.in_turns(best or kept[0], trial.fastest)
-            best = settle(task.key, outcomes, ledger, beats=source.beats)
+        origins = {**proposed, **{one.trace: one.provenance for one in known}}
+        below = best.latency if best and source.improves else math.inf
+        kept = trial.keep(outcomes, origins, below)
+        if source.alone:
+            outcomes = _fastest_in_turns(trial, best or next(iter(kept), None))
+            best = settle(task.key, outcomes, ledger, beats=source.beats) if outcomes else best
         elif kept:
             best = settle(task.key, outcomes, ledger, kept, source.beats)
     source.end(best)
@@ -87,3 +96,12 @@ def _in_turns(
         if not source.doubts(outcomes):
             break
     return outcomes
+
+
+def _fastest_in_turns(trial: Trial, before: Record | None) -> list[Outcome]:
+    """What the fastest show in turns with what was the best, as after a search; or nothing.
+
+    before: what stands unless something else is surely faster.
+    """
+    fastest = trial.fastest
+    return trial.in_turns(before, fastest) if before and fastest else []

@@ -12,7 +12,6 @@ from ...model.tasks import Task
 from ...registry.record import Provenance, Record
 from ...system.interrupt import check
 from ...system.words import count
-from ..ledger import Ledger
 from ..plan import impacts
 from ..standing import credible, records_of
 from ..workspace import Workspace
@@ -48,7 +47,7 @@ def prove(tasks: Sequence[Task], work: Workspace) -> None:
     with work.measuring() as measurer:
         for done, task in enumerate(chosen, 1):
             check()
-            try_out(Claims(task, work.ledger), work, measurer)
+            try_out(Claims(task, work), measurer)
             work.report.step("records", done, len(chosen))
 
 
@@ -57,19 +56,19 @@ class Claims(Source):
 
     chances = CHANCES
 
-    def __init__(self, task: Task, ledger: Ledger) -> None:
-        super().__init__(task)
-        self._ledger, self._tries = ledger, TRIES
+    def __init__(self, task: Task, work: Workspace) -> None:
+        super().__init__(task, work)
+        self._tries = TRIES
         self._claim: Record | None = None
         self._true = False
 
-    def propose(self) -> Mapping[str, Provenance]:
+    def propose(self, most: int = 1) -> Mapping[str, Provenance]:
         """One claim: none after a true one."""
         if self._true or not self._tries:
             return {}
         key = self.task.key
         self._tries -= 1
-        self._claim = self._ledger.standing([key])[key].claim
+        self._claim = self.work.ledger.standing([key])[key].claim
         return {self._claim.trace: self._claim.provenance} if self._claim else {}
 
     def doubts(self, outcomes: Sequence[Outcome]) -> bool:

@@ -1,39 +1,73 @@
-"""A task without a search: a neighbour's schedule, made to fit, serves it at once.
+"""A task without a search: a neighbour's schedule, made to fit by the rules, serves it at once.
 
 It runs in turns with the default schedule, which becomes the record unless the other is surely
-faster.
+faster. Where nothing can be measured it is borrowed: a better default than a guess. Nobody has
+timed it then, so that it is no record, and the first machine that measures begins without it.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from ...model.tasks import Task
-from ...registry.record import Provenance, Record
+from ...registry.record import Provenance, Record, TaskKey
 from ...space.trace import dump
+from ...system.words import count
+from ..lenders import Lenders
 from ..search.neighbours import Neighbour
 from ..search.refit import fitting
 from ..workspace import Workspace
 from . import Source
 
 
+@dataclass(frozen=True)
+class Loan:
+    """A neighbour's schedule, made to fit a task. schedule: a record without a time."""
+
+    schedule: Record
+    lender: Neighbour
+
+
+def loan_of(task: Task, neighbours: Sequence[Neighbour], work: Workspace) -> Loan | None:
+    """The nearest neighbour's best schedule that fits a task; None where none does."""
+    origin = work.ledger.provenance("near", "")
+    for lender, sch in fitting(task, neighbours, work.request.target, work.rules):
+        return Loan(Record(task.key, dump(sch.trace), (), {}, origin), lender)
+    return None
+
+
+def borrow(tasks: Sequence[Task], found: Lenders, work: Workspace) -> dict[TaskKey, Loan]:
+    """What neighbours lend to these tasks, as far as it fits them."""
+    wanted = [task for task in tasks if task.key in found]
+    if wanted:
+        served = count(len(wanted), "task")
+        work.report.stage("reuse", f"schedules of neighbours for {served}, untimed")
+    loans = {}
+    for done, task in enumerate(wanted, 1):
+        if (loan := loan_of(task, found[task.key], work)) is not None:
+            loans[task.key] = loan
+        work.report.step("tasks", done, len(wanted))
+    return loans
+
+
 class Near(Source):
     """The nearest neighbour's best schedule that fits a task, and at least its default one."""
 
     def __init__(self, task: Task, neighbours: Sequence[Neighbour], work: Workspace) -> None:
-        super().__init__(task)
-        self._neighbours, self._work = neighbours, work
-        self._left = True
+        super().__init__(task, work)
+        self._neighbours, self._left = neighbours, True
 
-    def propose(self) -> Mapping[str, Provenance]:
+    def propose(self, most: int = 1) -> Mapping[str, Provenance]:
         """Once: what fits, and the default schedule."""
         if not self._left:
             return {}
-        self._left, origin = False, self._work.ledger.provenance
-        default = {self._work.default_trace(self.task): origin("default", "")}
-        words = (self.task, self._neighbours, self._work.request.target, self._work.rules)
-        near = next((dump(sch.trace) for _, sch in fitting(*words)), None)
-        return default if near is None else {near: origin("near", "")} | default
+        self._left = False
+        origin = self.work.ledger.provenance("default", "")
+        default = {self.work.default_trace(self.task): origin}
+        if (loan := loan_of(self.task, self._neighbours, self.work)) is None:
+            return default
+        return {loan.schedule.trace: loan.schedule.provenance} | default
 
     def end(self, best: Record | None) -> None:
         """The task is served, where it has a record."""
         if best is not None:
-            self._work.ledger.add_served(best)
+            self.work.ledger.add_served(best)

@@ -4,6 +4,8 @@ Nothing of such a record is believed but that its trace is worth trying: whether
 what it computes and how fast that is comes out here, as it does for a candidate of a search.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -54,35 +56,36 @@ def outdated(tasks: Sequence[Task], work: Workspace, most: int) -> dict[TaskKey,
 
 
 def revalidate_tasks(
-    tasks: Sequence[Task],
-    records: dict[TaskKey, list[Record]],
-    work: Workspace,
-    measurer: Measurer,
+    tasks: Sequence[Task], records: Mapping[TaskKey, Sequence[Record]], work: Workspace
 ) -> list[Retrial]:
     """Try the records of each task that has some.
 
     What comes out of a task is in the registry before the next is begun. Tasks that another
     process is tuning are left to it, with a warning.
     """
+    if not records:
+        return []
     holder, registry = Holder.here(), work.registry
     made = []
     try:
         granted = set(registry.lease(list(records), holder))
-        for task in tasks:
-            if task.key not in records:
-                continue
-            if task.key not in granted:
-                work.report.warn(f"{task.name} is being tuned, and left to that process")
-                continue
-            tried = count(len(records[task.key]), "record")
-            work.report.stage("revalidate", f"{task.name}: {tried}")
-            source = Past(task, records[task.key], work)
-            best = try_out(source, work, measurer)
-            made.append(Retrial(task, source.records, source.outcomes, best))
-            registry.renew(holder)
+        with work.measuring() as measurer:
+            for task in tasks:
+                if task.key in granted:
+                    made.append(_revalidate(Past(task, records[task.key], work), measurer))
+                    registry.renew(holder)
+                elif task.key in records:
+                    work.report.warn(f"{task.name} is being tuned, and left to that process")
     finally:
         registry.release(holder)
     return made
+
+
+def _revalidate(source: Past, measurer: Measurer) -> Retrial:
+    tried = count(len(source.records), "record")
+    source.work.report.stage("revalidate", f"{source.task.name}: {tried}")
+    best = try_out(source, measurer)
+    return Retrial(source.task, source.records, source.outcomes, best)
 
 
 class Past(Source):
@@ -91,18 +94,18 @@ class Past(Source):
     alone = True
 
     def __init__(self, task: Task, records: Sequence[Record], work: Workspace) -> None:
-        super().__init__(task)
-        self.records, self._work = tuple(records), work
+        super().__init__(task, work)
+        self.records = tuple(records)
         self._found: dict[str, Outcome] = {}
 
-    def propose(self) -> Mapping[str, Provenance]:
+    def propose(self, most: int = 1) -> Mapping[str, Provenance]:
         """Once: those that this version replays. The others are measurements at once."""
         if self._found:
             return {}
         for one in self.records:
             if why := self._misfit(one):
                 self._found[one.trace] = Outcome(one.trace, error=MISFIT, message=why)
-        origins, ledger = {one.trace: one.provenance for one in self.records}, self._work.ledger
+        origins, ledger = {one.trace: one.provenance for one in self.records}, self.work.ledger
         ledger.add(
             self.task.key,
             list(self._found.values()),
@@ -126,12 +129,12 @@ class Past(Source):
         right = {one.trace for one in self.outcomes if not one.error}
         if best is not None and best.trace in right:
             versions = {one.provenance.tvm for one in self.records}
-            self._work.ledger.add_revalidated(best, versions)
+            self.work.ledger.add_revalidated(best, versions)
 
     def _misfit(self, record: Record) -> str:
         """Why the program does not take the trace; "" if it does."""
         try:
-            schedule(self.task, record, self._work.request.target)
+            schedule(self.task, record, self.work.request.target)
         except Exception as error:  # noqa: BLE001 - TVM raises whatever its C++ happened to check
             heed(error)
             lines = str(error.__cause__ or error).strip().splitlines()

@@ -12,7 +12,7 @@ from helpers.graphs import model, node, randn
 from helpers.packs import measured
 
 from ansor_deploy.registry.store import Registry
-from ansor_deploy.tune import pack as packs
+from ansor_deploy.tune import pack_files as packs
 
 TUNE = (
     *("tune", "model.onnx", "--registry", "registry.db", "--effort", "quick", "--target", "v100"),

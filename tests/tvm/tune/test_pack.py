@@ -10,6 +10,8 @@ from helpers.cli_inside import answer, program
 from helpers.graphs import model, node, randn
 from helpers.packs import measured
 
+from ansor_deploy._tvm import VERSION
+from ansor_deploy.registry.record import Provenance, Record, TaskKey
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.system.digest import file_sha256
 
@@ -78,6 +80,22 @@ def test_a_build_takes_the_records(shop):
     assert made["verify"]["ok"]
     (task,) = json.loads((shop / made["manifest"]).read_text())["tasks"]
     assert task["record"] != "default"
+
+
+def test_what_others_claim_keeps_its_origin_in_a_pack(shop):
+    ((workload, entry),) = json.loads((shop / "out" / "pack.json").read_text())["tasks"].items()
+    claimed, *_ = entry["traces"]
+    origin = Provenance("0.2.0", VERSION, "metaschedule", "theirs", 0, "2026-07-01T00:00:00+00:00")
+    with Registry.open(shop / "registry.db", write=True) as registry:
+        (row,) = registry.stats()["per_target"]
+        key = TaskKey(workload, row["fingerprint"])
+        proof = {"oracle": "default", "seed": 0, "max_abs_err": 0.0, "max_rel_err": 0.0}
+        claim = Record(key, claimed, (1.0,), proof, origin, claimed=True)
+        registry.add_batch([], [claim])
+    answer(shop, *TUNE)
+    (found,) = [one.provenance for one in measurements(shop) if one.trace == claimed]
+    assert found.search == "metaschedule"
+    assert found.device != "theirs"
 
 
 def test_what_was_taken_in_is_not_taken_in_again(shop):

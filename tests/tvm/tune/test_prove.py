@@ -145,7 +145,7 @@ def test_a_claim_of_which_nothing_was_seen_stays_one(folder, shop, task):
     lies = poison(folder, shop, task, 1e-6)
     request = Request(HOST, folder / "mine.db")
     with open_workspace(request, (), QuietReport()) as work, Broken(HOST) as measurer:
-        try_out(Claims(task, work.ledger), work, measurer)
+        try_out(Claims(task, work), measurer)
         assert {one.id for one in work.registry.top(task.key, VERSION, 9)} == lies
         assert not any(lost for *_, lost in work.registry.ranking(task.key))
 

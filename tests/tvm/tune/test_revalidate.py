@@ -176,9 +176,8 @@ def test_they_are_tried_where_the_code_will_run(old, task, records, target):
     request, board = Request(target, old.path), Board()
     with closing(board):
         work = Workspace(request, QuietReport(), old, machine=Machine("board", (board,)))
-        with work.measuring() as measurer:
-            found = outdated([task], work, most=1)
-            (made,) = revalidate_tasks([task], found, work, measurer)
+        found = outdated([task], work, most=1)
+        (made,) = revalidate_tasks([task], found, work)
     assert made.right == 1
     # The default schedule may have won the contest: it is a record, too.
     kept = {record.trace: record.provenance for record in old.top(task.key, VERSION, 9)}
@@ -196,8 +195,7 @@ def test_what_another_process_tunes_is_left_to_it(old, task, records, capsys, ta
         other.lease([task.key], Holder.here())
         work = Workspace(Request(target, old.path), PlainReport(), old, machine=Machine("host"))
         found = outdated([task], work, most=1)
-        with work.measuring() as measurer:
-            assert revalidate_tasks([task], found, work, measurer) == []
+        assert revalidate_tasks([task], found, work) == []
     assert "is being tuned" in capsys.readouterr().err
 
 

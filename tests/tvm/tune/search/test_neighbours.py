@@ -357,7 +357,7 @@ def near_row(registry):
 @pytest.mark.alone
 def test_a_near_task_is_served_by_what_is_checked_and_faster(registry, near_row, measurer):
     row, work = near_row
-    assert try_out(Near(row.task, row.neighbours, work), work, measurer)
+    assert try_out(Near(row.task, row.neighbours, work), measurer)
     record = registry.best([row.task.key], VERSION)[row.task.key]
     assert record.proof["oracle"] == "default"
     made = list(registry.measurements(HOST.fingerprint, row.task.key))
@@ -377,7 +377,7 @@ def test_where_nothing_fits_the_default_schedule_serves(registry, measurer):
     request = Request(HOST, registry.path, reuse="near")
     work = Workspace(request, QuietReport(), registry)
     (row,) = make_plan(["m.onnx"], [new], work.ledger).rows
-    assert try_out(Near(row.task, row.neighbours, work), work, measurer)
+    assert try_out(Near(row.task, row.neighbours, work), measurer)
     record = registry.best([new.key], VERSION)[new.key]
     assert (record.trace, record.provenance.search) == (default_trace(new), "default")
 

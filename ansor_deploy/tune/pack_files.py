@@ -6,7 +6,7 @@
     code/           what runs them: modules of ours, and for a processor TVM's runtime
     measure.py      `python3 measure.py` writes results.json
 
-`measure/offline.py` is the other side, and `pack_results.py` takes the results in.
+`measure/offline.py` is the other side, and `sources/pack.py` takes the results in.
 """
 
 from __future__ import annotations
