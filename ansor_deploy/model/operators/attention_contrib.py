@@ -20,10 +20,12 @@ from .attention_core import (
     split_heads,
     weighted,
 )
-from .emitter import Emitter, expansion
+from .emitter import Emitter
+from .operator import Operator
 from .quantization import by_column, parameter, product
 
-_contrib = partial(expansion, domain="com.microsoft")
+_contrib = partial(Operator, domain="com.microsoft")
+_FLOATS_AND_COUNTS = ("float32", "float16", "int32")
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,6 @@ class _Heads:
     past: int = 0
 
 
-@_contrib("Attention", types=("float32", "float16", "int32"))
 def attention(emit: Emitter) -> list[str]:
     """Attention of a sequence to itself, queries, keys and values by one matrix product."""
     name, weights, bias, mask, past, extra = map(emit.input, range(6))
@@ -50,7 +51,6 @@ def attention(emit: Emitter) -> list[str]:
     return _attend(emit, heads, _bias(emit, heads, mask, extra))
 
 
-@_contrib("QAttention", types=("float32", "int32", "int8", "uint8"))
 def q_attention(emit: Emitter) -> list[str]:
     """The same of quantised tokens and weights."""
     name, weights, bias, scale, w_scale, mask, zero, w_zero, past = map(emit.input, range(9))
@@ -134,7 +134,6 @@ def _seen(emit: Emitter, sizes: Sizes, mask: str) -> str:
     raise emit.refuse(f"its mask of shape {shape} is not supported")
 
 
-@_contrib("MultiHeadAttention", types=("float32", "float16", "int32"))
 def multi_head_attention(emit: Emitter) -> list[str]:
     """Attention of projected queries, keys and values, each (batch, tokens, width)."""
     heads = _given(emit)
@@ -184,7 +183,6 @@ def _given(emit: Emitter) -> _Heads:
     return _Heads(by_head[0], by_head[1], by_head[2], sizes, past)
 
 
-@_contrib("RotaryEmbedding")
 def rotary_embedding(emit: Emitter) -> str:
     """ONNX's RotaryEmbedding, with positions before the angles."""
     name, positions, cosine, sine = map(emit.input, range(4))
@@ -210,3 +208,11 @@ def _places(emit: Emitter, positions: str, tokens: int) -> str:
         return positions
     count = emit.constant(np.arange(tokens)[None], INT64)
     return emit("Add", emit.reshape(positions, 1, 1), count)
+
+
+OPERATORS = (
+    _contrib("Attention", types=_FLOATS_AND_COUNTS, expand=attention),
+    _contrib("QAttention", types=("float32", "int32", "int8", "uint8"), expand=q_attention),
+    _contrib("MultiHeadAttention", types=_FLOATS_AND_COUNTS, expand=multi_head_attention),
+    _contrib("RotaryEmbedding", expand=rotary_embedding),
+)

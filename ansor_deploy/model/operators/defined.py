@@ -6,7 +6,7 @@ from ...errors import ModelError
 from ..graph.graph import Graph, attribute
 from ..graph.subgraph import spliced
 from ..onnx.skeleton import name_of
-from .operator import domain, rewrite
+from .operator import Operator, domain
 
 
 def definition(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
@@ -60,11 +60,7 @@ def _columns_first(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
     return definition(graph, node) if attribute(node, "mode", b"DCR") == b"CRD" else None
 
 
-rewrite("SpaceToDepth")(_columns_first)
-rewrite("Elu")(_unless_float32)
-rewrite("Selu")(_unless_float32)
-
-for _name, _since in {
+_SINCE = {
     "AffineGrid": 20,
     "BlackmanWindow": 17,
     "Celu": 12,
@@ -77,6 +73,12 @@ for _name, _since in {
     "SoftmaxCrossEntropyLoss": 12,
     "SwiGLU": 28,
     "Swish": 24,
-}.items():
-    rewrite(_name, since=_since)(definition)
-rewrite("FlexAttention", domain="ai.onnx.preview")(definition)
+}
+
+OPERATORS = (
+    *(Operator(name, since=since, rewrite=definition) for name, since in _SINCE.items()),
+    Operator("FlexAttention", domain="ai.onnx.preview", rewrite=definition),
+    Operator("SpaceToDepth", rewrite=_columns_first),
+    Operator("Elu", rewrite=_unless_float32),
+    Operator("Selu", rewrite=_unless_float32),
+)

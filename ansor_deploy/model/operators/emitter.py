@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -11,11 +11,9 @@ from onnx import NodeProto, TensorProto, helper
 
 from ...errors import ModelError
 from ..graph.graph import Graph, Shape, attribute, optional_input
-from .operator import Rewrite, rewrite
+from .operator import Expand
 
 INT64 = TensorProto.INT64
-
-Expand = Callable[["Emitter"], "str | Sequence[str] | None"]
 
 
 class Emitter:
@@ -134,32 +132,17 @@ class Emitter:
             raise self.refuse(f"type and shape of its input '{name}' must be known")
 
 
-def expansion(name: str, **declared: Any) -> Callable[[Expand], Expand]:
-    """Declare an operator by a function that emits what it consists of, and gives its outputs.
-
-    An empty name stands for an output that nothing may read; None leaves the node as it is.
-    """
-
-    def declare(expand: Expand) -> Expand:
-        rewrite(name, **declared)(_rewriting(expand))
-        return expand
-
-    return declare
-
-
-def _rewriting(expand: Expand) -> Rewrite:
-    def change(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
-        emit = Emitter(graph, node)
-        made = expand(emit)
-        if made is None:
-            return None
-        results = [made] if isinstance(made, str) else made
-        for index, name in enumerate(node.output):
-            if not name:
-                continue
-            if index >= len(results) or not results[index]:
-                raise emit.refuse(f"its output '{name}' is not computed")
-            emit.nodes.append(helper.make_node("Identity", [results[index]], [name]))
-        return emit.nodes
-
-    return change
+def expanded(graph: Graph, node: NodeProto, expand: Expand) -> list[NodeProto] | None:
+    """What a function emits for a node, which stays where that is None."""
+    emit = Emitter(graph, node)
+    made = expand(emit)
+    if made is None:
+        return None
+    results = [made] if isinstance(made, str) else made
+    for index, name in enumerate(node.output):
+        if not name:
+            continue
+        if index >= len(results) or not results[index]:
+            raise emit.refuse(f"its output '{name}' is not computed")
+        emit.nodes.append(helper.make_node("Identity", [results[index]], [name]))
+    return emit.nodes

@@ -11,8 +11,9 @@ from ..graph.graph import Graph, uses
 from ..onnx.bind import model_inputs
 from ..onnx.skeleton import name_of, nested, nodes
 from .blame import importing
-from .operator import Operator, Use, domain, dtype_name, find
+from .operator import Operator, Use, domain, dtype_name
 from .refused import REASONS
+from .table import find
 
 
 def refuse_early(proto: ModelProto) -> None:

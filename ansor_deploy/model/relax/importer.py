@@ -20,7 +20,7 @@ from ..graph.graph import Graph
 from ..graph.nodes import Origin
 from ..onnx.skeleton import name_of, nested, nodes
 from ..operators.blame import blamed
-from ..operators.converting import own_converters, tvm_name
+from ..operators.front_end import own_converters, tvm_name
 from ..operators.indices import IN_BRANCH
 from ..operators.operator import domain
 from . import concatenation, constant_gathers, few_channels
