@@ -189,9 +189,10 @@ def is_op(node: NodeProto, *ops: str) -> bool:
 
 
 def attribute(node: NodeProto, name: str, default: Any = None) -> Any:
-    """The value of a node's attribute, or the default."""
+    """The value of a node's attribute, a string as such; or the default."""
     values = (onnx.helper.get_attribute_value(e) for e in node.attribute if e.name == name)
-    return next(values, default)
+    value = next(values, default)
+    return value.decode() if isinstance(value, bytes) else value
 
 
 def optional_input(node: NodeProto, index: int) -> str:

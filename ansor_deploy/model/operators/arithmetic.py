@@ -12,7 +12,7 @@ from ..._lazy_tvm import relax, tirx, tvm
 from ..graph.graph import FLOATS
 from .converting import Call
 from .emitter import Emitter
-from .operator import ANY, REAL, Limit, Operator
+from .operator import ANY, REAL, Limit, Operator, Use, dtype_name
 
 _LARGEST_DET = 4
 
@@ -131,15 +131,10 @@ def bit_shift(call: Call) -> Any:
     return relax.op.where(far, relax.const(0, kind), call.emit(relax.op.left_shift(data, near)))
 
 
-def _other_width(use: Any) -> bool:
-    given = use.dtype(0)
-    to = np.dtype(_numpy_name(use.attribute("to")))
+def _other_width(use: Use) -> bool:
+    given = dtype_name(use.graph.dtypes.get(use.input(0), 0))
+    to = np.dtype(dtype_name(use.attribute("to")))
     return given not in (None, "bfloat16") and np.dtype(given).itemsize != to.itemsize
-
-
-def _numpy_name(element: int) -> str:
-    name = TensorProto.DataType.Name(element).lower()
-    return {"float": "float32", "double": "float64"}.get(name, name)
 
 
 _SAME_WIDTH = Limit("both types are of one width", _other_width)
@@ -147,7 +142,7 @@ _SAME_WIDTH = Limit("both types are of one width", _other_width)
 
 def bit_cast(call: Call) -> Any:
     """The same bits as another type."""
-    kind = _numpy_name(call.attribute("to"))
+    kind = dtype_name(call.attribute("to"))
     if "bool" in (kind, call.dtype(0)):
         return relax.op.astype(call.inputs[0], kind)
 

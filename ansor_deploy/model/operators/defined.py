@@ -57,7 +57,7 @@ def _unless_float32(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
 
 def _columns_first(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
     """The definition where the order of the result's channels is not TVM's."""
-    return definition(graph, node) if attribute(node, "mode", b"DCR") == b"CRD" else None
+    return definition(graph, node) if attribute(node, "mode") == "CRD" else None
 
 
 _SINCE = {

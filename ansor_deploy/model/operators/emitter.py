@@ -10,20 +10,20 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from ...errors import ModelError
-from ..graph.graph import Graph, Shape, attribute, optional_input
-from .operator import Expand
+from ..graph.graph import Graph, Shape
+from .operator import Expand, Use
 
 INT64 = TensorProto.INT64
 
 
-class Emitter:
+class Emitter(Use):
     """A node that is taken apart: called with an operator and its inputs, it appends a node.
 
     Tensors are names, as in the graph. nodes: those written so far.
     """
 
     def __init__(self, graph: Graph, node: NodeProto) -> None:
-        self.graph, self.node = graph, node
+        super().__init__(graph, node)
         self.nodes: list[NodeProto] = []
         self._stem = node.name or next(name for name in node.output if name)
 
@@ -45,18 +45,9 @@ class Emitter:
         self.graph.shapes[name], self.graph.dtypes[name] = array.shape, kind
         return name
 
-    def input(self, index: int) -> str:
-        """The name of an input, empty if the node does not have it."""
-        return optional_input(self.node, index)
-
     def wants(self, index: int) -> bool:
         """Whether the node names this output."""
         return index < len(self.node.output) and bool(self.node.output[index])
-
-    def attribute(self, name: str, default: Any = None) -> Any:
-        """An attribute's value; a string as such."""
-        value = attribute(self.node, name, default)
-        return value.decode() if isinstance(value, bytes) else value
 
     def dtype(self, name: str) -> int:
         """The ONNX element type of a tensor that the node reads."""

@@ -9,7 +9,6 @@ import numpy as np
 from onnx import TensorProto
 
 from ..._lazy_tvm import relax, tirx
-from ..graph.graph import optional_input
 from .converting import Call
 from .emitter import Emitter
 from .indices import in_range
@@ -176,13 +175,13 @@ def binarizer(emit: Emitter) -> str:
 
 
 _INFERS = Limit(
-    "no branch of an If that a run chooses trains it", lambda use: in_branch(use) and use.given(2)
+    "no branch of an If that a run chooses trains it", lambda use: in_branch(use) and use.input(2)
 )
 
 
 def dropout(emit: Emitter) -> list[str] | None:
     """At inference everything is kept; in training only with a ratio of zero."""
-    training, ratio = (emit.graph.value(optional_input(emit.node, index)) for index in (2, 1))
+    training, ratio = (emit.graph.value(emit.input(index)) for index in (2, 1))
     asked = bool(emit.input(2)) and (training is None or bool(training.any()))
     if emit.graph.opset < 7:
         asked, ratio = not emit.attribute("is_test", 0), np.array(emit.attribute("ratio", 0.5))

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from onnx import NodeProto, TensorProto
 
 from ..graph.graph import Graph, attribute, optional_input
@@ -24,33 +23,19 @@ Expand = Callable[["Emitter"], "str | Sequence[str] | None"]
 Rewrite = Callable[[Graph, NodeProto], "list[NodeProto] | None"]
 
 
-@dataclass(frozen=True)
 class Use:
-    """A node in its graph, as a limit sees it. What is not known, or not there, is None."""
+    """A use of an operator: a node in its graph."""
 
-    node: NodeProto
-    graph: Graph
+    def __init__(self, graph: Graph, node: NodeProto) -> None:
+        self.graph, self.node = graph, node
 
     def attribute(self, name: str, default: Any = None) -> Any:
         """An attribute's value; a string as such."""
-        value = attribute(self.node, name, default)
-        return value.decode() if isinstance(value, bytes) else value
+        return attribute(self.node, name, default)
 
-    def given(self, index: int) -> bool:
-        """Whether an input is there: optional ones are left out, or empty."""
-        return bool(optional_input(self.node, index))
-
-    def dtype(self, index: int) -> str | None:
-        """An input's element type, such as float32."""
-        return dtype_name(self.graph.dtypes.get(optional_input(self.node, index), 0))
-
-    def shape(self, index: int) -> tuple[int, ...] | None:
-        """An input's static shape."""
-        return self.graph.shapes.get(optional_input(self.node, index))
-
-    def value(self, index: int) -> np.ndarray | None:
-        """An input's value, where it is a constant."""
-        return self.graph.value(optional_input(self.node, index))
+    def input(self, index: int) -> str:
+        """The name of an input, empty if the node does not have it."""
+        return optional_input(self.node, index)
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ def _fault(graph: Graph, node: NodeProto, *, folded: bool) -> str:
     if not operator.domain and graph.opset < operator.since:
         return f"supported from opset {operator.since} on"
     with importing(node.op_type, name_of(node)):
-        use = Use(node, graph)
+        use = Use(graph, node)
         return _wrong_type(graph, node, operator) or _beyond(use, operator, folded=folded)
 
 
@@ -97,8 +97,8 @@ def _beyond(use: Use, operator: Operator, *, folded: bool) -> str:
         if limit.broken(use):
             return f"only where {limit.text}"
     for index in operator.constant if folded else ():
-        name = use.node.input[index] if use.given(index) else ""
+        name = use.input(index)
         outer = name in use.graph.shapes or name in use.graph.dtypes  # else of a nested graph
-        if outer and use.value(index) is None:
+        if outer and use.graph.value(name) is None:
             return f"its input '{name}' must be a constant"
     return ""
