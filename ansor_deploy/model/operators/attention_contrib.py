@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from onnx import TensorProto
@@ -21,10 +20,9 @@ from .attention_core import (
     weighted,
 )
 from .emitter import Emitter
-from .operator import Operator
+from .operator import contrib
 from .quantization import by_column, parameter, product
 
-_contrib = partial(Operator, domain="com.microsoft")
 _FLOATS_AND_COUNTS = ("float32", "float16", "int32")
 
 
@@ -211,8 +209,8 @@ def _places(emit: Emitter, positions: str, tokens: int) -> str:
 
 
 OPERATORS = (
-    _contrib("Attention", types=_FLOATS_AND_COUNTS, expand=attention),
-    _contrib("QAttention", types=("float32", "int32", "int8", "uint8"), expand=q_attention),
-    _contrib("MultiHeadAttention", types=_FLOATS_AND_COUNTS, expand=multi_head_attention),
-    _contrib("RotaryEmbedding", expand=rotary_embedding),
+    contrib("Attention", types=_FLOATS_AND_COUNTS, expand=attention),
+    contrib("QAttention", types=("float32", "int32", "int8", "uint8"), expand=q_attention),
+    contrib("MultiHeadAttention", types=_FLOATS_AND_COUNTS, expand=multi_head_attention),
+    contrib("RotaryEmbedding", expand=rotary_embedding),
 )

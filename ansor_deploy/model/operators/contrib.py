@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from math import sqrt
 
 from onnx import TensorProto
 
 from .emitter import Emitter
-from .operator import Operator
+from .operator import contrib
 
-_contrib = partial(Operator, domain="com.microsoft")
 _CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 
 
@@ -108,12 +106,12 @@ def _activated(emit: Emitter, name: str, given: list[float]) -> str:
 
 
 OPERATORS = (
-    _contrib("Gelu", expand=gelu),
-    _contrib("BiasGelu", expand=bias_gelu),
-    _contrib("FastGelu", expand=fast_gelu),
-    _contrib("QuickGelu", expand=quick_gelu),
-    _contrib("FusedMatMul", expand=fused_mat_mul),
-    _contrib("TransposeMatMul", expand=fused_mat_mul),
-    _contrib("FusedGemm", expand=fused_gemm),
-    _contrib("FusedConv", expand=fused_conv),
+    contrib("Gelu", expand=gelu),
+    contrib("BiasGelu", expand=bias_gelu),
+    contrib("FastGelu", expand=fast_gelu),
+    contrib("QuickGelu", expand=quick_gelu),
+    contrib("FusedMatMul", expand=fused_mat_mul),
+    contrib("TransposeMatMul", expand=fused_mat_mul),
+    contrib("FusedGemm", expand=fused_gemm),
+    contrib("FusedConv", expand=fused_conv),
 )

@@ -3,10 +3,10 @@
 from onnx import NodeProto, TensorProto, defs, helper, inliner
 
 from ...errors import ModelError
-from ..graph.graph import Graph, attribute
+from ..graph.graph import Graph
 from ..graph.subgraph import spliced
-from ..onnx.skeleton import name_of
-from .operator import Operator, domain
+from ..onnx.skeleton import attribute, domain_of, name_of
+from .operator import Operator
 
 
 def definition(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
@@ -24,7 +24,7 @@ def definition(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
         [helper.make_empty_tensor_value_info(name) for name in node.output if name],
     )
     model = helper.make_model(alone, opset_imports=graph.proto.opset_import)
-    named = [(domain(node), node.op_type)]
+    named = [(domain_of(node), node.op_type)]
     try:
         body = inliner.inline_selected_functions(model, named, inline_schema_functions=True).graph
     except RuntimeError as error:  # it has no types for inputs that are left out
@@ -42,9 +42,9 @@ def _completed(node: NodeProto, opset: int) -> NodeProto:
     """The node with all attributes: the inliner drops those that are left to their defaults."""
     complete = NodeProto()
     complete.CopyFrom(node)
-    version = 1 if domain(node) else opset
+    version = 1 if domain_of(node) else opset
     given = {entry.name for entry in node.attribute}
-    for name, one in defs.get_schema(node.op_type, version, domain(node)).attributes.items():
+    for name, one in defs.get_schema(node.op_type, version, domain_of(node)).attributes.items():
         if name not in given and one.default_value.name:
             complete.attribute.append(one.default_value)
     return complete

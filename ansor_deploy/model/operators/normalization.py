@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from onnx import TensorProto
 
 from .emitter import Emitter
-from .operator import Operator
+from .operator import Operator, contrib
 
 FLOAT = TensorProto.FLOAT
-_contrib = partial(Operator, domain="com.microsoft")
 
 
 def rms_normalization(emit: Emitter) -> str:
@@ -113,9 +110,9 @@ def _axes(emit: Emitter, name: str) -> range:
 OPERATORS = (
     Operator("RMSNormalization", since=23, expand=rms_normalization),
     Operator("SimplifiedLayerNormalization", expand=simplified_layer_normalization),
-    _contrib("SimplifiedLayerNormalization", expand=simplified_layer_normalization),
-    _contrib("SkipSimplifiedLayerNormalization", expand=skip_simplified_layer_normalization),
-    _contrib("SkipLayerNormalization", expand=skip_layer_normalization),
-    _contrib("EmbedLayerNormalization", expand=embed_layer_normalization),
+    contrib("SimplifiedLayerNormalization", expand=simplified_layer_normalization),
+    contrib("SkipSimplifiedLayerNormalization", expand=skip_simplified_layer_normalization),
+    contrib("SkipLayerNormalization", expand=skip_layer_normalization),
+    contrib("EmbedLayerNormalization", expand=embed_layer_normalization),
     Operator("LayerNormalization", expand=layer_normalization),
 )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from onnx import NodeProto, TensorProto
 
-from ..graph.graph import Graph, attribute, optional_input
+from ..graph.graph import Graph, optional_input
+from ..onnx.skeleton import attribute
 
 if TYPE_CHECKING:
     from .converting import Call
@@ -78,15 +80,13 @@ class Operator:
     rewrite: Rewrite | None = None
 
 
+contrib = partial(Operator, domain="com.microsoft")  # as ONNX Runtime's optimiser writes them
+
+
 def choice(name: str, default: Any, *values: Any) -> Limit:
     """The limit that an attribute has one of these values."""
     listed = " or ".join(map(str, values))
     return Limit(f"`{name}` is {listed}", lambda use: use.attribute(name, default) not in values)
-
-
-def domain(node: NodeProto) -> str:
-    """A node's domain, "" for both names of ONNX's own."""
-    return "" if node.domain == "ai.onnx" else str(node.domain)
 
 
 def dtype_name(element: int) -> str | None:

@@ -15,7 +15,7 @@ import numpy as np
 from onnx import TensorProto
 
 from .emitter import Emitter
-from .operator import Operator
+from .operator import Operator, contrib
 
 FLOAT, INT32, UINT8 = TensorProto.FLOAT, TensorProto.INT32, TensorProto.UINT8
 _STORED = {  # what TVM has no tensors of is kept in the next type that it has
@@ -255,8 +255,7 @@ def q_linear_mat_mul(emit: Emitter) -> str:
     return requantise(emit, product(emit, a, a_zero, b, b_zero), scale, y_zero)
 
 
-_standard = partial(Operator, since=10, types=_TYPES)
-_contrib = partial(Operator, domain="com.microsoft", types=_TYPES)
+_standard, _contrib = partial(Operator, since=10, types=_TYPES), partial(contrib, types=_TYPES)
 
 OPERATORS = (
     _standard("DequantizeLinear", types=_TYPES | _SMALL_FLOATS, expand=dequantize_linear),

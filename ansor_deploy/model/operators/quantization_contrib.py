@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from math import prod
 
 from .emitter import Emitter
-from .operator import Operator
+from .operator import contrib
 from .quantization import (
     FLOAT,
     UINT8,
@@ -23,8 +22,6 @@ from .quantization import (
     requantise,
     saturate,
 )
-
-_contrib = partial(Operator, domain="com.microsoft")
 
 
 def _real(emit: Emitter, first: int) -> str:
@@ -198,18 +195,18 @@ def _turned(emit: Emitter, name: str, flag: str) -> str:
 
 
 OPERATORS = (
-    _contrib("QLinearAdd", expand=q_linear_add),
-    _contrib("QLinearMul", expand=q_linear_mul),
-    _contrib("QLinearWhere", expand=q_linear_where),
-    _contrib("QLinearSigmoid", expand=q_linear_sigmoid),
-    _contrib("QLinearLeakyRelu", expand=q_linear_leaky_relu),
-    _contrib("QLinearSoftmax", expand=q_linear_softmax),
-    _contrib("QLinearConcat", expand=q_linear_concat),
-    _contrib("QLinearReduceMean", expand=q_linear_reduce_mean),
-    _contrib("QLinearGlobalAveragePool", expand=q_linear_global_average_pool),
-    _contrib("QLinearAveragePool", expand=q_linear_average_pool),
-    _contrib("NhwcMaxPool", expand=nhwc_max_pool),
-    _contrib("MatMulIntegerToFloat", expand=mat_mul_integer_to_float),
-    _contrib("DynamicQuantizeMatMul", expand=dynamic_quantize_mat_mul),
-    _contrib("QGemm", expand=q_gemm),
+    contrib("QLinearAdd", expand=q_linear_add),
+    contrib("QLinearMul", expand=q_linear_mul),
+    contrib("QLinearWhere", expand=q_linear_where),
+    contrib("QLinearSigmoid", expand=q_linear_sigmoid),
+    contrib("QLinearLeakyRelu", expand=q_linear_leaky_relu),
+    contrib("QLinearSoftmax", expand=q_linear_softmax),
+    contrib("QLinearConcat", expand=q_linear_concat),
+    contrib("QLinearReduceMean", expand=q_linear_reduce_mean),
+    contrib("QLinearGlobalAveragePool", expand=q_linear_global_average_pool),
+    contrib("QLinearAveragePool", expand=q_linear_average_pool),
+    contrib("NhwcMaxPool", expand=nhwc_max_pool),
+    contrib("MatMulIntegerToFloat", expand=mat_mul_integer_to_float),
+    contrib("DynamicQuantizeMatMul", expand=dynamic_quantize_mat_mul),
+    contrib("QGemm", expand=q_gemm),
 )

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from onnx import GraphProto, TensorProto
 
-from ..graph.graph import attribute, is_op
+from ..graph.graph import is_op
 from ..graph.subgraph import adopt_constants, spliced
-from ..onnx.skeleton import nodes, tensors
+from ..onnx.skeleton import attribute, nodes, tensors
 from ..onnx.tensor_data import byte_size
 from .emitter import Emitter
 from .operator import Operator

@@ -9,9 +9,9 @@ from ...system.printable import printable
 from ..graph.cleanup import drop_dead
 from ..graph.graph import Graph, uses
 from ..onnx.bind import model_inputs
-from ..onnx.skeleton import name_of, nested, nodes
+from ..onnx.skeleton import domain_of, name_of, with_nested
 from .blame import importing
-from .operator import Operator, Use, domain, dtype_name
+from .operator import Operator, Use, dtype_name
 from .refused import REASONS
 from .table import find
 
@@ -42,14 +42,7 @@ def refuse(graph: Graph) -> None:
 
     graph: with static shapes, and its constants folded.
     """
-    every = [inner for node in graph.nodes for inner in _with_nested(node)]
-    _refuse(graph, every, folded=True)
-
-
-def _with_nested(node: NodeProto) -> Iterator[NodeProto]:
-    yield node
-    for graph in nested(node):
-        yield from nodes(graph)
+    _refuse(graph, with_nested(graph.nodes), folded=True)
 
 
 def _refuse(graph: Graph, every: Iterable[NodeProto], *, folded: bool) -> None:
@@ -68,7 +61,7 @@ def _refuse(graph: Graph, every: Iterable[NodeProto], *, folded: bool) -> None:
 
 
 def _row(node: NodeProto, fault: str, opsets: dict[str, int]) -> str:
-    place = domain(node) or "ai.onnx"
+    place = domain_of(node) or "ai.onnx"
     opset = f"{place} {opsets.get(place, '?')}"
     return printable(f"  {node.op_type}  at node {name_of(node)}  ({opset}): {fault}")
 

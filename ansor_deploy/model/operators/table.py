@@ -8,6 +8,7 @@ know of them (`operator.py`). `support.py` refuses what is not here, or goes bey
 
 from onnx import NodeProto
 
+from ..onnx.skeleton import domain_of
 from . import (
     arithmetic,
     attention,
@@ -32,7 +33,7 @@ from . import (
     topk,
     windows,
 )
-from .operator import Operator, domain
+from .operator import Operator
 
 FAMILIES = (
     standard, elementwise, arithmetic, casting, data_movement, indexing, extremes, topk, windows,
@@ -49,4 +50,4 @@ OPERATORS: dict[tuple[str, str], Operator] = {  # by domain and name
 
 def find(node: NodeProto) -> Operator | None:
     """The operator of a node; None for one that is not known."""
-    return OPERATORS.get((domain(node), node.op_type))
+    return OPERATORS.get((domain_of(node), node.op_type))
