@@ -91,6 +91,11 @@ def collect(root: Any, *kinds: Any) -> list[Any]:
     return found
 
 
+def bindings(function: Any) -> list[Any]:
+    """All bindings of a Relax function, in order."""
+    return [one for block in function.body.blocks for one in block.bindings]
+
+
 def op_name(expr: Any) -> str:
     """The name of the operator that an expression calls; "" where it calls none."""
     return str(getattr(getattr(expr, "op", None), "name", ""))
@@ -147,6 +152,7 @@ VERSION = version("apache-tvm")
 __all__ = [
     "VERSION",
     "WalkResult",
+    "bindings",
     "collect",
     "elements",
     "llvm_target",

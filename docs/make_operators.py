@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from ansor_deploy.model.operators import OPERATORS, Operator
-from ansor_deploy.model.operators.operator import ANY, INTEGER, REAL
+from ansor_deploy.model.operators.operator import ANY, INTEGER, REAL, Operator
 from ansor_deploy.model.operators.refused import REASONS
+from ansor_deploy.model.operators.table import OPERATORS
 
 PAGE = Path(__file__).with_name("operators.md")
 GROUPS = (("any", ANY), ("integers", INTEGER), ("real", REAL), ("numbers", REAL | INTEGER))

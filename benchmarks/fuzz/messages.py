@@ -16,31 +16,15 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 _FLOATS = (FieldDescriptor.CPPTYPE_FLOAT, FieldDescriptor.CPPTYPE_DOUBLE)
-_WHOLE: tuple[int, ...] = (
-    -1,
-    0,
-    1,
-    2,
-    3,
-    7,
-    255,
-    *(1 << bits for bits in (16, 31, 40)),
-    (1 << 31) - 1,
+_WHOLE = (
+    *(-1, 0, 1, 2, 3, 7, 255, 1 << 16, 1 << 31, 1 << 40),
+    *((1 << 31) - 1, (1 << 63) - 1, -(1 << 63)),
 )
-_WHOLE += ((1 << 63) - 1, -(1 << 63))
 _REAL = (0.0, -0.0, -1.0, 1e-45, 1e38, float("inf"), float("-inf"), float("nan"))
-_NAMES: tuple[str, ...] = (
-    "",
-    " ",
-    "../x",
-    "a" * 10_000,
-    "\x1b[31mred",
-    "\u202egnp.exe",
-    "a\nb",
-    "[bold]",
-    "$(id)",
+_NAMES = (
+    *("", " ", "../x", "a" * 10_000, "\x1b[31mred", "\u202egnp.exe", "a\nb"),
+    *("[bold]", "$(id)", "%s{0}"),
 )
-_NAMES += ("%s{0}",)
 _BYTES = 1 << 16  # of a field that is changed byte by byte
 
 Place = tuple[Message, FieldDescriptor]

@@ -14,7 +14,8 @@ from onnx import TensorProto, helper, numpy_helper
 from ansor_deploy.devices import emulator
 from ansor_deploy.devices.wheels import fetch_wheels
 from ansor_deploy.errors import VerificationError
-from ansor_deploy.model.operators.operator import OPERATORS, Operator
+from ansor_deploy.model.operators.operator import Operator
+from ansor_deploy.model.operators.table import OPERATORS
 from ansor_deploy.ship.verify.stand_in import EMULATED_FLOPS
 from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target

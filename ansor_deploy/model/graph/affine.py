@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import NodeProto, helper
 
-from .graph import FLOATS, Graph, Shape, attribute, is_op, optional_input
+from ..onnx.skeleton import attribute
+from .graph import FLOATS, Graph, Shape, is_op, optional_input
 
 _LAYERS = ("Conv", "ConvTranspose", "Gemm")
 _BINARY = ("Mul", "Add", "Sub", "Div")

@@ -6,7 +6,8 @@ from heapq import heappop, heappush
 from onnx import NodeProto, TensorProto, helper
 
 from ...errors import ModelError
-from .graph import Graph, attribute, is_op, uses
+from ..onnx.skeleton import attribute
+from .graph import Graph, is_op, uses
 
 _MOST_CONCATENATED = 64  # TVM's and Python's own limits are some hundreds
 _CHAINED = {"Sum": "Add", "Max": "Max", "Min": "Min"}

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
-from .graph import FLOATS, Graph, attribute, is_op, optional_input
+from ..onnx.skeleton import attribute
+from .graph import FLOATS, Graph, is_op, optional_input
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from collections.abc import Callable
 import numpy as np
 from onnx import NodeProto
 
-from .graph import attribute, optional_input
+from ..onnx.skeleton import attribute
+from .graph import optional_input
 
 # Multiply-adds of a product that are still computed here, in about a second.
 _MOST_PRODUCTS = 1 << 28

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 import onnx
 
+from .graph import FLOATS, uses
 from .noise import varying_tensors
-
-_FLOATS = (1, 10, 11, 16)  # ONNX's numbers of float32, float16, float64 and bfloat16
 
 
 class Graph:
@@ -20,10 +19,6 @@ class Graph:
         self.nodes = list(proto.graph.node)
         self._makers = {name: at for at, node in enumerate(self.nodes) for name in node.output}
 
-    def name(self, at: int) -> str:
-        """What a node is called: its name, or its first output's where it has none."""
-        return str(self.nodes[at].name or self.nodes[at].output[0])
-
     def needed(self, names: Sequence[str]) -> set[int]:
         """The nodes that tensors are computed by, all the way from the inputs."""
         found: set[int] = set()
@@ -31,7 +26,7 @@ class Graph:
         while left:
             if (at := left.pop()) not in found:
                 found.add(at)
-                left += [self._makers[n] for n in _reads(self.nodes[at]) if n in self._makers]
+                left += [self._makers[n] for n in uses(self.nodes[at]) if n in self._makers]
         return found
 
     @cached_property
@@ -52,7 +47,7 @@ class Graph:
     def cut(self, names: Sequence[str]) -> onnx.ModelProto:
         """The model with these tensors as its outputs. They are floating, as `shown` has them."""
         kept = sorted(self.needed(names))
-        read = {name for at in kept for name in _reads(self.nodes[at])} | {*names}
+        read = {name for at in kept for name in uses(self.nodes[at])} | {*names}
         made = type(self.proto)()
         made.CopyFrom(self.proto)
         graph, old = made.graph, self.proto.graph
@@ -66,18 +61,8 @@ class Graph:
         return made
 
 
-def _reads(node: onnx.NodeProto) -> Iterator[str]:
-    """The tensors that a node reads, the graphs within it included."""
-    yield from filter(None, node.input)
-    for entry in node.attribute:
-        for body in (*([entry.g] if entry.HasField("g") else ()), *entry.graphs):
-            for inner in body.node:
-                yield from _reads(inner)
-            yield from (value.name for value in body.output)
-
-
 def _is_shown(value: onnx.ValueInfoProto) -> bool:
     kind = value.type.tensor_type
     dims = kind.shape.dim if kind.HasField("shape") else None
     static = dims is not None and all(dim.dim_value > 0 for dim in dims)
-    return static and kind.elem_type in _FLOATS
+    return static and kind.elem_type in FLOATS

@@ -8,7 +8,6 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, count
-from typing import Any
 
 import numpy as np
 import onnx
@@ -186,12 +185,6 @@ class Graph:
 def is_op(node: NodeProto, *ops: str) -> bool:
     """Whether the node is one of these standard operators."""
     return node.op_type in ops and node.domain in ("", "ai.onnx")
-
-
-def attribute(node: NodeProto, name: str, default: Any = None) -> Any:
-    """The value of a node's attribute, or the default."""
-    values = (onnx.helper.get_attribute_value(e) for e in node.attribute if e.name == name)
-    return next(values, default)
 
 
 def optional_input(node: NodeProto, index: int) -> str:

@@ -15,6 +15,8 @@ from typing import Any
 import onnx
 from onnx import helper
 
+from .graph import uses
+
 # By ONNX's numbers of the types (float32, float16, float64, bfloat16): the largest relative error
 # that a result is given. It is 16 epsilons, since one result adds up a thousand products, or
 # transforms tiles (Winograd); but two of the short types, which are computed in float32.
@@ -115,16 +117,6 @@ def varying_tensors(graph: onnx.GraphProto) -> set[str]:
     constants = {tensor.name for tensor in graph.initializer}
     found = {value.name for value in graph.input} - constants
     for node in graph.node:
-        reads = set(node.input) | {name for body in _bodies(node) for name in body}
-        if node.op_type not in ("Shape", "Size") and reads & found:
+        if node.op_type not in ("Shape", "Size") and uses(node) & found:
             found.update(filter(None, node.output))
     return found
-
-
-def _bodies(node: Any) -> Iterator[set[str]]:
-    """The names that the graphs within a node read."""
-    for entry in node.attribute:
-        for graph in (*([entry.g] if entry.HasField("g") else ()), *entry.graphs):
-            yield {name for inner in graph.node for name in inner.input}
-            for inner in graph.node:
-                yield from _bodies(inner)

@@ -5,8 +5,8 @@ from copy import deepcopy
 
 from onnx import GraphProto, NodeProto, TensorProto, helper
 
-from ..onnx.skeleton import nested
-from .graph import Graph, attribute, is_op
+from ..onnx.skeleton import attribute, nested
+from .graph import Graph, is_op
 
 
 def resolve_branches(graph: Graph) -> bool:

@@ -6,13 +6,13 @@ of their own (`Graph.keep`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
 from ...errors import ModelError
-from .skeleton import name_of, nested, nodes
+from .skeleton import domain_of, name_of, nested, with_nested
 
 MOST_NODES = 50_000  # with functions and loops written out
 MOST_ELEMENTS = 2**31 - 1  # of a tensor: kernels count them in 32 bits
@@ -29,12 +29,12 @@ Key = tuple[str, str, str]  # of a function: domain, name, overload
 
 def check_graph(proto: ModelProto) -> None:
     """ModelError where a model has more nodes, functions written out, or longer lists than fit."""
-    functions = {(_domain(f.domain), f.name, f.overload): f for f in proto.functions}
+    functions = {(domain_of(f), f.name, f.overload): f for f in proto.functions}
     _check_lists(proto.graph)
     count_nodes(sum(len(function.node) for function in proto.functions))
     count_nodes(_written_out(proto.graph.node, functions, {}, ()))
     for body in (proto.graph.node, *(function.node for function in proto.functions)):
-        for node in _with_nested(body):
+        for node in with_nested(body):
             _check_node(node)
 
 
@@ -77,8 +77,8 @@ def _written_out(
 ) -> int:
     """How many nodes a body is, with its functions in the place of their calls; or too many."""
     count = 0
-    for node in _with_nested(body):
-        key = (_domain(node.domain), node.op_type, node.overload)
+    for node in with_nested(body):
+        key = (domain_of(node), node.op_type, node.overload)
         if key in functions and key not in known:
             if key in callers or len(callers) >= _MOST_CALLS:
                 fault = f"function '{node.op_type}' calls itself, or others too deeply"
@@ -89,13 +89,6 @@ def _written_out(
         if count > MOST_NODES:
             break
     return count
-
-
-def _with_nested(body: Iterable[NodeProto]) -> Iterator[NodeProto]:
-    for node in body:
-        yield node
-        for graph in nested(node):
-            yield from nodes(graph)
 
 
 def _check_node(node: NodeProto) -> None:
@@ -120,7 +113,3 @@ def _check_lists(graph: GraphProto) -> None:
         raise ModelError(f"the graph has {named} nodes or tensors", _SIMPLER)
     if max(len(graph.input) - len(graph.initializer), len(graph.output)) > _MOST_ENDS:
         raise ModelError(f"the graph has more than {_MOST_ENDS} inputs or outputs", _SIMPLER)
-
-
-def _domain(name: str) -> str:
-    return "" if name == "ai.onnx" else name

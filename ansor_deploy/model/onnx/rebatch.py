@@ -26,7 +26,7 @@ from onnx.reference import ReferenceEvaluator
 
 from ...errors import ModelError
 from ...system.machine_fault import heed
-from .skeleton import name_of, nested, with_initializers
+from .skeleton import attribute, name_of, nested, with_initializers
 
 Shape = tuple[int, ...]
 _MOST = 64  # elements of what may be a shape: only that is computed here
@@ -104,7 +104,7 @@ class _Walk:
     def _evaluate(self, node: NodeProto, names: list[str]) -> None:
         """Compute what may be a shape, from shapes and constants."""
         if node.op_type == "Shape" and (shape := self.shape(names[0])) is not None:
-            first, last = (_attribute(node, name, None) for name in ("start", "end"))
+            first, last = (attribute(node, name) for name in ("start", "end"))
             self.values[node.output[0]] = np.array(shape[first:last], np.int64)
         elif node.op_type == "Size" and (shape := self.shape(names[0])) is not None:
             self.values[node.output[0]] = np.array(math.prod(shape), np.int64)
@@ -221,7 +221,7 @@ class _Change:
     def _follow_concat(self, node: NodeProto) -> None:
         grown = next(filter(None, map(self._grown, node.input)), None)
         rank = len(self._before.shape(node.output[0]) or ())
-        if grown and rank and grown[0] != _attribute(node, "axis", 0) % rank:
+        if grown and rank and grown[0] != attribute(node, "axis", 0) % rank:
             for index in range(len(node.input)):
                 self._expand(node, index, *grown)
 
@@ -229,7 +229,7 @@ class _Change:
         """Of constant rows of a tensor with all of a batch's rows: those of each of its parts."""
         grown, rows = self._grown(node.input[0]), self._given.get(node.input[1])
         rank = len(self._before.shape(node.input[0]) or ())
-        if not grown or rows is None or grown[0] != _attribute(node, "axis", 0) % rank:
+        if not grown or rows is None or grown[0] != attribute(node, "axis", 0) % rank:
             return
         _, old, new = grown
         indices = numpy_helper.to_array(rows)
@@ -240,7 +240,7 @@ class _Change:
     def _follow_states(self, node: NodeProto) -> None:
         """Of a recurrence whose data is (steps, batch, features)."""
         grown = self._grown(node.input[0])
-        if grown and grown[0] == 1 and not _attribute(node, "layout", 0):
+        if grown and grown[0] == 1 and not attribute(node, "layout", 0):
             for index, axis in _STATES.items():
                 if index < len(node.input) and node.input[index]:
                     self._expand(node, index, axis, *grown[1:])
@@ -277,11 +277,6 @@ class _Change:
         self.constants.append(tensor)
         self._after.add(tensor)
         return str(tensor.name)
-
-
-def _attribute(node: NodeProto, name: str, default: Any) -> Any:
-    values = (helper.get_attribute_value(one) for one in node.attribute if one.name == name)
-    return next(values, default)
 
 
 def _text(shape: Shape) -> str:

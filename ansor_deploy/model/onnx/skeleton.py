@@ -4,10 +4,11 @@ The checker and shape inference serialise what they are given, and protobuf stop
 """
 
 from collections.abc import Collection, Iterable, Iterator
+from typing import Any
 
 import onnx
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto
-from onnx.helper import make_tensor_value_info
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
+from onnx.helper import get_attribute_value, make_tensor_value_info
 
 from .tensor_data import byte_size
 
@@ -24,10 +25,15 @@ def nested(node: NodeProto) -> Iterator[GraphProto]:
 
 def nodes(graph: GraphProto) -> Iterator[NodeProto]:
     """Every node of a graph, and of those nested in it."""
-    for node in graph.node:
+    return with_nested(graph.node)
+
+
+def with_nested(body: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    """These nodes, each before those of the graphs in it."""
+    for node in body:
         yield node
-        for inner in nested(node):
-            yield from nodes(inner)
+        for graph in nested(node):
+            yield from with_nested(graph.node)
 
 
 def tensors(graph: GraphProto) -> Iterator[TensorProto]:
@@ -87,6 +93,18 @@ def _copy_fields(source: object, target: object, leave: set[str]) -> None:
             getattr(target, field.name).CopyFrom(value)
         else:
             getattr(target, field.name).extend(value)
+
+
+def attribute(node: NodeProto, name: str, default: Any = None) -> Any:
+    """The value of a node's attribute, a string as such; or the default."""
+    values = (get_attribute_value(e) for e in node.attribute if e.name == name)
+    value = next(values, default)
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def domain_of(node: NodeProto | FunctionProto) -> str:
+    """A node's or a function's domain, "" for both names of ONNX's own."""
+    return "" if node.domain == "ai.onnx" else str(node.domain)
 
 
 def name_of(node: NodeProto) -> str:

@@ -11,13 +11,12 @@ from onnx import TensorProto
 from ..._lazy_tvm import relax, tirx, tvm
 from ..graph.graph import FLOATS
 from .converting import Call
-from .emitter import Emitter, expansion
-from .operator import ANY, REAL, Limit, converter
+from .emitter import Emitter
+from .operator import ANY, REAL, Limit, Operator, Use, dtype_name
 
 _LARGEST_DET = 4
 
 
-@expansion("Mod", since=10)
 def modulo(emit: Emitter) -> str | None:
     """Mod of floats with the divisor's sign: TVM's makes NaN of an infinite divisor."""
     left, right = emit.input(0), emit.input(1)
@@ -31,7 +30,6 @@ def modulo(emit: Emitter) -> str | None:
     return emit("Where", wrong, emit("Add", rest, right), rest)
 
 
-@expansion("IsInf", since=10)
 def is_infinite(emit: Emitter) -> str:
     """One of two comparisons, or both."""
     kind = emit.dtype(emit.input(0))
@@ -45,8 +43,6 @@ def is_infinite(emit: Emitter) -> str:
     return emit("Or", *found) if len(found) > 1 else found[0]
 
 
-@expansion("ReduceMax")
-@expansion("ReduceMin")
 def extreme(emit: Emitter) -> str | None:
     """Booleans as bytes, of which TVM knows a least and a greatest."""
     data = emit.input(0)
@@ -56,7 +52,6 @@ def extreme(emit: Emitter) -> str | None:
     return emit.cast(reduced, TensorProto.BOOL)
 
 
-@expansion("ReduceLogSumExp")
 def log_of_sum_of_exponentials(emit: Emitter) -> str | None:
     """Compute log(sum(exp(x - m))) + m, m the largest; TVM's is NaN where that is infinite."""
     data, kind = emit.input(0), emit.dtype(emit.input(0))
@@ -75,7 +70,6 @@ def _reduced(emit: Emitter, op: str, data: str, **changed: Any) -> str:
     return emit(op, data, *list(emit.node.input)[1:], **{**attributes, **changed})
 
 
-@expansion("LpNormalization", types=REAL)
 def lp_normalization(emit: Emitter) -> str:
     """Divide by the norm along an axis; zeros stay where it is zero."""
     data, kind = emit.input(0), emit.dtype(emit.input(0))
@@ -85,7 +79,6 @@ def lp_normalization(emit: Emitter) -> str:
     return emit("Where", emit("Equal", length, zero), zero, emit("Div", data, length))
 
 
-@expansion("Det", since=11, types=REAL)
 def determinant(emit: Emitter) -> str:
     """The sum of signed products (Leibniz's formula, by the first row's minors)."""
     data = emit.input(0)
@@ -110,7 +103,6 @@ def _minor(emit: Emitter, rows: list[list[str]], columns: tuple[int, ...]) -> st
     return total
 
 
-@converter("CumProd", since=26, types=ANY - {"bool"}, constant=(1,))
 def cumulative_product(call: Call) -> Any:
     """Products of all elements up to one along an axis, of those before it if exclusive."""
     axis = int(np.asarray(call.value(1)).reshape(()))
@@ -122,7 +114,6 @@ def cumulative_product(call: Call) -> Any:
     return relax.op.flip(made, axis) if backwards else made
 
 
-@converter("BitShift", since=11)
 def bit_shift(call: Call) -> Any:
     """Shift by any number of bits: by as many as there are, or a negative number, all go."""
     data, shift = (call.bb.normalize(each) for each in call.inputs)
@@ -140,24 +131,18 @@ def bit_shift(call: Call) -> Any:
     return relax.op.where(far, relax.const(0, kind), call.emit(relax.op.left_shift(data, near)))
 
 
-def _other_width(use: Any) -> bool:
-    given = use.dtype(0)
-    to = np.dtype(_numpy_name(use.attribute("to")))
+def _other_width(use: Use) -> bool:
+    given = dtype_name(use.graph.dtypes.get(use.input(0), 0))
+    to = np.dtype(dtype_name(use.attribute("to")))
     return given not in (None, "bfloat16") and np.dtype(given).itemsize != to.itemsize
-
-
-def _numpy_name(element: int) -> str:
-    name = TensorProto.DataType.Name(element).lower()
-    return {"float": "float32", "double": "float64"}.get(name, name)
 
 
 _SAME_WIDTH = Limit("both types are of one width", _other_width)
 
 
-@converter("BitCast", since=26, limits=(_SAME_WIDTH,))
 def bit_cast(call: Call) -> Any:
     """The same bits as another type."""
-    kind = _numpy_name(call.attribute("to"))
+    kind = dtype_name(call.attribute("to"))
     if "bool" in (kind, call.dtype(0)):
         return relax.op.astype(call.inputs[0], kind)
 
@@ -166,3 +151,17 @@ def bit_cast(call: Call) -> Any:
         return tvm.te.compute(data.shape, one, name="bit_cast")
 
     return call.bb.emit_te(reinterpreted, call.inputs[0])
+
+
+OPERATORS = (
+    Operator("Mod", since=10, expand=modulo),
+    Operator("IsInf", since=10, expand=is_infinite),
+    Operator("ReduceMax", expand=extreme),
+    Operator("ReduceMin", expand=extreme),
+    Operator("ReduceLogSumExp", expand=log_of_sum_of_exponentials),
+    Operator("LpNormalization", types=REAL, expand=lp_normalization),
+    Operator("Det", since=11, types=REAL, expand=determinant),
+    Operator("CumProd", since=26, types=ANY - {"bool"}, constant=(1,), convert=cumulative_product),
+    Operator("BitShift", since=11, convert=bit_shift),
+    Operator("BitCast", since=26, limits=(_SAME_WIDTH,), convert=bit_cast),
+)

@@ -17,7 +17,8 @@ from .attention_core import (
     split_heads,
     weighted,
 )
-from .emitter import Emitter, expansion
+from .emitter import Emitter
+from .operator import Operator
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,6 @@ class _Mask:
     hidden: str = ""
 
 
-@expansion("Attention", since=23)
 def attention(emit: Emitter) -> list[str]:
     """Compute softmax(q @ k^T * scale + mask) @ v by head; heads may share keys."""
     kind = emit.dtype(emit.input(0))
@@ -136,7 +136,6 @@ def _bounds(emit: Emitter) -> list[_Bound]:
     return bounds + ([_Bound(-left, upper=False)] if left >= 0 else [])
 
 
-@expansion("RotaryEmbedding", since=23)
 def rotary_embedding(emit: Emitter) -> str:
     """Each token's pairs of numbers turned by the angles of its position."""
     name, cosine, sine, positions = map(emit.input, range(4))
@@ -184,7 +183,6 @@ def _joined(emit: Emitter, real: str, imaginary: str, size: int) -> str:
     return emit.reshape(pair, 0, 0, 0, size)
 
 
-@expansion("CausalConvWithState", since=27)
 def causal_conv_with_state(emit: Emitter) -> tuple[str, str]:
     """A depthwise convolution over the past, which the next call gets as its state."""
     name, weight, bias, past = map(emit.input, range(4))
@@ -201,3 +199,10 @@ def causal_conv_with_state(emit: Emitter) -> tuple[str, str]:
     if emit.attribute("activation", "none") != "none":
         result = emit("Mul", result, emit("Sigmoid", result))
     return result, emit.slice(padded, 2, length, length + reach)
+
+
+OPERATORS = (
+    Operator("Attention", since=23, expand=attention),
+    Operator("RotaryEmbedding", since=23, expand=rotary_embedding),
+    Operator("CausalConvWithState", since=27, expand=causal_conv_with_state),
+)

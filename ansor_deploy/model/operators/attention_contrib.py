@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from onnx import TensorProto
@@ -20,10 +19,11 @@ from .attention_core import (
     split_heads,
     weighted,
 )
-from .emitter import Emitter, expansion
+from .emitter import Emitter
+from .operator import contrib
 from .quantization import by_column, parameter, product
 
-_contrib = partial(expansion, domain="com.microsoft")
+_FLOATS_AND_COUNTS = ("float32", "float16", "int32")
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,6 @@ class _Heads:
     past: int = 0
 
 
-@_contrib("Attention", types=("float32", "float16", "int32"))
 def attention(emit: Emitter) -> list[str]:
     """Attention of a sequence to itself, queries, keys and values by one matrix product."""
     name, weights, bias, mask, past, extra = map(emit.input, range(6))
@@ -50,7 +49,6 @@ def attention(emit: Emitter) -> list[str]:
     return _attend(emit, heads, _bias(emit, heads, mask, extra))
 
 
-@_contrib("QAttention", types=("float32", "int32", "int8", "uint8"))
 def q_attention(emit: Emitter) -> list[str]:
     """The same of quantised tokens and weights."""
     name, weights, bias, scale, w_scale, mask, zero, w_zero, past = map(emit.input, range(9))
@@ -134,7 +132,6 @@ def _seen(emit: Emitter, sizes: Sizes, mask: str) -> str:
     raise emit.refuse(f"its mask of shape {shape} is not supported")
 
 
-@_contrib("MultiHeadAttention", types=("float32", "float16", "int32"))
 def multi_head_attention(emit: Emitter) -> list[str]:
     """Attention of projected queries, keys and values, each (batch, tokens, width)."""
     heads = _given(emit)
@@ -184,7 +181,6 @@ def _given(emit: Emitter) -> _Heads:
     return _Heads(by_head[0], by_head[1], by_head[2], sizes, past)
 
 
-@_contrib("RotaryEmbedding")
 def rotary_embedding(emit: Emitter) -> str:
     """ONNX's RotaryEmbedding, with positions before the angles."""
     name, positions, cosine, sine = map(emit.input, range(4))
@@ -210,3 +206,11 @@ def _places(emit: Emitter, positions: str, tokens: int) -> str:
         return positions
     count = emit.constant(np.arange(tokens)[None], INT64)
     return emit("Add", emit.reshape(positions, 1, 1), count)
+
+
+OPERATORS = (
+    contrib("Attention", types=_FLOATS_AND_COUNTS, expand=attention),
+    contrib("QAttention", types=("float32", "int32", "int8", "uint8"), expand=q_attention),
+    contrib("MultiHeadAttention", types=_FLOATS_AND_COUNTS, expand=multi_head_attention),
+    contrib("RotaryEmbedding", expand=rotary_embedding),
+)

@@ -6,12 +6,11 @@ from onnx import helper
 
 from ..._lazy_tvm import relax
 from .converting import Call
-from .operator import converter
+from .operator import Operator
 
 _NARROW = ("int8", "int16", "uint8", "uint16")
 
 
-@converter("Cast")
 def cast(call: Call) -> Any:
     """Cast between numbers, one or two instructions each; what overflows is not defined by ONNX.
 
@@ -27,3 +26,6 @@ def cast(call: Call) -> Any:
     if kind == "uint32":
         return relax.op.astype(relax.op.astype(call.inputs[0], "int64"), kind)
     return relax.op.astype(call.inputs[0], kind)
+
+
+OPERATORS = (Operator("Cast", convert=cast),)

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from functools import partial
 from math import sqrt
 
 from onnx import TensorProto
 
-from .emitter import Emitter, expansion
+from .emitter import Emitter
+from .operator import contrib
 
-_contrib = partial(expansion, domain="com.microsoft")
 _CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 
 
-@_contrib("Gelu")
 def gelu(emit: Emitter) -> str:
     """Compute x / 2 * (1 + erf(x / sqrt(2)))."""
     return _gelu(emit, emit.input(0))
 
 
-@_contrib("BiasGelu")
 def bias_gelu(emit: Emitter) -> str:
     """Gelu of a sum."""
     return _gelu(emit, emit("Add", emit.input(0), emit.input(1)))
@@ -33,7 +30,6 @@ def _gelu(emit: Emitter, name: str) -> str:
     return emit("Mul", half, emit("Add", error, emit.constant(1, kind)))
 
 
-@_contrib("FastGelu")
 def fast_gelu(emit: Emitter) -> str:
     """X / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))."""
     kind = emit.dtype(emit.input(0))
@@ -44,7 +40,6 @@ def fast_gelu(emit: Emitter) -> str:
     return emit("Mul", half, emit("Add", emit("Tanh", inner), emit.constant(1, kind)))
 
 
-@_contrib("QuickGelu")
 def quick_gelu(emit: Emitter) -> str:
     """X * sigmoid(alpha * x)."""
     name, alpha = emit.input(0), emit.attribute("alpha", 1.702)
@@ -54,8 +49,6 @@ def quick_gelu(emit: Emitter) -> str:
     return emit("Mul", name, emit("Sigmoid", scaled))
 
 
-@_contrib("FusedMatMul")
-@_contrib("TransposeMatMul")
 def fused_mat_mul(emit: Emitter) -> str:
     """Compute alpha * a @ b, either of them transposed."""
     left, right = (_matrix(emit, index, side) for index, side in enumerate("AB"))
@@ -76,7 +69,6 @@ def _matrix(emit: Emitter, index: int, side: str) -> str:
     return name if axes == sorted(axes) else emit("Transpose", name, perm=axes)
 
 
-@_contrib("FusedGemm")
 def fused_gemm(emit: Emitter) -> str:
     """Gemm and an activation."""
     attributes = {name: emit.attribute(name) for name in ("alpha", "beta", "transA", "transB")}
@@ -86,7 +78,6 @@ def fused_gemm(emit: Emitter) -> str:
     return _activated(emit, product, parameters)
 
 
-@_contrib("FusedConv")
 def fused_conv(emit: Emitter) -> str:
     """Conv, a tensor that is added, and an activation."""
     kept = {name: emit.attribute(name) for name in _CONV}
@@ -112,3 +103,15 @@ def _activated(emit: Emitter, name: str, given: list[float]) -> str:
     if activation:
         raise emit.refuse(f"its activation {activation} is not supported")
     return name
+
+
+OPERATORS = (
+    contrib("Gelu", expand=gelu),
+    contrib("BiasGelu", expand=bias_gelu),
+    contrib("FastGelu", expand=fast_gelu),
+    contrib("QuickGelu", expand=quick_gelu),
+    contrib("FusedMatMul", expand=fused_mat_mul),
+    contrib("TransposeMatMul", expand=fused_mat_mul),
+    contrib("FusedGemm", expand=fused_gemm),
+    contrib("FusedConv", expand=fused_conv),
+)

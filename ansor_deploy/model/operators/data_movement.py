@@ -8,10 +8,9 @@ from onnx import NodeProto
 from ..._lazy_tvm import relax
 from ..graph.graph import Graph
 from .converting import Call
-from .operator import converter, rewrite
+from .operator import Operator
 
 
-@rewrite("Unsqueeze")
 def unsqueeze(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
     """Unsqueeze with a list of axes: ONNX's own definition of AffineGrid gives it a number."""
     axes = graph.value(node.input[1]) if len(node.input) > 1 else None
@@ -24,7 +23,6 @@ def unsqueeze(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
     return [changed]
 
 
-@converter("Pad", constant=(1, 3))
 def pad(call: Call) -> Any:
     """Pad with a constant as an operator: TVM lowers it at once, which stops layout conversion."""
     constant = call.attribute("mode", "constant") == "constant"
@@ -49,3 +47,9 @@ def _pad_with_computed(call: Call) -> Any:
     outside = np.pad(np.zeros(call.shape(0), bool), pairs, constant_values=True)
     number = call.emit(relax.op.reshape(value, ()))
     return relax.op.where(relax.const(outside, "bool"), number, padded)
+
+
+OPERATORS = (
+    Operator("Unsqueeze", rewrite=unsqueeze),
+    Operator("Pad", constant=(1, 3), convert=pad),
+)

@@ -3,10 +3,10 @@
 from onnx import NodeProto, TensorProto, defs, helper, inliner
 
 from ...errors import ModelError
-from ..graph.graph import Graph, attribute
+from ..graph.graph import Graph
 from ..graph.subgraph import spliced
-from ..onnx.skeleton import name_of
-from .operator import domain, rewrite
+from ..onnx.skeleton import attribute, domain_of, name_of
+from .operator import Operator
 
 
 def definition(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
@@ -24,7 +24,7 @@ def definition(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
         [helper.make_empty_tensor_value_info(name) for name in node.output if name],
     )
     model = helper.make_model(alone, opset_imports=graph.proto.opset_import)
-    named = [(domain(node), node.op_type)]
+    named = [(domain_of(node), node.op_type)]
     try:
         body = inliner.inline_selected_functions(model, named, inline_schema_functions=True).graph
     except RuntimeError as error:  # it has no types for inputs that are left out
@@ -42,9 +42,9 @@ def _completed(node: NodeProto, opset: int) -> NodeProto:
     """The node with all attributes: the inliner drops those that are left to their defaults."""
     complete = NodeProto()
     complete.CopyFrom(node)
-    version = 1 if domain(node) else opset
+    version = 1 if domain_of(node) else opset
     given = {entry.name for entry in node.attribute}
-    for name, one in defs.get_schema(node.op_type, version, domain(node)).attributes.items():
+    for name, one in defs.get_schema(node.op_type, version, domain_of(node)).attributes.items():
         if name not in given and one.default_value.name:
             complete.attribute.append(one.default_value)
     return complete
@@ -57,14 +57,10 @@ def _unless_float32(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
 
 def _columns_first(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
     """The definition where the order of the result's channels is not TVM's."""
-    return definition(graph, node) if attribute(node, "mode", b"DCR") == b"CRD" else None
+    return definition(graph, node) if attribute(node, "mode") == "CRD" else None
 
 
-rewrite("SpaceToDepth")(_columns_first)
-rewrite("Elu")(_unless_float32)
-rewrite("Selu")(_unless_float32)
-
-for _name, _since in {
+_SINCE = {
     "AffineGrid": 20,
     "BlackmanWindow": 17,
     "Celu": 12,
@@ -77,6 +73,12 @@ for _name, _since in {
     "SoftmaxCrossEntropyLoss": 12,
     "SwiGLU": 28,
     "Swish": 24,
-}.items():
-    rewrite(_name, since=_since)(definition)
-rewrite("FlexAttention", domain="ai.onnx.preview")(definition)
+}
+
+OPERATORS = (
+    *(Operator(name, since=since, rewrite=definition) for name, since in _SINCE.items()),
+    Operator("FlexAttention", domain="ai.onnx.preview", rewrite=definition),
+    Operator("SpaceToDepth", rewrite=_columns_first),
+    Operator("Elu", rewrite=_unless_float32),
+    Operator("Selu", rewrite=_unless_float32),
+)

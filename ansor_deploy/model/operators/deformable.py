@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto
 
-from .emitter import Emitter, expansion
-from .operator import REAL
+from .emitter import Emitter
+from .operator import REAL, Operator
 
 INT64 = TensorProto.INT64
 
 
-@expansion("DeformConv", since=19, types=REAL)
 def deformable_convolution(emit: Emitter) -> str:
     """Interpolate what every tap reads; a product with the weights follows."""
     data, weight = emit.input(0), emit.input(1)
@@ -88,3 +87,6 @@ def _corner(emit: Emitter, where: str, side: int, size: int) -> tuple[str, str]:
     inside = emit("Min", emit("Where", emit("Less", zero, near), near, zero), last)
     weight = emit("Where", emit("Equal", near, inside), weight, zero)
     return emit.cast(inside, INT64), weight
+
+
+OPERATORS = (Operator("DeformConv", since=19, types=REAL, expand=deformable_convolution),)

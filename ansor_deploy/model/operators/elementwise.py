@@ -6,10 +6,9 @@ import numpy as np
 
 from ..._lazy_tvm import relax
 from .converting import Call
-from .operator import converter
+from .operator import Operator
 
 
-@converter("Clip")
 def clip(call: Call) -> Any:
     """Clip with constant bounds as one scalar operator: TVM makes two opaque calls."""
     low, high = _bounds(call)
@@ -33,8 +32,6 @@ def _bound(call: Call, index: int, absent: float) -> float:
     return float("nan") if value is None else float(value.reshape(()))
 
 
-@converter("Max")
-@converter("Min")
 def extremum(call: Call) -> Any:
     """Pair by pair: TVM broadcasts, stacks and reduces, through memory each time."""
     if all(call.value(index) is not None for index in range(len(call.inputs))):
@@ -43,7 +40,6 @@ def extremum(call: Call) -> Any:
     return converter._impl_dynamic(call.bb, call.inputs)  # noqa: SLF001 - where no shape is known
 
 
-@converter("Pow")
 def power(call: Call) -> Any:
     """Squares and cubes as products: a power is a function's call for each element."""
     base, power = call.inputs[0], _scalar_exponent(call)
@@ -71,7 +67,6 @@ def _scalar_exponent(call: Call) -> float | None:
     return float(value.reshape(())) if call.dtype(0).startswith("float") else None
 
 
-@converter("Sign", since=9)
 def sign(call: Call) -> Any:
     """One of -1, 0 and 1, or NaN, for which TVM has 0."""
     data = call.inputs[0]
@@ -82,9 +77,18 @@ def sign(call: Call) -> Any:
     return relax.op.where(call.emit(relax.op.isnan(wide)), data, made)
 
 
-@converter("ThresholdedRelu", since=10)
 def thresholded_relu(call: Call) -> Any:
     """What is above the threshold; TVM multiplies the rest by zero, which makes NaN of infinity."""
     data, kind = call.inputs[0], call.dtype(0)
     alpha = relax.const(call.attribute("alpha", 1.0), kind)
     return relax.op.where(call.emit(relax.op.greater(data, alpha)), data, relax.const(0, kind))
+
+
+OPERATORS = (
+    Operator("Clip", convert=clip),
+    Operator("Max", convert=extremum),
+    Operator("Min", convert=extremum),
+    Operator("Pow", convert=power),
+    Operator("Sign", since=9, convert=sign),
+    Operator("ThresholdedRelu", since=10, convert=thresholded_relu),
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -10,22 +10,20 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from ...errors import ModelError
-from ..graph.graph import Graph, Shape, attribute, optional_input
-from .operator import Rewrite, rewrite
+from ..graph.graph import Graph, Shape
+from .operator import Expand, Use
 
 INT64 = TensorProto.INT64
 
-Expand = Callable[["Emitter"], "str | Sequence[str] | None"]
 
-
-class Emitter:
+class Emitter(Use):
     """A node that is taken apart: called with an operator and its inputs, it appends a node.
 
     Tensors are names, as in the graph. nodes: those written so far.
     """
 
     def __init__(self, graph: Graph, node: NodeProto) -> None:
-        self.graph, self.node = graph, node
+        super().__init__(graph, node)
         self.nodes: list[NodeProto] = []
         self._stem = node.name or next(name for name in node.output if name)
 
@@ -47,18 +45,9 @@ class Emitter:
         self.graph.shapes[name], self.graph.dtypes[name] = array.shape, kind
         return name
 
-    def input(self, index: int) -> str:
-        """The name of an input, empty if the node does not have it."""
-        return optional_input(self.node, index)
-
     def wants(self, index: int) -> bool:
         """Whether the node names this output."""
         return index < len(self.node.output) and bool(self.node.output[index])
-
-    def attribute(self, name: str, default: Any = None) -> Any:
-        """An attribute's value; a string as such."""
-        value = attribute(self.node, name, default)
-        return value.decode() if isinstance(value, bytes) else value
 
     def dtype(self, name: str) -> int:
         """The ONNX element type of a tensor that the node reads."""
@@ -134,32 +123,17 @@ class Emitter:
             raise self.refuse(f"type and shape of its input '{name}' must be known")
 
 
-def expansion(name: str, **declared: Any) -> Callable[[Expand], Expand]:
-    """Declare an operator by a function that emits what it consists of, and gives its outputs.
-
-    An empty name stands for an output that nothing may read; None leaves the node as it is.
-    """
-
-    def declare(expand: Expand) -> Expand:
-        rewrite(name, **declared)(_rewriting(expand))
-        return expand
-
-    return declare
-
-
-def _rewriting(expand: Expand) -> Rewrite:
-    def change(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
-        emit = Emitter(graph, node)
-        made = expand(emit)
-        if made is None:
-            return None
-        results = [made] if isinstance(made, str) else made
-        for index, name in enumerate(node.output):
-            if not name:
-                continue
-            if index >= len(results) or not results[index]:
-                raise emit.refuse(f"its output '{name}' is not computed")
-            emit.nodes.append(helper.make_node("Identity", [results[index]], [name]))
-        return emit.nodes
-
-    return change
+def expanded(graph: Graph, node: NodeProto, expand: Expand) -> list[NodeProto] | None:
+    """What a function emits for a node, which stays where that is None."""
+    emit = Emitter(graph, node)
+    made = expand(emit)
+    if made is None:
+        return None
+    results = [made] if isinstance(made, str) else made
+    for index, name in enumerate(node.output):
+        if not name:
+            continue
+        if index >= len(results) or not results[index]:
+            raise emit.refuse(f"its output '{name}' is not computed")
+        emit.nodes.append(helper.make_node("Identity", [results[index]], [name]))
+    return emit.nodes

@@ -17,12 +17,10 @@ from onnx import TensorProto
 
 from ..._lazy_tvm import relax, tirx, tvm
 from .converting import Call
-from .emitter import Emitter, expansion
-from .operator import converter
+from .emitter import Emitter
+from .operator import Operator
 
 
-@converter("ArgMax")
-@converter("ArgMin")
 def arg_extreme(call: Call) -> Any:
     """The index of the largest or smallest along an axis."""
     shape = call.shape(0)
@@ -87,7 +85,6 @@ def _highest(kind: str) -> Any:
     return tirx.const(math.inf, kind) if "float" in kind else tirx.max_value(kind)
 
 
-@expansion("Hardmax")
 def hardmax(emit: Emitter) -> str:
     """One at the first of the largest, zero elsewhere; before opset 13 of all axes from one on."""
     data = emit.input(0)
@@ -103,3 +100,10 @@ def hardmax(emit: Emitter) -> str:
     places = emit.constant(np.arange(sizes[axis]).reshape(form), TensorProto.INT64)
     hit = emit("Equal", emit("ArgMax", rows, axis=axis, keepdims=1), places)
     return emit.reshape(emit.cast(hit, kind), *shape)
+
+
+OPERATORS = (
+    Operator("ArgMax", convert=arg_extreme),
+    Operator("ArgMin", convert=arg_extreme),
+    Operator("Hardmax", expand=hardmax),
+)

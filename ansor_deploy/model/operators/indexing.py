@@ -9,17 +9,15 @@ import numpy as np
 from onnx import TensorProto
 
 from ..._lazy_tvm import relax, tirx
-from ..graph.graph import optional_input
 from .converting import Call
-from .emitter import Emitter, expansion
+from .emitter import Emitter
 from .indices import in_range
-from .operator import Limit, converter, in_branch
+from .operator import Limit, Operator, in_branch
 
 INT64 = TensorProto.INT64
 BOOL = TensorProto.BOOL
 
 
-@converter("Gather")
 def gather(call: Call) -> Any:
     """Rows of a table, or of a shape, which stays TVM's matter."""
     if not all(_is_static(each) for each in call.inputs):
@@ -29,22 +27,18 @@ def gather(call: Call) -> Any:
     return relax.op.take(call.inputs[0], _along(call, axis), axis=axis, mode="clip")
 
 
-@converter("GatherElements", since=11)
 def gather_elements(call: Call) -> Any:
     """An element for each index, from its place along the other axes."""
     axis = call.attribute("axis", 0) % len(call.shape(0))
     return relax.op.gather_elements(call.inputs[0], _along(call, axis), axis)
 
 
-@converter("GatherND", since=11)
 def gather_nd(call: Call) -> Any:
     """A slice for each row of indices."""
     batch = call.attribute("batch_dims", 0)
     return relax.op.gather_nd(call.inputs[0], _coordinates(call, batch), batch)
 
 
-@converter("Scatter", since=9)
-@converter("ScatterElements", since=11)
 def scatter_elements(call: Call) -> Any:
     """The data, with updates written to or added at their places along an axis."""
     axis = call.attribute("axis", 0) % len(call.shape(0))
@@ -53,7 +47,6 @@ def scatter_elements(call: Call) -> Any:
     return relax.op.scatter_elements(data, _along(call, axis), updates, axis=axis, reduction=how)
 
 
-@converter("ScatterND", since=11)
 def scatter_nd(call: Call) -> Any:
     """The data, with slices written to or added at the rows of indices."""
     data, _, updates = call.inputs
@@ -81,7 +74,6 @@ def _reduction(call: Call) -> str:
     return "update" if how == "none" else how
 
 
-@converter("MaxUnpool", since=9, constant=(2,))
 def max_unpool(call: Call) -> Any:
     """Zeros, with the elements at the places of the result that the indices name."""
     shape, kernel = call.shape(0), call.attribute("kernel_shape")
@@ -100,7 +92,6 @@ def max_unpool(call: Call) -> Any:
     return relax.op.reshape(call.emit(relax.op.scatter_elements(zeros, *flat, axis=0)), made)
 
 
-@expansion("OneHot", since=9, constant=(1,))
 def one_hot(emit: Emitter) -> str:
     """One of two values, by whether the index is the place; negative ones count from the end."""
     depth = emit.graph.value(emit.input(1))
@@ -121,7 +112,6 @@ def one_hot(emit: Emitter) -> str:
     return emit("Where", hit, on, off)
 
 
-@expansion("ReverseSequence", since=10)
 def reverse_sequence(emit: Emitter) -> str:
     """The first elements of each sequence in reverse, as many as its length says."""
     shape = emit.shape(emit.input(0))
@@ -140,7 +130,6 @@ def reverse_sequence(emit: Emitter) -> str:
     return emit("Transpose", taken, perm=np.argsort(order).tolist())
 
 
-@expansion("TensorScatter", since=24)
 def tensor_scatter(emit: Emitter) -> str:
     """The update where it was to be written along the axis, else what was there before."""
     past, update = emit.input(0), emit.input(1)
@@ -170,7 +159,6 @@ def tensor_scatter(emit: Emitter) -> str:
     return emit("Where", written, emit("GatherElements", update, index, axis=axis), past)
 
 
-@expansion("ArrayFeatureExtractor", domain="ai.onnx.ml")
 def array_feature_extractor(emit: Emitter) -> str:
     """Elements of the last axis."""
     rank = len(emit.shape(emit.input(0)))
@@ -179,7 +167,6 @@ def array_feature_extractor(emit: Emitter) -> str:
     return emit.reshape(taken, 1, -1) if rank == 1 else taken
 
 
-@expansion("Binarizer", domain="ai.onnx.ml")
 def binarizer(emit: Emitter) -> str:
     """One where the element is above the threshold, else zero."""
     kind = emit.dtype(emit.input(0))
@@ -188,14 +175,13 @@ def binarizer(emit: Emitter) -> str:
 
 
 _INFERS = Limit(
-    "no branch of an If that a run chooses trains it", lambda use: in_branch(use) and use.given(2)
+    "no branch of an If that a run chooses trains it", lambda use: in_branch(use) and use.input(2)
 )
 
 
-@expansion("Dropout", limits=(_INFERS,))
 def dropout(emit: Emitter) -> list[str] | None:
     """At inference everything is kept; in training only with a ratio of zero."""
-    training, ratio = (emit.graph.value(optional_input(emit.node, index)) for index in (2, 1))
+    training, ratio = (emit.graph.value(emit.input(index)) for index in (2, 1))
     asked = bool(emit.input(2)) and (training is None or bool(training.any()))
     if emit.graph.opset < 7:
         asked, ratio = not emit.attribute("is_test", 0), np.array(emit.attribute("ratio", 0.5))
@@ -204,3 +190,20 @@ def dropout(emit: Emitter) -> list[str] | None:
     data = emit.input(0)
     kept = emit.constant(np.ones(emit.shape(data), bool), BOOL) if emit.wants(1) else ""
     return [emit("Identity", data), kept]
+
+
+OPERATORS = (
+    Operator("Gather", convert=gather),
+    Operator("GatherElements", since=11, convert=gather_elements),
+    Operator("GatherND", since=11, convert=gather_nd),
+    Operator("Scatter", since=9, convert=scatter_elements),
+    Operator("ScatterElements", since=11, convert=scatter_elements),
+    Operator("ScatterND", since=11, convert=scatter_nd),
+    Operator("MaxUnpool", since=9, constant=(2,), convert=max_unpool),
+    Operator("OneHot", since=9, constant=(1,), expand=one_hot),
+    Operator("ReverseSequence", since=10, expand=reverse_sequence),
+    Operator("TensorScatter", since=24, expand=tensor_scatter),
+    Operator("ArrayFeatureExtractor", domain="ai.onnx.ml", expand=array_feature_extractor),
+    Operator("Binarizer", domain="ai.onnx.ml", expand=binarizer),
+    Operator("Dropout", limits=(_INFERS,), expand=dropout),
+)

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from onnx import TensorProto
 
-from .emitter import Emitter, expansion
+from .emitter import Emitter
+from .operator import Operator, contrib
 
 FLOAT = TensorProto.FLOAT
-_contrib = partial(expansion, domain="com.microsoft")
 
 
-@expansion("RMSNormalization", since=23)
 def rms_normalization(emit: Emitter) -> str:
     """Compute x / sqrt(mean(x * x) + epsilon) * scale over the axes from `axis` on."""
     return _by_root_mean_square(emit, emit.input(0), emit.input(1))[0]
 
 
 # ONNX Runtime writes it as if it were one of ONNX's own.
-@expansion("SimplifiedLayerNormalization")
-@_contrib("SimplifiedLayerNormalization")
 def simplified_layer_normalization(emit: Emitter) -> list[str]:
     """What ONNX calls RMSNormalization."""
     return list(_by_root_mean_square(emit, emit.input(0), emit.input(1)))
 
 
-@_contrib("SkipSimplifiedLayerNormalization")
 def skip_simplified_layer_normalization(emit: Emitter) -> list[str]:
     """RMSNormalization over the last axis of a sum."""
     total = _skipped(emit, emit.input(3))
@@ -34,14 +28,12 @@ def skip_simplified_layer_normalization(emit: Emitter) -> list[str]:
     return [result, "", deviation, total]
 
 
-@_contrib("SkipLayerNormalization")
 def skip_layer_normalization(emit: Emitter) -> list[str]:
     """LayerNormalization over the last axis of a sum."""
     total = _skipped(emit, emit.input(4))
     return [layer_norm(emit, total, emit.input(2), emit.input(3)), "", "", total]
 
 
-@_contrib("EmbedLayerNormalization")
 def embed_layer_normalization(emit: Emitter) -> list[str]:
     """LayerNormalization of the sum of what tables say of words, places and segments."""
     ids, segments, words, places, kinds, gamma, beta, mask, positions = map(emit.input, range(9))
@@ -76,7 +68,6 @@ def layer_norm(emit: Emitter, name: str, scale: str, bias: str) -> str:
     return emit("LayerNormalization", *inputs, axis=-1, epsilon=epsilon)
 
 
-@expansion("LayerNormalization")
 def layer_normalization(emit: Emitter) -> list[str] | None:
     """ONNX Runtime writes it into models of opsets that do not have it yet.
 
@@ -114,3 +105,14 @@ def _inverse_root(emit: Emitter, mean: str) -> str:
 def _axes(emit: Emitter, name: str) -> range:
     rank = len(emit.shape(name))
     return range(emit.attribute("axis", -1) % rank, rank)
+
+
+OPERATORS = (
+    Operator("RMSNormalization", since=23, expand=rms_normalization),
+    Operator("SimplifiedLayerNormalization", expand=simplified_layer_normalization),
+    contrib("SimplifiedLayerNormalization", expand=simplified_layer_normalization),
+    contrib("SkipSimplifiedLayerNormalization", expand=skip_simplified_layer_normalization),
+    contrib("SkipLayerNormalization", expand=skip_layer_normalization),
+    contrib("EmbedLayerNormalization", expand=embed_layer_normalization),
+    Operator("LayerNormalization", expand=layer_normalization),
+)

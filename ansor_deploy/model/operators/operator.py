@@ -2,53 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from onnx import NodeProto, TensorProto
 
-from ..graph.graph import Graph, attribute, optional_input
+from ..graph.graph import Graph, optional_input
+from ..onnx.skeleton import attribute
 
 if TYPE_CHECKING:
     from .converting import Call
+    from .emitter import Emitter
 
 REAL = frozenset(("float16", "bfloat16", "float32", "float64"))
 INTEGER = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 ANY = REAL | INTEGER | {"bool"}
 
 Convert = Callable[["Call"], Any]
+Expand = Callable[["Emitter"], "str | Sequence[str] | None"]
 Rewrite = Callable[[Graph, NodeProto], "list[NodeProto] | None"]
 
 
-@dataclass(frozen=True)
 class Use:
-    """A node in its graph, as a limit sees it. What is not known, or not there, is None."""
+    """A use of an operator: a node in its graph."""
 
-    node: NodeProto
-    graph: Graph
+    def __init__(self, graph: Graph, node: NodeProto) -> None:
+        self.graph, self.node = graph, node
 
     def attribute(self, name: str, default: Any = None) -> Any:
         """An attribute's value; a string as such."""
-        value = attribute(self.node, name, default)
-        return value.decode() if isinstance(value, bytes) else value
+        return attribute(self.node, name, default)
 
-    def given(self, index: int) -> bool:
-        """Whether an input is there: optional ones are left out, or empty."""
-        return bool(optional_input(self.node, index))
-
-    def dtype(self, index: int) -> str | None:
-        """An input's element type, such as float32."""
-        return dtype_name(self.graph.dtypes.get(optional_input(self.node, index), 0))
-
-    def shape(self, index: int) -> tuple[int, ...] | None:
-        """An input's static shape."""
-        return self.graph.shapes.get(optional_input(self.node, index))
-
-    def value(self, index: int) -> np.ndarray | None:
-        """An input's value, where it is a constant."""
-        return self.graph.value(optional_input(self.node, index))
+    def input(self, index: int) -> str:
+        """The name of an input, empty if the node does not have it."""
+        return optional_input(self.node, index)
 
 
 @dataclass(frozen=True)
@@ -73,7 +62,11 @@ class Operator:
 
     domain: "" is ONNX's own. since: the first opset at which it is compiled. types: of all the
     tensors that it reads and makes. constant: which inputs must be constants once all that is
-    constant is folded. convert, rewrite: how it is compiled; neither where TVM's converter does it.
+    constant is folded.
+
+    How it is compiled, by TVM's own converter where all are None. convert: to a Relax expression.
+    expand: emits the nodes that compute the same, and gives their outputs; an empty name stands for
+    one that nothing may read. rewrite: gives such nodes, in ONNX. None instead leaves the node.
     """
 
     name: str
@@ -83,55 +76,17 @@ class Operator:
     constant: tuple[int, ...] = ()
     limits: tuple[Limit, ...] = ()
     convert: Convert | None = None
+    expand: Expand | None = None
     rewrite: Rewrite | None = None
 
 
-OPERATORS: dict[tuple[str, str], Operator] = {}  # by domain and name
-
-
-def importable(since: int, *names: str, **declared: Any) -> None:
-    """Declare operators that TVM's own converters import; `declared`: fields of `Operator`."""
-    for name in names:
-        _declare(Operator(name, since=since, **declared))
-
-
-def converter(name: str, **declared: Any) -> Callable[[Convert], Convert]:
-    """Declare an operator by a function from a `Call` to a Relax expression."""
-
-    def declare(convert: Convert) -> Convert:
-        _declare(Operator(name, convert=convert, **declared))
-        return convert
-
-    return declare
-
-
-def rewrite(name: str, **declared: Any) -> Callable[[Rewrite], Rewrite]:
-    """Declare an operator by a function from a node to the nodes that compute the same.
-
-    None instead of nodes leaves the node as it is.
-    """
-
-    def declare(change: Rewrite) -> Rewrite:
-        _declare(Operator(name, rewrite=change, **declared))
-        return change
-
-    return declare
+contrib = partial(Operator, domain="com.microsoft")  # as ONNX Runtime's optimiser writes them
 
 
 def choice(name: str, default: Any, *values: Any) -> Limit:
     """The limit that an attribute has one of these values."""
     listed = " or ".join(map(str, values))
     return Limit(f"`{name}` is {listed}", lambda use: use.attribute(name, default) not in values)
-
-
-def find(node: NodeProto) -> Operator | None:
-    """The operator of a node; None for one that is not known."""
-    return OPERATORS.get((domain(node), node.op_type))
-
-
-def domain(node: NodeProto) -> str:
-    """A node's domain, "" for both names of ONNX's own."""
-    return "" if node.domain == "ai.onnx" else str(node.domain)
 
 
 def dtype_name(element: int) -> str | None:
@@ -142,10 +97,3 @@ def dtype_name(element: int) -> str | None:
         return f"element type {element}"
     name = TensorProto.DataType.Name(element).lower()
     return {"float": "float32", "double": "float64"}.get(name, name)
-
-
-def _declare(operator: Operator) -> None:
-    key = operator.domain, operator.name
-    if key in OPERATORS:
-        raise ValueError(f"{operator.name} is declared twice")
-    OPERATORS[key] = operator

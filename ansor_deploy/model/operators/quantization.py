@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from onnx import TensorProto
 
-from .emitter import Emitter, expansion
+from .emitter import Emitter
+from .operator import Operator, contrib
 
 FLOAT, INT32, UINT8 = TensorProto.FLOAT, TensorProto.INT32, TensorProto.UINT8
 _STORED = {  # what TVM has no tensors of is kept in the next type that it has
@@ -126,8 +128,6 @@ def along(emit: Emitter, scale: str, name: str) -> str:
     return parameter(emit, scale, *given)
 
 
-@expansion("DequantizeLinear", since=10, types=_TYPES | _SMALL_FLOATS)
-@expansion("DequantizeLinear", domain="com.microsoft", types=_TYPES)
 def dequantize_linear(emit: Emitter) -> str:
     """Compute (q - zero) * scale; a scale for all, for each index of an axis, or for each block."""
     name, scale, zero = emit.input(0), emit.input(1), emit.input(2)
@@ -139,8 +139,6 @@ def dequantize_linear(emit: Emitter) -> str:
     return emit.cast(real(emit, name, factor, origin), kind)
 
 
-@expansion("QuantizeLinear", since=10, types=_TYPES)
-@expansion("QuantizeLinear", domain="com.microsoft", types=_TYPES)
 def quantize_linear(emit: Emitter) -> str:
     """Compute saturate(round(x / scale) + zero), the inverse of DequantizeLinear."""
     name, scale, zero = emit.input(0), emit.input(1), emit.input(2)
@@ -154,7 +152,6 @@ def quantize_linear(emit: Emitter) -> str:
     return saturate(emit, emit("Div", emit.cast(name, FLOAT), factor), origin, kind)
 
 
-@expansion("DynamicQuantizeLinear", since=11, types=_TYPES)
 def dynamic_quantize_linear(emit: Emitter) -> tuple[str, str, str]:
     """QuantizeLinear by the range of the numbers at hand."""
     steps, scale, zero = quantised_at_run(emit, emit.input(0))
@@ -175,19 +172,16 @@ def quantised_at_run(emit: Emitter, name: str) -> tuple[str, str, str]:
     return saturate(emit, emit("Div", name, scale), zero, UINT8), scale, zero
 
 
-@expansion("ConvInteger", since=10, types=_TYPES)
 def conv_integer(emit: Emitter) -> str:
     """Conv of (x - zero) with (w - zero) in int32."""
     return _convolution(emit, emit.input(0), emit.input(2), emit.input(1), emit.input(3))
 
 
-@expansion("QLinearConv", since=10, types=_TYPES)
 def q_linear_conv(emit: Emitter) -> str:
     """ConvInteger, a bias of int32, and the sum as steps of the result's scale."""
     return _q_linear_conv(emit, emit.input(0))
 
 
-@expansion("QLinearConv", domain="com.microsoft", types=_TYPES)
 def q_linear_conv_channels_last(emit: Emitter) -> str:
     """QLinearConv of (N, ..., C), where `channels_last` says so."""
     if not emit.attribute("channels_last", 0):
@@ -230,7 +224,6 @@ def _ratio(emit: Emitter, left: str, right: str, result: str) -> str:
     return emit("Div", product, parameter(emit, result))
 
 
-@expansion("MatMulInteger", since=10, types=_TYPES)
 def mat_mul_integer(emit: Emitter) -> str:
     """Compute (a - zero) @ (b - zero) in int32."""
     return product(emit, emit.input(0), emit.input(2), emit.input(1), emit.input(3))
@@ -254,10 +247,25 @@ def by_column(emit: Emitter, name: str) -> str:
     return parameter(emit, name, *emit.shape(name)) if name else ""
 
 
-@expansion("QLinearMatMul", since=10, types=_TYPES)
 def q_linear_mat_mul(emit: Emitter) -> str:
     """MatMulInteger, the sum as steps of the result's scale."""
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = map(emit.input, range(8))
     scale = emit("Mul", by_row(emit, a_scale), by_column(emit, b_scale))
     scale = emit.cast(emit("Div", scale, parameter(emit, y_scale)), FLOAT)
     return requantise(emit, product(emit, a, a_zero, b, b_zero), scale, y_zero)
+
+
+_standard, _contrib = partial(Operator, since=10, types=_TYPES), partial(contrib, types=_TYPES)
+
+OPERATORS = (
+    _standard("DequantizeLinear", types=_TYPES | _SMALL_FLOATS, expand=dequantize_linear),
+    _contrib("DequantizeLinear", expand=dequantize_linear),
+    _standard("QuantizeLinear", expand=quantize_linear),
+    _contrib("QuantizeLinear", expand=quantize_linear),
+    _standard("DynamicQuantizeLinear", since=11, expand=dynamic_quantize_linear),
+    _standard("ConvInteger", expand=conv_integer),
+    _standard("QLinearConv", expand=q_linear_conv),
+    _contrib("QLinearConv", expand=q_linear_conv_channels_last),
+    _standard("MatMulInteger", expand=mat_mul_integer),
+    _standard("QLinearMatMul", expand=q_linear_mat_mul),
+)

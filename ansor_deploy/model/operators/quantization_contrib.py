@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from math import prod
 
-from .emitter import Emitter, expansion
+from .emitter import Emitter
+from .operator import contrib
 from .quantization import (
     FLOAT,
     UINT8,
@@ -23,8 +23,6 @@ from .quantization import (
     saturate,
 )
 
-_contrib = partial(expansion, domain="com.microsoft")
-
 
 def _real(emit: Emitter, first: int) -> str:
     """The real numbers of an input that is followed by its scale and its zero point."""
@@ -37,7 +35,6 @@ def _quantise(emit: Emitter, name: str, scale: int) -> str:
     return quantise(emit, name, emit.input(scale), emit.input(scale + 1))
 
 
-@_contrib("QLinearAdd")
 def q_linear_add(emit: Emitter) -> str:
     """Compute a + b, in steps of the result from the start, as ONNX Runtime does."""
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = map(emit.input, range(8))
@@ -49,7 +46,6 @@ def q_linear_add(emit: Emitter) -> str:
     return _from_zero(emit, emit("Add", *terms), y_zero)
 
 
-@_contrib("QLinearMul")
 def q_linear_mul(emit: Emitter) -> str:
     """Compute a * b."""
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = map(emit.input, range(8))
@@ -68,27 +64,23 @@ def _from_zero(emit: Emitter, steps: str, zero: str) -> str:
     return saturate(emit, moved, "", emit.dtype(zero))
 
 
-@_contrib("QLinearWhere")
 def q_linear_where(emit: Emitter) -> str:
     """Choose a where the condition holds, else b."""
     chosen = emit("Where", emit.input(0), _real(emit, 1), _real(emit, 4))
     return _quantise(emit, chosen, 7)
 
 
-@_contrib("QLinearSigmoid")
 def q_linear_sigmoid(emit: Emitter) -> str:
     """Compute 1 / (1 + exp(-x))."""
     return _quantise(emit, emit("Sigmoid", _real(emit, 0)), 3)
 
 
-@_contrib("QLinearLeakyRelu")
 def q_linear_leaky_relu(emit: Emitter) -> str:
     """Choose x where it is positive, else alpha * x."""
     alpha = emit.attribute("alpha", 0.01)
     return _quantise(emit, emit("LeakyRelu", _real(emit, 0), alpha=alpha), 3)
 
 
-@_contrib("QLinearSoftmax")
 def q_linear_softmax(emit: Emitter) -> str:
     """Compute exp(x) / sum(exp(x))."""
     rank = len(emit.shape(emit.input(0)))
@@ -97,14 +89,12 @@ def q_linear_softmax(emit: Emitter) -> str:
     return _quantise(emit, emit("Softmax", _real(emit, 0), axis=rank - 1), 3)
 
 
-@_contrib("QLinearConcat")
 def q_linear_concat(emit: Emitter) -> str:
     """Tensors of several scales beside one another, in one scale."""
     parts = [_real(emit, first) for first in range(2, len(emit.node.input), 3)]
     return _quantise(emit, emit("Concat", *parts, axis=emit.attribute("axis")), 0)
 
 
-@_contrib("QLinearReduceMean")
 def q_linear_reduce_mean(emit: Emitter) -> str:
     """The mean over some axes."""
     rank = len(emit.shape(emit.input(0)))
@@ -121,7 +111,6 @@ def _pooled(emit: Emitter, pool: Callable[[str], str]) -> str:
     return channels_last(emit, len(emit.shape(emit.input(0))), pool)
 
 
-@_contrib("QLinearGlobalAveragePool")
 def q_linear_global_average_pool(emit: Emitter) -> str:
     """The mean over all that is no sample or channel, summed in int32."""
     shape = emit.shape(emit.input(0))
@@ -139,7 +128,6 @@ def q_linear_global_average_pool(emit: Emitter) -> str:
     return _pooled(emit, pool)
 
 
-@_contrib("QLinearAveragePool")
 def q_linear_average_pool(emit: Emitter) -> str:
     """The mean of each window."""
     kept = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
@@ -153,7 +141,6 @@ def q_linear_average_pool(emit: Emitter) -> str:
     return _pooled(emit, pool)
 
 
-@_contrib("NhwcMaxPool")
 def nhwc_max_pool(emit: Emitter) -> str:
     """MaxPool of (N, ..., C)."""
     kept = ("auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides")
@@ -162,7 +149,6 @@ def nhwc_max_pool(emit: Emitter) -> str:
     return channels_last(emit, rank, lambda name: emit("MaxPool", name, **attributes))
 
 
-@_contrib("MatMulIntegerToFloat")
 def mat_mul_integer_to_float(emit: Emitter) -> str:
     """MatMulInteger, scaled to real numbers, plus a bias."""
     a, b, a_scale, b_scale, a_zero, b_zero, bias = map(emit.input, range(7))
@@ -170,7 +156,6 @@ def mat_mul_integer_to_float(emit: Emitter) -> str:
     return _scaled(emit, product(emit, a, a_zero, b, b_zero), scale, bias)
 
 
-@_contrib("DynamicQuantizeMatMul")
 def dynamic_quantize_mat_mul(emit: Emitter) -> str:
     """MatMulIntegerToFloat of a left side that is quantised here."""
     b, b_scale, b_zero, bias = map(emit.input, range(1, 5))
@@ -185,7 +170,6 @@ def _scaled(emit: Emitter, total: str, scale: str, bias: str) -> str:
     return emit("Add", result, bias) if bias else result
 
 
-@_contrib("QGemm")
 def q_gemm(emit: Emitter) -> str:
     """Compute alpha * a @ b + c, either transposed; real numbers if no scale is given."""
     a, a_scale, a_zero, b, b_scale, b_zero, c, y_scale, y_zero = map(emit.input, range(9))
@@ -208,3 +192,21 @@ def _column(emit: Emitter) -> tuple[int, ...]:
 
 def _turned(emit: Emitter, name: str, flag: str) -> str:
     return emit("Transpose", name, perm=[1, 0]) if emit.attribute(flag, 0) else name
+
+
+OPERATORS = (
+    contrib("QLinearAdd", expand=q_linear_add),
+    contrib("QLinearMul", expand=q_linear_mul),
+    contrib("QLinearWhere", expand=q_linear_where),
+    contrib("QLinearSigmoid", expand=q_linear_sigmoid),
+    contrib("QLinearLeakyRelu", expand=q_linear_leaky_relu),
+    contrib("QLinearSoftmax", expand=q_linear_softmax),
+    contrib("QLinearConcat", expand=q_linear_concat),
+    contrib("QLinearReduceMean", expand=q_linear_reduce_mean),
+    contrib("QLinearGlobalAveragePool", expand=q_linear_global_average_pool),
+    contrib("QLinearAveragePool", expand=q_linear_average_pool),
+    contrib("NhwcMaxPool", expand=nhwc_max_pool),
+    contrib("MatMulIntegerToFloat", expand=mat_mul_integer_to_float),
+    contrib("DynamicQuantizeMatMul", expand=dynamic_quantize_mat_mul),
+    contrib("QGemm", expand=q_gemm),
+)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._lazy_tvm import tirx, tvm
+from .activations import number
 
 # Multiplications of one step from which on a parallel loop takes less time than it takes to start.
 _WORTH_THREADS = 1 << 19
@@ -132,7 +133,7 @@ class _Program:
             self._panels(self.h, range(layer.gates), cell)
         with self._units() as (b, p, lane):
             new, at = self.new[b, p, lane], self._time(b)
-            self.y[at, b, p, lane] = self._if_valid(b, new, _zero())
+            self.y[at, b, p, lane] = self._if_valid(b, new, number(0))
             self.h[b, p, lane] = self._if_valid(b, new, self.h[b, p, lane])
 
     def _panels(self, state: Any, gates: Sequence[int], cell: Callable[..., None]) -> None:
@@ -167,7 +168,7 @@ class _Program:
         peephole = self.rest[1]
         before = self.c[b, p, lane]
         i = f(sums[0] + peephole[0, p, lane] * before)
-        forget = _one() - i if self.layer.input_forget else None
+        forget = number(1) - i if self.layer.input_forget else None
         forget = forget if forget is not None else f(sums[2] + peephole[2, p, lane] * before)
         after = forget * before + i * g(sums[3])
         o = f(sums[1] + peephole[1, p, lane] * after)
@@ -190,7 +191,7 @@ class _Program:
         self._mix(b, p, lane, self.update[b, p, lane], g(sums[0]))
 
     def _mix(self, b: Any, p: Any, lane: Any, update: Any, candidate: Any) -> None:
-        self.new[b, p, lane] = (_one() - update) * candidate + update * self.h[b, p, lane]
+        self.new[b, p, lane] = (number(1) - update) * candidate + update * self.h[b, p, lane]
 
     def _rnn(self, b: Any, p: Any, lane: Any, sums: list[Any]) -> None:
         self.new[b, p, lane] = self._clipped(self.layer.functions[0])(sums[0])
@@ -199,7 +200,7 @@ class _Program:
         bound = self.layer.clip
         if bound is None:
             return function
-        low, high = (tirx.FloatImm("float32", sign * bound) for sign in (-1, 1))
+        low, high = (number(sign * bound) for sign in (-1, 1))
         return lambda x: function(tirx.max(low, tirx.min(high, x)))
 
     def _time(self, b: Any) -> Any:
@@ -215,11 +216,3 @@ class _Program:
 
     def _if_valid(self, b: Any, value: Any, otherwise: Any) -> Any:
         return value if self.lengths is None else tirx.Select(self._valid(b), value, otherwise)
-
-
-def _zero() -> Any:
-    return tirx.FloatImm("float32", 0)
-
-
-def _one() -> Any:
-    return tirx.FloatImm("float32", 1)

@@ -15,7 +15,7 @@ from ..._lazy_tvm import relax
 from .activations import ACTIVATIONS, TAKE_ALPHA, TAKE_BETA
 from .converting import Call
 from .indices import in_range
-from .operator import Limit, Use, choice, converter
+from .operator import Limit, Operator, Use, choice
 from .recurrence import Layer
 from .tensor import Tensor, zeros
 
@@ -29,19 +29,6 @@ def _unknown_activations(use: Use) -> bool:
     return any(name.decode().lower() not in ACTIVATIONS for name in names)
 
 
-_DECLARED = {
-    "since": 7,
-    "types": ("float16", "float32", "int32"),
-    "limits": (
-        choice("direction", "forward", "forward", "reverse", "bidirectional"),
-        Limit(f"`activations` are of {', '.join(sorted(ACTIVATIONS))}", _unknown_activations),
-    ),
-}
-
-
-@converter("LSTM", **_DECLARED)
-@converter("GRU", **_DECLARED)
-@converter("RNN", **_DECLARED)
 def recurrent(call: Call) -> Any:
     """All directions of a layer, and its outputs in the node's layout."""
     direction = call.attribute("direction", "forward")
@@ -196,3 +183,14 @@ def _unpadded(call: Call, layer: Layer, made: Any) -> Tensor:
         return flat
     kept = relax.op.strided_slice(flat.value, [len(outer)], [0], [layer.hidden])
     return Tensor(call, call.emit(kept))
+
+
+_LIMITS = (
+    choice("direction", "forward", "forward", "reverse", "bidirectional"),
+    Limit(f"`activations` are of {', '.join(sorted(ACTIVATIONS))}", _unknown_activations),
+)
+_TYPES = ("float16", "float32", "int32")
+OPERATORS = tuple(
+    Operator(name, since=7, types=_TYPES, limits=_LIMITS, convert=recurrent)
+    for name in ("LSTM", "GRU", "RNN")
+)

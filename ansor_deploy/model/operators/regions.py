@@ -8,14 +8,14 @@ from typing import Any
 from ..._lazy_tvm import relax
 from .converting import Call
 from .indices import in_range
-from .operator import Limit, choice, converter
+from .operator import Limit, Operator, choice
 
 _IMAGE = "the image of a region"
+_AVERAGE = choice("mode", "avg", "avg")
 # Without one, a loop would be as long as the values of a region say.
 _RATIO = Limit("`sampling_ratio` is positive", lambda use: use.attribute("sampling_ratio", 0) < 1)
 
 
-@converter("RoiAlign", since=10, limits=(choice("mode", "avg", "avg"), _RATIO))
 def roi_align(call: Call) -> Any:
     """Averages of interpolated points; TVM's with images that there are."""
     data, regions, images = call.inputs
@@ -23,7 +23,6 @@ def roi_align(call: Call) -> Any:
     return replace(call, inputs=[data, regions, known]).by_tvm()
 
 
-@converter("MaxRoiPool")
 def max_roi_pool(call: Call) -> Any:
     """Maxima of parts of a region; its first number is its image."""
     data, regions = call.inputs
@@ -36,3 +35,9 @@ def max_roi_pool(call: Call) -> Any:
     named = call.emit(relax.op.astype(known, call.dtype(1)))
     joined = call.emit(relax.op.concat([named, rest], 1))
     return replace(call, inputs=[data, joined]).by_tvm()
+
+
+OPERATORS = (
+    Operator("RoiAlign", since=10, limits=(_AVERAGE, _RATIO), convert=roi_align),
+    Operator("MaxRoiPool", convert=max_roi_pool),
+)

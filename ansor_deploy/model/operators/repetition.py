@@ -11,17 +11,17 @@ from collections.abc import Sequence
 
 from onnx import GraphProto, TensorProto
 
-from ..graph.graph import attribute, is_op
+from ..graph.graph import is_op
 from ..graph.subgraph import adopt_constants, spliced
-from ..onnx.skeleton import nodes, tensors
+from ..onnx.skeleton import attribute, nodes, tensors
 from ..onnx.tensor_data import byte_size
-from .emitter import Emitter, expansion
+from .emitter import Emitter
+from .operator import Operator
 
 # What all steps may become together: more take longer to import than anybody waits.
 MOST_NODES = 20_000
 
 
-@expansion("Scan", since=9)
 def scan(emit: Emitter) -> list[str] | None:
     """A body over the elements of sequences, along any axes and in both directions."""
     fed = emit.attribute("num_scan_inputs")
@@ -48,7 +48,6 @@ def scan(emit: Emitter) -> list[str] | None:
     return [*states, *_stacked(emit, rows, outputs)]
 
 
-@expansion("Loop", since=1, constant=(0,))
 def loop(emit: Emitter) -> list[str] | None:
     """A body that is run so many times, by a constant, and ends never before."""
     count, start = emit.graph.value(emit.input(0)), emit.graph.value(emit.input(1))
@@ -128,3 +127,9 @@ def _goes_on(body: GraphProto) -> bool:
                 return False
             name = node.input[0]
     return name == given
+
+
+OPERATORS = (
+    Operator("Scan", since=9, expand=scan),
+    Operator("Loop", since=1, constant=(0,), expand=loop),
+)

@@ -12,8 +12,8 @@ import numpy as np
 from onnx import TensorProto
 
 from ..graph.graph import FLOATS
-from .emitter import Emitter, expansion
-from .operator import Limit, in_branch
+from .emitter import Emitter
+from .operator import Limit, Operator, in_branch
 from .sampling import COORDINATES, ROUNDINGS, Axis, Manner, outside, taps
 
 _FEW = 4  # taps that are added one by one; more are a product with a matrix
@@ -27,8 +27,6 @@ _KNOWN = {
 }
 
 
-@expansion("Upsample", limits=(_OUTSIDE,))
-@expansion("Resize", since=10, limits=(_OUTSIDE,))
 def resize(emit: Emitter) -> str | None:
     """One gather of each axis for the nearest element, else a weighted sum of gathers."""
     manner = _manner(emit)
@@ -202,3 +200,9 @@ def _extrapolated(emit: Emitter, name: str, axes: list[Axis], manner: Manner, ki
         return name
     value = emit.constant(emit.attribute("extrapolation_value", 0.0), kind)
     return emit("Where", emit.constant(beyond, TensorProto.BOOL), value, name)
+
+
+OPERATORS = (
+    Operator("Upsample", limits=(_OUTSIDE,), expand=resize),
+    Operator("Resize", since=10, limits=(_OUTSIDE,), expand=resize),
+)

@@ -11,7 +11,8 @@ from ..graph.graph import Graph
 from ..onnx.bounds import count_nodes
 from ..onnx.skeleton import name_of
 from .blame import importing
-from .operator import find
+from .emitter import expanded
+from .table import find
 
 
 def rewrite_nodes(graph: Graph) -> None:
@@ -44,7 +45,9 @@ def _rewritten(graph: Graph) -> bool:
 
 def _made(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
     operator = find(node)
-    if operator is None or operator.rewrite is None:
+    if operator is None:
         return None
     with importing(node.op_type, name_of(node)):
-        return operator.rewrite(graph, node)
+        if operator.expand:
+            return expanded(graph, node, operator.expand)
+        return operator.rewrite(graph, node) if operator.rewrite else None

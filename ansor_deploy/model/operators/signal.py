@@ -9,15 +9,14 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto
 
-from .emitter import Emitter, expansion
-from .operator import REAL
+from .emitter import Emitter
+from .operator import REAL, Operator
 
 INT64 = TensorProto.INT64
 # Of signals, and of the axis, the length and the step.
 TYPES = REAL | {"int32", "int64"}
 
 
-@expansion("DFT", since=17, types=TYPES)
 def fourier(emit: Emitter) -> str:
     """The transform along one axis, or its inverse; half of it where that says all."""
     shape = emit.shape(emit.input(0))
@@ -33,7 +32,6 @@ def fourier(emit: Emitter) -> str:
     return emit("Transpose", made, perm=np.argsort(order).tolist())
 
 
-@expansion("STFT", since=17, types=TYPES)
 def short_time_fourier(emit: Emitter) -> str:
     """The transform of each frame: frames are gathered, weighed by the window, multiplied."""
     signal = emit.input(0)
@@ -101,3 +99,9 @@ def _constant(emit: Emitter, index: int, absent: int) -> int:
     if value is None:
         raise emit.refuse(f"its input '{name}' must be a constant")
     return int(value.reshape(()))
+
+
+OPERATORS = (
+    Operator("DFT", since=17, types=TYPES, expand=fourier),
+    Operator("STFT", since=17, types=TYPES, expand=short_time_fourier),
+)

@@ -1,6 +1,6 @@
 """Operators that TVM's own converters import. Ours for some others are in the files beside this."""
 
-from .operator import Limit, Use, choice, importable
+from .operator import Limit, Operator, Use, choice
 
 
 def _trains(use: Use) -> bool:
@@ -12,41 +12,41 @@ def _trains(use: Use) -> bool:
 
 _INFERS = Limit("it has one output (before opset 14), and `is_test` is 1 (before 7)", _trains)
 
-# fmt: off
-importable(
-    1, "Abs", "Add", "And", "AveragePool", "Ceil",
-    "Concat", "Constant", "Conv", "DepthToSpace", "Div", "Equal",
-    "Exp", "Flatten", "Floor", "Gemm", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool",
-    "Greater", "HardSigmoid", "Identity", "InstanceNormalization", "LRN", "LeakyRelu",
-    "Less", "Log", "LogSoftmax", "LpPool", "MatMul", "Mean", "Mul", "Neg",
-    "Not", "Or", "PRelu", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum",
-    "ReduceMean", "ReduceProd", "ReduceSum",
-    "ReduceSumSquare", "Relu", "Shape", "Sigmoid", "Size", "Slice", "Softmax", "Softplus",
-    "Softsign", "Split", "Sqrt", "Squeeze", "Sub", "Sum", "Tanh",
-    "Transpose", "Xor",
+_PLAIN = {  # by the first opset
+    1: (
+        "Abs", "Add", "And", "AveragePool", "Ceil", "Concat", "Constant", "Conv", "DepthToSpace",
+        "Div", "Equal", "Exp", "Flatten", "Floor", "Gemm", "GlobalAveragePool", "GlobalLpPool",
+        "GlobalMaxPool", "Greater", "HardSigmoid", "Identity", "InstanceNormalization", "LRN",
+        "LeakyRelu", "Less", "Log", "LogSoftmax", "LpPool", "MatMul", "Mean", "Mul", "Neg", "Not",
+        "Or", "PRelu", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceMean",
+        "ReduceProd", "ReduceSum", "ReduceSumSquare", "Relu", "Shape", "Sigmoid", "Size", "Slice",
+        "Softmax", "Softplus", "Softsign", "Split", "Sqrt", "Squeeze", "Sub", "Sum", "Tanh",
+        "Transpose", "Xor",
+    ),
+    7: ("Acos", "Asin", "Atan", "Cos", "Sin", "Tan"),
+    9: (
+        "Acosh", "Asinh", "Atanh", "Compress", "Cosh", "Erf", "EyeLike", "IsNaN", "NonZero",
+        "Shrink", "Sinh", "Where",
+    ),
+    10: ("Round",),
+    11: (
+        "ConcatFromSequence", "CumSum", "If", "Range", "SequenceAt", "SequenceConstruct",
+        "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength", "SplitToSequence",
+        "Unique",
+    ),  # If and Constant by TVM's front end itself
+    12: ("Einsum", "GreaterOrEqual", "LessOrEqual"),
+    14: ("HardSwish", "Trilu"),
+    15: ("CastLike", "Optional", "OptionalGetElement", "OptionalHasElement"),
+    16: ("GridSample",),
+    18: ("BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "GroupNormalization", "Mish"),
+    20: ("Gelu",),
+}  # fmt: skip
+
+OPERATORS = (
+    *(Operator(name, since=since) for since, names in _PLAIN.items() for name in names),
+    Operator("BatchNormalization", limits=(choice("training_mode", 0, 0), _INFERS)),
+    Operator("ConstantOfShape", since=9, constant=(0,)),
+    Operator("Expand", since=8, constant=(1,)),
+    Operator("Reshape", constant=(1,)),
+    Operator("Tile", constant=(1,)),
 )
-importable(1, "BatchNormalization", limits=(choice("training_mode", 0, 0), _INFERS))
-importable(1, "Reshape", "Tile", constant=(1,))
-importable(7, "Acos", "Asin", "Atan", "Cos", "Sin", "Tan")
-importable(8, "Expand", constant=(1,))
-importable(9, "ConstantOfShape", constant=(0,))
-importable(
-    9, "Acosh", "Asinh", "Atanh", "Compress", "Cosh", "Erf", "EyeLike", "IsNaN",
-    "NonZero", "Shrink", "Sinh", "Where",
-)
-importable(
-    10, "Round",
-)
-importable(
-    11, "ConcatFromSequence", "CumSum", "Range", "SequenceAt",
-    "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength",
-    "SplitToSequence", "Unique",
-)
-importable(11, "If")  # by TVM's front end itself, as Constant is
-importable(12, "Einsum", "GreaterOrEqual", "LessOrEqual")
-importable(14, "HardSwish", "Trilu")
-importable(15, "CastLike", "Optional", "OptionalGetElement", "OptionalHasElement")
-importable(16, "GridSample")
-importable(18, "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "GroupNormalization", "Mish")
-importable(20, "Gelu")
-# fmt: on

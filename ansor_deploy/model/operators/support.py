@@ -9,10 +9,11 @@ from ...system.printable import printable
 from ..graph.cleanup import drop_dead
 from ..graph.graph import Graph, uses
 from ..onnx.bind import model_inputs
-from ..onnx.skeleton import name_of, nested, nodes
+from ..onnx.skeleton import domain_of, name_of, with_nested
 from .blame import importing
-from .operator import Operator, Use, domain, dtype_name, find
+from .operator import Operator, Use, dtype_name
 from .refused import REASONS
+from .table import find
 
 
 def refuse_early(proto: ModelProto) -> None:
@@ -41,14 +42,7 @@ def refuse(graph: Graph) -> None:
 
     graph: with static shapes, and its constants folded.
     """
-    every = [inner for node in graph.nodes for inner in _with_nested(node)]
-    _refuse(graph, every, folded=True)
-
-
-def _with_nested(node: NodeProto) -> Iterator[NodeProto]:
-    yield node
-    for graph in nested(node):
-        yield from nodes(graph)
+    _refuse(graph, with_nested(graph.nodes), folded=True)
 
 
 def _refuse(graph: Graph, every: Iterable[NodeProto], *, folded: bool) -> None:
@@ -67,7 +61,7 @@ def _refuse(graph: Graph, every: Iterable[NodeProto], *, folded: bool) -> None:
 
 
 def _row(node: NodeProto, fault: str, opsets: dict[str, int]) -> str:
-    place = domain(node) or "ai.onnx"
+    place = domain_of(node) or "ai.onnx"
     opset = f"{place} {opsets.get(place, '?')}"
     return printable(f"  {node.op_type}  at node {name_of(node)}  ({opset}): {fault}")
 
@@ -80,7 +74,7 @@ def _fault(graph: Graph, node: NodeProto, *, folded: bool) -> str:
     if not operator.domain and graph.opset < operator.since:
         return f"supported from opset {operator.since} on"
     with importing(node.op_type, name_of(node)):
-        use = Use(node, graph)
+        use = Use(graph, node)
         return _wrong_type(graph, node, operator) or _beyond(use, operator, folded=folded)
 
 
@@ -96,8 +90,8 @@ def _beyond(use: Use, operator: Operator, *, folded: bool) -> str:
         if limit.broken(use):
             return f"only where {limit.text}"
     for index in operator.constant if folded else ():
-        name = use.node.input[index] if use.given(index) else ""
+        name = use.input(index)
         outer = name in use.graph.shapes or name in use.graph.dtypes  # else of a nested graph
-        if outer and use.value(index) is None:
+        if outer and use.graph.value(name) is None:
             return f"its input '{name}' must be a constant"
     return ""

@@ -20,14 +20,13 @@ import numpy as np
 
 from ..._lazy_tvm import relax, tirx, tvm
 from .converting import Call
-from .operator import INTEGER, REAL, converter
+from .operator import INTEGER, REAL, Operator
 
 # Elements from which on a parallel loop takes less time than it takes to start.
 _WORTH_THREADS = 1 << 14
 _BLOCK = 64  # elements of a row that are looked at together
 
 
-@converter("TopK", types=REAL | INTEGER, constant=(1,))
 def topk(call: Call) -> Any:
     """The k largest or smallest along an axis, in order, and their places."""
     shape, kind = call.shape(0), call.dtype(0)
@@ -218,3 +217,6 @@ class _Program:
         (rank, place), (other_rank, other_place) = self._at(at), other
         later = tirx.And(tirx.EQ(rank, other_rank), place > other_place)
         return tirx.Or(rank < other_rank, later)
+
+
+OPERATORS = (Operator("TopK", types=REAL | INTEGER, constant=(1,), convert=topk),)

@@ -9,8 +9,8 @@ import numpy as np
 from onnx import TensorProto
 
 from ..graph.graph import FLOATS
-from .emitter import Emitter, expansion
-from .operator import REAL
+from .emitter import Emitter
+from .operator import REAL, Operator
 
 INT64 = TensorProto.INT64
 
@@ -45,7 +45,6 @@ def _pads(emit: Emitter, rank: int) -> tuple[int, ...]:
     return tuple(emit.attribute("pads") or (0,) * (2 * rank))
 
 
-@expansion("Col2Im", since=18, types=REAL | {"int64"})
 def column_to_image(emit: Emitter) -> str:
     """A transposed convolution of weights that are one where an element goes."""
     image, block = (emit.graph.value(emit.input(index)) for index in (1, 2))
@@ -75,7 +74,6 @@ def column_to_image(emit: Emitter) -> str:
     )
 
 
-@expansion("ConvTranspose")
 def transposed_convolution(emit: Emitter) -> str | None:
     """Its output's shape as padding: TVM does not look at it."""
     wanted = emit.attribute("output_shape")
@@ -99,7 +97,6 @@ def transposed_convolution(emit: Emitter) -> str | None:
     return emit("ConvTranspose", *emit.node.input, **kept)
 
 
-@expansion("MaxPool")
 def max_pool(emit: Emitter) -> list[str] | None:
     """With the places of the maxima: the elements of each window beside each other."""
     if not emit.wants(1):
@@ -169,3 +166,10 @@ def _begins(
     reach = zip(made, window.strides, window.spans, sizes, strict=True)
     total = [max((m - 1) * s + span - n, 0) for m, s, span, n in reach]
     return tuple(n // 2 if how == "SAME_UPPER" else n - n // 2 for n in total)
+
+
+OPERATORS = (
+    Operator("Col2Im", since=18, types=REAL | {"int64"}, expand=column_to_image),
+    Operator("ConvTranspose", expand=transposed_convolution),
+    Operator("MaxPool", expand=max_pool),
+)

@@ -12,7 +12,7 @@ time. No other reader may need what lies between.
 from collections import defaultdict
 from typing import Any
 
-from ..._tvm import collect, relax, tvm
+from ..._tvm import bindings, collect, op_name, relax, tvm
 from ...space.attention import attention_pays
 from ...target import Target
 from .dataflow import Renaming, rewritten
@@ -55,17 +55,17 @@ class _Groups:
 
     def __init__(self, mod: tvm.IRModule, target: Target) -> None:
         main = mod["main"]
-        bindings = [one for block in main.body.blocks for one in block.bindings]
+        every = bindings(main)
         self._mod, self._target = mod, target
         self._readers: dict[Any, list[Any]] = defaultdict(list)
-        for one in bindings:
+        for one in every:
             for var in collect(one.value, relax.Var):
                 self._readers[var].append(one.var)
         for var in collect(main.body.body, relax.Var):
             self._readers[var].append(None)
         self.of: dict[Any, list[Any]] = {}
         self._following: dict[Any, list[Any]] = {}  # a product, of which each is a function
-        for one in bindings:
+        for one in every:
             if self._function(one) is not None:
                 self._visit(one, list(one.value.args[1].fields))
         self.inside = {one.var for group in self.of.values() for one in group[:-1]}
@@ -117,8 +117,8 @@ class _Groups:
         return func is not None and readable(binding.value.args[0].name_hint) == operator
 
     def _function(self, binding: Any) -> Any | None:
-        call = getattr(getattr(binding.value, "op", None), "name", "")
-        return self._mod[binding.value.args[0]] if call == "relax.call_tir" else None
+        value = binding.value
+        return self._mod[value.args[0]] if op_name(value) == "relax.call_tir" else None
 
 
 def _operands(group: list[Any]) -> list[Any]:

@@ -16,7 +16,7 @@ import math
 from collections import defaultdict
 from typing import Any
 
-from ..._tvm import collect, relax, tvm
+from ..._tvm import bindings, collect, op_name, relax, shape_of, tvm
 from .dataflow import Renaming, rewritten
 
 # The packed function that a concatenation is called as until its parts have their places.
@@ -75,7 +75,7 @@ class _Uses:
         self._operands: dict[Any, list[Any]] = {}
         self._readers: dict[Any, list[int | None]] = defaultdict(list)
         main = mod["main"]
-        for binding in (one for block in main.body.blocks for one in block.bindings):
+        for binding in bindings(main):
             value = binding.value
             pattern = self._pattern(value)
             self._makers[binding.var] = pattern
@@ -127,11 +127,11 @@ class _Uses:
 
     def _callee(self, value: Any) -> Any:
         """The function that a value is a call of, unless it is a view; None for others."""
-        if getattr(getattr(value, "op", None), "name", "") != "relax.call_tir":
+        if op_name(value) != "relax.call_tir":
             return None
         func = self._mod[value.args[0]]
         return None if relax.analysis.has_reshape_pattern(func) else func
 
 
 def _elements(var: Any) -> int:
-    return math.prod(int(extent) for extent in var.ty.shape)
+    return math.prod(shape_of(var.ty))

@@ -3,11 +3,11 @@
 from collections import defaultdict
 from typing import Any
 
-from ..._tvm import relax, tirx, tvm
+from ..._tvm import bindings, op_name, relax, tirx, tvm
 from ...space.canonical_text import APART
 from .concatenation import OPERATOR
 from .extract import readable
-from .fusion import BARRIER, callee
+from .fusion import BARRIER
 
 
 def with_reasons(mod: tvm.IRModule) -> tvm.IRModule:
@@ -25,8 +25,8 @@ def _reasons(main: relax.Function) -> dict[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
     makers: dict[Any, str] = {}
     behind: dict[Any, str] = {}  # a barrier
-    for binding in (one for block in main.body.blocks for one in block.bindings):
-        value, kind = binding.value, callee(binding.value)
+    for binding in bindings(main):
+        value, kind = binding.value, op_name(binding.value)
         if kind == "relax.call_tir":
             makers[binding.var] = reader = value.args[0].name_hint
             for maker in filter(None, map(behind.get, value.args[1].fields)):

@@ -10,7 +10,7 @@ rows of each channel are contiguous as they are:
 
 from typing import Any
 
-from ..._tvm import relax, tvm
+from ..._tvm import relax, shape_of, tvm
 
 # Channels up to which moving them costs more than it brings.
 MOST_CHANNELS = 4
@@ -19,7 +19,7 @@ _LAYOUT, _KERNEL, _OUT = "NCHW", "IHWO", "NHWC"
 
 def is_few(data: Any, attrs: Any) -> bool:
     """Whether a 2-D convolution's data (channels first) has few channels."""
-    shape = [int(extent) for extent in data.ty.shape]
+    shape = shape_of(data.ty)
     return len(shape) == 4 and shape[1] <= MOST_CHANNELS and int(attrs.groups) == 1
 
 

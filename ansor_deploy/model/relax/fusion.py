@@ -16,7 +16,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from ..._tvm import WalkResult, collect, relax, structural_walk, tirx, tvm
+from ..._tvm import WalkResult, collect, op_name, relax, structural_walk, tirx, tvm
 from ...space.code_size import is_condition, operations
 from .dataflow import Renaming, rewritten
 
@@ -75,7 +75,7 @@ def without_cuts(mod: tvm.IRModule) -> tvm.IRModule:
 class _Joining(Renaming):
     def bind(self, var: relax.Var, value: relax.Expr) -> None:
         """Note that `var` is this value, or what lies behind a barrier."""
-        if callee(value) == BARRIER:
+        if op_name(value) == BARRIER:
             self.new[var] = self.plain(value.args[0])
         else:
             super().bind(var, value)
@@ -92,7 +92,7 @@ class _Cutting(Renaming):
         """Note that `var` is this value, of operands behind barriers where it repeats them."""
         if isinstance(value, relax.TupleGetItem):
             self._note(var, self._values.get(value.tuple_value))
-        if callee(value) != "relax.call_tir":
+        if op_name(value) != "relax.call_tir":
             super().bind(var, value)
             return
         func, operands = self._function(value.args[0]), value.args[1].fields
@@ -115,11 +115,6 @@ class _Cutting(Renaming):
     def _argument(self, operand: relax.Expr, is_cut: bool) -> relax.Expr:
         plain = self.plain(operand)
         return self.emit(relax.op.builtin.stop_lift_params(plain)) if is_cut else plain
-
-
-def callee(value: relax.Expr) -> str:
-    """The name of the operator that is called; "" where none is."""
-    return str(getattr(getattr(value, "op", None), "name", ""))
 
 
 def _made(func: _Function, fused: list[_Value]) -> _Value | None:

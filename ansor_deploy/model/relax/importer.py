@@ -18,11 +18,10 @@ from ...runtime.model import Interface, TensorInfo
 from ...target import Target
 from ..graph.graph import Graph
 from ..graph.nodes import Origin
-from ..onnx.skeleton import name_of, nested, nodes
+from ..onnx.skeleton import domain_of, name_of, nested, nodes
 from ..operators.blame import blamed
-from ..operators.converting import own_converters, tvm_name
+from ..operators.front_end import own_converters, tvm_name
 from ..operators.indices import IN_BRANCH
-from ..operators.operator import domain
 from . import concatenation, constant_gathers, few_channels
 from .attention import with_attention
 from .cut_reasons import with_reasons
@@ -135,7 +134,7 @@ def _for_tvm(proto: onnx.ModelProto) -> onnx.ModelProto:
     """
     for node in nodes(proto.graph):
         node.name = name_of(node)
-        node.op_type = tvm_name(domain(node), node.op_type)
+        node.op_type = tvm_name(domain_of(node), node.op_type)
     for branch in (inner for node in proto.graph.node for inner in nested(node)):
         for node in nodes(branch):
             node.attribute.append(onnx.helper.make_attribute(IN_BRANCH, 1))

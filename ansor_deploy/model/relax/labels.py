@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..._tvm import elements, relax, structural_map, tvm
+from ..._tvm import bindings, elements, op_name, relax, structural_map, tvm
 from ...runtime.functions import main_names
 from ..graph.nodes import Origin, PlacedCall
 from ..graph.places import Node, Place
@@ -46,7 +46,7 @@ def _number(known: str) -> int:
 def with_labels(mod: tvm.IRModule, origin: Origin, values: Mapping[str, Any]) -> tvm.IRModule:
     """The module as the front end made it, its variables named. values: of the graph's tensors."""
     known: dict[Any, Any] = {}
-    for one in _bindings(mod["main"]):
+    for one in bindings(mod["main"]):
         known[one.var] = known[one.value] = one.var
     names = {
         known.get(values.get(name)): f"t{at}_"
@@ -90,14 +90,10 @@ def calls(imported: Imported) -> Iterator[PlacedCall]:
             yield function, Place(at, nodes)
 
 
-def _bindings(main: Any) -> list[Any]:
-    return [one for block in main.body.blocks for one in block.bindings]
-
-
 def _renamed(mod: tvm.IRModule, name: Callable[[Any], str]) -> tvm.IRModule:
     """The module with variables of `main` under other names; where it is "", under their own."""
     new: dict[Any, Any] = {}
-    for one in _bindings(mod["main"]):
+    for one in bindings(mod["main"]):
         if found := name(one.var):
             new[one.var] = type(one.var)(found, one.var.ty)
     replace = lambda var: new.get(var, var)  # noqa: E731
@@ -112,7 +108,7 @@ class _Reading:
     """
 
     def __init__(self, main: Any, origin: Origin) -> None:
-        self._origin, self._bindings = origin, _bindings(main)
+        self._origin, self._bindings = origin, bindings(main)
         held = self._held(main.body.body)
         self._towards = {var: {name} for var, name in {**self._labels(), **held}.items()}
         for one in reversed(self._bindings):
@@ -124,7 +120,7 @@ class _Reading:
     def calls(self) -> Iterator[tuple[str, tuple[Node, ...]]]:
         """As `calls` of a module."""
         for one in self._bindings:
-            if _callee(one.value) == "relax.call_tir":
+            if op_name(one.value) == "relax.call_tir":
                 nodes = self._origin.between(self._read(one.value), self._towards[one.var])
                 yield one.value.args[0].name_hint, nodes
 
@@ -182,7 +178,7 @@ class _Terms:
         return known
 
     def _walk(self, function: Any, mod: tvm.IRModule, known: dict[Any, int]) -> int:
-        for one in _bindings(function):
+        for one in bindings(function):
             known[one.var] = self._term(one.value, mod, known)
         return self._term(function.body.body, mod, known)
 
@@ -197,7 +193,7 @@ class _Terms:
         group = mod[value.op] if isinstance(getattr(value, "op", None), tvm.ir.GlobalVar) else None
         if group is not None and (group.attrs or {}).get("Primitive"):
             return self._walk(group, mod, dict(zip(group.params, parts, strict=True)))
-        name = _callee(value) if isinstance(value, relax.Call) else type(value).__name__
+        name = op_name(value) if isinstance(value, relax.Call) else type(value).__name__
         found = self._number(name, *parts, "" if parts else str(value))
         if isinstance(value, relax.Tuple):
             self._fields[found] = parts
@@ -211,8 +207,3 @@ def _parts(value: Any) -> list[Any]:
     if isinstance(value, relax.TupleGetItem):
         return [value.tuple_value]
     return list(value.args) if isinstance(value, relax.Call) else list(getattr(value, "fields", ()))
-
-
-def _callee(value: Any) -> str:
-    """The name of the operator that is called; "" where none is."""
-    return str(getattr(getattr(value, "op", None), "name", ""))

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._tvm import elements, relax, tirx, tvm
+from ..._tvm import elements, op_name, relax, shape_of, tirx, tvm
 from ...target import Target
 from . import few_channels
 from .dataflow import Walk, constant_of, rewritten
@@ -56,7 +56,7 @@ class _Walk(Walk):
         if isinstance(value, relax.TupleGetItem):
             ruled = self._part(value)
         else:
-            name = getattr(value.op, "name", "") if isinstance(value, relax.Call) else ""
+            name = op_name(value)
             ruled = RULES[name](self, value) if name in RULES else None
         self._values[var] = ruled or Value(first=self.emit(self.kept(value)))
 
@@ -142,10 +142,6 @@ def _named(call: Any, ops: Any) -> Callable[..., Any]:
     return getattr(ops, call.op.name.rsplit(".", 1)[1])
 
 
-def _shape(expr: Any) -> list[int]:
-    return [int(extent) for extent in expr.ty.shape]
-
-
 def _rank(expr: Any) -> int:
     return len(expr.ty.shape) if isinstance(expr.ty, relax.TensorType) else 0
 
@@ -165,9 +161,11 @@ def _convolution(walk: _Walk, call: Any) -> Value | None:
         return Value(last=walk.emit(few_channels.convolution(first, kernel, given, dtype)))
     data, spatial = walk.last(call.args[0]), SPATIAL[rank]
     if transposed:
-        made = transposed_convolution(walk, data, weight, attrs, _shape(call), walk.lanes)
+        made = transposed_convolution(
+            walk, data, weight, attrs, list(shape_of(call.ty)), walk.lanes
+        )
         return None if made is None else Value(last=made)
-    if 1 < attrs.groups == _shape(data)[-1] < len(weight):
+    if 1 < attrs.groups == shape_of(data.ty)[-1] < len(weight):
         # To read a channel for several results takes a gather a tap, to copy it one for all taps.
         data = walk.emit(relax.op.repeat(data, len(weight) // int(attrs.groups), rank - 1))
         given["groups"] = len(weight)
@@ -219,7 +217,7 @@ def _before_view(walk: _Walk, call: Any) -> Value | None:
         if (of := walk.viewed(form)) is None:
             return None
         args.append(of)
-        views.add((tuple(_shape(form)), tuple(_shape(of)), value.last is None))
+        views.add((shape_of(form.ty), shape_of(of.ty), value.last is None))
     if len(views) != 1:
         return None
     ((shape, _, first),) = views
@@ -324,7 +322,7 @@ def _reshape(walk: _Walk, call: Any) -> Value | None:
     So it does where an image's rows and columns become one axis, as tokens, or several again.
     """
     constant, value = walk.constant(call.args[0]), walk.value(call.args[0])
-    shape, made = _shape(call.args[0]), _shape(call)
+    shape, made = shape_of(call.args[0].ty), shape_of(call.ty)
     if constant is not None:
         return Value(first=constant_of(constant.reshape(made)))
     if value.last is None:

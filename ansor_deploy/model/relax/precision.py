@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._tvm import relax, tvm
+from ..._tvm import op_name, relax, tvm
 from .dataflow import Walk, constant_of, rewritten
 
 _HALF = ("float16", "bfloat16")
@@ -50,7 +50,7 @@ class _Walk(Walk):
         """The value of operands in float32; None where none is of halves, or they have to stay."""
         if isinstance(value, relax.TupleGetItem) and value.tuple_value in self._wide:
             return relax.TupleGetItem(self._wide[value.tuple_value], value.index)
-        if _name(value) == "relax.nn.layer_norm" and _dtype(value) == "float64":
+        if op_name(value) == "relax.nn.layer_norm" and _dtype(value) == "float64":
             return self._normalized(value)
         if not isinstance(value, relax.Call) or self._stays(value):
             return None
@@ -59,7 +59,7 @@ class _Walk(Walk):
 
     def _stays(self, call: relax.Call) -> bool:
         """Whether a call takes its operands as the model has them."""
-        name = _name(call)
+        name = op_name(call)
         if name.startswith("relax.call_") or not name:  # the types are the callee's
             return True
         if name in _LOOK_UPS:
@@ -87,11 +87,6 @@ class _Walk(Walk):
         epsilon = constant_of(np.asarray(call.attrs.epsilon, _dtype(call)))
         scaled = emit(op.divide(centred, emit(op.sqrt(emit(op.add(variance, epsilon))))))
         return op.add(emit(op.multiply(scaled, gamma)), beta)
-
-
-def _name(value: relax.Expr) -> str:
-    """The operator that is called; "" where none is."""
-    return str(getattr(getattr(value, "op", None), "name", ""))
 
 
 def _dtype(expr: relax.Expr) -> str:

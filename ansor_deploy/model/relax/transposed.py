@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._tvm import relax
+from ..._tvm import relax, shape_of
 from .dataflow import Walk, constant_of
 from .transposed_geometry import Geometry
 from .transposed_phases import SPATIAL, apart, split_taps, together
@@ -41,7 +41,7 @@ def transposed_convolution(
     made = WAYS[way](walk, data, weight, geometry)
     begins = geometry.cuts if way == "dense" else [0] * len(geometry.cuts)
     ends = [begin + size for begin, size in zip(begins, geometry.sizes, strict=True)]
-    if not any(begins) and ends == [int(extent) for extent in made.ty.shape][1:-1]:
+    if not any(begins) and ends == list(shape_of(made.ty)[1:-1]):
         return made
     return walk.emit(relax.op.strided_slice(made, list(range(1, 1 + len(ends))), begins, ends))
 
@@ -84,7 +84,7 @@ def _interleave(walk: Walk, phases: Any, geometry: Geometry) -> Any:
     strides, outputs, dims = geometry.strides, geometry.outputs, len(geometry.strides)
     if max(strides) == 1:
         return phases
-    batch, *made, _ = (int(extent) for extent in phases.ty.shape)
+    batch, *made, _ = shape_of(phases.ty)
     split = walk.emit(relax.op.reshape(phases, [batch, *made, *strides, outputs]))
     pairs = [axis for d in range(dims) for axis in (1 + d, 1 + dims + d)]
     mixed = walk.emit(relax.op.permute_dims(split, [0, *pairs, 1 + 2 * dims]))

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._tvm import elements, relax, tvm
+from ..._tvm import elements, op_name, relax, shape_of, tvm
 from ...target import Target
 from .dataflow import Walk, constant_of, rewritten
 from .layout import CONVOLUTIONS, ELEMENTWISE, POOLS, REDUCTIONS
@@ -63,7 +63,7 @@ class _Walk(Walk):
         return self._plain.get(expr, expr) if isinstance(expr, relax.Var) else expr
 
     def _widened(self, call: relax.Call) -> relax.Expr | None:
-        name = getattr(call.op, "name", "")
+        name = op_name(call)
         if name in CONVOLUTIONS:
             return self._convolution(call)
         if name in ELEMENTWISE:
@@ -77,7 +77,7 @@ class _Walk(Walk):
         last = call.attrs.data_layout.endswith("C") and int(call.attrs.groups) == 1
         if not last or not isinstance(weight, tvm.ir.GenericConst):
             return None
-        *taps, channels = (int(extent) for extent in weight.ty.shape)
+        *taps, channels = shape_of(weight.ty)
         wide = whole_vectors(channels, self._lanes)
         if wide == channels or math.prod(taps) < LONG:
             return None
@@ -86,7 +86,7 @@ class _Walk(Walk):
 
     def _elementwise(self, call: relax.Call) -> relax.Expr | None:
         """The call on wide operands of one shape, and constants; None for other operands."""
-        shape = [int(extent) for extent in call.ty.shape]
+        shape = shape_of(call.ty)
         extents = {int(self._wide[a].ty.shape[-1]) for a in call.args if a in self._wide}
         if len(extents) != 1:
             return None
@@ -95,15 +95,15 @@ class _Walk(Walk):
             return None
         return relax.Call(call.op, args, call.attrs, call.ty_args)
 
-    def _operand(self, arg: relax.Expr, shape: list[int], wide: int) -> relax.Expr | None:
+    def _operand(self, arg: relax.Expr, shape: tuple[int, ...], wide: int) -> relax.Expr | None:
         if arg in self._wide:
-            same = [int(extent) for extent in arg.ty.shape] == shape
+            same = shape_of(arg.ty) == shape
             return self._wide[arg] if same else None
         if not isinstance(arg.ty, relax.TensorType):  # a bound of clip
             return arg
         if not isinstance(arg, tvm.ir.GenericConst):
             return None
-        own = [int(extent) for extent in arg.ty.shape]
+        own = shape_of(arg.ty)
         return arg if not own or own[-1] == 1 else _padded(arg, wide)
 
     def _over_positions(self, call: relax.Call) -> relax.Expr | None:

@@ -16,6 +16,7 @@ from ...codegen.model import compile_model
 from ...devices.bare import open_bare
 from ...errors import AnsorError
 from ...model.graph.cuts import Graph
+from ...model.onnx.skeleton import name_of
 from ...model.prepare import prepare
 from ...system.interrupt import check
 from .judges import judge_outputs
@@ -110,7 +111,7 @@ class _Parts:
 
     def _described(self, at: int, found: Mapping[str, Verdict]) -> NodeVerdict:
         graph, tensor = self.graph, self.graph.shown[at]
-        return NodeVerdict(graph.name(at), graph.nodes[at].op_type, tensor, found[tensor])
+        return NodeVerdict(name_of(graph.nodes[at]), graph.nodes[at].op_type, tensor, found[tensor])
 
     def _compared(self, names: Sequence[str]) -> dict[str, Verdict]:
         """These tensors of the model as a library computes them, beside the oracle's."""

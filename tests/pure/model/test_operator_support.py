@@ -2,7 +2,9 @@
 
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 import numpy as np
 import onnx
@@ -11,9 +13,10 @@ from helpers.graphs import model, node
 from onnx import TensorProto, helper
 
 from ansor_deploy.errors import ModelError
+from ansor_deploy.model import operators
 from ansor_deploy.model.canonicalize import canonicalize
-from ansor_deploy.model.operators import OPERATORS
 from ansor_deploy.model.operators.support import refuse_early
+from ansor_deploy.model.operators.table import FAMILIES, OPERATORS
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -108,6 +111,14 @@ def test_the_types_of_an_operator_are_those_of_all_its_tensors():
             kinds = {kind[7:-1] for kind in tensor.types if kind.startswith("tensor(")}
             known = {names.get(kind, kind) for kind in kinds}
             assert not known or known.intersection(operator.types), (schema.name, tensor.name)
+
+
+def test_every_family_is_in_the_table_and_no_operator_twice():
+    files = (module.name for module in iter_modules(operators.__path__))
+    modules = [import_module(f"{operators.__name__}.{name}") for name in files]
+    tables = {module for module in modules if isinstance(getattr(module, "OPERATORS", 0), tuple)}
+    assert tables == set(FAMILIES)
+    assert sum(len(family.OPERATORS) for family in FAMILIES) == len(OPERATORS)
 
 
 def test_refusing_needs_no_tvm(tmp_path):

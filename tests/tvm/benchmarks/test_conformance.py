@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ansor_deploy.model.operators import OPERATORS
+from ansor_deploy.model.operators.table import OPERATORS
 from benchmarks.fuzz import conformance, conformance_cases
 
 # The workers, which import it too, get this process's path; the wheel that is tested stays first.

@@ -19,7 +19,8 @@ from ansor_deploy.codegen import linker
 from ansor_deploy.codegen.kernels import candidate as codegen
 from ansor_deploy.errors import AnsorError, LinkError
 from ansor_deploy.measure.builder import Builder, BuildJob, Failure
-from ansor_deploy.model.operators.operator import OPERATORS, Operator
+from ansor_deploy.model.operators.operator import Operator
+from ansor_deploy.model.operators.table import OPERATORS
 from ansor_deploy.space.canonical_text import canonical_text
 from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target

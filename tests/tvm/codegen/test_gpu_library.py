@@ -23,8 +23,8 @@ from ansor_deploy.codegen.gpu import launcher, nvrtc
 from ansor_deploy.codegen.llvm_text import header
 from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.errors import AnsorError, ModelError
-from ansor_deploy.model.operators import OPERATORS
-from ansor_deploy.model.operators.operator import converter
+from ansor_deploy.model.operators.operator import Operator
+from ansor_deploy.model.operators.table import OPERATORS
 from ansor_deploy.model.relax.extract import extract
 from ansor_deploy.runtime.functions import into_functions
 from ansor_deploy.runtime.gpu_code import GpuKernel
@@ -249,13 +249,11 @@ def asks_the_host(ins, outs):
 
 
 def test_what_no_gpu_can_do_is_refused(driver, monkeypatch):
-    monkeypatch.delitem(OPERATORS, ("", "Relu"))
-
-    @converter("Relu")
     def relu(call):
         asked = lambda x: tvm.te.extern([x.shape], [x], asks_the_host, dtype="float32")  # noqa: E731
         return call.bb.emit_te(asked, call.inputs[0], primfunc_name_hint="asked")
 
+    monkeypatch.setitem(OPERATORS, ("", "Relu"), Operator("Relu", convert=relu))
     made = imported(model([node("Relu", "x", "y")], X), V100)
     with pytest.raises(ModelError, match="cannot be compiled for a GPU: a part of it runs on no"):
         compile_model(made, extract(made.mod, V100), {}, V100)

@@ -11,8 +11,8 @@ from helpers.graphs import model, node, randn
 from ansor_deploy._tvm import tirx, tvm
 from ansor_deploy.codegen import executable
 from ansor_deploy.devices import bare
-from ansor_deploy.model.operators import OPERATORS
-from ansor_deploy.model.operators.operator import converter
+from ansor_deploy.model.operators.operator import Operator
+from ansor_deploy.model.operators.table import OPERATORS
 from ansor_deploy.model.relax import importer
 from ansor_deploy.system.worker import WorkerFailure
 
@@ -20,24 +20,26 @@ WORDS = ("build", "net.onnx", "-o", "net.so", "--trials", "0", "--registry", "r.
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """A folder with a model of one operator, and no operator that computes it."""
-    monkeypatch.delitem(OPERATORS, ("", "Relu"))
+def folder(tmp_path):
+    """A folder with a model of one operator."""
     onnx.save(model([node("Relu", "x", "y")], {"x": (4, 8)}), tmp_path / "net.onnx")
     return tmp_path
 
 
-def calling(function):
+@pytest.fixture
+def calling(monkeypatch):
     """Have a Relu be the call of a function."""
-    body = lambda ins, outs: tirx.Evaluate(function)  # noqa: E731
-    made = lambda x: tvm.te.extern([x.shape], [x], body, dtype="float32")  # noqa: E731
 
-    @converter("Relu")
-    def relu(call):
-        return call.bb.emit_te(made, call.inputs[0], primfunc_name_hint="called")
+    def have(function):
+        body = lambda ins, outs: tirx.Evaluate(function)  # noqa: E731
+        made = lambda x: tvm.te.extern([x.shape], [x], body, dtype="float32")  # noqa: E731
+        relu = lambda call: call.bb.emit_te(made, call.inputs[0], primfunc_name_hint="called")  # noqa: E731
+        monkeypatch.setitem(OPERATORS, ("", "Relu"), Operator("Relu", convert=relu))
+
+    return have
 
 
-def test_what_only_the_compiler_has_is_missed(folder, monkeypatch):
+def test_what_only_the_compiler_has_is_missed(folder, calling, monkeypatch):
     calling(tirx.call_packed("tvm.contrib.sort.sort"))
     monkeypatch.setattr(executable, "check_calls", lambda mod: None)
     missing = "Cannot find function tvm.contrib.sort.sort"
@@ -45,18 +47,18 @@ def test_what_only_the_compiler_has_is_missed(folder, monkeypatch):
     assert not (folder / "net.so").exists()
 
 
-def test_a_library_that_crashes_ends_no_build(folder):
+def test_a_library_that_crashes_ends_no_build(folder, calling):
     calling(tirx.call_extern("int32", "raise", 11))
     refused(program(folder, *WORDS), 6, "the library crashes: SIGSEGV")
     assert not (folder / "net.so").exists()
 
 
-def test_a_library_that_somebody_kills_is_the_machines_fault(folder):
+def test_a_library_that_somebody_kills_is_the_machines_fault(folder, calling):
     calling(tirx.call_extern("int32", "raise", 9))
     refused(program(folder, *WORDS), 9, "was killed twice", "SIGKILL")
 
 
-def test_a_library_that_does_not_end_is_ended(folder, monkeypatch):
+def test_a_library_that_does_not_end_is_ended(folder, calling, monkeypatch):
     calling(tirx.call_extern("int32", "sleep", 60))
     monkeypatch.setattr(bare, "RUN_SECONDS", 0.5)
     refused(program(folder, *WORDS), 6, "the library does not end: killed after 0.5 s")

@@ -8,8 +8,8 @@ from helpers.cli_inside import program
 from helpers.graphs import model, node, randn
 
 from ansor_deploy._tvm import relax
-from ansor_deploy.model.operators import OPERATORS
-from ansor_deploy.model.operators.operator import converter
+from ansor_deploy.model.operators.operator import Operator
+from ansor_deploy.model.operators.table import OPERATORS
 
 CONSTANTS = {"w": randn(1, 8, 16), "v": randn(2, 16, 5)}
 NODES = [
@@ -30,14 +30,13 @@ def folder(tmp_path):
 @pytest.fixture
 def wrong_celu(monkeypatch):
     """Celu is computed as if its alpha were one."""
-    monkeypatch.setitem(OPERATORS, ("", "Celu"), None)
-    monkeypatch.delitem(OPERATORS, ("", "Celu"))
 
-    @converter("Celu", since=12)
     def celu(call):
         zero, one = (relax.const(value, "float32") for value in (0.0, 1.0))
         below = relax.op.minimum(relax.op.exp(call.inputs[0]) - one, zero)
         return relax.op.maximum(call.inputs[0], zero) + below
+
+    monkeypatch.setitem(OPERATORS, ("", "Celu"), Operator("Celu", since=12, convert=celu))
 
 
 @pytest.mark.usefixtures("wrong_celu")

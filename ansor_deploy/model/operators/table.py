@@ -1,0 +1,53 @@
+"""Every ONNX operator that can be compiled: `OPERATORS`, an entry each, made without TVM.
+
+`FAMILIES` are files of this folder. Each lists its operators in a table at its end, with their
+limits and with the function that compiles one, if not TVM's own converter does; nothing else need
+know of them (`operator.py`). `support.py` refuses what is not here, or goes beyond a limit.
+`docs/operators.md` is made from it.
+"""
+
+from onnx import NodeProto
+
+from ..onnx.skeleton import domain_of
+from . import (
+    arithmetic,
+    attention,
+    attention_contrib,
+    casting,
+    contrib,
+    data_movement,
+    defined,
+    deformable,
+    elementwise,
+    extremes,
+    indexing,
+    normalization,
+    quantization,
+    quantization_contrib,
+    recurrent,
+    regions,
+    repetition,
+    resize,
+    signal,
+    standard,
+    topk,
+    windows,
+)
+from .operator import Operator
+
+FAMILIES = (
+    standard, elementwise, arithmetic, casting, data_movement, indexing, extremes, topk, windows,
+    resize, regions, deformable, signal, normalization, attention, recurrent, repetition, defined,
+    contrib, attention_contrib, quantization, quantization_contrib,
+)  # fmt: skip
+
+OPERATORS: dict[tuple[str, str], Operator] = {  # by domain and name
+    (operator.domain, operator.name): operator
+    for family in FAMILIES
+    for operator in family.OPERATORS
+}
+
+
+def find(node: NodeProto) -> Operator | None:
+    """The operator of a node; None for one that is not known."""
+    return OPERATORS.get((domain_of(node), node.op_type))
