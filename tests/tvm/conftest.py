@@ -6,9 +6,12 @@ And races have a tenth of a second: those beside untuned libraries end at their 
 import os
 
 import pytest
+from helpers.turns import made_once
+from helpers.warm_workers import kept_warm
 
 from ansor_deploy.runtime import native
 from ansor_deploy.ship.race import raced, turn, untuned
+from ansor_deploy.system.environment import cache_folder
 
 _SHARED = -3  # TVM's mode "kSpecifyThreadShareAllCore": no thread is pinned
 
@@ -26,3 +29,16 @@ def _short_races():
         patch.setattr(untuned, "MOST_SECONDS", 0.1)
         patch.setattr(turn, "PAUSE_SECONDS", 0.0)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _warm_workers():
+    with kept_warm():
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _kernels_compiled_once(_own_home, tmp_path_factory):
+    """By whichever process of a run is first; a test about the cache has one of its own."""
+    (cache := cache_folder("objects")).parent.mkdir(parents=True, exist_ok=True)
+    cache.symlink_to(made_once(tmp_path_factory, "objects", lambda folder: None))

@@ -97,22 +97,34 @@ def test_whatever_fails_a_file_is_as_before_or_as_after(tmp_path, faults, machin
     assert fail_in_turn(faults, tmp_path, machine, 3, tmp_path).keys() == SCENARIOS.keys()
 
 
-@pytest.mark.slow
+def sampled(some, most):
+    """So many calls, of each kind of fault, and as a run of its own all of them or far more."""
+    return [
+        pytest.param(some, marks=pytest.mark.slow, id="sampled"),
+        pytest.param(most, marks=[pytest.mark.slow, pytest.mark.whole], id="whole"),
+    ]
+
+
 @pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("most", sampled(10, 10_000))
 class TestDisk:
     """In a class, as the next is, so that two processes share what takes minutes."""
 
-    def test_whichever_call_fails_a_file_is_as_before_or_as_after(self, tmp_path, faults, scenario):
-        fail_in_turn(faults, tmp_path, "disk", 10_000, tmp_path, scenario)
+    def test_whichever_call_fails_a_file_is_as_before_or_as_after(
+        self, tmp_path, faults, most, scenario
+    ):
+        fail_in_turn(faults, tmp_path, "disk", most, tmp_path, scenario)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("most", sampled(25, 200))
 class TestMemory:
-    def test_whichever_call_fails_a_file_is_as_before_or_as_after(self, tmp_path, faults, scenario):
+    def test_whichever_call_fails_a_file_is_as_before_or_as_after(
+        self, tmp_path, faults, most, scenario
+    ):
         if not sqlite_is_a_library(faults):
             pytest.skip("SQLite is a part of this Python's program")
-        fail_in_turn(faults, tmp_path, "memory", 200, tmp_path, scenario)
+        fail_in_turn(faults, tmp_path, "memory", most, tmp_path, scenario)
 
 
 def test_a_full_disk_is_said_to_be_full_and_can_be_gone_on_with(tmp_path):

@@ -12,6 +12,7 @@ import pytest
 import tvm
 from helpers.kernels import ASTRAY, ENDLESS
 from helpers.processes import wait_until_gone
+from helpers.warm_workers import none_kept
 from tvm import te, topi
 
 from ansor_deploy.codegen.kernels.signature import signature
@@ -299,6 +300,7 @@ def raise_interrupt(*_):
 
 
 def test_nothing_is_left_after_an_exception(tmp_path, monkeypatch):
+    none_kept(monkeypatch)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     task = task_of(softmax())
     seen = []

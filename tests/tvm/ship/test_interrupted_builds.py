@@ -16,9 +16,9 @@ from helpers.processes import MARK, remaining
 # Each kernel is with a compiler that never comes back, in a worker as any other.
 BUILD = """
 import sys
-from ansor_deploy.codegen import kernels
-kernels._COMPILES = "helpers.hostile_compiler"
-kernels.KERNELS_PER_WORKER = 1
+from ansor_deploy.codegen.kernels import objects
+objects._COMPILES = "helpers.hostile_compiler"
+objects.KERNELS_PER_WORKER = 1
 from ansor_deploy.cli import main
 sys.argv = ["ansor-deploy", "build", "net.onnx", "--trials", "0", "-o", "out/net.so"]
 main()

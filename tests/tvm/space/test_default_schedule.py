@@ -1,5 +1,6 @@
 """The default schedule fits every program, changes no result, and is parallel and in vectors."""
 
+from functools import cache
 from math import prod
 
 import numpy as np
@@ -33,6 +34,11 @@ QUICK = [
 ]
 
 
+@cache
+def scheduled(name, target):
+    return default_schedule(PROGRAMS[name](), target)
+
+
 def is_annotated(mod, kind):
     return f"T.{kind}(" in mod.script()
 
@@ -42,7 +48,7 @@ def test_no_result_changes(name):
     mod = PROGRAMS[name]()
     want = built.kernel_outputs(mod)
     for target in TARGETS:
-        have = built.kernel_outputs(default_schedule(mod, target).mod)
+        have = built.kernel_outputs(scheduled(name, target).mod)
         for one, other in zip(have, want, strict=True):
             assert compare(one, other)[0], target.name
 
@@ -50,7 +56,7 @@ def test_no_result_changes(name):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_schedule_is_deterministic_and_its_trace_replays(name):
     mod = PROGRAMS[name]()
-    first = default_schedule(mod, TARGETS[1])
+    first = scheduled(name, TARGETS[1])
     text = dump(first.trace)
     assert dump(default_schedule(PROGRAMS[name](), TARGETS[1]).trace) == text
     assert structural_equal(replay(mod, text).mod, first.mod)
@@ -59,7 +65,7 @@ def test_the_schedule_is_deterministic_and_its_trace_replays(name):
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
 @pytest.mark.parametrize("name", QUICK)
 def test_costly_programs_run_in_parallel_and_in_vectors(name, target):
-    mod = default_schedule(PROGRAMS[name](), target).mod
+    mod = scheduled(name, target).mod
     assert is_annotated(mod, "parallel")
     assert is_annotated(mod, "vectorized") or PARTIAL_LANES in mod.script()
 
@@ -68,7 +74,7 @@ def test_costly_programs_run_in_parallel_and_in_vectors(name, target):
     "name", ["softmax", "softmax odd", "layer norm", "scaled softmax", "guarded softmax"]
 )
 def test_a_row_stays_in_one_parallel_loop(name):
-    script = default_schedule(PROGRAMS[name](), TARGETS[2]).mod.script()
+    script = scheduled(name, TARGETS[2]).mod.script()
     assert script.count("T.parallel(") == 1
 
 
@@ -83,13 +89,13 @@ def test_vectors_fill_a_register_whatever_their_elements(dtype, lanes):
 
 
 def test_what_is_looked_up_by_long_indices_fills_a_register():
-    script = default_schedule(PROGRAMS["gather"](), TARGETS[1]).mod.script()
+    script = scheduled("gather", TARGETS[1]).mod.script()
     assert "in T.vectorized(8)" in script
 
 
 @pytest.mark.parametrize("name", ["softmax", "layer norm", "max of row"])
 def test_reductions_along_rows_keep_a_partial_result_in_each_lane(name):
-    mod = default_schedule(PROGRAMS[name](), TARGETS[2]).mod
+    mod = scheduled(name, TARGETS[2]).mod
     assert PARTIAL_LANES in mod.script()
 
 

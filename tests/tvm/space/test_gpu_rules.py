@@ -2,6 +2,7 @@
 
 import random
 from contextlib import suppress
+from functools import cache
 
 import numpy as np
 import pytest
@@ -29,6 +30,7 @@ REDUCED = ["softmax", "layer norm", "mean of all", "max of row"]
 OTHERS = ["add", "add scalar", "max pool", "concat rows", "gather"]
 
 
+@cache
 def sketches(name):
     return derive(PROGRAMS[name](), V100, shipped_rules("cuda")).sketches
 

@@ -2,7 +2,7 @@
 
 import random
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 import pytest
 import tvm
@@ -75,6 +75,7 @@ def module(name: str) -> tvm.IRModule:
     return tvm.IRModule({"main": func.with_attr("global_symbol", "main")})
 
 
+@cache
 def sketches(name: str, target):
     return derive(module(name), target, shipped_rules("llvm")).sketches
 

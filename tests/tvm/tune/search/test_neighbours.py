@@ -55,14 +55,18 @@ def default_trace(made):
     return dump(default_schedule(made.mod, HOST).trace)
 
 
-def drawn(made, count=4, seed=0, target=HOST):
-    """Traces of programs with random decisions, of every sketch."""
+def drawn(made, count=4, seed=0, target=HOST, wanted=None):
+    """Traces of programs with random decisions, of every sketch; the first so many unlike ones."""
     sketches, rng = derive(made.mod, target, RULES).sketches, random.Random(seed)
-    found = [
-        build(sketches, Genome(one.sketch, resample(one.decisions, rng)), Guess())
-        for one in templates(sketches) * count
-    ]
-    return [dump(program.sch.trace) for _, program in filter(None, found)]
+    found = []
+    for one in templates(sketches) * count:
+        program = build(sketches, Genome(one.sketch, resample(one.decisions, rng)), Guess())
+        trace = program and dump(program[1].sch.trace)
+        if trace and not (wanted and trace in found):
+            found.append(trace)
+        if len(found) == wanted:
+            break
+    return found
 
 
 def refitted(old, new, traces):
@@ -95,7 +99,7 @@ def test_every_refitted_program_is_one_of_the_task_and_computes_the_same(name, m
     old, new = map(task, PAIRS[name]())
     assert old.workload.family == new.workload.family
     assert old.key != new.key
-    traces = drawn(old, 2)
+    traces = drawn(old, 1)
     made = refitted(old, new, traces)
     assert len(made) == len(traces) > 0
     sketches = derive(new.mod, HOST, RULES).sketches
@@ -126,13 +130,13 @@ def test_it_has_all_that_the_default_schedule_has(name):
 
 def test_the_same_sizes_get_back_the_same_program():
     old = task(conv2d(14, 16, 32))
-    traces = drawn(old, 3)
+    traces = drawn(old, 1)
     assert [dump(candidate.sch.trace) for _, candidate in refitted(old, old, traces)] == traces
 
 
 def test_refitting_is_deterministic():
     old, new = task(conv2d(14, 16, 32)), task(conv2d(28, 24, 48))
-    traces = drawn(old)
+    traces = drawn(old, 1)
     first, second = (refitted(old, new, traces) for _ in range(2))
     assert [genome for genome, _ in first] == [genome for genome, _ in second]
 
@@ -157,7 +161,7 @@ def test_other_searches_traces_and_other_rules_are_left_out():
     old, new = task(conv2d(14, 16, 32)), task(conv2d(28, 16, 32))
     assert refitted(old, new, ["[[],[]]", "nonsense"]) == []
     sketches = derive(new.mod, HOST, [r for r in RULES if r.name != "always-inline"]).sketches
-    neighbour = Neighbour(old.workload, 0.0, tuple(drawn(old, 1)))
+    neighbour = Neighbour(old.workload, 0.0, tuple(drawn(old, wanted=1)))
     assert list(refit(sketches, neighbour, HOST, RULES)) == []
 
 
@@ -241,9 +245,9 @@ def neighbours(registry, made):
 def test_neighbours_are_of_the_same_family_and_target(registry):
     near, other = task(conv2d(28, 16, 32)), task(depthwise(14, 32))
     narrow = task(conv2d(7, 16, 32), with_vectors(16))
-    tuned(registry, near, drawn(near, 1))
-    tuned(registry, other, drawn(other, 1))
-    tuned(registry, narrow, drawn(narrow, 1), with_vectors(16))
+    tuned(registry, near, drawn(near, wanted=1))
+    tuned(registry, other, drawn(other, wanted=1))
+    tuned(registry, narrow, drawn(narrow, wanted=1), with_vectors(16))
     (found,) = neighbours(registry, task(conv2d(14, 16, 32)))
     assert (found.workload, found.distance) == (near.workload, 2.0)
     assert neighbours(registry, task(matmul(8, 8, 8))) == []
@@ -258,7 +262,7 @@ def test_a_search_starts_with_what_its_neighbours_ended_with(registry):
     old, new = task(conv2d(28, 16, 32)), task(conv2d(14, 16, 32))
     before = proposed(registry, new)
     registry.add_workloads([new.workload])
-    best = drawn(old)[:2]
+    best = drawn(old, wanted=2)
     tuned(registry, old, best)
     made = [dump(candidate.sch.trace) for _, candidate in refitted(old, new, best)]
     batch = proposed(registry, new)
@@ -272,7 +276,7 @@ def test_a_search_starts_with_what_its_neighbours_ended_with(registry):
 def test_a_search_starts_with_what_a_machine_with_other_cores_ended_with(registry):
     like = replace(HOST, name="like", cores=2 * HOST.cores + 1, l2_bytes=2 * HOST.l2_bytes)
     old, new = task(matmul(16, 32, 24), like), task(matmul(16, 32, 24))
-    best = list(dict.fromkeys(drawn(old, target=like)))[:3]
+    best = drawn(old, wanted=3, target=like)
     tuned(registry, old, best, like)
     (found,) = neighbours(registry, new)
     assert (found.machine, found.workload, found.traces) == (like, new.workload, tuple(best))
@@ -287,7 +291,7 @@ def test_the_best_of_every_neighbour_comes_before_the_second_best_of_any(registr
     near, far = task(conv2d(28, 16, 32)), task(conv2d(56, 16, 32))
     best = {}
     for at, old in enumerate((near, far)):
-        best[old.key] = list(dict.fromkeys(drawn(old, 6, seed=at)))[:2]
+        best[old.key] = drawn(old, wanted=2, seed=at)
         tuned(registry, old, best[old.key])
     registry.add_workloads([new.workload])
     made = [
@@ -302,11 +306,11 @@ def test_the_best_of_every_neighbour_comes_before_the_second_best_of_any(registr
 
 def test_a_task_that_was_searched_goes_on_where_it_was(registry):
     old, new = task(conv2d(28, 16, 32)), task(conv2d(14, 16, 32))
-    tuned(registry, new, list(dict.fromkeys(drawn(new, 6)))[:3])
+    tuned(registry, new, drawn(new, wanted=3))
     known = list(registry.measurements(HOST.fingerprint, new.key))
     assert len(known) == 3
     before = open_search("ansor", new, known, open_context(registry, HOST, RULES, 0)).propose(BATCH)
-    tuned(registry, old, drawn(old, 1, seed=5))
+    tuned(registry, old, drawn(old, wanted=1, seed=5))
     after = open_search("ansor", new, known, open_context(registry, HOST, RULES, 0)).propose(BATCH)
     assert before == after
 
@@ -346,7 +350,7 @@ def test_what_was_measured_of_other_sizes_ranks_a_tasks_first_programs(registry)
 def near_row(registry):
     old, new = task(conv2d(7, 32, 32)), task(conv2d(7, 16, 32))
     registry.add_workloads([new.workload])
-    tuned(registry, old, drawn(old, 3))
+    tuned(registry, old, drawn(old, wanted=3))
     request = Request(HOST, registry.path, reuse="near")
     work = Workspace(request, QuietReport(), registry)
     (row,) = make_plan(["m.onnx"], [new], work.ledger).rows
@@ -384,6 +388,6 @@ def test_where_nothing_fits_the_default_schedule_serves(registry, measurer):
 
 def test_a_refitted_program_computes_what_the_plain_one_does():
     old, new = task(matmul(48, 64, 96)), task(matmul(20, 24, 40))
-    (_, candidate), *_ = refitted(old, new, drawn(old, 1))
+    (_, candidate), *_ = refitted(old, new, drawn(old, wanted=1))
     for have, want in zip(kernel_outputs(candidate.sch.mod), kernel_outputs(new.mod), strict=True):
         assert have == pytest.approx(want, abs=1e-4)

@@ -66,7 +66,7 @@ def recording(conv):
     """Random programs of the convolution, with made-up times."""
     sketches = derive(conv.mod, HOST, RULES).sketches
     rng, recorded = random.Random(0), {}
-    for template in templates(sketches)[:2] * 100:
+    for template in templates(sketches)[:2] * 50:
         decisions = resample(template.decisions, rng)
         made = build(sketches, Genome(template.sketch, decisions), Guess())
         if made:
@@ -85,7 +85,7 @@ def measurer(conv, recording):
     return ReplayMeasurer(((conv.key.workload, o) for o in recording), otherwise)
 
 
-def searched(task, measurer, batches=3, seed=0, known=(), context=None):
+def searched(task, measurer, batches=2, seed=0, known=(), context=None):
     """The batches that a search proposes, with what the replay answers."""
     search = open_search("ansor", task, known, context or SearchContext(HOST, RULES, seed))
     found = []
@@ -112,7 +112,7 @@ def run(conv, measurer):
 
 
 def test_every_proposal_is_a_program_of_the_task(conv, run):
-    assert [len(batch) for batch in run] == [BATCH] * 3
+    assert [len(batch) for batch in run] == [BATCH] * 2
     assert all(replay(conv.mod, outcome.trace) for outcome in flat(run)[::5])
 
 
@@ -126,13 +126,12 @@ def test_it_is_repeatable_and_another_seed_is_another_search(conv, measurer, run
     assert searched(conv, measurer, batches=1, seed=1) != run[:1]
 
 
-def test_it_finds_better_than_random_in_the_same_trials(conv, measurer, recording):
+def test_it_finds_better_than_random_in_the_same_trials(conv, measurer, recording, run):
     times = sorted(outcome.latency for outcome in recording)
     rng = random.Random(0)
     trials = 2 * BATCH
     chance = np.mean([min(rng.sample(times, trials)) for _ in range(300)])
-    seeds = (0, 1, 2, 3)
-    found = [flat(searched(conv, measurer, batches=2, seed=seed)) for seed in seeds]
+    found = [flat(run), *(flat(searched(conv, measurer, seed=seed)) for seed in (1, 2, 3))]
     ours = np.mean([min(outcome.latency for outcome in batch) for batch in found])
     assert ours < chance
 
@@ -154,7 +153,7 @@ def test_a_restart_proposes_nothing_that_the_registry_holds(conv, measurer, run,
         assert len(context.model.samples) == sum(row.features is not None for row in rows)
         known = list(registry.measurements(HOST.fingerprint, conv.key))
         assert known == rows
-        again = flat(searched(conv, measurer, batches=2, known=known, context=context))
+        again = flat(searched(conv, measurer, batches=1, known=known, context=context))
     assert again
     assert not {o.trace for o in again} & {o.trace for o in flat(run)}
 

@@ -1,0 +1,109 @@
+"""Worker processes that outlive a test: the next one of the same kind need not import TVM again.
+
+Only a child that is well and waits is kept. One that is at work when it is interrupted or closed,
+or that was killed, is gone as ever.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from ansor_deploy.devices import site
+from ansor_deploy.measure import builder
+from ansor_deploy.system.worker import Worker
+
+_MOST = 6  # two that build and one that runs, for two kinds of environment
+_kept: list[tuple[Hashable, WarmWorker]] = []
+
+
+class WarmWorker(Worker):
+    """A worker whose first child is one that another has left, where there is one."""
+
+    def __init__(self, preload: str, env: dict[str, str] | None = None) -> None:
+        super().__init__(preload, env)
+        self._kind = (preload, str(env), _surroundings())
+        self._fresh, self._at_work = True, False
+
+    def start(self) -> None:
+        if self._fresh:
+            self._fresh = False
+            self._take_over()
+        super().start()
+
+    def call(self, *words: Any, **more: Any) -> Any:
+        self._at_work = True
+        try:
+            return super().call(*words, **more)
+        finally:
+            self._at_work = False
+
+    def interrupt(self) -> None:
+        if self._at_work:
+            super().interrupt()
+
+    def kill(self) -> None:
+        at_work, self._at_work = self._at_work, True
+        super().kill()
+        self._at_work = at_work
+
+    def close(self) -> None:
+        if not self._waits():
+            super().close()
+            return
+        _kept.append((self._kind, left := WarmWorker(self._preload)))
+        self._exchange(left)
+        super().close()
+        if len(_kept) > _MOST:
+            Worker.close(_kept.pop(0)[1])
+
+    def _waits(self) -> bool:
+        return self._process is not None and self._process.poll() is None and not self._at_work
+
+    def _take_over(self) -> None:
+        for one in [one for one in reversed(_kept) if one[0] == self._kind]:
+            _kept.remove(one)
+            if one[1]._waits():
+                self._exchange(one[1])
+            Worker.close(one[1])
+            if self._process is not None:
+                return
+
+    def _exchange(self, other: WarmWorker) -> None:
+        """The other's child is this one's, and the reverse."""
+        for name in ("_process", "_connection", "_ready", "_output"):
+            mine, others = getattr(self, name), getattr(other, name)
+            setattr(self, name, others)
+            setattr(other, name, mine)
+
+
+def _surroundings() -> Hashable:
+    """What a child takes from the process that starts it."""
+    variables = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_CURRENT")}
+    return str(sorted(variables.items())), str(sys.path), str(os.sched_getaffinity(0))
+
+
+def none_kept(patch: pytest.MonkeyPatch) -> None:
+    """Workers end when they are closed, as they do for a user."""
+    _use(Worker, patch)
+
+
+def _use(kind: type[Worker], patch: pytest.MonkeyPatch) -> None:
+    for module in (builder, site):
+        patch.setattr(module, "Worker", kind)
+
+
+@contextmanager
+def kept_warm() -> Iterator[None]:
+    """What builds and what runs candidates on this machine outlives its measurer."""
+    with pytest.MonkeyPatch.context() as patch:
+        _use(WarmWorker, patch)
+        yield
+    for _, worker in _kept:
+        Worker.close(worker)
+    _kept.clear()
