@@ -82,8 +82,8 @@ def _build_anew(
         report.plan(planned)
         tuned = tune_missing(planned, work)
         check()
-        made = Shipment.of_work(prepared, outputs, work, tuned.records, oracles)
-        manifest = _ship(made, tuned)
+        shipment = Shipment.of_work(prepared, outputs, work, tuned.records, oracles)
+        manifest = _ship(shipment, tuned)
         write_used(manifest, work.ledger, report)
         work.registry.add_build(finished_build(manifest, planned, tuned.trials, outputs, request))
     return BuildResult(outputs.library, manifest, tuned)
@@ -98,12 +98,12 @@ def _build_frozen(model: Path, outputs: Outputs, request: Request, report: Repor
     prepared, lock = read_locked(model, asked, request, report)
     from .ship.shipment import Shipment
 
-    made = Shipment.of_lock(prepared, outputs, lock, request, report)
-    tuned = TuneResult.untuned(len(prepared.tasks), len(made.records))
-    return BuildResult(outputs.library, _ship(made, tuned), tuned)
+    shipment = Shipment.of_lock(prepared, outputs, lock, request, report)
+    tuned = TuneResult.untuned(len(prepared.tasks), len(shipment.records))
+    return BuildResult(outputs.library, _ship(shipment, tuned), tuned)
 
 
-def _ship(made: Shipment, tuned: TuneResult) -> Manifest:
+def _ship(shipment: Shipment, tuned: TuneResult) -> Manifest:
     """Compile, describe, try, race and commit. VerificationError writes nothing.
 
     Where numbers are off and tasks were rewritten, at worst without: they round otherwise then, and
@@ -114,23 +114,23 @@ def _ship(made: Shipment, tuned: TuneResult) -> Manifest:
     from .ship.race.raced import raced
     from .ship.verify.tried import tried, tried_on
 
-    if made.machine is not None:
-        made.machine.start()
+    if shipment.machine is not None:
+        shipment.machine.start()
     try:
-        with compiled(made) as (path, codes):
-            draft = describe(made, tuned, codes)
-            if made.machine is None:
-                draft = tried(made, path, draft)
+        with compiled(shipment) as (path, codes):
+            draft = describe(shipment, tuned, codes)
+            if shipment.machine is None:
+                draft = tried(shipment, path, draft)
             else:
-                library = made.machine.load(path, draft.to_json())
-                draft = tried_on(made, draft, library, made.machine)
-                draft = raced(made, path, draft, library, made.machine)
-            return committed(made, path, draft)
+                library = shipment.machine.load(path, draft.to_json())
+                draft = tried_on(shipment, draft, library, shipment.machine)
+                draft = raced(shipment, path, draft, library, shipment.machine)
+            return committed(shipment, path, draft)
     except VerificationError as error:
-        if made.strict or not made.rewritten:
+        if shipment.strict or not shipment.rewritten:
             raise
-        made.report.warn(f"{error.text}: it is built anew as --precision strict would")
-    return _ship(made.strictly(), tuned)
+        shipment.report.warn(f"{error.text}: it is built anew as --precision strict would")
+    return _ship(shipment.strictly(), tuned)
 
 
 def plan(models: list[Path], request: Request, report: Report) -> Plan:
@@ -206,9 +206,9 @@ def pack(
         trials = take_in(folder, tasks, work)
         planned = plan_models(prepared, tasks, work.ledger)
         report.plan(planned)
-        made = write_pack(pending(planned, request), work, folder)
+        written = write_pack(pending(planned, request), work, folder)
         records = {row.task.key: row.record for row in planned.rows if row.record}
-        return TuneResult.of_plan(planned, Spent(trials), records), made
+        return TuneResult.of_plan(planned, Spent(trials), records), written
 
 
 def revalidate(models: list[Path], request: Request, most: int, report: Report) -> list[Retrial]:

@@ -1,6 +1,6 @@
 """The functions of a library for a GPU: as of any (`entry.py`), but all that they call is a run.
 
-main_into(x, y, state)      runs the program (`gpu_program.py`) on the GPU
+main_into(x, y, state)      runs the program (`program.py`) on the GPU
 main(x, state) -> y         the same, with outputs that it allocates
 main_weights(block)         (state,): kernels are loaded, and weights lie in device memory
 weights_size()              bytes of the block
