@@ -19,11 +19,28 @@ from ..system.regular_file import read_regular
 from .errors import leave
 from .helptext import examples, verbatim
 
-COMMANDS = (
-    *("build", "plan", "tune", "run", "bench", "profile", "report", "compare", "history"),
-    *("verify", "package", "lock", "registry", "targets", "devices", "rules", "hooks", "init"),
-    *("doctor", "completion"),
-)
+COMMANDS = {  # and the line of each in the list of them, for which no command is imported
+    "build": "Tune, compile, verify and write a model's library.",
+    "plan": "Show what a build would reuse, tune or skip.",
+    "tune": "Fill the registry for models, without building.",
+    "run": "Run a library on arrays from files.",
+    "bench": "Time a library on this machine or on a device.",
+    "profile": "Time each kernel of a library in its place in a run.",
+    "report": "Write a page on what a build brought.",
+    "compare": "Show what changed from one library of a model to the next.",
+    "history": "Show the builds of a model, the newest first.",
+    "verify": "Check a library's numbers, or that it is whole.",
+    "package": "Pack a library for machines without this tool.",
+    "lock": "Take from a lock what one model needs.",
+    "registry": "Look into the registry of tuned schedules, and exchange them.",
+    "targets": "List and show targets.",
+    "devices": "Add, trust and check the boards to measure on.",
+    "rules": "List derivation rules, and explain what they do to a model.",
+    "hooks": "Print the folder with the files for a build system, or for C.",
+    "init": "Let this folder's builds make libraries of models.",
+    "doctor": "Check that this machine can build.",
+    "completion": "Print a script by which a shell completes words.",
+}
 COMPLETING = "_ANSOR_DEPLOY_COMPLETE"  # by which a shell asks for words; click's name for it
 
 
@@ -34,10 +51,15 @@ class CommandLine(click.Group):
         """The commands in the order of work, not of the alphabet."""
         return list(COMMANDS)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
     def get_command(self, ctx: click.Context, name: str) -> click.Command:
         """The `command` of the file of that name."""
         if name not in COMMANDS:
-            raise click.exceptions.NoSuchCommand(name, possibilities=COMMANDS, ctx=ctx)
+            raise click.exceptions.NoSuchCommand(name, possibilities=list(COMMANDS), ctx=ctx)
         command: click.Command = import_module(f"{__name__}.{name}").command
         return command
 

@@ -65,6 +65,11 @@ def test_every_help_has_examples(words):
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
+def test_the_list_of_commands_has_the_line_of_each():
+    for name, line in cli.COMMANDS.items():
+        assert cli.main.get_command(click.Context(cli.main), name).get_short_help_str(79) == line
+
+
 @pytest.mark.parametrize("words", [(), ("registry",), ("devices",), ("rules",), ("lock",)])
 def test_short_help_is_not_cut(words):
     assert "..." not in invoke(*words, "--help").stdout.partition("Commands:")[2]
