@@ -15,7 +15,7 @@ from ..space.code_size import TooMuchCodeError, check_size
 from ..space.fallback import schedules
 from ..space.rewriting import rewritings
 from ..space.trace import replay
-from ..system.machine_fault import heed
+from ..system.machine_fault import raise_if_fault
 from ..target import GpuLimits, Target
 from .executable import Lowered, executable, lower_model
 from .gpu.launcher import gpu_launcher
@@ -231,7 +231,7 @@ def schedule(task: Task, record: Record, target: Target) -> Any:
     except TooMuchCodeError as error:
         raise RegistryError(f"{named} {error}", hint) from error
     except (RuntimeError, ValueError) as error:  # a ScheduleError is a RuntimeError
-        heed(error)
+        raise_if_fault(error)
         raise RegistryError(f"{named} does not replay on its program", hint) from error
     return sch.mod["main"]
 

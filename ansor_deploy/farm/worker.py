@@ -74,24 +74,24 @@ def carry_out(job: Job, files: Mapping[str, bytes], inbox: str) -> dict[str, Any
         say(state="read", device=device)
         job.write(folder, files, device)
 
-        def heed(words: dict[str, Any]) -> None:
+        def pass_on(words: dict[str, Any]) -> None:
             if words.get("news"):
                 words["news"] = (folder / NEWS).read_bytes()
             with suppress(KeyError):  # nobody reads any more, and the job is about to be called off
                 say(**words)
 
-        answer = _tuned_in_child(folder, heed)
+        answer = _tuned_in_child(folder, pass_on)
     error = answer.get("error")
     if error and answer["exit_code"] in (DeviceError.exit_code, MachineError.exit_code):
         raise DeviceError(error, answer["hint"])
     return answer
 
 
-def _tuned_in_child(folder: Path, heed: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+def _tuned_in_child(folder: Path, pass_on: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     with closing(Worker(_CHILD)) as child, _ended_when_unwanted(child):
         try:
             answer: dict[str, Any] = child.call(
-                f"{_CHILD}:run", {"folder": str(folder)}, math.inf, heed
+                f"{_CHILD}:run", {"folder": str(folder)}, math.inf, pass_on
             )
         except WorkerFailure as failure:
             raise MachineError(f"its process failed: {failure.message}") from failure

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..codegen import linker
 from ..errors import AnsorError, LinkError, MachineError
-from ..system.machine_fault import RESUMES, about, heed
+from ..system.machine_fault import RESUMES, about, raise_if_fault
 from ..system.worker import Worker, WorkerFailure
 from ..target import Target
 
@@ -116,7 +116,7 @@ class Building:
         except AnsorError:
             raise
         except Exception as error:  # noqa: BLE001 - an executor raises what it likes when it fails
-            heed(error)
+            raise_if_fault(error)
             return Failure("infrastructure", f"{type(error).__name__}: {error}"[:600])
         if "error" in made:
             return Failure(made["error"], f"building: {made['message']}")

@@ -26,7 +26,7 @@ import numpy as np
 from ..runtime import tensors
 from ..runtime.tensors import Signature
 from ..system.child import describe
-from ..system.machine_fault import about, heed
+from ..system.machine_fault import about, raise_if_fault
 from . import cold_weights
 from .check import Expected
 
@@ -135,7 +135,7 @@ def checked(payload: dict[str, Any]) -> tuple[Bound | None, dict[str, Any]]:
     try:
         library = machine_of(payload).load(payload["path"])
     except Exception as error:  # noqa: BLE001 - what the loader raises differs by what is wrong
-        heed(error)
+        raise_if_fault(error)
         return None, outcome("load", describe(error))
     bound = bind(library, payload, positive, expected)
     seconds = bound.clock()

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..errors import AnsorError, RegistryError
-from ..system.machine_fault import fault, fault_of, heed
+from ..system.machine_fault import fault, fault_of, raise_if_fault
 
 _DAMAGED = (
     "Save what is whole with `ansor-deploy registry verify --repair`, restore a copy of the file, "
@@ -56,7 +56,7 @@ def explained(path: Path) -> Iterator[None]:
     except MemoryError as error:
         raise fault(errno.ENOMEM, str(path)) from error
     except OSError as error:
-        heed(error)
+        raise_if_fault(error)
         hint = "Check the path and its permissions."
         raise RegistryError(f"the registry {path}: {error.strerror}", hint) from error
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import AnsorError
-from ..system.machine_fault import heed
+from ..system.machine_fault import raise_if_fault
 from . import native
 
 _CPU, _POOLED = 1, 2  # DLPack's device type; the VM's allocator that keeps its memory
@@ -63,7 +63,7 @@ def _opened(
         for name in names:
             machine[name]  # raises where there is none
     except (OSError, RuntimeError, AttributeError) as error:
-        heed(error)
+        raise_if_fault(error)
         reason = str(error).strip().splitlines()[-1]
         raise AnsorError(
             f"cannot be loaded: {reason}",

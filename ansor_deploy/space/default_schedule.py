@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .._tvm import tvm
-from ..system.machine_fault import heed
+from ..system.machine_fault import raise_if_fault
 from ..target import Target
 from .code_size import TooMuchCodeError
 from .derivation import derive
@@ -52,7 +52,7 @@ def _first_program(
                 return _first_program(mod, target, others, notes)
         # ScheduleError, and what TVM's primitives raise where they did not think of a program.
         except (RuntimeError, ValueError) as error:
-            heed(error)
+            raise_if_fault(error)
     return tvm.s_tir.Schedule(mod, debug_mask="none")
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from .._tvm import tvm
-from ..system.machine_fault import heed
+from ..system.machine_fault import raise_if_fault
 from ..target import Target
 from .annotate import annotate
 from .block_view import blocks
@@ -181,7 +181,7 @@ class _Enumeration:
         try:
             answer = rule.applies(state, block, self.target)
         except Exception as error:
-            heed(error)
+            raise_if_fault(error)
             raise _RuleError(rule, block, raised(error)) from error
         if not isinstance(answer, (Pass, Apply, ApplyAndSkipRest)):
             text = f"answered {reprlib.repr(answer)} instead of Pass(reason), Apply() or the like"
@@ -197,7 +197,7 @@ class _Enumeration:
             self._note(block, rule.name, f"does not fit: {last_line(error)}")
             return []
         except Exception as error:
-            heed(error)
+            raise_if_fault(error)
             raise _RuleError(rule, block, raised(error)) from error
         if not isinstance(derived, (list, tuple)) or not all(isinstance(s, State) for s in derived):
             text = f"derived {reprlib.repr(derived)} instead of a list of states"
@@ -210,7 +210,7 @@ class _Enumeration:
         try:
             annotate(whole, self.target)
         except (RuntimeError, ValueError) as error:
-            heed(error)
+            raise_if_fault(error)
             self._note("", "annotate", f"does not fit: {last_line(error)}")
             return
         yield Sketch(self.mod, self.target, path, tuple(whole.decisions))

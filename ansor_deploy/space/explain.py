@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._tvm import tvm
 from ..system.json_types import Count
-from ..system.machine_fault import heed
+from ..system.machine_fault import raise_if_fault
 from ..target import Target
 from .block_view import BlockView, blocks
 from .derivation import RuleAnswer, derive
@@ -134,7 +134,7 @@ def _sketch(sketch: Sketch) -> SketchSummary:
         choices = [_choice(one) for one in sketch.program(Guess()).decisions]
         return SketchSummary(steps, sketch.size, choices)
     except Exception as error:  # noqa: BLE001 - a user's rule or TVM may raise anything here
-        heed(error)
+        raise_if_fault(error)
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         return SketchSummary(steps, sketch.size, [], reason)
 

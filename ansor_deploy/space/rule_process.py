@@ -117,7 +117,7 @@ class RuleProcess:
         choosers = [] if chooser is None else [chooser]
         self._running = (running, "")
 
-        def heed(asked: list[Any]) -> Any:
+        def answer(asked: list[Any]) -> Any:
             match asked:
                 case ["runs", rule, block]:
                     self._running = (str(rule), str(block))
@@ -130,7 +130,7 @@ class RuleProcess:
 
         try:
             limited = {**payload, "seconds": PROCESSOR_SECONDS}
-            return self._worker.call(f"{_SERVER}:{function}", limited, SECONDS, heed)
+            return self._worker.call(f"{_SERVER}:{function}", limited, SECONDS, answer)
         except WorkerFailure as failure:
             if failure.kind == "raised" and choosers:
                 raise ValueError(failure.message) from failure

@@ -11,7 +11,7 @@ from math import prod
 from typing import Any
 
 from .._tvm import tvm
-from ..system.machine_fault import heed
+from ..system.machine_fault import raise_if_fault
 from ..target import Target
 from .annotate import annotate
 from .code_size import TooMuchCodeError, check_size
@@ -131,7 +131,7 @@ def _follow(step: Step, state: State, target: Target) -> State:
     except (RuntimeError, ValueError):
         raise
     except Exception as error:
-        heed(error)
+        raise_if_fault(error)
         raise ValueError(f"the rule {step.rule.name} {raised(error)}") from error
 
 

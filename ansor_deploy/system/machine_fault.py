@@ -77,7 +77,7 @@ def killed(what: str) -> MachineError:
     return MachineError(what, hint)
 
 
-def heed(error: BaseException) -> None:
+def raise_if_fault(error: BaseException) -> None:
     """Raise the fault that an exception means; do nothing where the machine is not at fault."""
     if (found := fault_of(error)) is not None:
         raise found from error

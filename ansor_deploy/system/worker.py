@@ -97,23 +97,23 @@ class Worker:
         function: str,
         payload: dict[str, Any],
         timeout: float,
-        heed: Callable[[Any], Any] | None = None,
+        on_ask: Callable[[Any], Any] | None = None,
     ) -> Any:
         """What `function` ("module:name") of the child's side answers to the payload.
 
-        timeout: seconds, not counting the child's start. heed: answers what the function asks
+        timeout: seconds, not counting the child's start. on_ask: answers what the function asks
         meanwhile (`child.ask`); a ValueError of it is raised there. WorkerFailure where it raised,
         crashed or was killed at the deadline; MachineError where the machine failed and not the
         function, or the child cannot start at all. A child that is killed from outside is called
         once more, unless it may have asked.
         """
         try:
-            return self._called(function, payload, timeout, heed)
+            return self._called(function, payload, timeout, on_ask)
         except _KilledError as killed:
-            if heed is not None:
+            if on_ask is not None:
                 raise WorkerFailure("crash", str(killed)) from killed
         try:
-            return self._called(function, payload, timeout, heed)
+            return self._called(function, payload, timeout, on_ask)
         except _KilledError as killed:
             what = f"a worker process was killed twice, and not by this program: {killed}"
             raise machine_fault.killed(what) from killed
@@ -159,16 +159,16 @@ class Worker:
         function: str,
         payload: dict[str, Any],
         timeout: float,
-        heed: Callable[[Any], Any] | None,
+        on_ask: Callable[[Any], Any] | None,
     ) -> Any:
         try:
             self._begin(function, payload)
-            return self._answer(timeout, heed or (lambda asked: None))
+            return self._answer(timeout, on_ask or (lambda asked: None))
         except WorkerFailure:
             raise
         except BaseException as error:  # interrupted: the answer that may still come is nobody's
             self.kill()
-            machine_fault.heed(error)
+            machine_fault.raise_if_fault(error)
             raise
 
     def _begin(self, function: str, payload: dict[str, Any]) -> None:
@@ -179,12 +179,12 @@ class Worker:
         with contextlib.suppress(OSError):  # a child that died meanwhile is seen by `_answer`
             self._socket.send_bytes(json.dumps([function, payload]).encode())
 
-    def _answer(self, timeout: float, heed: Callable[[Any], Any]) -> Any:
+    def _answer(self, timeout: float, on_ask: Callable[[Any], Any]) -> Any:
         """The answer to the request that was sent; raises as `call` does."""
         deadline = time.monotonic() + timeout
         while (message := self._message(deadline, timeout))[0] == "asks":
             with contextlib.suppress(OSError):  # as in `_begin`
-                self._socket.send_bytes(json.dumps(_heeded(heed, message[1])).encode())
+                self._socket.send_bytes(json.dumps(_answered(on_ask, message[1])).encode())
         status, value = message
         if status == "machine":
             raise MachineError(*value)
@@ -240,9 +240,9 @@ class _KilledError(Exception):
     """A signal ended the child that neither it nor this process sent."""
 
 
-def _heeded(heed: Callable[[Any], Any], asked: Any) -> tuple[str, Any]:
+def _answered(on_ask: Callable[[Any], Any], asked: Any) -> tuple[str, Any]:
     try:
-        return "ok", heed(asked)
+        return "ok", on_ask(asked)
     except ValueError as error:
         return "raised", str(error)
 

@@ -13,7 +13,7 @@ from ..registry.leases import Holder
 from ..registry.record import Provenance
 from ..request import Budget
 from ..system.interrupt import check
-from ..system.machine_fault import heed
+from ..system.machine_fault import raise_if_fault
 from ..system.words import count
 from .budget_end import budget_reason
 from .pace import Pace
@@ -181,7 +181,7 @@ class Rounds:
         try:
             return self.sources[state.task.key].propose(most)
         except Exception as error:  # noqa: BLE001 - TVM raises whatever its C++ happened to check
-            heed(error)
+            raise_if_fault(error)
             reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
             self.work.report.warn(f"{state.task.name}: the search failed: {reason}")
             state.ended = "failed"

@@ -14,7 +14,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from ...errors import ModelError
-from ...system.machine_fault import heed
+from ...system.machine_fault import raise_if_fault
 from ..onnx.bind import model_inputs
 from ..onnx.skeleton import attribute, name_of
 from .constant_math import OPERATORS, evaluate
@@ -200,7 +200,7 @@ def _evaluate(graph: Graph, node: NodeProto) -> list[np.ndarray] | None:
                 return evaluate(node, [np.asarray(graph.value(n)) for n in given], graph.opset)
             return _reference(graph, node)
     except Exception as error:  # whatever NumPy makes of a wrong axis, index or shape
-        heed(error)
+        raise_if_fault(error)
         hint = "The file is damaged or was exported wrongly: export it again."
         fault = f"{node.op_type} does not fit its constant inputs: {error}"
         raise _fault(node, fault, hint) from error

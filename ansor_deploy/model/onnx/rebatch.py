@@ -25,7 +25,7 @@ from onnx import ModelProto, NodeProto, TensorProto, TypeProto, helper, inliner,
 from onnx.reference import ReferenceEvaluator
 
 from ...errors import ModelError
-from ...system.machine_fault import heed
+from ...system.machine_fault import raise_if_fault
 from .skeleton import attribute, name_of, nested, with_initializers
 
 Shape = tuple[int, ...]
@@ -95,7 +95,7 @@ class _Walk:
         except onnx.defs.SchemaError:
             return "nothing is known of its operator"
         except Exception as error:  # noqa: BLE001 - a type that is missing is a KeyError of C++'s
-            heed(error)
+            raise_if_fault(error)
             return " ".join(str(error).split())
         self.types.update(found)
         self._evaluate(node, names)

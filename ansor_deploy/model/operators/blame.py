@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from ...errors import AnsorError, ModelError
-from ...system.machine_fault import heed
+from ...system.machine_fault import raise_if_fault
 
 
 @contextmanager
@@ -18,7 +18,7 @@ def blamed(what: str, hint: str) -> Iterator[None]:
     except (AnsorError, MemoryError):
         raise
     except Exception as error:
-        heed(error)
+        raise_if_fault(error)
         raise ModelError(f"{what}: {last_line(error)}", hint) from error
 
 

@@ -21,7 +21,7 @@ from ...errors import AnsorError
 from ...system.atomic_file import held
 from ...system.digest import file_sha256
 from ...system.interrupt import in_any_case
-from ...system.machine_fault import heed
+from ...system.machine_fault import raise_if_fault
 from ...system.scratch import remove_unheld
 from ..manifest import (
     Draft,
@@ -172,6 +172,6 @@ def _writing_to(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         error.filename = error.filename or str(folder)
-        heed(error)
+        raise_if_fault(error)
         hint = "free some space, or give another place with -o/--output"
         raise AnsorError(f"cannot write to {folder}: {error.strerror or error}", hint) from error

@@ -14,7 +14,7 @@ from ...devices.wheels import fetch_runtime, pinned, runtime_libraries, wheels_f
 from ...errors import AnsorError, UsageError
 from ...system.digest import file_sha256
 from ...system.host import architecture
-from ...system.machine_fault import heed
+from ...system.machine_fault import raise_if_fault
 from ..manifest import Manifest, header_path, manifest_path, provenance_path, read_manifest
 from .archive import pack, stem
 from .elf import needed_glibc
@@ -70,7 +70,7 @@ def package(library: Path, output: Path, kind: Kind, report: Report) -> Package:
             pack(Path(temporary), output)
             return Package(output, kind, arch, glibc, _sizes(folder))
     except OSError as error:
-        heed(error)
+        raise_if_fault(error)
         hint = "free some space, or give another place with -o/--output"
         raise AnsorError(f"cannot be written: {error.strerror or error}", hint, output) from error
 

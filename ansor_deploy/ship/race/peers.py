@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ModelError, UsageError
-from ...system.machine_fault import heed
+from ...system.machine_fault import raise_if_fault
 from ..verify.onnx_runtime import open_session, profile_nodes, version
 from .node_groups import EngineNode
 
@@ -92,7 +92,7 @@ def profile_parts(
 
 def _refused(engine: str, what: str, error: Exception) -> ModelError:
     """What an engine says of a model, in one line; what the machine is at fault for is raised."""
-    heed(error)
+    raise_if_fault(error)
     return ModelError(f"{engine} {what} the model: {' '.join(str(error).split())}")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import ModelError
 from ...model.graph.noise import with_noise
-from ...system.machine_fault import heed
+from ...system.machine_fault import raise_if_fault
 from .draws import seeded_inputs
 from .edges import index_extents
 from .onnx_runtime import open_session, version
@@ -39,7 +39,7 @@ class Oracle:
             # Its idle threads would spin beside the code that is measured between two questions.
             self._session = open_session(proto.SerializeToString(), threads, spins=False)
         except Exception as error:
-            heed(error)
+            raise_if_fault(error)
             raise _refused("refuses", error) from error
 
     def ask(
@@ -67,7 +67,7 @@ class Oracle:
         try:
             return dict(zip(names, self._session.run(names, feed), strict=True))
         except Exception as error:
-            heed(error)
+            raise_if_fault(error)
             raise _refused("cannot run", error) from error
 
     def samples(self, feed: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
@@ -78,7 +78,7 @@ class Oracle:
         try:
             runs = [self._noisy.run(names, feed) for _ in range(SAMPLES)]
         except Exception as error:  # noqa: BLE001 - with noise, indices may be out of range
-            heed(error)
+            raise_if_fault(error)
             return []
         return [dict(zip(names, run, strict=True)) for run in runs]
 
@@ -89,7 +89,7 @@ class Oracle:
             made = with_noise(self.proto, _SEED).SerializeToString()
             return open_session(made, self._threads, spins=False)
         except Exception as error:  # noqa: BLE001 - any error is a model that takes no noise
-            heed(error)
+            raise_if_fault(error)
             return None
 
 

@@ -12,7 +12,7 @@ from ...registry.record import Workload
 from ...registry.store import Registry
 from ...space.rule import Rule
 from ...space.trace import replay
-from ...system.machine_fault import heed
+from ...system.machine_fault import raise_if_fault
 from ...target import Target
 from .cost_model import CostModel
 from .evolution_options import EvolutionOptions
@@ -76,7 +76,7 @@ class SearchContext:
         try:
             (found,) = self.extract([replay(task.mod, trace)])
         except (RuntimeError, ValueError) as error:
-            heed(error)
+            raise_if_fault(error)
             return None
         return None if found is None else encode(found)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...system.machine_fault import heed
+from ...system.machine_fault import raise_if_fault
 from ...target import Target
 
 Choice = tuple[str, Any]  # what was asked, and what the answer means: JSON either way
@@ -41,7 +41,7 @@ class Extractor:
         try:
             return self._extract(schedules)
         except (RuntimeError, ValueError) as error:
-            heed(error)
+            raise_if_fault(error)
             if len(schedules) == 1:
                 return [None]
         return [self([schedule])[0] for schedule in schedules]

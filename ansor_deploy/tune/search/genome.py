@@ -9,7 +9,7 @@ from ...space.question import Chooser, Decided, Decision, Question
 from ...space.sketch import Program, Sketch
 from ...space.tiles import Tiles
 from ...space.trace import dump
-from ...system.machine_fault import heed
+from ...system.machine_fault import raise_if_fault
 from .experience import choices
 from .features import Choice
 
@@ -64,7 +64,7 @@ def program(sketches: Sequence[Sketch], at: int, chooser: Chooser) -> Made | Non
     try:
         made = sketches[at].program(chooser)
     except Exception as error:  # noqa: BLE001 - a rule may be a user's, and a candidate is data
-        heed(error)
+        raise_if_fault(error)
         return None
     return Genome(at, made.decisions), made
 

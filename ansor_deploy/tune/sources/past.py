@@ -15,7 +15,7 @@ from ...measure.outcome import Outcome
 from ...model.tasks import Task
 from ...registry.leases import Holder
 from ...registry.record import Provenance, Record, TaskKey
-from ...system.machine_fault import heed
+from ...system.machine_fault import raise_if_fault
 from ...system.words import count
 from ..workspace import Workspace
 from . import Source, try_out
@@ -136,7 +136,7 @@ class Past(Source):
         try:
             schedule(self.task, record, self.work.request.target)
         except Exception as error:  # noqa: BLE001 - TVM raises whatever its C++ happened to check
-            heed(error)
+            raise_if_fault(error)
             lines = str(error.__cause__ or error).strip().splitlines()
             return (lines or [type(error).__name__])[-1].strip()[:_MESSAGE_CHARS]
         return ""
