@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from .model.prepare import Prepared
     from .ship.manifest import Manifest
     from .ship.shipment import Shipment
-    from .tune.pack_files import Packed
+    from .tune.result import Packed
     from .tune.sources.past import Retrial
     from .views import Report
 

@@ -25,7 +25,7 @@ from .values import InputShapes, shapes_together
 
 if TYPE_CHECKING:
     from ..space import rule as space
-    from ..space.explain import Explanation, SketchSummary, Verdict
+    from ..space.explanation import Explanation, SketchSummary, Verdict
 
 
 class Rule(Struct, frozen=True):
@@ -101,7 +101,8 @@ def explain_command(
     the output backwards, which rules applied and why the others did not. Nothing is measured.
     """
     from ..model.prepare import prepare
-    from ..space.explain import Explain, explain
+    from ..space.explain import explain
+    from ..space.explanation import Explain
 
     where, shapes = chosen_target(target), shapes_together(input_shapes)
     asked = rule_set(rule_files(rules), where.kind)

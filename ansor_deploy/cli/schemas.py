@@ -18,10 +18,9 @@ from ..ship import manifest
 from ..ship.build_result import BuildAnswer
 from ..ship.race.changes import Compare
 from ..ship.race.profile_answer import Profile, ProfileVariants
-from ..space.explain import Explain
+from ..space.explanation import Explain
 from ..system.json_types import OR_NULL
-from ..tune.pack_files import PackAnswer
-from ..tune.result import Tune
+from ..tune.result import PackAnswer, Tune
 from ..views.page.content import Report
 from ..views.plain import Message
 from . import (

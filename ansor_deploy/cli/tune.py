@@ -28,7 +28,7 @@ from .output import (
 from .values import parse_goal
 
 if TYPE_CHECKING:
-    from ..tune.pack_files import Packed
+    from ..tune.result import Packed
 
 
 @with_examples(
@@ -154,7 +154,7 @@ def packed(models: Sequence[Path], folder: Path, requests: Sequence[Request]) ->
         UsageError: several targets, or a device.
     """
     from ..pipeline import pack
-    from ..tune.pack_files import PackAnswer
+    from ..tune.result import PackAnswer
 
     request, *others = requests
     if request.devices or others:

@@ -15,7 +15,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,9 +37,8 @@ from ..system.cluster import open_farm
 from ..system.digest import canonical_json
 from ..system.host import architecture
 from ..system.interrupt import check
-from ..system.json_types import Count
 from ..system.scratch import Scratch
-from .result import Tuned
+from .result import Packed
 from .search import open_search
 from .search.context import SearchContext, open_context
 
@@ -73,21 +72,6 @@ from ansor_deploy.measure.offline import main  # noqa: E402
 if __name__ == "__main__":
     main(FOLDER)
 '''
-
-
-@dataclass(frozen=True)
-class Packed:
-    """What a pack has for its machine to measure. folder: of the pack."""
-
-    folder: Path
-    tasks: Count
-    candidates: Count
-
-
-class PackAnswer(Tuned, frozen=True):
-    """`tune --pack --json`."""
-
-    pack: Packed
 
 
 def check_folder(folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -48,6 +49,21 @@ class Tuned(Struct, frozen=True):
     latency_ms: Ms | None
     no_room: tuple[Digest, ...]
     kept_default: Count
+
+
+@dataclass(frozen=True)
+class Packed:
+    """What a pack has for its machine to measure. folder: of the pack."""
+
+    folder: Path
+    tasks: Count
+    candidates: Count
+
+
+class PackAnswer(Tuned, frozen=True):
+    """`tune --pack --json`."""
+
+    pack: Packed
 
 
 class Tune(Tuned, frozen=True):
