@@ -117,7 +117,7 @@ def load_intrinsics() -> None:
     """
     with patch.object(inspect, "stack", _frames):
         load_backend("cuda")  # of which these are made, whatever the target is
-    importlib.import_module("tvm.s_tir.tensor_intrin")
+        importlib.import_module("tvm.s_tir.tensor_intrin")
 
 
 def _context(task: Task, target: Target, seed: int) -> Any:
