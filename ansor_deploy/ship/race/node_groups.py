@@ -14,16 +14,7 @@ from ...system.json_types import Count, Ms
 
 if TYPE_CHECKING:
     from ...runtime.profile import Profile
-
-
-@dataclass(frozen=True)
-class EngineNode:
-    """What another engine runs at once. name, op: as it calls it. nodes: names of the model's."""
-
-    name: str
-    op: str
-    seconds: float
-    nodes: tuple[str, ...]
+    from .peers import EngineNode
 
 
 @dataclass(frozen=True)

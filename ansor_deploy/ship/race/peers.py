@@ -16,13 +16,22 @@ from typing import TYPE_CHECKING, Any
 from ...errors import ModelError, UsageError
 from ...system.machine_fault import raise_if_fault
 from ..verify.onnx_runtime import open_session, profile_nodes, version
-from .node_groups import EngineNode
 
 if TYPE_CHECKING:
     import numpy as np
     import onnx
 
 Call = Callable[[dict[str, "np.ndarray"]], Any]
+
+
+@dataclass(frozen=True)
+class EngineNode:
+    """What another engine runs at once. name, op: as it calls it. nodes: names of the model's."""
+
+    name: str
+    op: str
+    seconds: float
+    nodes: tuple[str, ...]
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 import pytest
 
 from ansor_deploy.runtime.profile import KernelTime, Profile
-from ansor_deploy.ship.race.node_groups import EngineNode, groups
+from ansor_deploy.ship.race.node_groups import groups
+from ansor_deploy.ship.race.peers import EngineNode
 from ansor_deploy.views.profile import beside_lines
 
 

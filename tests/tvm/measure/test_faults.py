@@ -18,6 +18,7 @@ from helpers.cli_process import PROGRAM
 from helpers.graphs import model, node
 from helpers.processes import MARK, remaining
 from helpers.suspects import compute, suspects
+from helpers.warm_workers import none_kept
 
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.system import worker
@@ -73,6 +74,7 @@ def court(tmp_path_factory):
     folder = tmp_path_factory.mktemp("suspects")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(MARK, str(folder))
+        none_kept(patch)
         patch.setattr(worker, "_STALLED", struct.pack("@ll", 1, 0))
         with suspects(folder) as made:
             yield made
