@@ -100,7 +100,8 @@ def _bytes(buffer: Any) -> int:
 def _cut_off(func: Any, _mod: Any, _context: Any) -> Any:
     """Lower a function with marked loops as far as TVM partitions loops, and write these out."""
     early = [mark for mark in marks().values() if mark.place is not Place.VECTORS]
-    if not any(mark.values.keys() & _annotations(func) for mark in early):
+    found = _annotations(func)
+    if not any(mark.values.keys() & found for mark in early):
         return func
     return tvm.transform.Sequential(_until_partitioned())(tvm.IRModule({"main": func}))["main"]
 
