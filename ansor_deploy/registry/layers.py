@@ -212,16 +212,16 @@ def _mirrored(layer: Layer, folder: Path, warn: Warn) -> Path:
     They are fetched by another process, which can be ended at the deadline.
     """
     from ..system.worker import Worker, WorkerFailure
-    from .remote import misnamed
+    from . import remote
 
     asked = folder.with_suffix(".asked")  # its time of change says when the URL last answered
     if asked.exists() and time.time() - asked.stat().st_mtime < FRESH_SECONDS:
         return folder
     payload = {"url": layer.where, "folder": str(folder), "signed": layer.trust is not None}
-    worker = Worker(preload=f"{__package__}.remote")
+    worker = Worker(preload=remote.__name__)
     try:
-        for name, right in worker.call(f"{__package__}.remote:mirror", payload, PATIENCE).items():
-            warn(misnamed(f"{layer.where}/{name}", right))
+        for name, right in worker.call(f"{remote.__name__}:mirror", payload, PATIENCE).items():
+            warn(remote.misnamed(f"{layer.where}/{name}", right))
         asked.touch()
     except WorkerFailure as failure:
         reason = failure.message.removeprefix(f"{RegistryError.__name__}: ")
