@@ -70,13 +70,13 @@ def staged(output: Path, export: Callable[[Path], None]) -> Iterator[Path]:
         yield library
 
 
-def committed(made: Shipment, path: Path, draft: Draft) -> Manifest:
+def committed(shipment: Shipment, path: Path, draft: Draft) -> Manifest:
     """Put all outputs in place: the depfile before the manifest, which no output lacks then."""
-    outputs = made.outputs
-    depend = partial(note_inputs, made.model.path, outputs, draft, made.request)
+    outputs = shipment.outputs
+    depend = partial(note_inputs, shipment.model.path, outputs, draft, shipment.request)
     manifest = commit(path, outputs.library, draft, header=outputs.header, before=depend)
-    made.report.memory(manifest.memory)
-    made.report.wrote(output_paths(outputs.library, header=outputs.header))
+    shipment.report.memory(manifest.memory)
+    shipment.report.wrote(output_paths(outputs.library, header=outputs.header))
     return manifest
 
 
