@@ -9,6 +9,7 @@ import click
 # The place of each below benchmarks/, and what it says.
 NAMES = {
     "networks": ("networks.whole", "Whole networks beside ONNX Runtime and OpenVINO."),
+    "int8": ("networks.int8", "Quantised networks beside ONNX Runtime and float32."),
     "side-by-side": ("networks.side_by_side", "Built libraries beside other engines on one model."),
     "alone": ("networks.alone", "A network's kernels as candidates and in the network."),
     "races": ("networks.races", "How often a race of two libraries is wrong."),

@@ -72,16 +72,31 @@ beside_option = click.option(
 @click.argument("libraries", type=Path, nargs=-1, required=True)
 @click.option("--threads", default=cores())
 @beside_option
-def command(model: Path, libraries: Sequence[Path], threads: int, beside: list[str]) -> None:
+@click.option(
+    "--compare/--no-compare", default=True, help="The numbers, as those of one precision."
+)
+def command(
+    model: Path, libraries: Sequence[Path], threads: int, beside: list[str], compare: bool
+) -> None:
     """Time libraries of one model beside other engines and print what was found."""
-    print(json.dumps(race(load(model, libraries, beside, threads), threads).to_json()))
+    runs = load(model, libraries, beside, threads, compares=compare)
+    print(json.dumps(race(runs, threads).to_json()))
 
 
-def load(model: Path, libraries: Sequence[Path], beside: list[str], threads: int) -> dict[str, Run]:
-    """Calls of libraries and engines with the same seeded inputs, numbers compared."""
+def load(
+    model: Path,
+    libraries: Sequence[Path],
+    beside: list[str],
+    threads: int,
+    *,
+    compares: bool = True,
+) -> dict[str, Run]:
+    """Calls of libraries and engines with the same seeded inputs. compares: their numbers."""
     values = engines.inputs(libraries[0])
     runs = {path.stem: engines.ours(path, values, threads) for path in libraries}
     runs |= {name: engines.theirs(name, model, values, threads) for name in beside}
+    if not compares:
+        return runs
     truth = engines.theirs("onnxruntime", model, values, threads)()
     for name, run in runs.items():
         compare(f"{model.stem} by {name}", run(), truth)
