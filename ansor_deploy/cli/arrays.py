@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
-from zipfile import ZipFile, is_zipfile
+from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..registry.title import shape_text
 from ..system.atomic_file import write_whole
+from ..system.plain_arrays import load
 from ..system.printable import printable
-from ..system.regular_file import open_regular
 
 if TYPE_CHECKING:
     import numpy as np
 
     Arrays = dict[str, np.ndarray]
-
-_MOST_BYTES, _EXPANSION = 256 << 20, 100  # of arrays in an archive, and by which factor
 
 
 def read_inputs(words: Iterable[str], interfaces: Sequence[Any]) -> Arrays:
@@ -44,47 +40,16 @@ def read_word(word: str) -> Arrays:
         UsageError: it names no array, or its file holds several without names.
     """
     if word.endswith(".npz"):
-        return load(word)
+        return load(Path(word))
     name, equals, path = word.partition("=")
     if not equals or not path.endswith(".npy"):
         hint = "write it like data=image.npy, or inputs.npz"
         raise UsageError(f"--input {word!r} names no array", hint)
-    arrays = load(path)
+    arrays = load(Path(path))
     if set(arrays) != {""}:
         hint = "rename it .npz and give it without NAME="
         raise UsageError(f"{path}: holds several arrays", hint)
     return {name: arrays[""]}
-
-
-def load(path: str) -> Arrays:
-    """The arrays of a file by name, "" in a .npy file.
-
-    Pickled objects are refused, since reading them runs code.
-
-    Raises:
-        UsageError: the file is not there, or not one of plain arrays.
-    """
-    import numpy as np
-
-    try:
-        with open_regular(Path(path)) as stream:
-            _check_expansion(stream)
-            content = np.load(stream, allow_pickle=False)
-            return {"": content} if isinstance(content, np.ndarray) else dict(content.items())
-    except FileNotFoundError:
-        raise UsageError("no such file", file=Path(path)) from None
-    except Exception as error:  # noqa: BLE001 - of Python's tokenizer, of zip, of a huge shape
-        raise UsageError(f"not a NumPy file of plain arrays ({error})", file=Path(path)) from None
-
-
-def _check_expansion(stream: BinaryIO) -> None:
-    """ValueError for an archive of large arrays that is packed to less than a hundredth."""
-    if is_zipfile(stream):
-        with ZipFile(stream) as archive:
-            size = sum(entry.file_size for entry in archive.infolist())
-        if size > max(_MOST_BYTES, _EXPANSION * os.fstat(stream.fileno()).st_size):
-            raise ValueError(f"it would expand to {size} bytes")
-    stream.seek(0)
 
 
 def check_inputs(arrays: Arrays, expected: Iterable[Any]) -> None:

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from helpers.graphs import dense
 
 from ansor_deploy import cli
-from ansor_deploy.cli.arrays import load
 from ansor_deploy.errors import UsageError
+from ansor_deploy.system.plain_arrays import load
 
 COMMANDS = [  # each with its exit code
     ("plan {} --registry r.db", 3),
