@@ -1,6 +1,6 @@
 """The way of a model through the tool, one function a command; nothing flows back upstream.
 
-    read -> prove -> plan -> tune -> ship: compile, describe, try, race, commit
+    quantise? -> read -> prove -> plan -> tune -> ship: compile, describe, try, race, commit
 
 Heavy modules are imported where they are used: an unchanged build needs none of them, and a model
 that is refused no TVM.
@@ -13,12 +13,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .errors import VerificationError
+from msgspec import structs
+
+from .devices.machine import runs_here
+from .errors import AnsorError, VerificationError
+from .quantise.samples import sample_files
 from .registry.layers import indexes
-from .request import Outputs, Request
+from .request import Calibration, Outputs, Request
 from .ship.build_result import BuildResult, finished_build
 from .ship.lock import on_its_host, read_locked, write_entries, write_used
 from .ship.outputs.commit import check_writable, committed
+from .ship.quantised import quantised_path, write_facts
 from .ship.rebuild import locked_manifest, request_of, same_bytes
 from .ship.up_to_date import unchanged, unchanged_frozen
 from .system.interrupt import check
@@ -51,7 +56,10 @@ def build(model: Path, outputs: Outputs, request: Request, report: Report) -> Bu
     A frozen build takes its records from the lock alone, and writes the same bytes everywhere.
     ModelError, DeviceError, MissingRecordError, RegistryError, VerificationError or AnsorError
     where that cannot be done; then nothing was written, and what was measured is in the registry.
+    A model that is to be quantised is so first, and what is built is the quantised one.
     """
+    if request.calibration is not None:
+        return _build_quantised(model, outputs, request, request.calibration, report)
     if request.frozen:
         return _build_frozen(model, outputs, request, report)
     request = with_devices(request, report)
@@ -60,6 +68,63 @@ def build(model: Path, outputs: Outputs, request: Request, report: Report) -> Bu
     layers = indexes(request.layers, report.warn)
     result = unchanged(model, outputs, request, layers, report, runs=runs)
     return result or _build_anew(model, outputs, request, layers, report)
+
+
+def _build_quantised(
+    model: Path, outputs: Outputs, request: Request, calibration: Calibration, report: Report
+) -> BuildResult:
+    """Build the quantised model, which lies beside the library, and is made where it has to be."""
+    from .quantise.make import quantised
+
+    facts, new = quantised(model, outputs.library, request, calibration, report)
+    read = [model, *(model.parent / one for one in facts.external)]
+    sources = (*request.sources, *read, *sample_files(calibration.samples))
+    asked = replace(request, calibration=None, sources=sources)
+    result = build(quantised_path(outputs.library), outputs, asked, report)
+    return replace(result, quantised=facts, up_to_date=result.up_to_date and not new)
+
+
+def gained(
+    model: Path, result: BuildResult, request: Request, report: Report, silent: Report
+) -> BuildResult:
+    """What quantising gained: the library beside one of the float model, which is not kept.
+
+    Only where this machine runs both, and a library is timed once. silent: hears of the other
+    build.
+    """
+    from .ship.race.quantised import gain_of
+
+    facts = result.quantised
+    if facts is None or request.devices or not runs_here(request.target):
+        return result
+    if facts.gain and facts.gain.library == result.manifest.artifact.sha256:
+        return result
+    report.stage("gain", f"beside a library of {model}")
+    with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as folder:
+        other = Path(folder, "float32.so")
+        try:
+            _build_aside(model, Outputs(other), request, silent)
+        except AnsorError as error:
+            report.warn(f"what quantising gained is not known: {error}")
+            return result
+        gain = gain_of(result.artifact, other)
+    report.gained(gain)
+    facts = structs.replace(facts, gain=gain)
+    write_facts(result.artifact, facts)
+    return replace(result, quantised=facts)
+
+
+def _build_aside(model: Path, outputs: Outputs, request: Request, report: Report) -> None:
+    """A library by the records that there are, to be timed: no other limits, and no history."""
+    from .ship.shipment import Shipment
+    from .tune.queue import tune_missing
+
+    plain = Request(request.target, request.registry, input_shapes=request.input_shapes)
+    plain = replace(plain, budget=replace(plain.budget, trials=0), verify=False)
+    with open_workspace(plain, (), report) as work:
+        (prepared,), tasks = intake.read([model], work)
+        tuned = tune_missing(plan_models([prepared], tasks, work.ledger), work)
+        _ship(Shipment.of_work(prepared, outputs, work, tuned.records), tuned)
 
 
 def _build_anew(

@@ -146,6 +146,18 @@ class Tolerance:
 
 
 @dataclass(frozen=True)
+class Calibration:
+    """That a float model is to be quantised, and by what.
+
+    samples: of its inputs, an archive or a folder. keep_float: names of layers that stay as they
+    are.
+    """
+
+    samples: Path
+    keep_float: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Outputs:
     """What a build is asked to write.
 
@@ -183,6 +195,7 @@ class Request:
     verify: whether the library, or what stands in for it, is compared with ONNX Runtime.
     tolerances: what the user allows of outputs, by their names; "" for all others.
     beside: the engine that a library which runs here is timed beside, of `ENGINES`; "" for none.
+    calibration: by what the model is quantised before all else; None where it is built as it is.
     codes: of a library with code for several targets all of them, the most demanding first, the
     request's own among them: the one that this machine would run.
     """
@@ -210,6 +223,7 @@ class Request:
     verify: bool = True
     tolerances: tuple[tuple[str, Tolerance], ...] = ()
     beside: str = ""
+    calibration: Calibration | None = None
     codes: tuple[Target, ...] = ()
 
     @property

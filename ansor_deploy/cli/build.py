@@ -12,6 +12,7 @@ import click
 from ..errors import BudgetError
 from ..request import ENGINES, Outputs, Request, make_objective
 from ..system.environment import below_make
+from ..views import Report
 from ..views.text import latency
 from .declare import existing_file, new_file
 from .helptext import Command, with_examples
@@ -45,6 +46,7 @@ PROFILE_SECONDS = 2.0  # that a library runs for its report
     "build resnet18.onnx --device pi --time 1h",
     "build resnet18.onnx --goal 5ms --time 1h",
     "build resnet18.onnx --retune all --time 1h",
+    "build resnet18.onnx --precision int8 --calibrate samples.npz",
     "build resnet18.onnx --max-size 50MB --max-memory 64MB",
     "build resnet18.onnx --lock records.lock",
     "build resnet18.onnx --lock records.lock --frozen",
@@ -129,8 +131,11 @@ def command(
 
     What runs on this machine is timed beside ONNX Runtime. Where the target's code runs nowhere,
     what is verified is the same import, built for this machine.
+
+    With --precision int8 the model is quantised first, by ONNX Runtime's quantiser; what is built,
+    verified and described is NAME.int8.onnx beside the library.
     """
-    from ..pipeline import build
+    from ..pipeline import build, gained
     from ..ship.outputs.commit import touch as make_new
 
     quiet = request.frozen or below_make()
@@ -139,6 +144,8 @@ def command(
         request = replace(request, objective=make_objective("goal", [goal]))
     with report(quiet=quiet) as events:
         result = build(model, outputs, request, events)
+        if request.calibration and not request.frozen and request.beside:
+            result = gained(model, result, request, events, Report())
         if not result.verified:
             events.warn(f"{result.artifact} is not verified: asked for by --no-verify")
         if missed := goal is not None and missed_goal(result, goal):

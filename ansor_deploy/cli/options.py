@@ -14,6 +14,7 @@ from .codes import several_targets
 from .completion import target_names
 from .declare import Command, Decorator, choice_option, new_file, number_option, together
 from .output import say
+from .quantising import quantising_options
 from .requests import chosen_devices, with_request, with_requests
 from .values import parse_duration, parse_shape, parse_share, parse_size
 
@@ -137,12 +138,6 @@ model_options = together(target_option, registry_option, input_shape_option, wit
 _search_options = together(
     rules_option,
     choice_option("--search", ("ansor", "metaschedule"), "ansor", "How schedules are searched."),
-    choice_option(
-        "--precision",
-        ("default", "strict"),
-        "default",
-        "strict: replace no computation by one of other products, such as Winograd's.",
-    ),
     number_option("--seed", 0, "Seed of the search and of the verification's inputs."),
     choice_option("--effort", EFFORTS, "normal", "How far each task is searched."),
     click.option(
@@ -166,7 +161,13 @@ _search_options = together(
     ),
     devices_options,
 )
-plan_options = together(model_options, _search_options)
+_precision_option = choice_option(
+    "--precision",
+    ("default", "strict"),
+    "default",
+    "strict: replace no computation by one of other products, such as Winograd's.",
+)
+plan_options = together(model_options, _search_options, _precision_option)
 _retune_option = click.option(
     "--retune",
     multiple=True,
@@ -188,7 +189,9 @@ def _farm_option(what: str) -> Decorator:
 
 building_options = together(
     several_targets,
-    plan_options,
+    quantising_options,
+    model_options,
+    _search_options,
     _retune_option,
     _farm_option("Build candidates on this Dask cluster."),
     _lock_option,
@@ -199,6 +202,7 @@ tuning_options = together(
     input_shape_option,
     with_requests,
     _search_options,
+    _precision_option,
     _retune_option,
     _farm_option(
         "Tune on the boards and machines that the workers of this Dask cluster reach; with "

@@ -14,7 +14,7 @@ from ..registry.coverage import Best
 from ..registry.history import History
 from ..registry.listing import Query, Stats
 from ..registry.restore import Whole
-from ..ship import manifest
+from ..ship import manifest, quantised
 from ..ship.build_result import BuildAnswer
 from ..ship.race.changes import Compare
 from ..ship.race.profile_answer import Profile, ProfileVariants
@@ -44,6 +44,10 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # What is described, in Markdown, and the types of which it is one.
 DESCRIBED: dict[str, tuple[str, tuple[Any, ...]]] = {
     "manifest": ("the manifest, `NAME.json` beside `NAME.so`", (manifest.Manifest,)),
+    "quantised": (
+        "`NAME.int8.json`, beside a library whose model the build has quantised",
+        (quantised.Quantised,),
+    ),
     "message": ("a line on stderr with `--message-format json`", (Message,)),
     "build": ("`build --json`", (BuildAnswer,)),
     "plan": ("`plan --json`", (plan.Plan,)),

@@ -25,6 +25,7 @@ from .manifest import (
     manifest_path,
     output_paths,
 )
+from .quantised import Quantised
 
 if TYPE_CHECKING:
     from ..request import Outputs, Request
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class BuildAnswer(Tuned, frozen=True):
-    """`build --json`. up_to_date: there was nothing to do."""
+    """`build --json`. up_to_date: there was nothing to do. quantised: by --precision int8."""
 
     artifact: str
     manifest: str
@@ -50,6 +51,7 @@ class BuildAnswer(Tuned, frozen=True):
     verification: Verified
     ran_on: str | None
     memory: Memory
+    quantised: Quantised | None
 
 
 # What it has of the two libraries that ran in turns.
@@ -63,13 +65,15 @@ _RETOLD = ("shipped", "verify", "verification", "ran_on", "memory")
 class BuildResult:
     """What a build made. manifest: as in the file beside the library.
 
-    up_to_date: it had nothing to do, and the figures are those of the build before.
+    up_to_date: it had nothing to do, and the figures are those of the build before. quantised: how
+    its model was made, if it was quantised.
     """
 
     artifact: Path
     manifest: Manifest
     tuned: TuneResult
     up_to_date: bool = False
+    quantised: Quantised | None = None
 
     @classmethod
     def unchanged(cls, artifact: Path, manifest: Manifest) -> BuildResult:
@@ -97,6 +101,7 @@ class BuildResult:
             manifest=str(manifest_path(self.artifact)),
             outputs=[str(path) for path in paths],
             up_to_date=self.up_to_date,
+            quantised=self.quantised,
             **known,
         )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ..farm.table import Row
     from ..ship.manifest import Memory, Race, Speed
+    from ..ship.quantised import Gain, Quantised
     from ..ship.verify.verify import Verification
     from ..tune.plan import Plan
     from ..tune.scheduler import Progress
@@ -22,6 +23,12 @@ class Report:
 
     def stage(self, name: str, detail: str = "") -> None:
         """A stage of the build begins."""
+
+    def quantised(self, facts: Quantised) -> None:
+        """The model was quantised, and compared with the float one."""
+
+    def gained(self, gain: Gain) -> None:
+        """The library was timed beside one of the float model."""
 
     def plan(self, plan: Plan) -> None:
         """What will be tuned and what is reused is known."""

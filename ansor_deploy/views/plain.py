@@ -14,13 +14,14 @@ from msgspec import Struct, structs
 
 from ..system.printable import message as shown
 from ..system.printable import printable
-from . import Report, text
+from . import Report, quantising, text
 from .plan import ROWS
 from .plan import lines as plan_lines
 
 if TYPE_CHECKING:
     from ..farm.table import Row
     from ..ship.manifest import Memory, Race, Speed
+    from ..ship.quantised import Gain, Quantised
     from ..ship.verify.verify import Verification
     from ..tune.plan import Plan
     from ..tune.scheduler import Progress
@@ -78,6 +79,16 @@ class PlainReport(QuietReport):
         if (now := time.monotonic()) - self._spoke >= self._pause:
             self._spoke = now
             self._say(f"[{self._stage}] {text.steps(what, done, total)}")
+
+    def quantised(self, facts: Quantised) -> None:
+        """Print how far outputs are from the float model's, and the layers that cost most."""
+        for line in quantising.lines(facts):
+            self._say(line)
+
+    def gained(self, gain: Gain) -> None:
+        """Print what quantising gained."""
+        style = "bold green" if gain.verdict == "faster" else "yellow"
+        self._say(quantising.gain_text(gain), style)
 
     def plan(self, plan: Plan) -> None:
         """Print what becomes of the tasks, those that matter most, and the price."""

@@ -10,7 +10,7 @@ from helpers.turns import made_once
 from helpers.warm_workers import kept_warm
 
 from ansor_deploy.runtime import native
-from ansor_deploy.ship.race import raced, turn, untuned
+from ansor_deploy.ship.race import quantised, raced, turn, untuned
 from ansor_deploy.system.environment import cache_folder
 
 _SHARED = -3  # TVM's mode "kSpecifyThreadShareAllCore": no thread is pinned
@@ -26,6 +26,7 @@ def _one_thread():
 def _short_races():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(raced, "RACE_SECONDS", 0.1)
+        patch.setattr(quantised, "SECONDS", 0.1)
         patch.setattr(untuned, "MOST_SECONDS", 0.1)
         patch.setattr(turn, "PAUSE_SECONDS", 0.0)
         yield

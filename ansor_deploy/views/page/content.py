@@ -13,6 +13,7 @@ from ...devices.machine import rated, runs_here
 from ...registry.listing import ModelTotals
 from ...registry.store import Registry
 from ...ship.manifest import Manifest, Task, read_manifest
+from ...ship.quantised import Quantised, facts_of
 from ...ship.race.profile_answer import Profile, answer
 from ...system.json_types import Count
 from ...target import Target
@@ -36,7 +37,8 @@ class Facts:
 
     roof: what its kernels take at least, where there is a profile. reused: how many of its tasks
     with a record other models have, too, by their names. saved: what the registry says of the model
-    on this target, as `Listing.stats` has it; None if nothing.
+    on this target, as `Listing.stats` has it; None if nothing. quantised: how the model was, where
+    the file that says so lies beside the library.
     """
 
     artifact: Path
@@ -47,11 +49,12 @@ class Facts:
     tuning: Tuning | None
     reused: Mapping[str, int]
     saved: ModelTotals | None = None
+    quantised: Quantised | None = None
 
     @property
     def answer(self) -> Page:
         """The same for programs."""
-        same = ("artifact", "manifest", "tuning", "reused", "saved")
+        same = ("artifact", "manifest", "tuning", "reused", "saved", "quantised")
         return Page(
             **{name: getattr(self, name) for name in same},
             profile=answer(self.profile) if self.profile else None,
@@ -67,6 +70,7 @@ class Page(Struct, frozen=True, kw_only=True):
     tuning: Tuning | None
     reused: Mapping[str, Count]
     saved: ModelTotals | None
+    quantised: Quantised | None
 
 
 class Report(Page, frozen=True, kw_only=True):
@@ -90,7 +94,8 @@ def facts(artifact: Path, registry: Path, seconds: float) -> Facts:
     with Registry.open(registry, write=False) as store:
         known = tuning(store, manifest.model.name, target.fingerprint, _weighed(manifest))
         reused, saved = _reused(store, manifest), _saved(store, manifest)
-    return Facts(artifact, manifest, target, profiled, roof, known, reused, saved)
+    quantised = facts_of(artifact, manifest.model.sha256)
+    return Facts(artifact, manifest, target, profiled, roof, known, reused, saved, quantised)
 
 
 def _weighed(manifest: Manifest) -> Sequence[Weighed]:

@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterable, Iterator
 from html import escape
 
 from ...system.words import size_text
+from ..quantising import gain_figure
 from ..text import gain_texts, latency
 from . import sections
 from .content import Facts
+from .quantised import quantisation
 from .style import STYLE
 
+QUANTISATION = "quantisation"  # a section of models that a build has quantised
 SECTIONS: dict[str, tuple[str, Callable[[Facts], Iterator[str]]]] = {
     "verdict": ("Was it worth it?", sections.verdict),
     "time": ("Where the time goes", sections.where_time_goes),
@@ -18,6 +21,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Facts], Iterator[str]]]] = {
     "tuning": ("Tuning", sections.tuning_curves),
     "reuse": ("What was reused", sections.what_was_reused),
     "memory": ("Memory and size", sections.memory),
+    QUANTISATION: ("Quantisation", quantisation),
     "verification": ("Verification", sections.verification),
     "provenance": ("Provenance", sections.provenance),
 }
@@ -63,9 +67,10 @@ def section(key: str, heading: str, lines: Iterable[str]) -> Iterator[str]:
 
 def _body(facts: Facts) -> Iterator[str]:
     yield from headline(figures(facts))
-    links = "".join(f'<li><a href="#{key}">{text}</a></li>' for key, (text, _) in SECTIONS.items())
+    shown = {key: one for key, one in SECTIONS.items() if key != QUANTISATION or facts.quantised}
+    links = "".join(f'<li><a href="#{key}">{text}</a></li>' for key, (text, _) in shown.items())
     yield f'<nav aria-label="Sections"><ul>{links}</ul></nav>'
-    for key, (text, write) in SECTIONS.items():
+    for key, (text, write) in shown.items():
         yield from section(key, text, write(facts))
 
 
@@ -80,6 +85,8 @@ def figures(facts: Facts) -> Iterator[Figure]:
             yield "beside untuned", *gain_texts(race)
         if beside := speed.beside:
             yield f"beside {beside.peer}", *gain_texts(beside)
+    if facts.quantised and (gain := facts.quantised.gain):
+        yield "beside the float model", *gain_figure(gain)
     if verify:
         yield "largest error", f"{verify.max_rel_err:.1g}", f"beside {verify.oracle}"
     yield "library", size_text(memory.library), f"a run takes {size_text(memory.peak)}"

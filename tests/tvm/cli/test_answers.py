@@ -26,6 +26,8 @@ def shop(tmp_path_factory):
     onnx.save(dense(16, 32, 8), folder / "model.onnx")
     onnx.save(batches(), folder / "batches.onnx")
     np.save(folder / "x.npy", np.zeros((8, 16), np.float32))
+    samples = np.random.default_rng(0).standard_normal((3, 8, 16), np.float32)
+    np.savez(folder / "samples.npz", x=samples)
     (folder / "far.toml").write_text('extends = "host"\ncores = 1024\n')  # runs nowhere here
     words = ("model.onnx", "--trials", 6, "--registry", "r.db", "--lock", "records.lock")
     folder.joinpath("tune.json").write_text(json.dumps(answer(folder, "tune", *words)))
@@ -43,6 +45,10 @@ BUILDS = {
     "frozen": ("model.onnx", "--lock", "records.lock", "--frozen", "--header"),
     "far": ("model.onnx", "--target", "./far.toml", "--registry", "r.db", "--no-verify"),
     "shapes": ("batches.onnx", *SHAPES, "--trials", 0, "--registry", "r.db"),
+    "bytes": (
+        *("model.onnx", "--precision", "int8", "--calibrate", "samples.npz", "--trials", 0),
+        *("--registry", "none.db"),
+    ),
 }
 ANSWERS: dict[str, tuple[Any, ...]] = {
     "plan": ("plan", "model.onnx", "--registry", "r.db"),
@@ -67,6 +73,7 @@ ANSWERS: dict[str, tuple[Any, ...]] = {
         "records.lock",
     ),
     "report": ("report", "tuned.so", "--registry", "r.db", "-o", "r.html", *SHORT),
+    "report of bytes": ("report", "bytes.so", "--registry", "r.db", "-o", "b.html", *SHORT),
     "report of another machine": ("report", "far.so", "--registry", "r.db", "-o", "c.html"),
     "run": ("run", "tuned.so", "--input", "x=x.npy"),
     "package": ("package", "tuned.so", "-o", "p.tar.gz"),
@@ -119,6 +126,10 @@ def test_a_build_and_its_manifest(shop, name):
     assert_described("manifest", json.loads((shop / f"{name}.json").read_text()))
 
 
+def test_how_a_model_was_quantised(shop):
+    assert_described("quantised", json.loads((shop / "bytes.int8.json").read_text()))
+
+
 def test_a_tuning_run(shop):
     assert_described("tune", json.loads((shop / "tune.json").read_text()))
 
@@ -150,6 +161,6 @@ def test_messages(shop):
 def test_nothing_is_described_that_is_not_tried():
     tried = {what.partition(" ")[0] for what in ANSWERS}
     assert (
-        tried | {"manifest", "build", "tune", "doctor", "message", "devices-list"}
+        tried | {"manifest", "quantised", "build", "tune", "doctor", "message", "devices-list"}
         == DESCRIBED.keys()
     )

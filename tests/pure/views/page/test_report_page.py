@@ -12,11 +12,13 @@ from helpers.registry_samples import TARGET
 from msgspec.structs import replace
 
 from ansor_deploy.runtime.profile import KernelTime, Profile
+from ansor_deploy.ship.manifest import File, Output
+from ansor_deploy.ship.quantised import Distance, Gain, Layer, Quantised
 from ansor_deploy.views.page import charts
 from ansor_deploy.views.page.content import Facts
 from ansor_deploy.views.page.curve import Curve, Tuning
 from ansor_deploy.views.page.markdown import markdown
-from ansor_deploy.views.page.page import SECTIONS, page
+from ansor_deploy.views.page.page import QUANTISATION, SECTIONS, page
 from ansor_deploy.views.roof import Roof
 
 TASKS = [
@@ -76,6 +78,30 @@ PROFILE = Profile(
 )
 CURVE = Curve("a" * 64, "conv2d 3x3 <b>", ((1.0, 4.0), (9.0, 2.0), (64.0, 2.0)))
 ROOF = Roof(1, 100.0, ((1e6, 1e11), (math.inf, 1e10)))
+QUANTISED = Quantised(
+    identity="c" * 64,
+    quantiser="onnxruntime 1",
+    model=File("net.onnx", "d" * 64),
+    external=(),
+    quantised=Output("net.int8.onnx", "e" * 64, 1_300_000),
+    float_bytes=5_200_000,
+    samples=200,
+    samples_digest="f" * 64,
+    compared=64,
+    kept=("first<b>",),
+    outputs=(Distance("prob<b>", 0.0123, 0.5, 0.985), Distance("zero", None, None, None)),
+    layers=(Layer("last<b>", "Gemm", 0.31), Layer("little", "Conv", 0.002)),
+    gain=Gain(
+        library="a" * 64,
+        int8_ms=1.0,
+        float_ms=2.5,
+        ratio=0.4,
+        interval=(0.38, 0.42),
+        verdict="faster",
+        int8_bytes=1_400_000,
+        float_bytes=5_300_000,
+    ),
+)
 FACTS = Facts(
     Path("net.so"),
     MANIFEST,
@@ -85,6 +111,7 @@ FACTS = Facts(
     Tuning(CURVE, tuple(n / 7 for n in range(64)), (CURVE,)),
     {"other.onnx": 1},
     {"shared": 1, "trials_saved": 31.6, "seconds_saved": 75.0},
+    QUANTISED,
 )
 
 
@@ -117,10 +144,11 @@ def test_every_section_is_there_and_every_tag_closed(known):
     )
     parsed = Parsed(page(FACTS if known == "all" else bare))
     assert parsed.open == []
+    shown = [key for key in SECTIONS if known == "all" or key != QUANTISATION]
     headings = [attrs["id"] for tag, attrs in parsed.tags if tag == "h2"]
-    assert headings == list(SECTIONS)
+    assert headings == shown
     links = [attrs["href"] for tag, attrs in parsed.tags if tag == "a"]
-    assert links == [f"#{key}" for key in SECTIONS]
+    assert links == [f"#{key}" for key in shown]
 
 
 def test_nothing_is_loaded_and_no_script_runs():
@@ -134,6 +162,24 @@ def test_nothing_is_loaded_and_no_script_runs():
 def test_what_others_wrote_is_text():
     assert "<b>" not in page(FACTS)
     assert "conv2d 3x3 &lt;b&gt;" in page(FACTS)
+
+
+def test_how_the_model_was_quantised():
+    text = page(FACTS)
+    assert (
+        "Faster than the library of the float model: 1.00 ms instead of 2.50 ms a run (0.40); "
+        in text
+    )
+    assert "onnxruntime 1, 200 samples" in text
+    assert "1.3 MB, before 5.2 MB" in text
+    assert "<dd>first&lt;b&gt;</dd>" in text
+    row = "prob&lt;b&gt;", "1.23%", "0.5", "98.5%"
+    assert all(f">{cell}</td>" in text for cell in row)
+    assert '<td class="">last&lt;b&gt;</td><td class="">Gemm</td><td class="number">31' in text
+    assert "little" not in text  # less than a hundredth of the error is nobody's fault
+    assert "| beside the float model | 0.40 of its time | 2.50 ms a run without |" in markdown(
+        FACTS
+    )
 
 
 def test_the_figures():

@@ -1,0 +1,67 @@
+"""The options by which a build quantises its model first."""
+
+from collections.abc import Sequence
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..errors import UsageError
+from ..request import Calibration
+from .declare import Command, choice_option, together
+
+INT8 = "int8"
+_NEEDS = (
+    "--precision int8 needs --calibrate: samples of the model's inputs, of which the ranges of its "
+    "tensors are taken"
+)
+_HOW = (
+    "save some hundred samples of what the model will see, as arrays named after its inputs, with "
+    "numpy.savez('samples.npz', NAME=array), and give --calibrate samples.npz"
+)
+
+
+def with_calibration(command: Command) -> Command:
+    """Make a request's calibration of the three options; how it computes is the default then."""
+
+    @wraps(command)
+    def call(
+        precision: str, calibrate: Path | None, keep_float: Sequence[str], **words: Any
+    ) -> Any:
+        if precision == INT8 and calibrate is None:
+            raise UsageError(_NEEDS, _HOW)
+        if precision != INT8 and (calibrate or keep_float):
+            option = "--calibrate" if calibrate else "--keep-float"
+            hint = "add --precision int8, or leave it out"
+            raise UsageError(f"{option} is of a model that is quantised", hint)
+        made = Calibration(calibrate, tuple(keep_float)) if calibrate else None
+        chosen = "default" if precision == INT8 else precision
+        return command(precision=chosen, calibration=made, **words)
+
+    return call
+
+
+quantising_options = together(
+    choice_option(
+        "--precision",
+        ("default", "strict", INT8),
+        "default",
+        "strict: replace no computation by one of other products, such as Winograd's. int8: "
+        "quantise the model first.",
+    ),
+    click.option(
+        "--calibrate",
+        type=click.Path(exists=True, readable=True, path_type=Path),
+        metavar="SAMPLES",
+        help="Samples of the inputs, to quantise by: an .npz file with an array an input, or a "
+        "folder of files, one a sample.",
+    ),
+    click.option(
+        "--keep-float",
+        multiple=True,
+        metavar="LAYER",
+        help="Do not quantise this node of the model. Repeatable.",
+    ),
+    with_calibration,
+)

@@ -1,0 +1,232 @@
+"""How far a quantised model is from the float one, and which layers cost most of that.
+
+A layer costs what its error would be less by if it alone stayed in float32. To see that, the
+quantised model gets a switch for each layer: with it, its weights are as they were, and so is a
+tensor that nobody else has quantised. All switches are inputs of one session:
+
+    W_quantized -> DequantizeLinear -> Where(switch, W, .) -> Conv
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from onnx import ModelProto, NodeProto, TensorProto, helper
+
+from ..ship.quantised import Distance, Layer
+
+if TYPE_CHECKING:
+    from .graph import Ready
+    from .samples import Sample
+
+Told = Callable[[str, int, int], object]  # hears what has been done of how many
+COMPARED = 64  # samples at most on which outputs are compared
+LAYER_SAMPLES = 8  # and layers
+SECONDS = 20.0  # beyond which both are content with fewer samples
+MOST_LAYERS = 50  # that are listed
+_SUFFIX = "_quantized"  # of a weight, as the quantiser names it
+_BYTES = ("QuantizeLinear", "DequantizeLinear")
+
+
+@dataclass
+class Sums:
+    """Of an output over samples: squares of differences and of values, and rows compared."""
+
+    noise: float = 0.0
+    signal: float = 0.0
+    largest: float = 0.0
+    same: int = 0
+    rows: int = 0
+
+    def add(self, found: np.ndarray, truth: np.ndarray) -> None:
+        """Another sample's output of both."""
+        off = found.astype("float64") - truth.astype("float64")
+        self.noise += float(np.square(off).sum())
+        self.signal += float(np.square(truth.astype("float64")).sum())
+        self.largest = max(self.largest, float(np.abs(off).max(initial=0.0)))
+        if truth.ndim and truth.shape[-1] > 1:
+            same = np.argmax(found, axis=-1) == np.argmax(truth, axis=-1)
+            self.same, self.rows = self.same + int(same.sum()), self.rows + same.size
+
+    @property
+    def part(self) -> float | None:
+        """The noise as a part of the signal; None where that says nothing."""
+        return self.noise / self.signal if self.signal and math.isfinite(self.noise) else None
+
+    def distance(self, name: str) -> Distance:
+        """As it is written down."""
+        rms = None if self.part is None else math.sqrt(self.part)
+        top = self.same / self.rows if self.rows else None
+        return Distance(name, rms, self.largest if math.isfinite(self.largest) else None, top)
+
+
+class Compared:
+    """A float model and the quantised one on samples. names: of the outputs."""
+
+    def __init__(self, ready: Ready, made: ModelProto) -> None:
+        self.names = [value.name for value in made.graph.output]
+        self._float = session(str(ready.path))
+        switched, self._nodes = with_switches(made, ready.proto)
+        self._made = session(switched.SerializeToString())
+        self._ready = ready
+
+    def distances(self, samples: Sequence[Sample]) -> tuple[int, list[Distance]]:
+        """On how many samples they were compared, and of each output how far it is."""
+        sums, compared = [Sums() for _ in self.names], 0
+        for sample in in_time(spread(samples, COMPARED)):
+            compared += 1
+            for one, found, truth in zip(
+                sums, self._run(sample), self._float.run(self.names, sample), strict=True
+            ):
+                one.add(found, truth)
+        return compared, [one.distance(name) for one, name in zip(sums, self.names, strict=True)]
+
+    def layers(
+        self, samples: Sequence[Sample], told: Told = lambda what, done, total: None
+    ) -> list[Layer]:
+        """The layers that cost most, the costliest first."""
+        began = time.monotonic()
+        truths = [(one, self._float.run(self.names, one)) for one in samples[:1]]
+        whole = self._cost(truths, None)
+        taken = (time.monotonic() - began) * max(1, len(self._nodes))
+        if len(chosen := spread(samples, max(1, min(LAYER_SAMPLES, int(SECONDS / taken))))) > 1:
+            truths = [(one, self._float.run(self.names, one)) for one in chosen]
+            whole = self._cost(truths, None)
+        if not whole:
+            return []
+        shares = {}
+        for at, name in enumerate(self._nodes):
+            told("layers", at, len(self._nodes))
+            shares[name] = 1 - self._cost(truths, name) / whole
+        ranked = sorted(shares.items(), key=lambda one: -one[1])[:MOST_LAYERS]
+        return [self._layer(name, share) for name, share in ranked if share > 0]
+
+    def _layer(self, node: str, share: float) -> Layer:
+        return Layer(self._ready.layer(node), self._nodes[node], share)
+
+    def _cost(self, truths: Iterable[tuple[Sample, list[Any]]], node: str | None) -> float:
+        """The noise of all outputs as parts of their signals, with a node left in float32."""
+        sums = [Sums() for _ in self.names]
+        for sample, truth in truths:
+            for one, found, right in zip(sums, self._run(sample, node), truth, strict=True):
+                one.add(found, right)
+        return sum(one.part or 0.0 for one in sums)
+
+    def _run(self, sample: Sample, node: str | None = None) -> list[Any]:
+        switches = {switch(name): np.asarray(name == node) for name in self._nodes}
+        found: list[Any] = self._made.run(self.names, {**sample, **switches})
+        return found
+
+
+def spread(samples: Sequence[Sample], most: int) -> list[Sample]:
+    """So many of the samples at most, from first to last."""
+    step = max(1.0, len(samples) / most)
+    return [samples[int(at * step)] for at in range(min(most, len(samples)))]
+
+
+def in_time(samples: Iterable[Sample]) -> Iterator[Sample]:
+    """Samples until the time is over; the first in any case."""
+    end = time.monotonic() + SECONDS
+    for sample in samples:
+        yield sample
+        if time.monotonic() > end:
+            return
+
+
+def session(model: str | bytes) -> Any:
+    """A model ready to run as it is written: nothing is fused, so that ties round as ONNX says."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def switch(node: str) -> str:
+    """The name of the input that leaves a node in float32."""
+    return f"{node}:in_float32"
+
+
+@dataclass
+class _Owners:
+    """Who has a tensor quantised. nodes: the operators between the conversions, by name."""
+
+    graph: Any
+    nodes: dict[str, str] = field(default_factory=dict)
+    of: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    def __post_init__(self) -> None:
+        """Whoever reads what is dequantised, or makes what is quantised, has it so."""
+        dequantised = {
+            one.output[0]: one.input[0] for one in self.graph.node if one.op_type == _BYTES[1]
+        }
+        quantised = {
+            one.input[0]: one.output[0] for one in self.graph.node if one.op_type == _BYTES[0]
+        }
+        for node in self.graph.node:
+            if node.op_type in _BYTES:
+                continue
+            touched = {dequantised[name] for name in node.input if name in dequantised}
+            touched |= {quantised[name] for name in node.output if name in quantised}
+            for name in touched:
+                self.of[name].add(node.name)
+                self.nodes[node.name] = node.op_type
+
+
+def with_switches(made: ModelProto, before: ModelProto) -> tuple[ModelProto, dict[str, str]]:
+    """A quantised model with a switch for each layer, and the layers' operators by their names.
+
+    before: the float model that it was made of.
+    """
+    switched = ModelProto()
+    switched.CopyFrom(made)
+    graph, owners = switched.graph, _Owners(made.graph)
+    floats = _floats(made.graph.node, before)
+    nodes: list[NodeProto] = []
+    layers: dict[str, str] = {}
+    for node in list(graph.node):
+        nodes.append(node)
+        owner = owners.of[node.input[0]] if node.op_type == _BYTES[1] else set()
+        if len(owner) == 1 and (source := floats.get(node.input[0])):
+            (name,) = owner
+            layers[name] = owners.nodes[name]
+            nodes.append(_chosen(node, name, source))
+    copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
+    del graph.node[:]
+    graph.node.extend(copies)
+    for weight in before.graph.initializer:
+        if _as_it_was(weight.name) in floats.values():
+            graph.initializer.add().CopyFrom(weight)
+            graph.initializer[-1].name = _as_it_was(weight.name)
+    for name in layers:
+        graph.input.append(helper.make_tensor_value_info(switch(name), TensorProto.BOOL, []))
+    return switched, layers
+
+
+def _floats(nodes: Iterable[NodeProto], before: ModelProto) -> Mapping[str, str]:
+    """The float tensor behind each that was quantised: an activation, or a weight as it was."""
+    weights = {
+        f"{one.name}{_SUFFIX}": _as_it_was(one.name)
+        for one in before.graph.initializer
+        if one.data_type == TensorProto.FLOAT
+    }
+    activations = {one.output[0]: one.input[0] for one in nodes if one.op_type == _BYTES[0]}
+    return {**activations, **weights}
+
+
+def _as_it_was(weight: str) -> str:
+    return f"{weight}:float32"
+
+
+def _chosen(node: NodeProto, layer: str, source: str) -> NodeProto:
+    """The node that takes what a dequantising one makes, or what was quantised."""
+    result = node.output[0]
+    node.output[0] = f"{result}:of_bytes"
+    return helper.make_node("Where", [switch(layer), source, node.output[0]], [result])

@@ -1,0 +1,112 @@
+"""ONNX Runtime's quantiser on a model, in a process of its own: it imports and prints much."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import onnx
+from msgspec import to_builtins
+
+from ..errors import AnsorError, ModelError, blaming
+from ..model.onnx.file import load
+from ..system.child import ask, describe
+from ..system.machine_fault import raise_if_fault
+from .distances import Compared, Told
+from .graph import inputs_of, ready
+from .samples import read_samples
+
+if TYPE_CHECKING:
+    from .graph import Ready
+    from .samples import Sample
+
+
+def answer(asked: dict[str, Any]) -> dict[str, Any]:
+    """What `quantise` finds, or its error as the parent raises it anew."""
+    try:
+        return {"found": quantise(asked, lambda *step: ask(step))}
+    except AnsorError as error:
+        file = str(error.file) if error.file else None
+        return {"refused": [type(error).__name__, error.text, error.hint, file]}
+
+
+def quantise(asked: dict[str, Any], told: Told) -> dict[str, Any]:
+    """Write the quantised model that is asked for; what there is to say of it.
+
+    told: hears what has been done of how many, such as ("layers", 3, 12).
+    """
+    model, samples = Path(asked["model"]), Path(asked["samples"])
+    source = load(model)
+    with blaming(model):
+        shapes = {name: tuple(shape) for name, shape in asked["shapes"].items()}
+        inputs = inputs_of(source.proto, shapes)
+    taken = read_samples(samples, inputs)
+    with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as folder, blaming(model):
+        prepared = ready(source.proto, Path(folder))
+        path = _quantised(prepared, taken, asked["keep_float"], Path(folder), told)
+        made = onnx.load(path)
+        if not any(node.op_type == "QuantizeLinear" for node in made.graph.node):
+            raise ModelError("it has no layer that can be quantised", "build it as it is")
+        compared = Compared(prepared, made)
+        number, distances = compared.distances(taken)
+        layers = compared.layers(taken, told)
+        Path(asked["output"]).write_bytes(path.read_bytes())
+    return {
+        "external": [str(one.relative_to(model.parent)) for one in source.external],
+        "digest": source.digest,
+        "float_bytes": source.proto.ByteSize(),
+        "samples": len(taken),
+        "compared": number,
+        "outputs": to_builtins(distances),
+        "layers": to_builtins(layers),
+    }
+
+
+def _quantised(
+    prepared: Ready,
+    samples: Sequence[Sample],
+    keep_float: Sequence[str],
+    folder: Path,
+    told: Told = lambda what, done, total: None,
+) -> Path:
+    """The file of the quantised model: conversions around float operators, weights per channel.
+
+    Activations are unsigned and weights signed, which is what processors multiply.
+    """
+    from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
+    from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
+
+    made = folder / "made.onnx"
+    left_out = prepared.left_out(keep_float)
+    try:
+        quantize_static(
+            str(prepared.path),
+            str(made),
+            _Reader(samples, told),
+            quant_format=QuantFormat.QDQ,
+            activation_type=QuantType.QUInt8,
+            weight_type=QuantType.QInt8,
+            per_channel=True,
+            op_types_to_quantize=prepared.kinds([*QDQRegistry, *QLinearOpsRegistry]),
+            nodes_to_exclude=left_out,
+        )
+    except Exception as error:
+        raise_if_fault(error)
+        hint = "mend the model or the samples; --keep-float LAYER leaves a layer as it is"
+        raise ModelError(f"ONNX Runtime cannot quantise it: {describe(error)}", hint) from error
+    return made
+
+
+class _Reader:
+    """Samples, as the quantiser asks for them: as often as it likes, the next one each time."""
+
+    def __init__(self, samples: Sequence[Sample], told: Told) -> None:
+        self._samples, self._told, self._at = samples, told, 0
+
+    def get_next(self) -> Sample | None:
+        """The next sample; None after the last one."""
+        self._told("samples", self._at, len(self._samples))
+        self._at += 1
+        return self._samples[self._at - 1] if self._at <= len(self._samples) else None

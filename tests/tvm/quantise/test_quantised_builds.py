@@ -1,0 +1,187 @@
+"""`build --precision int8`: the quantised model beside its library, made once for the same."""
+
+import json
+import re
+
+import numpy as np
+import onnx
+import pytest
+from helpers.cli_inside import answer, program
+from helpers.graphs import model, node, randn
+
+CORE = 'extends = "host"\ndescription = "one core"\ncores = 1\n'
+COMMON = ("--registry", "r.db", "--target", "core", "--trials", "0")
+INT8 = ("--precision", "int8", "--calibrate")
+
+
+def network(seed=0):
+    weights = {f"w{at}": randn(at + seed, 8, 8, 3, 3) / 8 for at in range(3)}
+    nodes = [
+        node("Conv", "x w0", "first", pads=[1] * 4),
+        node("Relu", "first", "relu"),
+        node("Conv", "relu w1", "second", pads=[1] * 4),
+        node("Conv", "second w2", "y", pads=[1] * 4),
+    ]
+    return model(nodes, {"x": (1, 8, 16, 16)}, constants=weights)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "ansor-deploy.toml").write_text("")
+    (tmp_path / "targets").mkdir()
+    (tmp_path / "targets" / "core.toml").write_text(CORE)
+    onnx.save(network(), tmp_path / "net.onnx")
+    np.savez(tmp_path / "samples.npz", x=randn(0, 6, 1, 8, 16, 16))
+    return tmp_path
+
+
+def build(folder, *words, model="net.onnx", samples="samples.npz"):
+    """The answer of a build that quantises, untuned, into out/net.so."""
+    words = (model, "-o", "out/net.so", *COMMON, *INT8, samples, *words)
+    return answer(folder, "build", *words)
+
+
+def times(folder):
+    return {path.name: path.stat().st_mtime_ns for path in (folder / "out").iterdir()}
+
+
+def test_the_quantised_model_is_built_and_described(folder):
+    found = build(folder)["quantised"]
+    made = onnx.load(folder / "out" / "net.int8.onnx")
+    assert sum(one.op_type == "QuantizeLinear" for one in made.graph.node) >= 3
+    assert json.loads((folder / "out" / "net.int8.json").read_text()) == found
+    manifest = json.loads((folder / "out" / "net.json").read_text())
+    assert manifest["model"]["name"] == "net.int8.onnx"
+    assert manifest["model"]["sha256"] == found["quantised"]["sha256"]
+    assert manifest["verification"]["verified"]
+    (output,) = found["outputs"]
+    assert output["output"] == "y"
+    assert 0 < output["rms"] < 0.05
+    assert (found["samples"], found["compared"]) == (6, 6)
+    assert {one["name"] for one in found["layers"]} <= {"first", "second", "y"}
+    assert found["layers"][0]["share"] > 0.01
+    assert found["quantised"]["bytes"] < found["float_bytes"]
+    gain = found["gain"]
+    assert gain["library"] == manifest["artifact"]["sha256"]
+    assert gain["int8_ms"] / gain["float_ms"] == pytest.approx(gain["ratio"])
+    assert gain["float_bytes"] > 3 * 8 * 8 * 9 * 4
+
+
+def test_an_unchanged_build_does_nothing_and_a_changed_one_quantises_again(folder):
+    assert not build(folder)["up_to_date"]
+    before = times(folder)
+    again = build(folder)
+    assert again["up_to_date"]
+    assert times(folder) == before
+    # Each of these decides the quantised model.
+    seen = {again["quantised"]["identity"]}
+    for change in ("model", "samples", "kept"):
+        if change == "model":
+            onnx.save(network(seed=5), folder / "net.onnx")
+        if change == "samples":
+            np.savez(folder / "samples.npz", x=2 * randn(1, 6, 1, 8, 16, 16))
+        words = ("--keep-float", "second") if change == "kept" else ()
+        changed = build(folder, *words)
+        assert not changed["up_to_date"], change
+        assert changed["quantised"]["identity"] not in seen
+        seen.add(changed["quantised"]["identity"])
+        assert build(folder, *words)["up_to_date"], change
+
+
+def test_a_lost_or_changed_quantised_model_is_made_again(folder):
+    first = build(folder)["quantised"]["quantised"]
+    made = folder / "out" / "net.int8.onnx"
+    made.write_bytes(made.read_bytes() + b"\x00")
+    assert build(folder)["quantised"]["quantised"] == first
+    made.unlink()
+    assert build(folder)["quantised"]["quantised"] == first
+    (folder / "out" / "net.int8.json").write_text("{}")
+    assert build(folder)["quantised"]["quantised"] == first
+
+
+def test_layers_are_kept_by_name(folder):
+    found = build(folder, "--keep-float", "second", "--keep-float", "y")["quantised"]
+    assert found["kept"] == ["second", "y"]
+    kinds = {
+        one.name: one.data_type
+        for one in onnx.load(folder / "out" / "net.int8.onnx").graph.initializer
+    }
+    assert kinds["w1"] == kinds["w2"] == onnx.TensorProto.FLOAT
+    assert kinds["w0_quantized"] == onnx.TensorProto.INT8
+
+
+def test_a_folder_of_samples_and_the_files_that_decide(folder):
+    (folder / "some").mkdir()
+    for at in range(3):
+        np.save(folder / "some" / f"{at}.npy", randn(at, 8, 16, 16))
+    found = build(folder, "--depfile", "net.d", samples="some")
+    assert found["quantised"]["samples"] == 3
+    rule = (folder / "net.d").read_text().splitlines()[0]
+    for file in ("net.onnx", "some/0.npy", "some/2.npy"):
+        assert f" {file}" in rule
+
+
+def test_a_frozen_build_takes_the_quantised_model_that_there_is(folder):
+    build(folder, "--lock", "records.lock")
+    library = (folder / "out" / "net.so").read_bytes()
+    made = (folder / "out" / "net.int8.onnx").stat().st_mtime_ns
+    build(folder, "--lock", "records.lock", "--frozen")
+    assert (folder / "out" / "net.so").read_bytes() == library
+    assert (folder / "out" / "net.int8.onnx").stat().st_mtime_ns == made
+    assert build(folder, "--lock", "records.lock", "--frozen")["up_to_date"]
+
+
+def test_what_is_said_on_the_way_and_in_the_report(folder):
+    words = ("net.onnx", "-o", "net.so", *COMMON, *INT8, "samples.npz", "--report", "net.html")
+    done = program(folder, "build", *words)
+    assert done.returncode == 0, done.stderr
+    said = " ".join(done.stderr.split())
+    assert "[quantise] net.onnx by onnxruntime" in said
+    assert re.search(r"y: [0-9.]+% from the float model's, at most", said)
+    assert "--keep-float leaves a layer as it was" in said
+    assert "[gain] beside a library of net.onnx" in said
+    assert "the library of the float model: " in said
+    page = (folder / "net.html").read_text()
+    assert 'id="quantisation"' in page
+    assert "By how much the squared error falls" in page
+    report = answer(folder, "report", "net.so", "--registry", "r.db", "--output", "again.md")
+    assert report["quantised"]["samples"] == 6
+    assert "beside the float model" in (folder / "again.md").read_text()
+    # A library of a model that no build has quantised has no such section.
+    plain = ("net.onnx", "-o", "plain.so", *COMMON, "--report", "plain.html")
+    assert program(folder, "build", *plain).returncode == 0
+    assert "quantisation" not in (folder / "plain.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--precision", "int8"), 2, "--precision int8 needs --calibrate: samples of the model's"),
+        (("--calibrate", "samples.npz"), 2, "--calibrate is of a model that is quantised"),
+        (("--keep-float", "y"), 2, "--keep-float is of a model that is quantised"),
+        ((*INT8, "missing.npz"), 2, "missing.npz"),
+        ((*INT8, "wrong.npz"), 2, "wrong.npz: error: the model has no input 'z'"),
+        ((*INT8, "pickled.npz"), 2, "not a NumPy file of plain arrays"),
+        ((*INT8, "samples.npz", "--keep-float", "secnd"), 2, "did you mean 'second'"),
+        ((*INT8, "samples.npz", "-o", "net.so"), 2, "would be written over it"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_words(words, code, said, folder):
+    np.savez(folder / "wrong.npz", z=randn(0, 6, 1, 8, 16, 16))
+    np.savez(folder / "pickled.npz", x=np.asarray([{"a": 1}], object))
+    name = "net.onnx"
+    if "-o" in words:
+        name = "net.int8.onnx"
+        onnx.save(network(), folder / name)
+    done = program(folder, "build", name, *COMMON, *words)
+    assert done.returncode == code, done.stderr
+    assert said in " ".join(done.stderr.split())
+    assert "hint: " in done.stderr or "missing" in said or "plain arrays" in said
+    assert not list(folder.glob("*.so"))
+
+
+def test_a_quantised_model_is_not_quantised_again(folder):
+    build(folder)
+    done = program(folder, "build", "out/net.int8.onnx", *COMMON, *INT8, "samples.npz")
+    assert done.returncode == 3
+    assert "the model is quantised already" in " ".join(done.stderr.split())
