@@ -97,14 +97,20 @@ def partition_columns(sch: Any, block: Any, columns: int) -> None:
         partitioned(sch, loop)
 
 
-def written_out(sch: Any, block: Any, count: int, target: Target) -> None:
+def written_out(
+    sch: Any, block: Any, count: int, target: Target, within: Sequence[Any] = ()
+) -> None:
     """The `count` innermost loops of a block as straight vector code.
 
     One vector register a vectorised loop: LLVM handles odd widths badly, unrolling well.
+    within: loops inside of these, which are brought between the vectors and their lanes.
     """
-    *outer, last = sch.get_loops(block)[-count:]
+    loops = sch.get_loops(block)
+    *outer, last = loops[len(loops) - len(within) - count : len(loops) - len(within)]
     vectors, inner = split_lanes(sch, last, target, BlockView(sch, block).bits)
-    for loop in [*outer, vectors]:
+    if within:
+        sch.reorder(vectors, *within, inner)
+    for loop in [*outer, vectors, *within]:
         if extent(sch, loop) > 1:
             sch.unroll(loop)
     if extent(sch, inner) > 1:

@@ -3,10 +3,11 @@
 import math
 from typing import Any
 
-from .._tvm import tirx, uses
+from .._tvm import collect, tirx, tvm, uses
+from ..marks.dot import STEPS, has_dot
 from ..target import Target
 from .block_view import REDUCE, SPATIAL, BlockView
-from .loops import parallel_map
+from .loops import lanes, parallel_map
 from .state import State
 
 # Rows that use a panel: from here copying it may pay, and from here it mostly does.
@@ -23,9 +24,52 @@ def is_packing(sch: Any, block: Any) -> bool:
     return ON_CONSTANT in (sch.get(block).annotations or {})
 
 
+def panel_elements(view: BlockView, columns: int) -> int:
+    """Elements of so many columns of an operand, packed."""
+    return math.prod(view.reduced) * columns
+
+
 def panel_bytes(view: BlockView, columns: int) -> int:
-    """Bytes that so many columns of a float32 operand take, packed."""
-    return math.prod(view.reduced) * columns * 4
+    """Bytes of so many columns of an operand, packed."""
+    return panel_elements(view, columns) * _panel_item(view)
+
+
+def _panel_item(view: BlockView) -> int:
+    """Bytes of an element of the operand that has the columns; of float32 where none has."""
+    column = view.axes(SPATIAL)[-1].var
+    sizes = [
+        b.dtype.itemsize for b, indices in view.operands if any(uses(i, column) for i in indices)
+    ]
+    return int(min(sizes, default=4))
+
+
+def multiplies_by_fours(view: BlockView, columns: int, target: Target) -> bool:
+    """Whether a processor best sums up four steps at once, with so many columns in a panel.
+
+    The operands are unsigned bytes, four of a row beside each other, and signed ones.
+    """
+    deep = view.axes(REDUCE)[-1]
+    types = {str(buffer.dtype): indices for buffer, indices in view.operands}
+    if set(types) != {"uint8", "int8"} or int(deep.dom.extent) % STEPS or len(view.operands) != 2:
+        return False
+    row, weight = ([i for i in types[name] if uses(i, deep.var)] for name in ("uint8", "int8"))
+    beside = len(row) == 1 and row[0].same_as(types["uint8"][-1]) and _is_from(row[0], deep.var, 1)
+    whole = len(weight) == 1 and _is_from(weight[0], deep.var, STEPS)
+    return beside and whole and has_dot(target, math.gcd(columns, lanes(target)))
+
+
+def _is_from(index: Any, var: Any, multiple: int) -> bool:
+    """Whether an index is a variable, beside a multiple that does not depend on it."""
+    beside = tvm.sym.Analyzer().simplify(index - var)
+    rest = tvm.sym.Analyzer().simplify(tirx.floormod(beside, multiple))
+    return not uses(beside, var) and isinstance(rest, tirx.IntImm) and int(rest.value) == 0
+
+
+def is_by_fours(view: BlockView) -> bool:
+    """Whether an operand of a reduction has been packed by four steps."""
+    deep = view.axes(REDUCE)[-1].var
+    found = [collect(indices[-1], tirx.FloorMod) for _, indices in view.operands if indices]
+    return any(uses(one.a, deep) and int(one.b) == STEPS for own in found for one in own)
 
 
 def panel_room(view: BlockView, columns: int, target: Target) -> int:
@@ -37,9 +81,10 @@ def panel_room(view: BlockView, columns: int, target: Target) -> int:
     column, room = view.axes(SPATIAL)[-1].var, panel_bytes(view, columns)
     for position, indices in view.reads:
         if len(indices) > 1 and indices[-1].same_as(column):
-            stride = int(view.node.reads[position].source.shape[-1]) * 4
+            source = view.node.reads[position].source
+            stride = int(source.shape[-1]) * source.dtype.itemsize
             apart = min(stride & -stride, target.l2_bytes // WAYS)
-            room = max(room, room * apart // (columns * 4))
+            room = max(room, room * apart // (columns * source.dtype.itemsize))
     return room
 
 
@@ -49,7 +94,7 @@ def pack_operands(state: State, view: BlockView, columns: int, target: Target) -
     Of others with contiguous columns it is a choice, where enough rows use a panel. Returns whether
     there are panels of constants.
     """
-    constant = False
+    constant, fours = False, multiplies_by_fours(view, columns, target)
     sch, buffers = state.sch, [region.source for region in view.node.reads]
     column = view.axes(SPATIAL)[-1].var
     for position, indices in view.reads:
@@ -57,13 +102,13 @@ def pack_operands(state: State, view: BlockView, columns: int, target: Target) -
         if len(axes) != 1 or len(indices) < 2:
             continue
         if _is_made_beforehand(view, buffers[position]):
-            _transform(view, position, axes[0], columns)
+            _transform(view, position, axes[0], columns, fours=fours)
             constant = True
             continue
         free = view.has_constant(buffers[position])
         apart = axes[0] != len(indices) - 1
         if free or apart or _is_worth_packing(state, view, indices, columns, target):
-            copy = _pack(sch, view.rv, position, axes[0], columns)
+            copy = _pack(sch, view.rv, position, axes[0], columns, fours=fours)
             constant |= free
             if free:
                 sch.annotate(copy, ON_CONSTANT, True)
@@ -84,24 +129,29 @@ def _is_made_beforehand(view: BlockView, buffer: Any) -> bool:
     )
 
 
-def _pack(sch: Any, block: Any, position: int, axis: int, columns: int) -> Any:
+def _pack(sch: Any, block: Any, position: int, axis: int, columns: int, *, fours: bool) -> Any:
     """Copy an operand into panels of `columns`, and return the copying block.
 
-    [b, .., c, ..] -> [b, c / columns, .., .., c % columns]
+    [b, .., c, ..] -> [b, c / columns, .., .., c % columns], and by fours
+    [b, .., k, c] -> [b, c / columns, .., k / 4, c % columns, k % 4]
     """
     copy = sch.cache_read(block, position, "global")
-    _transform(BlockView(sch, block), position, axis, columns)
+    _transform(BlockView(sch, block), position, axis, columns, fours=fours)
     return copy
 
 
-def _transform(view: BlockView, position: int, axis: int, columns: int) -> None:
+def _transform(view: BlockView, position: int, axis: int, columns: int, *, fours: bool) -> None:
     """Let an operand that a stage makes be in panels."""
     batch = _batch_axes(view, position, axis)
 
     def panels(*indices: Any) -> list[Any]:
         rest = [index for at, index in enumerate(indices) if at not in (axis, *batch)]
         panel, column = indices[axis] // columns, indices[axis] % columns
-        return [*(indices[at] for at in batch), panel, *rest, column]
+        before = [*(indices[at] for at in batch), panel]
+        if fours:
+            *rest, deep = rest
+            return [*before, *rest, deep // STEPS, column, deep % STEPS]
+        return [*before, *rest, column]
 
     # What stands behind the last column is never used, but is part of the library.
     zero = tirx.const(0, view.node.reads[position].source.dtype)

@@ -31,7 +31,7 @@ from .loops import (
     written_out,
 )
 from .micro_kernel import cut_columns, split_tiles, write_out_tile
-from .packing import pack_operands, panel_bytes, panel_room
+from .packing import pack_operands, panel_bytes, panel_elements, panel_room
 from .rows import fuse_rows
 from .state import State
 from .tile_sizes import FEW_TAPS, batch_axes, register_tiles, takes_lanes
@@ -68,7 +68,7 @@ def tile_reduction(
     tile = state.choose("register", offered, ordered=True)
     rows_outside, by_lane = _rows_outside(view, target), takes_lanes(view, tile, target)
     constant = view.is_contraction and pack_operands(state, view, tile[-1], target)
-    panel = panel_bytes(view, tile[-1])
+    panel = panel_elements(view, tile[-1])
     outer, inner, reducing = split_tiles(sch, view, tile)
     room = panel_room(BlockView(sch, reduction), tile[-1], target)
     parts, depth = _in_parts(state, outer, reducing, room, target)
@@ -154,7 +154,7 @@ def _in_parts(
 def _fetch_ahead(state: State, order: list[Any], panels: Any, panel: int, target: Target) -> None:
     """Let the tiles of rows that share a panel fetch the next, which is a choice.
 
-    panel: its bytes.
+    panel: its elements.
     """
     sch, at = state.sch, order.index(panels) + 1
     rows = [loop for loop in order[at:] if extent(sch, loop) > 1]
@@ -162,7 +162,7 @@ def _fetch_ahead(state: State, order: list[Any], panels: Any, panel: int, target
     if len(rows) != 1 or count < 2 * target.cores or not keeps_busy(count, target.cores):
         return
     if state.choose("prefetch", [True, False]):
-        prefetching(sch, rows[0], panel // 4)
+        prefetching(sch, rows[0], panel)
 
 
 def _fetch_rows(state: State, view: BlockView, order: list[Any], size: int, target: Target) -> None:
@@ -172,9 +172,11 @@ def _fetch_rows(state: State, view: BlockView, order: list[Any], size: int, targ
     """
     sch, depth = state.sch, math.prod(view.reduced)
     elements = math.prod(view.spatial[:-1]) * depth
-    sizes = [math.prod(map(int, region.source.shape)) for region in view.node.reads]
+    read = {math.prod(map(int, region.source.shape)): region.source for region in view.node.reads}
     wide = [loop for loop in order if extent(sch, loop) > 1]
-    if elements not in sizes or 4 * elements <= PANEL_SHARE * target.l2_bytes or batch_axes(view):
+    if elements not in read or batch_axes(view):
+        return
+    if elements * read[elements].dtype.itemsize <= PANEL_SHARE * target.l2_bytes:
         return
     outside = len(wide) == 1 or (len(wide) == 2 and wide[1] is order[-1])
     count = extent(sch, wide[0]) if outside else 0
@@ -210,7 +212,8 @@ def _rows_outside(view: BlockView, target: Target) -> bool:
     room, node = PANEL_SHARE * target.l2_bytes, view.node
     panels = panel_bytes(view, view.spatial[-1])
     batch = math.prod(view.spatial[at] for at in batch_axes(view))
-    whole = sum(4 * math.prod(map(int, r.source.shape)) for r in [*node.reads, *node.writes])
+    buffers = [region.source for region in [*node.reads, *node.writes]]
+    whole = sum(math.prod(map(int, one.shape)) * one.dtype.itemsize for one in buffers)
     used = whole // batch
     return panels <= room and used - panels > max(room, ROWS_WORTH * panels)
 

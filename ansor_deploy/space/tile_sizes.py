@@ -14,6 +14,7 @@ from itertools import product
 from typing import Any
 
 from .._tvm import uses
+from ..marks.dot import has_dot, is_one_instruction
 from ..marks.row_vectors import ROW_LANES
 from ..system.host import architecture
 from ..target import Target
@@ -31,6 +32,9 @@ LOADED_REGISTERS = 3
 # vectors, the accumulators and a step's of the panel. A tile without room for them, such as 8x12,
 # reads elements, for the search to try: it has more of a tile for more instructions.
 BESIDE_ROWS = 2
+# And where bytes are widened to multiply pairs of them (`marks/dot.py`): of a row's the two vectors
+# and what they are masked by; a panel's vector is two.
+WIDENED_REGISTERS = 2
 # What a vector of a panel costs, which may come from the second cache, beside an element of a row
 # from the first. It ranks tiles of 16 registers as measured: 4x24, 6x16, 5x16, 4x16, 8x8.
 PANEL_LOAD = 1.9
@@ -120,6 +124,8 @@ class _Model:
                 registers, uneven = min(registers // 2, OWN_TAPS_REGISTERS), 1.0
             else:  # taps written out want registers for the inputs that they share
                 registers = registers // 2 + SPARE_REGISTERS
+        elif _widens(view, target):
+            registers, ahead = registers - WIDENED_REGISTERS, 2
         elif architecture(target.triple) != "x86_64":
             if math.prod(steps) == 1 and _is_along_rows(view, operands, target):
                 with_rows = registers - BESIDE_ROWS
@@ -247,6 +253,14 @@ def _is_along_rows(view: BlockView, operands: list[list[bool]], target: Target) 
     along = bool(rows) and all(uses(index, axis.var) for index in rows)
     whole = int(axis.dom.extent) % ROW_LANES == 0 and view.bits == 32
     return architecture(target.triple) == "aarch64" and along and whole
+
+
+def _widens(view: BlockView, target: Target) -> bool:
+    """Whether its bytes are widened before they are multiplied."""
+    types = {str(buffer.dtype) for buffer, _ in view.operands}
+    width = lanes(target)
+    paired = has_dot(target, width) and not is_one_instruction(target, width)
+    return types == {"uint8", "int8"} and paired
 
 
 def batch_axes(view: BlockView) -> list[int]:

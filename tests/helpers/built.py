@@ -53,15 +53,17 @@ def main_of(model: Compiled) -> Any:
         return open_machine(path, ["main"])["main"]
 
 
-def run(proto: onnx.ModelProto, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+def run(
+    proto: onnx.ModelProto, feeds: Mapping[str, np.ndarray], target: Target = HOST
+) -> list[np.ndarray]:
     """The outputs of the model under default schedules, where there is the runtime alone."""
-    model = imported(proto)
-    made = compile_model(model, extract(model.mod, HOST), {}, HOST)
+    model = imported(proto, target)
+    made = compile_model(model, extract(model.mod, target), {}, target)
     (interface,) = model.interfaces
-    manifest = {**interface.to_json(), "target": HOST.to_json()}
+    manifest = {**interface.to_json(), "target": target.to_json()}
     given = {info.name: feeds[info.name] for info in interface.inputs}
     with tempfile.TemporaryDirectory() as folder, open_bare() as bare:
-        made.export(path := Path(folder, "model.so"), HOST)
+        made.export(path := Path(folder, "model.so"), target)
         outputs = bare.load(path, manifest)(**given)
     return [outputs[info.name] for info in interface.outputs]
 

@@ -21,7 +21,7 @@ from .attention_core import (
 )
 from .emitter import Emitter
 from .operator import contrib
-from .quantization import by_column, parameter, product
+from .quantization import by_column, parameter
 
 _FLOATS_AND_COUNTS = ("float32", "float16", "int32")
 
@@ -52,7 +52,7 @@ def attention(emit: Emitter) -> list[str]:
 def q_attention(emit: Emitter) -> list[str]:
     """The same of quantised tokens and weights."""
     name, weights, bias, scale, w_scale, mask, zero, w_zero, past = map(emit.input, range(9))
-    total = emit.cast(product(emit, name, zero, weights, w_zero), FLOAT)
+    total = emit.cast(emit("MatMulInteger", name, weights, zero, w_zero), FLOAT)
     factor = emit("Mul", parameter(emit, scale), by_column(emit, w_scale))
     merged = emit("Add", emit("Mul", total, factor), bias)
     heads = _parted(emit, merged, emit.shape(weights)[1], past)

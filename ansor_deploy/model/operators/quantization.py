@@ -172,11 +172,6 @@ def quantised_at_run(emit: Emitter, name: str) -> tuple[str, str, str]:
     return saturate(emit, emit("Div", name, scale), zero, UINT8), scale, zero
 
 
-def conv_integer(emit: Emitter) -> str:
-    """Conv of (x - zero) with (w - zero) in int32."""
-    return _convolution(emit, emit.input(0), emit.input(2), emit.input(1), emit.input(3))
-
-
 def q_linear_conv(emit: Emitter) -> str:
     """ConvInteger, a bias of int32, and the sum as steps of the result's scale."""
     return _q_linear_conv(emit, emit.input(0))
@@ -208,31 +203,15 @@ def _q_linear_conv(emit: Emitter, name: str) -> str:
 
 
 def _convolution(emit: Emitter, x: str, x_zero: str, weight: str, w_zero: str) -> str:
-    kernel = centred(emit, weight, parameter(emit, w_zero, -1, *_ones(emit, weight)))
     kept = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
     attributes = {name: emit.attribute(name) for name in kept}
-    return emit("Conv", centred(emit, x, parameter(emit, x_zero)), kernel, **attributes)
-
-
-def _ones(emit: Emitter, weight: str) -> list[int]:
-    return [1] * (len(emit.shape(weight)) - 1)
+    return emit("ConvInteger", x, weight, x_zero, w_zero, **attributes)
 
 
 def _ratio(emit: Emitter, left: str, right: str, result: str) -> str:
     """The scale of a product in steps of the result's scale."""
     product = emit("Mul", parameter(emit, left), right)
     return emit("Div", product, parameter(emit, result))
-
-
-def mat_mul_integer(emit: Emitter) -> str:
-    """Compute (a - zero) @ (b - zero) in int32."""
-    return product(emit, emit.input(0), emit.input(2), emit.input(1), emit.input(3))
-
-
-def product(emit: Emitter, a: str, a_zero: str, b: str, b_zero: str) -> str:
-    """The product of two quantised matrices as int32."""
-    left = centred(emit, a, by_row(emit, a_zero))
-    return emit("MatMul", left, centred(emit, b, by_column(emit, b_zero)))
 
 
 def by_row(emit: Emitter, name: str) -> str:
@@ -252,7 +231,7 @@ def q_linear_mat_mul(emit: Emitter) -> str:
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = map(emit.input, range(8))
     scale = emit("Mul", by_row(emit, a_scale), by_column(emit, b_scale))
     scale = emit.cast(emit("Div", scale, parameter(emit, y_scale)), FLOAT)
-    return requantise(emit, product(emit, a, a_zero, b, b_zero), scale, y_zero)
+    return requantise(emit, emit("MatMulInteger", a, b, a_zero, b_zero), scale, y_zero)
 
 
 _standard, _contrib = partial(Operator, since=10, types=_TYPES), partial(contrib, types=_TYPES)
@@ -263,9 +242,7 @@ OPERATORS = (
     _standard("QuantizeLinear", expand=quantize_linear),
     _contrib("QuantizeLinear", expand=quantize_linear),
     _standard("DynamicQuantizeLinear", since=11, expand=dynamic_quantize_linear),
-    _standard("ConvInteger", expand=conv_integer),
     _standard("QLinearConv", expand=q_linear_conv),
     _contrib("QLinearConv", expand=q_linear_conv_channels_last),
-    _standard("MatMulInteger", expand=mat_mul_integer),
     _standard("QLinearMatMul", expand=q_linear_mat_mul),
 )

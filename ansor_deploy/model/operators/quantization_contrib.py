@@ -15,7 +15,6 @@ from .quantization import (
     centred,
     channels_last,
     parameter,
-    product,
     quantise,
     quantised_at_run,
     real,
@@ -153,15 +152,14 @@ def mat_mul_integer_to_float(emit: Emitter) -> str:
     """MatMulInteger, scaled to real numbers, plus a bias."""
     a, b, a_scale, b_scale, a_zero, b_zero, bias = map(emit.input, range(7))
     scale = emit("Mul", by_row(emit, a_scale), by_column(emit, b_scale))
-    return _scaled(emit, product(emit, a, a_zero, b, b_zero), scale, bias)
+    return _scaled(emit, emit("MatMulInteger", a, b, a_zero, b_zero), scale, bias)
 
 
 def dynamic_quantize_mat_mul(emit: Emitter) -> str:
     """MatMulIntegerToFloat of a left side that is quantised here."""
     b, b_scale, b_zero, bias = map(emit.input, range(1, 5))
     steps, a_scale, a_zero = quantised_at_run(emit, emit.input(0))
-    right = centred(emit, b, by_column(emit, b_zero))
-    total = emit("MatMul", centred(emit, steps, a_zero), right)
+    total = emit("MatMulInteger", steps, b, a_zero, b_zero)
     return _scaled(emit, total, emit("Mul", a_scale, by_column(emit, b_scale)), bias)
 
 
@@ -173,9 +171,8 @@ def _scaled(emit: Emitter, total: str, scale: str, bias: str) -> str:
 def q_gemm(emit: Emitter) -> str:
     """Compute alpha * a @ b + c, either transposed; real numbers if no scale is given."""
     a, a_scale, a_zero, b, b_scale, b_zero, c, y_scale, y_zero = map(emit.input, range(9))
-    left = centred(emit, a, parameter(emit, a_zero))
-    right = centred(emit, b, parameter(emit, b_zero, *_column(emit)))
-    total = emit("MatMul", *(_turned(emit, left, "transA"), _turned(emit, right, "transB")))
+    left, right = _turned(emit, a, "transA"), _turned(emit, b, "transB")
+    total = emit("MatMulInteger", left, right, a_zero, b_zero)
     if c:
         total = emit("Add", total, c)
     scale = emit("Mul", parameter(emit, a_scale), parameter(emit, b_scale, -1))
@@ -183,11 +180,6 @@ def q_gemm(emit: Emitter) -> str:
     if not y_scale:
         return _scaled(emit, total, scale, "")
     return requantise(emit, total, emit("Div", scale, parameter(emit, y_scale)), y_zero)
-
-
-def _column(emit: Emitter) -> tuple[int, ...]:
-    """The shape of a zero point for each column of B, which may be transposed."""
-    return (-1, 1) if emit.attribute("transB", 0) else (1, -1)
 
 
 def _turned(emit: Emitter, name: str, flag: str) -> str:

@@ -21,6 +21,7 @@ from . import (
     elementwise,
     extremes,
     indexing,
+    integers,
     normalization,
     quantization,
     quantization_contrib,
@@ -38,7 +39,7 @@ from .operator import Operator
 FAMILIES = (
     standard, elementwise, arithmetic, casting, data_movement, indexing, extremes, topk, windows,
     resize, regions, deformable, signal, normalization, attention, recurrent, repetition, defined,
-    contrib, attention_contrib, quantization, quantization_contrib,
+    contrib, attention_contrib, integers, quantization, quantization_contrib,
 )  # fmt: skip
 
 OPERATORS: dict[tuple[str, str], Operator] = {  # by domain and name

@@ -1,0 +1,316 @@
+"""Products of bytes, summed up in int32: ConvInteger and MatMulInteger.
+
+    sum of (x - xz)(w - wz) = sum of x w - xz * (sum of w) - wz * (sum of (x - xz))
+
+The first sum is of bytes as they are, x unsigned and w signed, which is what processors multiply;
+the second is known when the model is built, and the third is none where weights are symmetric. A
+convolution's border holds the zero point, so that each of its sums has all the taps. What is no
+constant, and what sums up few channels, is multiplied in float32, where that is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..._lazy_tvm import relax, tirx, tvm
+from .converting import Call
+from .operator import Operator
+
+# Steps of a sum that an instruction adds up: channels are filled up to a multiple of them.
+GROUP = 4
+# Whole numbers up to here are exact in float32.
+_EXACT = 1 << 24
+INTEGERS = frozenset(("int8", "uint8", "int32"))
+# TVM's pattern of what is fused with functions of its elements.
+_WITH_EPILOGUE = 4
+
+
+def conv_integer(call: Call) -> Any:
+    """Conv of (x - zero) with (w - zero)."""
+    weight, rank = _centred(call, 1, 3), len(call.shape(0)) - 2
+    if weight is None or not _is_number(call.input(2)):
+        return _any_conv(call)
+    window = _Window.of(call, weight.shape[2:])
+    kernel = weight.transpose(*range(2, rank + 2), 1, 0)
+    data = call.emit(relax.op.permute_dims(call.inputs[0], [0, *range(2, rank + 2), 1]))
+    compute = _sums if window.groups == 1 else _grouped
+    total = compute(call, data, call.input(2), kernel, window)
+    return relax.op.permute_dims(total, [0, rank + 1, *range(1, rank + 1)])
+
+
+def mat_mul_integer(call: Call) -> Any:
+    """Compute (a - zero) @ (b - zero)."""
+    weight = _centred(call, 1, 3)
+    known = weight is not None and weight.ndim == 2 and len(call.shape(0)) > 1
+    if not known or not _is_number(call.input(2)):
+        return _any_product(call)
+    return _sums(call, call.inputs[0], call.input(2), weight, _Window())
+
+
+@dataclass(frozen=True)
+class _Window:
+    """Where a convolution reads, an entry an axis; of a product, which slides over none, empty."""
+
+    strides: tuple[int, ...] = ()
+    dilations: tuple[int, ...] = ()
+    before: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
+    groups: int = 1
+
+    @classmethod
+    def of(cls, call: Call, kernel: tuple[int, ...]) -> _Window:
+        """The window of a node, of a kernel of this size."""
+        one = (1,) * len(kernel)
+        strides, dilations = (
+            tuple(call.attribute(name) or one) for name in ("strides", "dilations")
+        )
+        spans = [d * (k - 1) + 1 for d, k in zip(dilations, kernel, strict=True)]
+        pads = _pads(call, spans, strides)
+        half = len(kernel)
+        return cls(strides, dilations, pads[:half], pads[half:], call.attribute("group", 1))
+
+    def at(self, place: tuple[Any, ...], tap: list[Any]) -> list[Any]:
+        """The place in the padded data of a tap of a result."""
+        axes = zip(place, tap, self.strides, self.dilations, strict=True)
+        return [p * s + t * d for p, t, s, d in axes]
+
+
+def _pads(call: Call, spans: list[int], strides: tuple[int, ...]) -> tuple[int, ...]:
+    how = call.attribute("auto_pad", "NOTSET")
+    if how in ("NOTSET", "VALID"):
+        return tuple(call.attribute("pads") or (0,) * 2 * len(spans))
+    sizes = call.shape(0)[2:]
+    totals = [
+        max(0, (math.ceil(n / s) - 1) * s + span - n)
+        for n, s, span in zip(sizes, strides, spans, strict=True)
+    ]
+    less, more = [t // 2 for t in totals], [t - t // 2 for t in totals]
+    return (*less, *more) if how == "SAME_UPPER" else (*more, *less)
+
+
+def _centred(call: Call, index: int, zero: int) -> np.ndarray | None:
+    """A weight less its zero points, one for all or for each output channel; None if not known."""
+    weight, origin = call.value(index), call.value(zero)
+    if weight is None or (origin is None and call.input(zero) is not None):
+        return None
+    wide = weight.astype(np.int32)
+    if origin is None:
+        return wide
+    first = call.operator == "ConvInteger" and origin.size > 1
+    return wide - origin.astype(np.int32).reshape(
+        (-1, *[1] * (wide.ndim - 1)) if first else origin.shape if origin.size > 1 else ()
+    )
+
+
+def _is_number(zero: Any) -> bool:
+    """Whether a zero point is one for the whole tensor, or none."""
+    return zero is None or math.prod(int(extent) for extent in zero.ty.shape) == 1
+
+
+def _sums(call: Call, data: Any, zero: Any, weight: np.ndarray, window: _Window) -> Any:
+    """Sums over all taps and channels. data: [.., spatial, in]. weight: [taps, in, out]."""
+    data, origin = _unsigned(call, data, zero)
+    taps = tuple(range(weight.ndim - 1))
+    # What of a column's weights does not fit a signed byte is added by the sums of rows.
+    excess = np.maximum(weight.max(taps) - 127, 0) + np.minimum(weight.min(taps) + 128, 0)
+    low = weight - excess
+    total = _less(call, _dot(call, data, origin, low, window), origin, low.sum(taps))
+    if not excess.any():
+        return total
+    rows = _less(call, _row_sums(call, data, origin, low, window), origin, low[..., 0].size)
+    scaled = call.emit(relax.op.multiply(rows, _int32(excess)))
+    return call.emit(relax.op.add(total, scaled))
+
+
+def _unsigned(call: Call, data: Any, zero: Any) -> tuple[Any, Any]:
+    """Bytes as unsigned ones, and their zero point: a number, or an int32 scalar of the run."""
+    signed = str(data.ty.dtype) == "int8"
+    known = 0 if zero is None else zero
+    if isinstance(zero, tvm.ir.GenericConst):
+        known = int(zero.value.numpy().reshape(()))
+    elif zero is not None:
+        known = call.emit(relax.op.astype(call.emit(relax.op.reshape(zero, ())), "int32"))
+    if not signed:
+        return data, known
+    turned = relax.op.bitwise_xor(
+        call.emit(relax.op.astype(data, "uint8")), _constant(128, "uint8")
+    )
+    if isinstance(known, int):
+        return call.emit(turned), known + 128
+    return call.emit(turned), call.emit(relax.op.add(known, _int32(128)))
+
+
+def _dot(call: Call, data: Any, zero: Any, weight: np.ndarray, window: _Window) -> Any:
+    """Sums of bytes as they are, channels filled up to whole groups."""
+    missing = -weight.shape[-2] % GROUP
+    filled = np.pad(weight, [(0, 0)] * (weight.ndim - 2) + [(0, missing), (0, 0)])
+    made = partial(_multiplied, window=window, dtype="int32")
+    return _computed(call, made, data, zero, filled.astype(np.int8))
+
+
+def _row_sums(call: Call, data: Any, zero: Any, weight: np.ndarray, window: _Window) -> Any:
+    """The sum of what each row of the result is made of, bytes as they are; one column."""
+    if window.strides:
+        return _dot(call, data, zero, np.ones((*weight.shape[:-1], 1)), window)
+    wide = call.emit(relax.op.astype(data, "int32"))
+    return call.emit(relax.op.sum(wide, -1, keepdims=True))
+
+
+def _less(call: Call, total: Any, zero: Any, sums: Any) -> Any:
+    """Sums of bytes less what their zero point has added. sums: of weights, for each column."""
+    if isinstance(zero, int):
+        return call.emit(relax.op.subtract(total, _int32(zero * sums))) if zero else total
+    added = call.emit(relax.op.multiply(zero, _int32(sums)))
+    return call.emit(relax.op.subtract(total, added))
+
+
+def _grouped(call: Call, data: Any, zero: Any, weight: np.ndarray, window: _Window) -> Any:
+    """Sums over the taps and channels of each group, of what is centred beforehand."""
+    dtype = _exactly(np.abs(weight).sum(tuple(range(weight.ndim - 1))).max(initial=0) * 255)
+    made = partial(_multiplied, window=window, dtype=dtype)
+    origin = 0
+    if isinstance(zero, tvm.ir.GenericConst):
+        origin = int(zero.value.numpy().reshape(()))
+    elif zero is not None:
+        origin = call.emit(relax.op.astype(call.emit(relax.op.reshape(zero, ())), "int32"))
+    total = _computed(call, made, data, origin, weight.astype(dtype))
+    return call.emit(relax.op.astype(total, "int32"))
+
+
+def _exactly(bound: int) -> str:
+    """The type in which sums up to so much are exact, the faster one if both are."""
+    return "float32" if bound <= _EXACT else "int32"
+
+
+def _computed(call: Call, function: Any, data: Any, zero: Any, weight: np.ndarray) -> Any:
+    """A function of data, zero point and weights as a kernel of its own."""
+    named = {"primfunc_name_hint": call.operator, "primfunc_attrs": {"op_pattern": _WITH_EPILOGUE}}
+    return call.emit(call.bb.call_te(function, data, zero, _constant(weight), **named))
+
+
+def _multiplied(data: Any, zero: Any, weight: Any, *, window: _Window, dtype: str) -> Any:
+    """Sums of products. weight: [taps, in, out], of which `in` is that of a group."""
+    rank, (*taps, depth, columns) = len(window.strides), map(int, weight.shape)
+    lead = len(data.shape) - rank - 1
+    padded = _padded(data, zero, depth, window, "uint8" if window.groups == 1 else dtype)
+    made = [
+        (int(size) - (tap - 1) * d - 1) // s + 1
+        for size, tap, d, s in zip(
+            padded.shape[lead:-1], taps, window.dilations, window.strides, strict=True
+        )
+    ]
+    over = [tvm.te.reduce_axis((0, extent)) for extent in taps]
+    deep = [tvm.te.reduce_axis((0, depth))] if window.groups == 1 or depth > 1 else []
+
+    def element(*at: Any) -> Any:
+        column, inside = at[-1], [*deep, 0][0]
+        first = column // (columns // window.groups) * depth if window.groups > 1 else 0
+        place = [*at[:lead], *window.at(at[lead:-1], over), first + inside]
+        value = padded(*place).astype(dtype)
+        return tvm.te.sum(value * weight(*over, inside, column).astype(dtype), axis=[*over, *deep])
+
+    return tvm.te.compute((*data.shape[:lead], *made, columns), element, name="sums")
+
+
+def _padded(data: Any, zero: Any, depth: int, window: _Window, dtype: str) -> Any:
+    """The data within its border of zero points; centred, where it is multiplied as it is not.
+
+    Channels are filled up to `depth`, by which weights of zero are multiplied.
+    """
+    rank, centred = len(window.strides), dtype != "uint8"
+    surplus = max(0, depth - int(data.shape[-1])) if window.groups == 1 else 0
+    if not (surplus or centred or any(window.before + window.after)):
+        return data
+    lead, sizes = len(data.shape) - rank - 1, [int(extent) for extent in data.shape]
+    before = [0] * lead + [*window.before, 0]
+    after = [0] * lead + [*window.after, surplus]
+    border = tirx.const(0, dtype) if centred else _as(zero, dtype)
+
+    def element(*at: Any) -> Any:
+        place = [one - less for one, less in zip(at, before, strict=True)]
+        value = data(*place)
+        if centred:
+            value = (value.astype("int32") - _as(zero, "int32")).astype(dtype)
+        ends = zip(at, before, after, sizes, strict=True)
+        inside = [c for one, b, a, n in ends for c in _within(one, b, a, n)]
+        return tirx.if_then_else(tirx.all(*inside), value, border) if inside else value
+
+    shape = [b + n + a for b, n, a in zip(before, sizes, after, strict=True)]
+    return tvm.te.compute(shape, element, name="pad")
+
+
+def _within(at: Any, before: int, after: int, extent: int) -> list[Any]:
+    """The conditions under which a place lies in the data."""
+    return [at >= before] * (before > 0) + [at < before + extent] * (after > 0)
+
+
+def _as(zero: Any, dtype: str) -> Any:
+    """A zero point, a number or a scalar tensor, as a number of a type."""
+    return tirx.const(zero, dtype) if isinstance(zero, int) else zero().astype(dtype)
+
+
+def _any_conv(call: Call) -> Any:
+    """A convolution of what is known at run time only."""
+    spatial = [1] * (len(call.shape(0)) - 2)
+    left = _real(call, 0, 2, [])
+    right = _real(call, 1, 3, [-1, 1, *spatial])
+    taps = math.prod(call.shape(1)[1:])
+    window = _Window.of(call, call.shape(1)[2:])
+    return _as_whole(call, taps, left, right, partial(_convolved, window=window))
+
+
+def _convolved(left: Any, right: Any, window: _Window) -> Any:
+    convolution = getattr(relax.op.nn, f"conv{len(window.strides)}d")
+    return convolution(
+        left,
+        right,
+        strides=list(window.strides),
+        padding=[*window.before, *window.after],
+        dilation=list(window.dilations),
+        groups=window.groups,
+    )
+
+
+def _any_product(call: Call) -> Any:
+    """A product of what is known at run time only, or by zero points of rows."""
+    rows = [-1, 1] if not _is_number(call.input(2)) and len(call.input(2).ty.shape) == 1 else None
+    left, right = _real(call, 0, 2, rows), _real(call, 1, 3, None)
+    return _as_whole(call, call.shape(0)[-1], left, right, relax.op.matmul)
+
+
+def _real(call: Call, index: int, zero: int, shape: list[int] | None) -> Any:
+    """An input less its zero point, as int32. shape: of a zero point that is no number."""
+    wide, origin = call.emit(relax.op.astype(call.inputs[index], "int32")), call.input(zero)
+    if origin is None:
+        return wide
+    if _is_number(origin):
+        origin = call.emit(relax.op.reshape(origin, ()))
+    elif shape:
+        origin = call.emit(relax.op.reshape(origin, shape))
+    return call.emit(relax.op.subtract(wide, call.emit(relax.op.astype(origin, "int32"))))
+
+
+def _as_whole(call: Call, count: int, left: Any, right: Any, multiply: Any) -> Any:
+    """The product of whole numbers, each within 255 of zero, in the type in which it is exact."""
+    dtype = _exactly(count * 255 * 255)
+    given = [call.emit(relax.op.astype(one, dtype)) for one in (left, right)]
+    return relax.op.astype(call.emit(multiply(*given)), "int32")
+
+
+def _int32(value: Any) -> Any:
+    return _constant(np.asarray(value).astype(np.int32))
+
+
+def _constant(value: Any, dtype: str = "") -> Any:
+    return relax.const(np.ascontiguousarray(value, dtype=dtype or None))
+
+
+OPERATORS = (
+    Operator("ConvInteger", since=10, types=INTEGERS, convert=conv_integer),
+    Operator("MatMulInteger", since=10, types=INTEGERS, convert=mat_mul_integer),
+)

@@ -1,0 +1,144 @@
+"""Sums of bytes by fours: the same to the last bit, at the greatest bytes, by each instruction."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from helpers import built
+from helpers.graphs import node
+from onnx import TensorProto, helper, numpy_helper
+
+from ansor_deploy.codegen.kernels.lowering import compiled
+from ansor_deploy.model.relax.extract import extract
+from ansor_deploy.space.default_schedule import default_schedule
+from ansor_deploy.system.environment import shipped
+from ansor_deploy.system.host import lacks
+from ansor_deploy.target import load_target
+
+AVX2, WIDE, ARM = (
+    load_target(name, [shipped("targets")])
+    for name in ("intel-cpu-avx2", "intel-cpu-avx512", "cortex-a53")
+)
+AVX2, WIDE = (
+    replace(one, cpu=f"x86-64-{cpu}", cores=1) for one, cpu in ((AVX2, "v3"), (WIDE, "v4"))
+)
+# Of each target, the instruction that its sums are made by.
+TARGETS = {
+    "VNNI": (replace(WIDE, features=("+avx512vnni",)), "vpdpbusd"),
+    "AVX-VNNI": (replace(AVX2, features=("+avxvnni",)), "vpdpbusd"),
+    "AVX-512": (WIDE, "vpmaddwd"),
+    "AVX2": (AVX2, "vpmaddwd"),
+}
+RNG = np.random.default_rng(0)
+
+
+def integers(made, weight, *data, **zeros):
+    """A model of one operator on bytes, of a constant weight."""
+    constants = {"w": weight, **zeros}
+    proto = helper.make_graph(
+        [made],
+        "integers",
+        [helper.make_tensor_value_info("x", TensorProto.UINT8, data)],
+        [helper.make_tensor_value_info("o", TensorProto.INT32, None)],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    return helper.make_model(proto, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+def product(rows, depth, columns):
+    return integers(node("MatMulInteger", "x w", "o"), extreme(depth, columns), rows, depth)
+
+
+def extreme(*shape):
+    """Signed bytes, half of them the least or the greatest."""
+    ends = RNG.choice(np.array([-128, 127], np.int8), shape)
+    return np.where(RNG.random(shape) < 0.5, ends, RNG.integers(-128, 128, shape)).astype(np.int8)
+
+
+@pytest.mark.parametrize(("target", "_"), TARGETS.values(), ids=TARGETS)
+@pytest.mark.parametrize("shape", [(7, 64, 48), (5, 12, 24), (13, 20, 72), (1, 128, 64)], ids=str)
+def test_no_sum_saturates(shape, target, _):
+    if lacks(target.triple, target.cpu, target.features):
+        pytest.skip("this processor lacks the instructions")
+    proto = product(*shape)
+    x = np.where(RNG.random(shape[:2]) < 0.5, 255, RNG.integers(0, 256, shape[:2])).astype(np.uint8)
+    weight = numpy_helper.to_array(proto.graph.initializer[0])
+    (found,) = built.run(proto, {"x": x}, target)
+    np.testing.assert_array_equal(found, x.astype(np.int32) @ weight.astype(np.int32))
+
+
+CONVOLUTIONS = {
+    "padded": ((16, 8, 3, 3), {"pads": [1, 1, 1, 1]}),
+    "in steps": ((20, 8, 5, 3), {"pads": [2, 0, 2, 1], "strides": [2, 1]}),
+    "of three channels": ((16, 3, 7, 7), {"pads": [3, 3, 3, 3], "strides": [2, 2]}),
+    "dilated": ((16, 4, 3, 3), {"dilations": [2, 2], "pads": [2, 1, 2, 1]}),
+    "in groups": ((16, 4, 3, 3), {"group": 2, "pads": [1, 1, 1, 1]}),
+    "of single channels": ((8, 1, 3, 3), {"group": 8, "pads": [1, 1, 1, 1]}),
+}
+
+
+@pytest.mark.parametrize(("size", "given"), CONVOLUTIONS.values(), ids=CONVOLUTIONS)
+def test_a_border_is_the_zero_point(size, given):
+    weight, channels = extreme(*size), size[1] * given.get("group", 1)
+    zeros = {"xz": np.uint8(131), "wz": np.int8(3)}
+    made = node("ConvInteger", "x w xz wz", "o", **given)
+    proto = integers(made, weight, 2, channels, 9, 10, **zeros)
+    x = RNG.integers(0, 256, (2, channels, 9, 10)).astype(np.uint8)
+    (found,), wanted = built.run(proto, {"x": x}), centred(proto, x)
+    np.testing.assert_array_equal(found, wanted)
+
+
+def centred(proto, x):
+    """Conv of what is left of bytes without their zero points, in float32, exact here."""
+    weight, xz, wz = (numpy_helper.to_array(one).astype(int) for one in proto.graph.initializer)
+    (made,) = proto.graph.node
+    given = {one.name: helper.get_attribute_value(one) for one in made.attribute}
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "w"], ["o"], **given)],
+        "centred",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)],
+        [helper.make_tensor_value_info("o", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array((weight - wz).astype(np.float32), "w")],
+    )
+    opsets = [helper.make_opsetid("", 17)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    return built.graphs.run(model, {"x": (x.astype(int) - xz).astype(np.float32)})[0]
+
+
+@pytest.mark.parametrize(("target", "instruction"), TARGETS.values(), ids=TARGETS)
+def test_processors_get_their_instruction(target, instruction):
+    assert instruction in code(product(16, 64, 64), target)
+
+
+def test_other_processors_get_neither():
+    assert "vpmadd" not in code(product(16, 64, 64), ARM)
+
+
+def code(proto, target):
+    """The machine code of the model's largest kernel."""
+    model = built.imported(proto, target)
+    (task,) = extract(model.mod, target).values()
+    return compiled(
+        {"main": default_schedule(task.mod, target).mod["main"]}, target
+    ).inspect_source("asm")
+
+
+SHIFTED = {
+    "one zero point": (np.uint8(96), (24, 20)),
+    "a zero point for each column": (RNG.integers(0, 256, 20).astype(np.uint8), (24, 20)),
+}
+
+
+@pytest.mark.parametrize("signed", [False, True], ids=["unsigned", "signed"])
+@pytest.mark.parametrize(("zero", "size"), SHIFTED.values(), ids=SHIFTED)
+def test_weights_beyond_a_signed_byte(zero, size, signed):
+    kind = np.int8 if signed else np.uint8
+    x = RNG.integers(-128, 128, (6, size[0])).astype(kind)
+    weight = RNG.integers(0, 256, size).astype(np.uint8)
+    made = node("MatMulInteger", "x w xz wz", "o")
+    proto = integers(made, weight, *x.shape, xz=kind(17), wz=zero)
+    element = helper.np_dtype_to_tensor_dtype(x.dtype)
+    proto.graph.input[0].type.tensor_type.elem_type = element
+    (found,) = built.run(proto, {"x": x})
+    wanted = (x.astype(int) - 17) @ (weight.astype(int) - zero.astype(int))
+    np.testing.assert_array_equal(found, wanted)
