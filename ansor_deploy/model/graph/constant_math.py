@@ -95,14 +95,6 @@ def _product(_node: NodeProto, inputs: list[np.ndarray], _opset: int) -> list[np
     return [total]
 
 
-def _dequantize(node: NodeProto, inputs: list[np.ndarray], _opset: int) -> list[np.ndarray] | None:
-    data, scale, *zero = inputs
-    if attribute(node, "block_size", 0) or attribute(node, "output_dtype", 0):
-        return None
-    offset = _along(node, data, zero[0]).astype(np.float64) if zero else 0.0
-    return [(data.astype(np.float64) - offset) * _along(node, data, scale)]
-
-
 def _quantize(node: NodeProto, inputs: list[np.ndarray], _opset: int) -> list[np.ndarray] | None:
     data, scale, *zero = inputs
     other = any(attribute(node, name, 0) for name in ("block_size", "output_dtype", "precision"))
@@ -124,7 +116,7 @@ def _along(node: NodeProto, data: np.ndarray, value: np.ndarray) -> np.ndarray:
     return value.reshape(shape)
 
 
-def _exp(power: np.ndarray) -> np.ndarray:
+def exponential(power: np.ndarray) -> np.ndarray:
     """The exponential, by sums and products alone, which are the same on every processor.
 
     x = n ln 2 + r with |r| <= ln 2 / 2; the series of e^r to the 13th term leaves 4e-18 of it.
@@ -155,8 +147,7 @@ _POWERS: dict[float, Callable[[np.ndarray], np.ndarray]] = {
 }
 OPERATORS: dict[str, Operator] = {
     "BatchNormalization": _batch_norm,
-    "DequantizeLinear": _dequantize,
-    "Exp": _of_each(_exp),
+    "Exp": _of_each(exponential),
     "MatMul": _product,
     "Pow": _power,
     "QuantizeLinear": _quantize,
@@ -165,5 +156,5 @@ OPERATORS: dict[str, Operator] = {
     "ReduceMean": _reduction(np.asarray, lambda total, count: total / count),
     "ReduceSum": _reduction(np.asarray, lambda total, _: total),
     "ReduceSumSquare": _reduction(np.square, lambda total, _: total),
-    "Sigmoid": _of_each(lambda x: 1 / (1 + _exp(-x))),
+    "Sigmoid": _of_each(lambda x: 1 / (1 + exponential(-x))),
 }

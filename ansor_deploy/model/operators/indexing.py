@@ -16,12 +16,15 @@ from .operator import Limit, Operator, in_branch
 
 INT64 = TensorProto.INT64
 BOOL = TensorProto.BOOL
+BYTES = 256  # a table of so many has a place for each
 
 
 def gather(call: Call) -> Any:
     """Rows of a table, or of a shape, which stays TVM's matter."""
     if not all(_is_static(each) for each in call.inputs):
         return call.by_tvm()
+    if call.dtype(1) == "uint8" and call.shape(0) == (BYTES,):
+        return relax.op.take(call.inputs[0], call.inputs[1], axis=0, mode="fast")
     axis = call.attribute("axis", 0) % len(call.shape(0))
     # Held to the table by itself: what measures it alone calls it with any indices.
     return relax.op.take(call.inputs[0], _along(call, axis), axis=axis, mode="clip")

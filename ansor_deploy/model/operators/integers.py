@@ -26,8 +26,6 @@ GROUP = 4
 # Whole numbers up to here are exact in float32.
 _EXACT = 1 << 24
 INTEGERS = frozenset(("int8", "uint8", "int32"))
-# TVM's pattern of what is fused with functions of its elements.
-_WITH_EPILOGUE = 4
 
 
 def conv_integer(call: Call) -> Any:
@@ -189,8 +187,10 @@ def _exactly(bound: int) -> str:
 
 def _computed(call: Call, function: Any, data: Any, zero: Any, weight: np.ndarray) -> Any:
     """A function of data, zero point and weights as a kernel of its own."""
-    named = {"primfunc_name_hint": call.operator, "primfunc_attrs": {"op_pattern": _WITH_EPILOGUE}}
-    return call.emit(call.bb.call_te(function, data, zero, _constant(weight), **named))
+    kernel = call.bb.call_te(
+        function, data, zero, _constant(weight), primfunc_name_hint=call.operator
+    )
+    return call.emit(kernel)
 
 
 def _multiplied(data: Any, zero: Any, weight: Any, *, window: _Window, dtype: str) -> Any:

@@ -9,19 +9,35 @@ which write four images. What is known to lie within the tensor need not be held
 from typing import Any
 
 from ..._tvm import elements, relax, tvm
+from .patterns import ELEMENTWISE
 
 # TVM's pattern of what is fused with other functions of elements.
 _INJECTIVE = 2
+# Elements of a table that has a place for every byte.
+BYTES = 256
+
+
+def is_table(call: relax.Call) -> bool:
+    """Whether bytes are looked up in a table that has a place for each: a function of one."""
+    table, indices = call.args
+    return str(indices.ty.dtype) == "uint8" and [int(n) for n in table.ty.shape] == [BYTES]
 
 
 def legalized(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
     """A look-up as a PrimFunc: of known places along one axis ours, others as TVM has them."""
     indices, axis = call.args[1], call.attrs.axis
+    if is_table(call):
+        named = {"primfunc_name_hint": "table", "primfunc_attrs": {ELEMENTWISE: True}}
+        return builder.call_te(_of_bytes, call.args[0], indices, **named)
     known = isinstance(indices, tvm.ir.GenericConst) and len(indices.ty.shape) == 1
     if not known or axis is None or not _within(call, int(axis)):
         return call.op.get_attr("FLegalize")(builder, call)
     named = {"primfunc_name_hint": "take", "primfunc_attrs": {"op_pattern": _INJECTIVE}}
     return builder.call_te(_looked_up, call.args[0], indices, int(axis), **named)
+
+
+def _of_bytes(table: Any, places: Any) -> Any:
+    return tvm.te.compute(places.shape, lambda *at: table[places(*at)], name="table")
 
 
 def _within(call: relax.Call, axis: int) -> bool:

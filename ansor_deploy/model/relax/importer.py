@@ -28,7 +28,7 @@ from .cut_reasons import with_reasons
 from .fusion import with_cuts, without_cuts
 from .labels import fused, with_labels
 from .layout import channels_last
-from .pads import with_pads
+from .patterns import with_patterns
 from .precision import in_single
 from .widen import widen
 
@@ -96,7 +96,7 @@ def _passes(target: Target) -> list[Any]:
         relax.backend.DispatchSortScan(),
         t.LegalizeOps(_LEGALIZED),
         t.AnnotateTIROpPattern(),
-        _module_pass(with_pads),
+        _module_pass(with_patterns),
         t.FoldConstant(),
         _module_pass(concatenation.with_parts_in_place),
         _module_pass(lambda mod: with_attention(mod, target)),

@@ -22,6 +22,7 @@ import numpy as np
 from ..._tvm import elements, op_name, relax, shape_of, tirx, tvm
 from ...target import Target
 from . import few_channels
+from .constant_gathers import is_table
 from .dataflow import Walk, constant_of, rewritten
 from .transposed import SPATIAL, transposed_convolution
 
@@ -305,11 +306,13 @@ def _resize(walk: _Walk, call: Any, last: Any) -> Value | None:
     return Value(last=walk.emit(resize(last, call.args[1], region, layout="NHWC", **given)))
 
 
-@_of_last
-def _take(walk: _Walk, call: Any, last: Any) -> Value | None:
-    """Looking up along one axis, as resizing an image does: the rank stays."""
-    indices, axis = call.args[1], call.attrs.axis
-    if axis is None or _rank(indices) != 1:
+def _take(walk: _Walk, call: Any) -> Value | None:
+    """Looking up along one axis, as resizing an image does: the rank stays. Or all bytes."""
+    indices, axis, last = call.args[1], call.attrs.axis, walk.value(call.args[0]).last
+    if is_table(call) and walk.has_last(indices):
+        table, places = walk.plain(call.args[0]), walk.last(indices)
+        return Value(last=walk.emit(relax.op.take(table, places, axis, mode="fast")))
+    if last is None or axis is None or _rank(indices) != 1:
         return None
     moved = _axis_in_last(int(axis), _rank(call))
     taken = relax.op.take(last, walk.plain(indices), moved, mode=str(call.attrs.mode))
@@ -341,6 +344,8 @@ def _permute(walk: _Walk, call: Any) -> Value | None:
     if constant is not None:
         return Value(first=_moved(constant, axes))
     if last is None:
+        if rank > 3 and axes == _to_last(rank):
+            return Value(first=walk.last(call.args[0]))  # made once, whoever asks for it
         # Of three axes the same order leads there and back: tokens are no image.
         to_first = rank > 3 and axes == [0, rank - 1, *range(1, rank - 1)]
         return Value(last=walk.plain(call.args[0])) if to_first else None

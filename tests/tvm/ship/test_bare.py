@@ -75,7 +75,7 @@ def test_the_process_has_no_compiler():
 
 def test_what_no_kernel_writes_is_not_right_by_chance(monkeypatch):
     """As when pads were fused as the ends of tiles that do not reach them."""
-    monkeypatch.setattr(importer, "with_pads", lambda mod: mod)
+    monkeypatch.setattr(importer, "with_patterns", lambda mod: mod)
     constants = {"w": randn(0, 24, 30), "pads": np.array([0, 0, 0, 4])}
     nodes = [node("MatMul", "x w", "m"), node("Pad", "m pads", "y")]
     proto = model(nodes, {"x": [16, 24]}, constants=constants)

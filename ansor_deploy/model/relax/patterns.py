@@ -1,26 +1,36 @@
-"""Pads are no elementwise operators, though TVM takes those at the end of an axis for such.
+"""Patterns by which functions are fused, where TVM is wrong about them.
 
-Its patterns compare indices alone, and a pad behind the last element reads at its own:
+Pads are no elementwise operators, though TVM takes those at the end of an axis for such. Its
+patterns compare indices alone, and a pad behind the last element reads at its own:
 
     y[j] = x[j] if j < 30 else 0
 
 So it would become the epilogue of the product that makes x. A tile writes what its own sums become,
 and no sum becomes y[30]: nothing would write it.
+
+What is looked up in a table is a function of one element, though TVM sees an index that it does not
+know. It is marked as such where it is made.
 """
 
 from ..._tvm import collect, tirx, tvm
 
-# TVM's patterns (`op_pattern`) of what may be an epilogue are those before it.
-_INJECTIVE = 2
+# The attribute of a function of each element by itself.
+ELEMENTWISE = "ansor.elementwise"
+# TVM's patterns (`op_pattern`); what may be an epilogue is before the second.
+_ELEMENTWISE, _INJECTIVE = 0, 2
 
 
-def with_pads(mod: tvm.IRModule) -> tvm.IRModule:
-    """The legalised module, with the pattern of other pads for those at the end of an axis.
+def with_patterns(mod: tvm.IRModule) -> tvm.IRModule:
+    """The legalised module, with other patterns for pads at the end of an axis, and for tables.
 
     mod: after TVM's `AnnotateTIROpPattern`.
     """
     for name, func in mod.functions_items():
-        if isinstance(func, tirx.PrimFunc) and _is_epilogue(func) and _reads_beyond(func):
+        if not isinstance(func, tirx.PrimFunc):
+            continue
+        if ELEMENTWISE in (func.attrs or {}):
+            mod[name] = func.without_attr(ELEMENTWISE).with_attr("op_pattern", _ELEMENTWISE)
+        elif _is_epilogue(func) and _reads_beyond(func):
             mod[name] = func.with_attr("op_pattern", _INJECTIVE)
     return mod
 

@@ -1,0 +1,1 @@
+"""What lies between DequantizeLinear and QuantizeLinear, computed on bytes."""

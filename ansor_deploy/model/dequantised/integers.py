@@ -1,0 +1,207 @@
+"""A graph in which integers stand for numbers, computed on the integers where that is the same.
+
+    DequantizeLinear(x), DequantizeLinear(w) ; Conv ; Relu ; QuantizeLinear
+    -->
+    ConvInteger(x, w) ; Cast ; Mul ; Round ; Add ; Max ; Min ; Cast
+
+The graph is walked once, in order. What is known to stand for integers is kept as such:
+convolutions and products of them become sums of integers, what only moves elements moves bytes, and
+a function of one tensor is looked up in a table. Signed activations are kept as unsigned ones. All
+else is computed as it stands, between conversions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from onnx import NodeProto, TensorProto, helper
+
+from ..graph.cleanup import drop_dead
+from ..graph.graph import Graph, is_op, optional_input
+from ..onnx.skeleton import attribute
+from ..operators.emitter import Emitter
+from ..operators.quantization import INT32, UINT8
+from .layers import layer
+from .moves import is_beside, is_move, moved
+from .pairs import averaged, paired
+from .real import Real, Sum, is_dequantize, is_quantize, real_of
+from .tables import Tables
+
+_TURN = 128  # between signed and unsigned bytes
+
+
+def integers(graph: Graph) -> None:
+    """Compute on integers what lies between DequantizeLinear and QuantizeLinear.
+
+    graph: its nodes in topological order, its constants folded, its shapes known.
+    """
+    if any(is_dequantize(node) for node in graph.nodes):
+        walk = _Walk(graph)
+        graph.nodes = [made for node in graph.nodes for made in walk.made_of(node)]
+        drop_dead(graph)
+
+
+class _Walk:
+    """What is known of the tensors so far.
+
+    reals: of float tensors that stand for integers. sums: of those that stand for sums of them.
+    unsigned: of bytes that were made here, the same as unsigned ones.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.makers = graph.producers()
+        self.reals: dict[str, Real] = {}
+        self.sums: dict[str, Sum] = {}
+        self.unsigned: dict[str, str] = {}
+        self.tables = Tables(graph, self.makers, self.reals)
+
+    def made_of(self, node: NodeProto) -> list[NodeProto]:
+        """The nodes that take a node's place."""
+        emit = Emitter(self.graph, node)
+        if is_dequantize(node):
+            self._note(node)
+        elif is_quantize(node):
+            return self._quantised(emit)
+        elif (found := layer(emit, self.reals)) is not None:
+            self.sums[node.output[0]] = found
+            return _named(emit, found.real(emit))
+        elif (reals := moved(emit, self.reals)) is not None:
+            return self._moved(emit, reals)
+        return [node]
+
+    def _note(self, node: NodeProto) -> None:
+        real = real_of(self.graph, node)
+        if real is None:
+            return
+        if (data := self.unsigned.get(real.data)) is not None:
+            real = real.like(data) if real.kind == UINT8 else _turned(real, data)
+        self.reals[node.output[0]] = real
+
+    def _moved(self, emit: Emitter, reals: list[Real]) -> list[NodeProto]:
+        for name, real in zip(emit.node.output, reals, strict=True):
+            self._know(real.data, name, real.kind)
+            self.reals[name] = real
+            axis = None if real.is_whole else real.axis
+            emit("DequantizeLinear", real.data, *real.constants(emit), axis=axis)
+            emit.nodes[-1].output[0] = name
+        return emit.nodes
+
+    def _know(self, data: str, like: str, kind: int) -> None:
+        """Integers have the shape of the numbers that they stand for."""
+        self.graph.dtypes[data] = kind
+        if like in self.graph.shapes:
+            self.graph.shapes[data] = self.graph.shapes[like]
+
+    def _quantised(self, emit: Emitter) -> list[NodeProto]:
+        """The nodes for integers that are made of numbers."""
+        name, made = emit.node.input[0], emit.node.output[0]
+        to = real_of(self.graph, emit.node)
+        if to is None or not (to.is_whole and to.is_bytes) or name in self.graph.constants:
+            return [emit.node]
+        data = self._bytes(emit, name, to if to.kind == UINT8 else _turned(to, ""))
+        self.unsigned[made] = data
+        if to.kind == UINT8:
+            return _named(emit, data)
+        signed = emit("Sub", emit.cast(data, INT32), emit.constant(_TURN, INT32))
+        return _named(emit, emit.cast(signed, TensorProto.INT8))
+
+    def _bytes(self, emit: Emitter, name: str, to: Real) -> str:
+        """A float tensor as unsigned bytes of a scale, by the first way that there is."""
+        inner, low, high = self._within(name)
+        found = self._looked_up(emit, name, to)
+        if found is None and (data := self._computed(emit, inner, to)) is not None:
+            found = _clamped(emit, data, to, low, high)
+        found = found or self._moved_bytes(emit, name, to)
+        found = found or emit("QuantizeLinear", name, *to.constants(emit))
+        self._know(found, name, to.kind)
+        return found
+
+    def _looked_up(self, emit: Emitter, name: str, to: Real) -> str | None:
+        """By a table, where it is a function of one tensor that takes longer than that."""
+        found = self.tables.of(name, to)
+        shapes = self.graph.shapes
+        if found is None or shapes.get(found[0]) != shapes.get(name):
+            return None
+        root, table = found
+        data = emit("Gather", emit.constant(table, UINT8), root, axis=0)
+        self.tables.note(data, root, table)
+        return data
+
+    def _computed(self, emit: Emitter, name: str, to: Real) -> str | None:
+        """As it is, or by operators on integers."""
+        real, found = self.reals.get(name), self.sums.get(name)
+        if real is not None and real.is_whole and real.is_of(to):
+            return real.data
+        if found is not None and not found.bias:
+            return found.requantised(emit, to)
+        node = self.makers.get(name)
+        if node is None:
+            return None
+        return paired(emit, node, self.reals, to) or averaged(emit, node, self.reals, to)
+
+    def _moved_bytes(self, emit: Emitter, name: str, to: Real) -> str | None:
+        """By moving bytes: those of what a node moves, or of each part that it puts together."""
+        node = self.makers.get(name)
+        if node is None or name in self.reals or not is_move(node):
+            return None
+        given = node.input if is_beside(node) else node.input[:1]
+        if not all(self._is_integer(one) for one in given):
+            return None
+        known = {one: to.like(self._bytes(emit, one, to)) for one in given}
+        inside = Emitter(self.graph, node)
+        reals = moved(inside, known)
+        emit.nodes.extend(inside.nodes)
+        return None if reals is None else reals[list(node.output).index(name)].data
+
+    def _is_integer(self, name: str) -> bool:
+        """Whether a float tensor is made of integers, by functions of elements or none."""
+        inner, *_ = self._within(name)
+        node = self.makers.get(inner)
+        through = node is not None and is_move(node) and self._is_integer(node.input[0])
+        return inner in self.reals or inner in self.sums or through
+
+    def _within(self, name: str) -> tuple[str, float, float]:
+        """(a float tensor, the least, the greatest) that it is of another, held to bounds."""
+        low, high = -np.inf, np.inf
+        while (bounds := self._bounds(self.makers.get(name))) is not None:
+            low, high = (min(max(bound, low), high) for bound in bounds)
+            name = self.makers[name].input[0]
+        return name, low, high
+
+    def _bounds(self, node: NodeProto | None) -> tuple[float, float] | None:
+        """The bounds to which a node holds a tensor; None of another node."""
+        if node is None or not is_op(node, "Relu", "Clip"):
+            return None
+        if node.op_type == "Relu":
+            return 0.0, np.inf
+        ends = []
+        for at, (key, none) in enumerate((("min", -np.inf), ("max", np.inf)), start=1):
+            given = optional_input(node, at)
+            value = self.graph.value(given) if given else attribute(node, key, none)
+            if value is None:
+                return None
+            ends.append(float(np.asarray(value).reshape(())))
+        return ends[0], ends[1]
+
+
+def _turned(real: Real, data: str) -> Real:
+    """Signed bytes as unsigned ones."""
+    return replace(real, data=data, zero=real.zero + _TURN, kind=UINT8)
+
+
+def _clamped(emit: Emitter, data: str, to: Real, low: float, high: float) -> str:
+    """Unsigned bytes held to the steps of two numbers: rounding keeps the order of numbers."""
+    least, most = (
+        (0 if low == -np.inf else to.steps(low)),
+        (255 if high == np.inf else to.steps(high)),
+    )
+    if least > 0:
+        data = emit("Max", data, emit.constant(least, UINT8))
+    return emit("Min", data, emit.constant(most, UINT8)) if most < 255 else data
+
+
+def _named(emit: Emitter, result: str) -> list[NodeProto]:
+    """The nodes that were emitted, the result under the name of the node's output."""
+    return [*emit.nodes, helper.make_node("Identity", [result], [emit.node.output[0]])]

@@ -1,0 +1,84 @@
+"""Operators that move elements, or choose among them: on bytes as on the numbers they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from onnx import NodeProto
+
+from ..onnx.skeleton import attribute
+from ..operators.emitter import Emitter
+from .real import Real
+
+_MOVES = frozenset((
+    "DepthToSpace", "Expand", "Flatten", "Gather", "GlobalMaxPool", "Identity", "MaxPool", "Pad",
+    "ReduceMax", "ReduceMin", "Reshape", "Resize", "Slice", "SpaceToDepth", "Split", "Squeeze",
+    "Tile", "Transpose", "Unsqueeze", "Upsample",
+))  # fmt: skip
+
+
+def moved(emit: Emitter, reals: Mapping[str, Real]) -> list[Real] | None:
+    """What the outputs of a node that moves bytes stand for; None for any other node."""
+    node = emit.node
+    if node.domain not in ("", "ai.onnx") or not node.input:
+        return None
+    if node.op_type == "Concat":
+        return _beside(emit, [reals.get(name) for name in node.input])
+    real = reals.get(node.input[0])
+    if node.op_type not in _MOVES or real is None or not real.is_bytes:
+        return None
+    if real.is_whole:
+        return _on_bytes(emit, real) if _only_moves(emit) else None
+    return _turned(emit, real) if node.op_type == "Transpose" else None
+
+
+def _only_moves(emit: Emitter) -> bool:
+    """Whether all elements of the result are elements of the data, or zero."""
+    op = emit.node.op_type
+    if op in ("Resize", "Upsample"):
+        outside = emit.attribute("coordinate_transformation_mode") == "tf_crop_and_resize"
+        return emit.attribute("mode", "nearest") == "nearest" and not outside
+    if op == "Pad":
+        value = emit.graph.value(emit.input(2)) if emit.input(2) else np.zeros(())
+        constant = emit.attribute("mode", "constant") == "constant"
+        return bool(emit.input(1)) and (not constant or (value is not None and not value.any()))
+    return op != "MaxPool" or not emit.wants(1)
+
+
+def _on_bytes(emit: Emitter, real: Real) -> list[Real]:
+    node = emit.node
+    given = [real.data, *node.input[1:]]
+    if node.op_type == "Pad" and attribute(node, "mode", "constant") == "constant":
+        given = [*given[:2], emit.constant(real.zero.reshape(()), real.kind), *given[3:]]
+    kept = {one.name: emit.attribute(one.name) for one in node.attribute}
+    names = emit.several(node.op_type, given, len(node.output), **kept)
+    return [real.like(name) for name in names]
+
+
+def _turned(emit: Emitter, real: Real) -> list[Real] | None:
+    """A weight of a scale for each index of an axis, transposed."""
+    perm = emit.attribute("perm")
+    if perm is None:
+        return None
+    data = emit("Transpose", real.data, perm=perm)
+    return [replace(real, data=data, axis=list(perm).index(real.axis))]
+
+
+def _beside(emit: Emitter, parts: list[Real | None]) -> list[Real] | None:
+    known = [one for one in parts if one is not None and one.is_whole and one.is_bytes]
+    if len(known) < len(parts) or not all(one.is_of(known[0]) for one in known):
+        return None
+    data = emit("Concat", *(one.data for one in known), axis=emit.attribute("axis"))
+    return [known[0].like(data)]
+
+
+def is_beside(node: NodeProto) -> bool:
+    """Whether the node puts tensors beside one another."""
+    return node.op_type == "Concat"
+
+
+def is_move(node: NodeProto) -> bool:
+    """Whether the node is an operator that may only move elements."""
+    return (node.op_type in _MOVES or is_beside(node)) and node.domain in ("", "ai.onnx")

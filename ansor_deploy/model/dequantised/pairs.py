@@ -1,0 +1,69 @@
+"""Functions of two tensors of bytes, and means of one, as ONNX Runtime's operators on bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import prod
+
+from onnx import NodeProto, helper
+
+from ..graph.graph import Graph
+from ..onnx.skeleton import attribute
+from ..operators.emitter import Emitter
+from ..operators.quantization import centred, requantise
+from ..operators.quantization_contrib import q_linear_add, q_linear_mul
+from .real import Real
+
+_PAIRS: dict[str, Callable[[Emitter], str]] = {"Add": q_linear_add, "Mul": q_linear_mul}
+
+
+def paired(emit: Emitter, node: NodeProto, reals: Mapping[str, Real], to: Real) -> str | None:
+    """The sum or the product of two tensors of bytes as integers; None of other nodes."""
+    compute = _PAIRS.get(node.op_type)
+    given = [reals.get(name) for name in node.input]
+    if compute is None or len(given) != 2 or node.domain not in ("", "ai.onnx"):
+        return None
+    names: list[str] = []
+    for one in given:
+        if one is None or not (one.is_whole and one.is_bytes):
+            return None
+        names += [one.data, *one.constants(emit)]
+    names += to.constants(emit)
+    made = helper.make_node(f"QLinear{node.op_type}", names, [node.output[0]])
+    inside = Emitter(emit.graph, made)
+    result = compute(inside)
+    emit.nodes.extend(inside.nodes)
+    return result
+
+
+def averaged(emit: Emitter, node: NodeProto, reals: Mapping[str, Real], to: Real) -> str | None:
+    """The mean over all positions of a tensor of bytes as integers; None of other nodes."""
+    real = reals.get(node.input[0]) if node.input else None
+    if real is None or not (real.is_whole and real.is_bytes):
+        return None
+    shape = emit.graph.shapes.get(node.input[0])
+    axes = _axes(emit.graph, node, shape) if shape else None
+    if axes is None or shape is None:
+        return None
+    total = emit.reduce("ReduceSum", centred(emit, real.data, real.constants(emit)[1]), *axes)
+    if tuple(emit.graph.shapes[node.output[0]]) != tuple(
+        1 if at in axes else n for at, n in enumerate(shape)
+    ):
+        total = emit.reshape(total, *emit.graph.shapes[node.output[0]])
+    count = prod(shape[axis] for axis in axes)
+    ratio = real.scale.reshape(()) / (to.scale.reshape(()) * real.scale.dtype.type(count))
+    zero = emit.constant(to.zero.reshape(()), to.kind)
+    return requantise(emit, total, emit.constant(ratio), zero)
+
+
+def _axes(graph: Graph, node: NodeProto, shape: tuple[int, ...]) -> list[int] | None:
+    """The axes over which a node takes the mean; None where it does something else."""
+    if node.op_type == "GlobalAveragePool":
+        return list(range(2, len(shape)))
+    if node.op_type != "ReduceMean" or not graph.shapes.get(node.output[0]):
+        return None
+    named = attribute(node, "axes")
+    if named is None and len(node.input) > 1:
+        given = graph.value(node.input[1])
+        named = None if given is None else given.tolist()
+    return sorted(axis % len(shape) for axis in named) if named else None

@@ -1,0 +1,118 @@
+"""Float tensors that are known to stand for integers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from onnx import NodeProto, TensorProto
+
+from ..graph.graph import Graph, optional_input
+from ..onnx.skeleton import attribute
+from ..operators.emitter import Emitter
+from ..operators.quantization import FLOAT, INT32, UINT8, Range, saturate
+
+BYTES = (TensorProto.UINT8, TensorProto.INT8)
+
+
+@dataclass(frozen=True, eq=False)
+class Real:
+    """A float32 tensor that is (data - zero) * scale.
+
+    data: the name of the integers. scale, zero: arrays of float32 and integers, of one element or
+    of one for each index of an axis. kind: the integers' ONNX type.
+    """
+
+    data: str
+    scale: np.ndarray
+    zero: np.ndarray
+    kind: int
+    axis: int = 1
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether there is one scale for all of them."""
+        return self.scale.size == 1 and self.zero.size == 1
+
+    @property
+    def is_bytes(self) -> bool:
+        """Whether the integers are bytes."""
+        return self.kind in BYTES
+
+    def like(self, data: str) -> Real:
+        """The same of other integers."""
+        return replace(self, data=data)
+
+    def is_of(self, other: Real) -> bool:
+        """Whether equal integers stand for equal numbers in both, each of one scale."""
+        same = self.scale.reshape(-1) == other.scale.reshape(-1)
+        return (
+            self.kind == other.kind and self.zero.item() == other.zero.item() and bool(same.all())
+        )
+
+    def steps(self, number: float) -> int:
+        """The integer that a number becomes."""
+        found = Range.of(self.kind)
+        with np.errstate(over="ignore"):
+            nearest = np.rint(np.float32(number) / self.scale.item()) + self.zero.item()
+        return int(np.clip(nearest, found.low, found.high))
+
+    def constants(self, emit: Emitter) -> tuple[str, str]:
+        """The scale and the zero point as constants of the graph."""
+        return emit.constant(self.scale), emit.constant(self.zero, self.kind)
+
+
+@dataclass(frozen=True, eq=False)
+class Sum:
+    """A float32 tensor that is total * scale + bias.
+
+    total: the name of an int32 tensor. scale: broadcasts to it. bias: a float32 tensor, or empty.
+    """
+
+    total: str
+    scale: np.ndarray
+    bias: str = ""
+
+    def real(self, emit: Emitter) -> str:
+        """The numbers themselves."""
+        made = emit("Mul", emit.cast(self.total, FLOAT), emit.constant(self.scale))
+        return emit("Add", made, self.bias) if self.bias else made
+
+    def requantised(self, emit: Emitter, to: Real) -> str:
+        """The numbers as integers of another scale, by one product, as QLinearConv has it."""
+        ratio = emit.constant(self.scale / to.scale.reshape(()))
+        steps = emit("Mul", emit.cast(self.total, FLOAT), ratio)
+        return saturate(emit, steps, emit.constant(to.zero.reshape(()), INT32), to.kind)
+
+
+def is_quantize(node: NodeProto) -> bool:
+    """Whether the node makes integers of numbers."""
+    return node.op_type == "QuantizeLinear"
+
+
+def is_dequantize(node: NodeProto) -> bool:
+    """Whether the node makes numbers of integers."""
+    return node.op_type == "DequantizeLinear"
+
+
+def real_of(graph: Graph, node: NodeProto) -> Real | None:
+    """The scale and zero point of a QuantizeLinear or DequantizeLinear, of its second tensor.
+
+    None where they are not known when the model is built, not of float32, or of blocks.
+    """
+    scale, zero = graph.value(node.input[1]), graph.value(optional_input(node, 2))
+    if scale is None or scale.dtype != np.float32 or attribute(node, "block_size", 0):
+        return None
+    if zero is None and optional_input(node, 2):
+        return None
+    if zero is not None:
+        kind = graph.dtypes.get(node.input[2], 0)
+    else:
+        given = graph.dtypes.get(node.input[0], 0) if is_dequantize(node) else UINT8
+        kind = attribute(node, "output_dtype", 0) or given
+    zeros = np.zeros(scale.shape, np.int64) if zero is None else zero.astype(np.int64)
+    if kind not in (*BYTES, INT32) or not (np.isfinite(scale) & (scale > 0)).all():
+        return None
+    made = node.output[0] if is_quantize(node) else node.input[0]
+    rank = len(graph.shapes.get(node.input[0], ())) or 1
+    return Real(made, scale, zeros, kind, attribute(node, "axis", 1) % rank)

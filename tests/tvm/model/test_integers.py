@@ -1,0 +1,143 @@
+"""What stands for integers is computed on them: the same bytes as ONNX Runtime's, and no floats."""
+
+import numpy as np
+import onnx
+import pytest
+from helpers import built, graphs
+from helpers.graphs import model, node
+from onnx import TensorProto, helper
+from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
+
+from ansor_deploy.model.canonicalize import canonicalize
+
+RNG = np.random.default_rng(0)
+SHAPE = (1, 8, 9, 10)
+
+
+def randn(*shape):
+    return RNG.standard_normal(shape, dtype=np.float32)
+
+
+class Calibration:
+    """Two samples of the input."""
+
+    def __init__(self):
+        self.feeds = iter([{"x": randn(*SHAPE)} for _ in range(2)])
+
+    def get_next(self):
+        return next(self.feeds, None)
+
+
+CONV = node("Conv", "x w", "c", pads=[1] * 4)
+WEIGHTS = {"w": (12, 8, 3, 3), "w1": (12, 12, 1, 1), "m": (12, 7), "b": (12,)}
+# Of each, the float operators, and how many kernels they become, with those at both ends.
+NETWORKS = {
+    "a bounded convolution": ([node("Conv", "x w b", "c"), node("Relu", "c", "y")], 3),
+    "a residual": (
+        [CONV, node("Relu", "c", "r"), node("Conv", "r w1", "d"), node("Add", "d r", "y")],
+        4,
+    ),
+    "a gate": ([CONV, node("Sigmoid", "c", "s"), node("Mul", "c s", "y")], 3),
+    "parts of other scales": (
+        [CONV, node("Conv", "c w1", "d"), node("Concat", "c d", "e", axis=1),
+         node("MaxPool", "e", "y", kernel_shape=[2, 2], strides=[2, 2])],
+        7,
+    ),
+    "a mean": ([CONV, node("GlobalAveragePool", "c", "g"), node("Flatten", "g", "f"),
+                node("MatMul", "f m", "y")], 5),
+    "a product of activations": (
+        [CONV, node("Flatten", "c", "f", axis=2), node("Transpose", "f", "t", perm=[1, 0]),
+         node("MatMul", "f t", "y")],
+        6,
+    ),
+    "depthwise": ([node("Conv", "x v", "y", group=8, pads=[1] * 4)], 3),
+}  # fmt: skip
+
+
+def quantised(nodes, folder, kind):
+    """The operators, with conversions around each; weights of 7 bits, so that no pair saturates."""
+    shapes = {**WEIGHTS, "v": (8, 1, 3, 3)}
+    used = {name for one in nodes for name in one.input}
+    constants = {name: 0.3 * randn(*shape) for name, shape in shapes.items() if name in used}
+    onnx.save(model(nodes, {"x": SHAPE}, constants=constants), folder / "float.onnx")
+    given = {"activation_type": kind, "weight_type": QuantType.QInt8, "per_channel": True}
+    given |= {"quant_format": QuantFormat.QDQ, "reduce_range": True}
+    quantize_static(folder / "float.onnx", folder / "made.onnx", Calibration(), **given)
+    return onnx.load(folder / "made.onnx")
+
+
+@pytest.fixture(params=["QUInt8", "QInt8"])
+def kind(request):
+    """The type of activations."""
+    return QuantType[request.param]
+
+
+@pytest.mark.parametrize("nodes", [one for one, _ in NETWORKS.values()], ids=NETWORKS)
+def test_bytes_are_those_of_the_oracle(nodes, kind, tmp_path):
+    proto = quantised(nodes, tmp_path, kind)
+    feeds = {"x": randn(*SHAPE)}
+    (found,), (wanted,) = built.run(proto, feeds), graphs.run(proto, feeds)
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("nodes", [one for one, _ in NETWORKS.values()], ids=NETWORKS)
+def test_no_product_is_of_floats(nodes, kind, tmp_path):
+    made = canonicalize(quantised(nodes, tmp_path, kind))
+    assert not {one.op_type for one in made.graph.node} & {"Conv", "MatMul", "Gemm", "Sigmoid"}
+
+
+@pytest.mark.parametrize(("nodes", "most"), NETWORKS.values(), ids=NETWORKS)
+def test_conversions_are_part_of_kernels(nodes, most, tmp_path):
+    kernels = built.count_ops(quantised(nodes, tmp_path, QuantType.QUInt8))
+    assert sum(kernels.values()) <= most, kernels
+
+
+def pairs(nodes, constants, made):
+    """A model of nodes that are written here, of bytes x and y."""
+    graph = helper.make_graph(
+        nodes,
+        "pairs",
+        [helper.make_tensor_value_info(name, TensorProto.UINT8, [2, 6]) for name in "xy"],
+        [helper.make_tensor_value_info(made, TensorProto.FLOAT, None)],
+        [
+            onnx.numpy_helper.from_array(np.asarray(value), name)
+            for name, value in constants.items()
+        ],
+    )
+    opsets = [helper.make_opsetid("", 17)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=9)
+
+
+def test_a_function_of_one_tensor_is_a_table():
+    """Through other scales, and with numbers: the steps of the definition, in float32."""
+    scales = {"s": np.float32(0.05), "t": np.float32(0.031), "three": np.float32(3)}
+    constants = {**scales, "z": np.uint8(128), "u": np.uint8(9)}
+    nodes = [
+        node("DequantizeLinear", "x s z", "r"), node("Tanh", "r", "a"), node("Mul", "a three", "b"),
+        node("QuantizeLinear", "b t u", "q"), node("DequantizeLinear", "q t u", "d"),
+        node("Mul", "d r", "e"), node("QuantizeLinear", "e t u", "p"),
+        node("DequantizeLinear", "p t u", "o"),
+    ]  # fmt: skip
+    proto = pairs(nodes, constants, "o")
+    x = np.arange(244, 256, dtype=np.uint8).reshape(2, 6)
+    looked_up = [one for one in canonicalize(proto).graph.node if one.op_type == "Gather"]
+    assert len(looked_up) == 1
+    (found,) = built.run(proto, {"x": x, "y": x})
+    real = (x.astype(np.float32) - 128) * np.float32(0.05)
+    inner = np.rint(np.tanh(real) * np.float32(3) / np.float32(0.031)).clip(-9, 246)
+    outer = np.rint(inner * np.float32(0.031) * real / np.float32(0.031)).clip(-9, 246)
+    np.testing.assert_array_equal(found, outer.astype(np.float32) * np.float32(0.031))
+
+
+def test_what_is_not_known_stays_as_it_is():
+    """A scale that a run computes, and a product with it."""
+    nodes = [
+        node("DynamicQuantizeLinear", "f", "q s z"), node("DequantizeLinear", "q s z", "r"),
+        node("MatMul", "r w", "o"),
+    ]  # fmt: skip
+    weight = randn(6, 4)
+    nodes = [node("Cast", "x", "f", to=TensorProto.FLOAT), *nodes]
+    proto = pairs(nodes, {"w": weight}, "o")
+    x = RNG.integers(0, 256, (2, 6)).astype(np.uint8)
+    (found,), (wanted,) = (run(proto, {"x": x, "y": x}) for run in (built.run, graphs.run))
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-3)
