@@ -186,7 +186,7 @@ class SshConnection:
         for watch in (self._ask, self._heed):
             threading.Thread(target=watch, daemon=True).start()
 
-    def run(self, command: str, stdin: bytes = b"", timeout: float = 30.0) -> Ran:
+    def run(self, command: str, stdin: bytes = b"", timeout: float = 90.0) -> Ran:
         """Run a shell command to its end, within `timeout` seconds."""
         return self.open(command).finish(stdin, timeout)
 

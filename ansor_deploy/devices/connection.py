@@ -32,7 +32,7 @@ class Stream(Protocol):
 class Connection(Protocol):
     """A device that answers. DeviceLost where it no longer does."""
 
-    def run(self, command: str, stdin: bytes = b"", timeout: float = 30.0) -> Ran:
+    def run(self, command: str, stdin: bytes = b"", timeout: float = 90.0) -> Ran:
         """Run a shell command to its end, within `timeout` seconds."""
 
     def open(self, command: str) -> Stream:

@@ -16,7 +16,7 @@ from .connection import Connection, Ran
 # Its standard library, and nothing that was installed beside it; no bytecode is written: `unpack`.
 PYTHON = "python3 -I -S -B"
 OLDEST_GLIBC = (2, 28)
-_PROBE_SECONDS = 30.0
+_PROBE_SECONDS = 90.0
 _MOST_JSON = 1 << 18  # bytes
 
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.+-]{0,64}\Z")]
