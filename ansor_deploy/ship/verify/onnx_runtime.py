@@ -19,13 +19,18 @@ def version() -> str:
     return str(_module().__version__)
 
 
-def open_session(model: Path | bytes, threads: int, *, spins: bool = True) -> Any:
+def open_session(
+    model: Path | bytes, threads: int, *, spins: bool = True, as_written: bool = False
+) -> Any:
     """A model ready to run on this machine's processor; raises what ONNX Runtime does.
 
     model: a file, or what is in one. threads: 0 for all cores. spins: whether its idle threads do,
-    for a while.
+    for a while. as_written: whether it runs node by node, with nothing fused.
     """
     options = _options(threads)
+    if as_written:
+        level = _module().GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.graph_optimization_level = level
     if not spins:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return _module().InferenceSession(model, options, providers=[_PROVIDER])

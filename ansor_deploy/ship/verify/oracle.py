@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import ModelError
 from ...model.graph.noise import with_noise
+from ...model.graph.steps import steps_of
 from ...system.machine_fault import raise_if_fault
 from .draws import seeded_inputs
 from .edges import index_extents
@@ -26,7 +27,8 @@ _SEED = 20_260_101  # of the noise: the same in each build
 class Oracle:
     """ONNX Runtime on a model; ModelError if it refuses the model. threads: 0 for all cores.
 
-    extents: how many rows there are where an input of indices looks, by its name.
+    extents: how many rows there are where an input of indices looks, by its name. steps: how far
+    apart the numbers of each output of a quantised model lie (`model/graph/steps.py`); else None.
 
     Made before the costly part of a build: what cannot be verified is not worth tuning.
     """
@@ -34,6 +36,7 @@ class Oracle:
     def __init__(self, proto: onnx.ModelProto, threads: int = 0) -> None:
         self.name = f"onnxruntime {version()}"
         self.extents = index_extents(proto)
+        self.steps = steps_of(proto)
         self.proto, self._threads = proto, threads
         try:
             # Its idle threads would spin beside the code that is measured between two questions.
@@ -63,9 +66,24 @@ class Oracle:
 
         Both by name, with the shapes and dtypes that the graph gives them.
         """
-        names = [output.name for output in self._session.get_outputs()]
+        return self._run(self._session, feed)
+
+    def second(self, feed: dict[str, np.ndarray]) -> dict[str, np.ndarray] | None:
+        """As `outputs`, node by node as the model is written, with nothing fused.
+
+        None where it does not run so, and of a model that is not quantised.
+        """
+        if self.steps is None or self._as_written is None:
+            return None
         try:
-            return dict(zip(names, self._session.run(names, feed), strict=True))
+            return self._run(self._as_written, feed)
+        except ModelError:
+            return None
+
+    def _run(self, session: Any, feed: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        names = [output.name for output in session.get_outputs()]
+        try:
+            return dict(zip(names, session.run(names, feed), strict=True))
         except Exception as error:
             raise_if_fault(error)
             raise _refused("cannot run", error) from error
@@ -81,6 +99,16 @@ class Oracle:
             raise_if_fault(error)
             return []
         return [dict(zip(names, run, strict=True)) for run in runs]
+
+    @cached_property
+    def _as_written(self) -> Any:
+        """The session without fusions, made when it is first asked; None where there is none."""
+        try:
+            written = self.proto.SerializeToString()
+            return open_session(written, self._threads, spins=False, as_written=True)
+        except Exception as error:  # noqa: BLE001 - an operator that only the optimiser knows
+            raise_if_fault(error)
+            return None
 
     @cached_property
     def _noisy(self) -> Any:

@@ -13,13 +13,19 @@ twice, not FACTOR times. Jumps are rare in most outputs. So more elements may di
 as many as twice those that one run of the oracle has beyond what the others allow, by no more than
 twice as much; where the order of rows is such a decision, any will do (`row_order.py`).
 
+A quantised network decides at every tensor which step is nearer, and one decision that falls
+otherwise moves what hangs on it by steps. There the oracle differs from itself, fused or not, as
+far as a right program from it, and at other elements: so the whole output may be as far off as
+twice that, by its root mean square and its largest element, and no element need be nearer than a
+step of its own scale.
+
 NaN must meet NaN, and an infinity the same infinity, unless a run with noise has it otherwise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,18 +69,20 @@ def judge(
     samples: Sequence[np.ndarray] = (),
     given: Tolerance | None = None,
     usual: np.ndarray | None = None,
+    step: float | None = None,
 ) -> Verdict:
     """Whether an output is right: of any shape and dtype, which must be the expected one's.
 
     samples: the oracle's outputs with noise; none where it was not asked. given: what the user
     allows. usual: the output on ordinary inputs, where these are others: then an element is as
     large as it usually is, and one that noise moves by a thousandth of the scale is not judged.
+    step: of a quantised network's output, how far apart its numbers lie; None of other networks.
     """
     if actual.shape != expected.shape or actual.dtype != expected.dtype:
         return Verdict(ok=False, abs_err=np.inf, rel_err=np.inf)
     if expected.size == 0:
         return Verdict(ok=True)
-    words = _Words(actual, expected, usual)
+    words = _Words(actual, expected, usual, step)
     if given is not None:
         return words.verdict(given.atol + given.rtol * words.sizes)
     noisy = [one for one in samples if one.shape == expected.shape]
@@ -86,7 +94,7 @@ def plainly(actual: np.ndarray, expected: np.ndarray) -> Verdict:
     verdict = judge(actual, expected)
     if verdict.ok or actual.shape != expected.shape or actual.dtype != expected.dtype:
         return verdict
-    words = _Words(actual, expected, None)
+    words = _Words(actual, expected)
     return words.verdict(words.plain)
 
 
@@ -99,7 +107,13 @@ def compare(actual: np.ndarray, expected: np.ndarray) -> tuple[bool, float, floa
 class _Words:
     """An output and the expected one as float64, and what bounds follow from these alone."""
 
-    def __init__(self, actual: np.ndarray, expected: np.ndarray, usual: np.ndarray | None) -> None:
+    def __init__(
+        self,
+        actual: np.ndarray,
+        expected: np.ndarray,
+        usual: np.ndarray | None = None,
+        step: float | None = None,
+    ) -> None:
         name = expected.dtype.name
         self.kind = _KINDS.get(name, 0)
         self.whole = not self.kind
@@ -108,7 +122,8 @@ class _Words:
         self.hidden = self.whole & (self.a == self.e) & (actual != expected)
         self.sizes = np.abs(_finite(self.e))
         self.usual = None if usual is None else np.abs(_finite(_wide(usual)))
-        self.step = 1.0 if name in _STEP else 0.0
+        self.quantised = step is not None
+        self.step = 1.0 if name in _STEP else step or 0.0
         largest = self.sizes if self.usual is None else np.append(self.sizes, self.usual)
         self.scale = float(largest.max()) or 1.0
         self._tiny = 1e-37 if self.kind else 0.0
@@ -154,13 +169,25 @@ class _Words:
         stable = np.all([_class(one) == _class(self.e) for one in samples], axis=0)
         bound = self._bound(moves)
         verdict = self.verdict(bound, stable)
-        if verdict.ok or np.isinf(verdict.abs_err):
+        if np.isinf(verdict.abs_err) or (verdict.ok and not self.quantised):
             return verdict
-        most, largest = self._jumps(moves)
         error, _ = self._errors()
+        if self.quantised and self.usual is None:
+            return replace(verdict, ok=self._is_as_near(error, moves))
+        most, largest = self._jumps(moves)
         beyond = np.maximum(error - bound, 0)
         is_jump = np.count_nonzero(beyond) <= 2 * most and beyond.max() <= 2 * largest
         return Verdict(bool(is_jump), verdict.abs_err, verdict.rel_err, verdict.allowed, verdict.at)
+
+    def _is_as_near(self, error: np.ndarray, moves: np.ndarray) -> bool:
+        """Whether it is no further from the oracle, on the whole, than that is from itself.
+
+        An element in sixteen may be another step even where nothing moves the oracle.
+        """
+        own = float(np.sqrt(np.mean(np.square(moves), axis=tuple(range(1, moves.ndim)))).max())
+        off = float(np.sqrt(np.mean(np.square(error))))
+        near = off <= _TWICE * own + self.step / 4 + self._tiny
+        return near and float(error.max()) <= _TWICE * float(moves.max()) + self.step + self._tiny
 
     def _bound(self, moves: np.ndarray) -> np.ndarray:
         """What each element may be off by. moves: float64 [samples, *shape]: what each did."""

@@ -1,0 +1,50 @@
+"""Which models are quantised, and how far apart the numbers of their outputs lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from onnx import helper, numpy_helper
+
+if TYPE_CHECKING:
+    import onnx
+
+# Operators that choose one of the steps of a scale.
+_QUANTISING = ("QuantizeLinear", "DynamicQuantizeLinear", "DynamicQuantizeMatMul")
+# What hands numbers on as they are.
+_MOVING = (
+    "Concat", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze",
+    "Transpose", "Unsqueeze",
+)  # fmt: skip
+
+
+def steps_of(proto: onnx.ModelProto) -> Mapping[str, float] | None:
+    """By the name of an output of floats, how far its numbers lie apart, 0 where that is not known.
+
+    None of a model without quantised tensors.
+    """
+    nodes = _all_nodes(proto.graph)
+    if not any(node.op_type in _QUANTISING or "QLinear" in node.op_type for node in nodes):
+        return None
+    makers = {name: node for node in proto.graph.node for name in node.output}
+    constants = {one.name: one for one in proto.graph.initializer}
+    return {out.name: _step(out.name, makers, constants) for out in proto.graph.output}
+
+
+def _all_nodes(graph: onnx.GraphProto) -> list[Any]:
+    found = list(graph.node)
+    for node in graph.node:
+        for one in node.attribute:
+            if one.HasField("g"):
+                found += _all_nodes(helper.get_attribute_value(one))
+    return found
+
+
+def _step(name: str, makers: Mapping[str, Any], constants: Mapping[str, Any]) -> float:
+    node = makers.get(name)
+    while node is not None and node.op_type in _MOVING:
+        node = makers.get(node.input[0])
+    if node is None or node.op_type != "DequantizeLinear" or node.input[1] not in constants:
+        return 0.0
+    return float(numpy_helper.to_array(constants[node.input[1]]).max(initial=0.0))
