@@ -154,7 +154,9 @@ class _Words:
         other = other if classes is None else other & classes
         over = other | (error > bound)
         error = np.where(other, np.inf, error)
-        worst = np.unravel_index(np.argmax(np.where(over, error / (bound + 1e-300), 0)), over.shape)
+        with np.errstate(over="ignore"):
+            times = np.where(over, error / (bound + 1e-300), 0)
+        worst = np.unravel_index(np.argmax(times), over.shape)
         shown = worst if over.any() else np.unravel_index(np.argmax(error), error.shape)
         largest = float(error.max())
         place = tuple(map(int, shown))
