@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from .._tvm import collect, tirx, tvm, uses
+from .._tvm import tirx, tvm, uses
 from ..marks.dot import STEPS, has_dot
 from ..target import Target
 from .block_view import REDUCE, SPATIAL, BlockView
@@ -67,9 +67,15 @@ def _is_from(index: Any, var: Any, multiple: int) -> bool:
 
 def is_by_fours(view: BlockView) -> bool:
     """Whether an operand of a reduction has been packed by four steps."""
-    deep = view.axes(REDUCE)[-1].var
-    found = [collect(indices[-1], tirx.FloorMod) for _, indices in view.operands if indices]
-    return any(uses(one.a, deep) and int(one.b) == STEPS for own in found for one in own)
+    deep, column = view.axes(REDUCE)[-1].var, view.axes(SPATIAL)[-1].var
+    return any(
+        str(buffer.dtype) == "int8"
+        and int(buffer.shape[-1]) == STEPS
+        and len(indices) > 2
+        and uses(indices[-1], deep)
+        and uses(indices[-2], column)
+        for buffer, indices in view.operands
+    )
 
 
 def panel_room(view: BlockView, columns: int, target: Target) -> int:

@@ -110,6 +110,12 @@ def test_processors_get_their_instruction(target, instruction):
     assert instruction in code(product(16, 64, 64), target)
 
 
+@pytest.mark.parametrize("depth", [4, 8, 64])
+def test_few_steps_get_it_as_well(depth):
+    """Of four in all none is left to divide."""
+    assert "vpdpbusd" in code(product(16, depth, 64), TARGETS["VNNI"][0])
+
+
 def test_other_processors_get_neither():
     assert "vpmadd" not in code(product(16, 64, 64), ARM)
 
