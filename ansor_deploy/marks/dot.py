@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from .._lazy_tvm import collect, structural_map, tirx, tvm, tvm_target
 from ..system.checks import flag
 from . import Mark, Place
+from .row_vectors import steps_by_one
 
 if TYPE_CHECKING:
     from ..target import Target
@@ -118,7 +119,7 @@ class _Sums:
         if not apart or isinstance(row, tirx.Ramp):
             return None
         lanes = int(weights.lanes)
-        if not (_follows(row, loop) and _follows(weights.base, loop)):
+        if not all(steps_by_one(one, loop.loop_var) for one in (row, weights.base)):
             return None
         four = _load(loads["uint8"].source, _first(row, loop), STEPS)
         row = tirx.Broadcast(tirx.reinterpret("int32", four), lanes)
@@ -157,13 +158,6 @@ class _Sums:
 
     def _stored(self, value: Any) -> Any:
         return tirx.BufferStore(self.store.buffer, value, self.store.indices)
-
-
-def _follows(index: Any, loop: Any) -> bool:
-    """Whether the next step of a loop is at the next element."""
-    put = lambda var: var + 1 if var.same_as(loop.loop_var) else var  # noqa: E731
-    step = tvm.sym.Analyzer().simplify(structural_map(index, (tirx.Var, put)) - index)
-    return isinstance(step, tirx.IntImm) and int(step.value) == 1
 
 
 def _first(index: Any, loop: Any) -> Any:

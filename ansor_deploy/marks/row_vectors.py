@@ -72,10 +72,11 @@ def _rows(loop: Any) -> list[Any]:
     loads = [one for one in loads if isinstance(one, tvm.ir.TensorLoad) and len(one.indices) == 1]
     loads = [one for one in loads if str(one.ty.dtype) == "float32"]
     loads = [one for one in loads if not any(one.source.data.same_as(data) for data in written)]
-    return [one for one in loads if _steps_by_one(one.indices[0], loop.loop_var)]
+    return [one for one in loads if steps_by_one(one.indices[0], loop.loop_var)]
 
 
-def _steps_by_one(index: Any, var: Any) -> bool:
+def steps_by_one(index: Any, var: Any) -> bool:
+    """Whether the next value of a variable takes an index to the next element."""
     ahead = structural_map(index, (tirx.Var, lambda v: v + 1 if v.same_as(var) else v))
     step = tvm.sym.Analyzer().simplify(ahead - index)
     return isinstance(step, tirx.IntImm) and int(step.value) == 1

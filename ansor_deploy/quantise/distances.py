@@ -20,6 +20,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from ..ship.quantised import Distance, Layer
+from ..ship.verify.onnx_runtime import open_session
 
 if TYPE_CHECKING:
     from .graph import Ready
@@ -71,9 +72,10 @@ class Compared:
 
     def __init__(self, ready: Ready, made: ModelProto) -> None:
         self.names = [value.name for value in made.graph.output]
-        self._float = session(str(ready.path))
+        # As they are written: nothing is fused, so that ties round as ONNX says.
+        self._float = open_session(ready.path, 0, as_written=True)
         switched, self._nodes = with_switches(made, ready.proto)
-        self._made = session(switched.SerializeToString())
+        self._made = open_session(switched.SerializeToString(), 0, as_written=True)
         self._ready = ready
 
     def distances(self, samples: Sequence[Sample]) -> tuple[int, list[Distance]]:
@@ -137,16 +139,6 @@ def in_time(samples: Iterable[Sample]) -> Iterator[Sample]:
         yield sample
         if time.monotonic() > end:
             return
-
-
-def session(model: str | bytes) -> Any:
-    """A model ready to run as it is written: nothing is fused, so that ties round as ONNX says."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 def switch(node: str) -> str:

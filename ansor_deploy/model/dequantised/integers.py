@@ -18,8 +18,8 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from ..graph.cleanup import drop_dead
-from ..graph.graph import Graph, is_op, optional_input
-from ..onnx.skeleton import attribute
+from ..graph.clips import Clip, clip_of
+from ..graph.graph import Graph
 from ..operators.emitter import Emitter
 from ..operators.quantization import INT32, UINT8
 from .layers import layer
@@ -84,8 +84,8 @@ class _Walk:
             self._know(real.data, name, real.kind)
             self.reals[name] = real
             axis = None if real.is_whole else real.axis
-            emit("DequantizeLinear", real.data, *real.constants(emit), axis=axis)
-            emit.nodes[-1].output[0] = name
+            given = [real.data, *real.constants(emit)]
+            emit.nodes.append(helper.make_node("DequantizeLinear", given, [name], axis=axis))
         return emit.nodes
 
     def _know(self, data: str, like: str, kind: int) -> None:
@@ -109,10 +109,10 @@ class _Walk:
 
     def _bytes(self, emit: Emitter, name: str, to: Real) -> str:
         """A float tensor as unsigned bytes of a scale, by the first way that there is."""
-        inner, low, high = self._within(name)
+        clip = self._within(name)
         found = self._looked_up(emit, name, to)
-        if found is None and (data := self._computed(emit, inner, to)) is not None:
-            found = _clamped(emit, data, to, low, high)
+        if found is None and (data := self._computed(emit, clip.data, to)) is not None:
+            found = _clamped(emit, data, to, clip)
         found = found or self._moved_bytes(emit, name, to)
         found = found or emit("QuantizeLinear", name, *to.constants(emit))
         self._know(found, name, to.kind)
@@ -157,33 +157,19 @@ class _Walk:
 
     def _is_integer(self, name: str) -> bool:
         """Whether a float tensor is made of integers, by functions of elements or none."""
-        inner, *_ = self._within(name)
+        inner = self._within(name).data
         node = self.makers.get(inner)
         through = node is not None and is_move(node) and self._is_integer(node.input[0])
         return inner in self.reals or inner in self.sums or through
 
-    def _within(self, name: str) -> tuple[str, float, float]:
-        """(a float tensor, the least, the greatest) that it is of another, held to bounds."""
-        low, high = -np.inf, np.inf
-        while (bounds := self._bounds(self.makers.get(name))) is not None:
-            low, high = (min(max(bound, low), high) for bound in bounds)
-            name = self.makers[name].input[0]
-        return name, low, high
-
-    def _bounds(self, node: NodeProto | None) -> tuple[float, float] | None:
-        """The bounds to which a node holds a tensor; None of another node."""
-        if node is None or not is_op(node, "Relu", "Clip"):
-            return None
-        if node.op_type == "Relu":
-            return 0.0, np.inf
-        ends = []
-        for at, (key, none) in enumerate((("min", -np.inf), ("max", np.inf)), start=1):
-            given = optional_input(node, at)
-            value = self.graph.value(given) if given else attribute(node, key, none)
-            if value is None:
-                return None
-            ends.append(float(np.asarray(value).reshape(())))
-        return ends[0], ends[1]
+    def _within(self, name: str) -> Clip:
+        """The tensor that a float tensor is, held to bounds, and these."""
+        clip = Clip(name, -np.inf, np.inf)
+        while (node := self.makers.get(clip.data)) is not None:
+            if (first := clip_of(self.graph, node)) is None:
+                break
+            clip = clip.after(first)
+        return clip
 
 
 def _turned(real: Real, data: str) -> Real:
@@ -191,12 +177,9 @@ def _turned(real: Real, data: str) -> Real:
     return replace(real, data=data, zero=real.zero + _TURN, kind=UINT8)
 
 
-def _clamped(emit: Emitter, data: str, to: Real, low: float, high: float) -> str:
+def _clamped(emit: Emitter, data: str, to: Real, clip: Clip) -> str:
     """Unsigned bytes held to the steps of two numbers: rounding keeps the order of numbers."""
-    least, most = (
-        (0 if low == -np.inf else to.steps(low)),
-        (255 if high == np.inf else to.steps(high)),
-    )
+    least, most = to.steps(np.array([clip.low, clip.high], np.float32)).tolist()
     if least > 0:
         data = emit("Max", data, emit.constant(least, UINT8))
     return emit("Min", data, emit.constant(most, UINT8)) if most < 255 else data

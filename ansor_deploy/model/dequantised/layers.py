@@ -73,15 +73,17 @@ def _with_bias(emit: Emitter, found: Sum, shape: tuple[int, ...], reals: Mapping
     if not name:
         return found
     bias = reals.get(name)
-    if bias is not None and bias.kind == INT32 and not bias.zero.any():
-        ones = np.broadcast_to(
-            found.scale.reshape(-1),
-            np.broadcast_shapes(found.scale.reshape(-1).shape, bias.scale.reshape(-1).shape),
-        )
-        if np.allclose(ones, bias.scale.reshape(-1), rtol=1e-5, atol=0):
-            total = emit("Add", found.total, _shaped(emit, bias.data, name, shape))
-            return Sum(total, found.scale)
+    if bias is not None and _adds_to(bias, found):
+        total = emit("Add", found.total, _shaped(emit, bias.data, name, shape))
+        return Sum(total, found.scale)
     return Sum(found.total, found.scale, _shaped(emit, name, name, shape))
+
+
+def _adds_to(bias: Real, sums: Sum) -> bool:
+    """Whether the integers of a bias are of the scale of sums."""
+    whole = bias.kind == INT32 and not bias.zero.any()
+    scales = (one.scale.reshape(-1) for one in (sums, bias))
+    return whole and np.allclose(*scales, rtol=1e-5, atol=0)
 
 
 def _shaped(emit: Emitter, name: str, like: str, shape: tuple[int, ...]) -> str:

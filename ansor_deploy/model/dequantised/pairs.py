@@ -7,11 +7,10 @@ from math import prod
 
 from onnx import NodeProto, helper
 
-from ..graph.graph import Graph
+from ..graph.graph import Graph, Shape
 from ..onnx.skeleton import attribute
 from ..operators.emitter import Emitter
-from ..operators.quantization import centred, requantise
-from ..operators.quantization_contrib import q_linear_add, q_linear_mul
+from ..operators.quantization_contrib import mean_of, q_linear_add, q_linear_mul
 from .real import Real
 
 _PAIRS: dict[str, Callable[[Emitter], str]] = {"Add": q_linear_add, "Mul": q_linear_mul}
@@ -41,26 +40,21 @@ def averaged(emit: Emitter, node: NodeProto, reals: Mapping[str, Real], to: Real
     real = reals.get(node.input[0]) if node.input else None
     if real is None or not (real.is_whole and real.is_bytes):
         return None
-    shape = emit.graph.shapes.get(node.input[0])
-    axes = _axes(emit.graph, node, shape) if shape else None
-    if axes is None or shape is None:
+    shapes = emit.graph.shapes
+    shape, made = shapes.get(node.input[0]), shapes.get(node.output[0])
+    if not shape or made is None or (axes := _axes(emit.graph, node, shape)) is None:
         return None
-    total = emit.reduce("ReduceSum", centred(emit, real.data, real.constants(emit)[1]), *axes)
-    if tuple(emit.graph.shapes[node.output[0]]) != tuple(
-        1 if at in axes else n for at, n in enumerate(shape)
-    ):
-        total = emit.reshape(total, *emit.graph.shapes[node.output[0]])
     count = prod(shape[axis] for axis in axes)
-    ratio = real.scale.reshape(()) / (to.scale.reshape(()) * real.scale.dtype.type(count))
-    zero = emit.constant(to.zero.reshape(()), to.kind)
-    return requantise(emit, total, emit.constant(ratio), zero)
+    mean = mean_of(emit, real.data, real.constants(emit), to.constants(emit), axes, count)
+    kept = tuple(1 if at in axes else n for at, n in enumerate(shape))
+    return mean if made == kept else emit.reshape(mean, *made)
 
 
-def _axes(graph: Graph, node: NodeProto, shape: tuple[int, ...]) -> list[int] | None:
+def _axes(graph: Graph, node: NodeProto, shape: Shape) -> list[int] | None:
     """The axes over which a node takes the mean; None where it does something else."""
     if node.op_type == "GlobalAveragePool":
         return list(range(2, len(shape)))
-    if node.op_type != "ReduceMean" or not graph.shapes.get(node.output[0]):
+    if node.op_type != "ReduceMean":
         return None
     named = attribute(node, "axes")
     if named is None and len(node.input) > 1:

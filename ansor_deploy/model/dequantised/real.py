@@ -10,7 +10,7 @@ from onnx import NodeProto, TensorProto
 from ..graph.graph import Graph, optional_input
 from ..onnx.skeleton import attribute
 from ..operators.emitter import Emitter
-from ..operators.quantization import FLOAT, INT32, UINT8, Range, saturate
+from ..operators.quantization import FLOAT, INT32, UINT8, Range, requantise
 
 BYTES = (TensorProto.UINT8, TensorProto.INT8)
 
@@ -50,12 +50,14 @@ class Real:
             self.kind == other.kind and self.zero.item() == other.zero.item() and bool(same.all())
         )
 
-    def steps(self, number: float) -> int:
-        """The integer that a number becomes."""
-        found = Range.of(self.kind)
+    def steps(self, numbers: np.ndarray) -> np.ndarray:
+        """The integers that float32 numbers become, of one scale; NaN becomes the zero point."""
+        found, zero = Range.of(self.kind), self.zero.item()
         with np.errstate(over="ignore"):
-            nearest = np.rint(np.float32(number) / self.scale.item()) + self.zero.item()
-        return int(np.clip(nearest, found.low, found.high))
+            nearest = np.rint(numbers / self.scale.reshape(())) + np.float32(zero)
+        return np.clip(np.where(np.isnan(nearest), zero, nearest), found.low, found.high).astype(
+            int
+        )
 
     def constants(self, emit: Emitter) -> tuple[str, str]:
         """The scale and the zero point as constants of the graph."""
@@ -81,8 +83,7 @@ class Sum:
     def requantised(self, emit: Emitter, to: Real) -> str:
         """The numbers as integers of another scale, by one product, as QLinearConv has it."""
         ratio = emit.constant(self.scale / to.scale.reshape(()))
-        steps = emit("Mul", emit.cast(self.total, FLOAT), ratio)
-        return saturate(emit, steps, emit.constant(to.zero.reshape(()), INT32), to.kind)
+        return requantise(emit, self.total, ratio, emit.constant(to.zero.reshape(()), to.kind))
 
 
 def is_quantize(node: NodeProto) -> bool:

@@ -18,6 +18,7 @@ from onnx import NodeProto, TensorProto
 from ..graph.constant_math import exponential
 from ..graph.graph import Graph
 from ..onnx.skeleton import attribute
+from ..operators.indexing import BYTES
 from .real import Real
 
 # Operators that take longer than to look up what they make.
@@ -25,8 +26,6 @@ _COSTLY = frozenset((
     "Elu", "Erf", "Exp", "Gelu", "HardSigmoid", "HardSwish", "Log", "Mish", "Pow", "Sigmoid",
     "Softplus", "Sqrt", "Tanh",
 ))  # fmt: skip
-_SIZE = 256
-
 Function = Callable[[NodeProto, list[np.ndarray]], np.ndarray]
 
 
@@ -46,12 +45,9 @@ class Tables:
         """(the bytes, the table) by which a float tensor is found as integers; None if by none."""
         walk = _Evaluation(self)
         values = walk.values(name)
-        if values is None or walk.root is None or not walk.is_costly or values.size != _SIZE:
+        if values is None or walk.root is None or not walk.is_costly or values.size != BYTES:
             return None
-        low, high = np.iinfo(np.uint8).min, np.iinfo(np.uint8).max
-        steps = np.rint(values / to.scale.reshape(()).astype(np.float32)) + to.zero.item()
-        steps = np.nan_to_num(steps, nan=to.zero.item(), posinf=high, neginf=low)
-        return walk.root, np.clip(steps, low, high).astype(np.uint8)
+        return walk.root, to.steps(values).astype(np.uint8)
 
     def note(self, data: str, root: str, table: np.ndarray) -> None:
         """Remember that a tensor of bytes was looked up."""
@@ -59,7 +55,7 @@ class Tables:
 
     def source(self, data: str) -> tuple[str, np.ndarray]:
         """Where a tensor of bytes was looked up: by which bytes, in which table."""
-        return self._found.get(data, (data, np.arange(_SIZE, dtype=np.uint8)))
+        return self._found.get(data, (data, np.arange(BYTES, dtype=np.uint8)))
 
 
 @dataclass

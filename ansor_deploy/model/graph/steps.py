@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from onnx import helper, numpy_helper
+from onnx import numpy_helper
+
+from ..onnx.skeleton import nodes
 
 if TYPE_CHECKING:
     import onnx
@@ -24,21 +26,12 @@ def steps_of(proto: onnx.ModelProto) -> Mapping[str, float] | None:
 
     None of a model without quantised tensors.
     """
-    nodes = _all_nodes(proto.graph)
-    if not any(node.op_type in _QUANTISING or "QLinear" in node.op_type for node in nodes):
+    operators = {node.op_type for node in nodes(proto.graph)}
+    if not any(one in _QUANTISING or "QLinear" in one for one in operators):
         return None
     makers = {name: node for node in proto.graph.node for name in node.output}
     constants = {one.name: one for one in proto.graph.initializer}
     return {out.name: _step(out.name, makers, constants) for out in proto.graph.output}
-
-
-def _all_nodes(graph: onnx.GraphProto) -> list[Any]:
-    found = list(graph.node)
-    for node in graph.node:
-        for one in node.attribute:
-            if one.HasField("g"):
-                found += _all_nodes(helper.get_attribute_value(one))
-    return found
 
 
 def _step(name: str, makers: Mapping[str, Any], constants: Mapping[str, Any]) -> float:

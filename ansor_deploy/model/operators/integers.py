@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 
 from ..._lazy_tvm import relax, tirx, tvm
+from ...marks.dot import STEPS
 from .converting import Call
 from .operator import Operator
 
-# Steps of a sum that an instruction adds up: channels are filled up to a multiple of them.
-GROUP = 4
 # Whole numbers up to here are exact in float32.
 _EXACT = 1 << 24
 INTEGERS = frozenset(("int8", "uint8", "int32"))
@@ -127,13 +126,8 @@ def _sums(call: Call, data: Any, zero: Any, weight: np.ndarray, window: _Window)
 
 def _unsigned(call: Call, data: Any, zero: Any) -> tuple[Any, Any]:
     """Bytes as unsigned ones, and their zero point: a number, or an int32 scalar of the run."""
-    signed = str(data.ty.dtype) == "int8"
-    known = 0 if zero is None else zero
-    if isinstance(zero, tvm.ir.GenericConst):
-        known = int(zero.value.numpy().reshape(()))
-    elif zero is not None:
-        known = call.emit(relax.op.astype(call.emit(relax.op.reshape(zero, ())), "int32"))
-    if not signed:
+    known = _number(call, zero)
+    if str(data.ty.dtype) != "int8":
         return data, known
     turned = relax.op.bitwise_xor(
         call.emit(relax.op.astype(data, "uint8")), _constant(128, "uint8")
@@ -143,9 +137,18 @@ def _unsigned(call: Call, data: Any, zero: Any) -> tuple[Any, Any]:
     return call.emit(turned), call.emit(relax.op.add(known, _int32(128)))
 
 
+def _number(call: Call, zero: Any) -> Any:
+    """A zero point, if any, as a number, or as an int32 scalar that is known in a run."""
+    if zero is None:
+        return 0
+    if isinstance(zero, tvm.ir.GenericConst):
+        return int(zero.value.numpy().reshape(()))
+    return call.emit(relax.op.astype(call.emit(relax.op.reshape(zero, ())), "int32"))
+
+
 def _dot(call: Call, data: Any, zero: Any, weight: np.ndarray, window: _Window) -> Any:
     """Sums of bytes as they are, channels filled up to whole groups."""
-    missing = -weight.shape[-2] % GROUP
+    missing = -weight.shape[-2] % STEPS
     filled = np.pad(weight, [(0, 0)] * (weight.ndim - 2) + [(0, missing), (0, 0)])
     made = partial(_multiplied, window=window, dtype="int32")
     return _computed(call, made, data, zero, filled.astype(np.int8))
@@ -171,12 +174,7 @@ def _grouped(call: Call, data: Any, zero: Any, weight: np.ndarray, window: _Wind
     """Sums over the taps and channels of each group, of what is centred beforehand."""
     dtype = _exactly(np.abs(weight).sum(tuple(range(weight.ndim - 1))).max(initial=0) * 255)
     made = partial(_multiplied, window=window, dtype=dtype)
-    origin = 0
-    if isinstance(zero, tvm.ir.GenericConst):
-        origin = int(zero.value.numpy().reshape(()))
-    elif zero is not None:
-        origin = call.emit(relax.op.astype(call.emit(relax.op.reshape(zero, ())), "int32"))
-    total = _computed(call, made, data, origin, weight.astype(dtype))
+    total = _computed(call, made, data, _number(call, zero), weight.astype(dtype))
     return call.emit(relax.op.astype(total, "int32"))
 
 

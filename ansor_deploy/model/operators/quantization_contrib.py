@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import prod
 
 from .emitter import Emitter
@@ -114,17 +114,31 @@ def q_linear_global_average_pool(emit: Emitter) -> str:
     """The mean over all that is no sample or channel, summed in int32."""
     shape = emit.shape(emit.input(0))
     spatial = shape[1:-1] if emit.attribute("channels_last", 0) else shape[2:]
-    count = emit.constant(float(prod(spatial)))
     x_scale, x_zero, y_scale, y_zero = (emit.input(at) for at in range(1, 5))
 
     def pool(name: str) -> str:
-        total = emit.reduce(
-            "ReduceSum", centred(emit, name, parameter(emit, x_zero)), *range(2, len(shape))
-        )
-        steps = emit("Mul", parameter(emit, y_scale), count)
-        return requantise(emit, total, emit("Div", parameter(emit, x_scale), steps), y_zero)
+        axes, count = range(2, len(shape)), prod(spatial)
+        return mean_of(emit, name, (x_scale, x_zero), (y_scale, y_zero), axes, count)
 
     return _pooled(emit, pool)
+
+
+def mean_of(
+    emit: Emitter,
+    name: str,
+    given: tuple[str, str],
+    made: tuple[str, str],
+    axes: Iterable[int],
+    count: int,
+) -> str:
+    """The mean of so many quantised numbers over some axes, summed in int32.
+
+    given, made: scale and zero point, of the numbers and of the mean. The axes are kept.
+    """
+    (x_scale, x_zero), (y_scale, y_zero) = given, made
+    total = emit.reduce("ReduceSum", centred(emit, name, parameter(emit, x_zero)), *axes)
+    steps = emit("Mul", parameter(emit, y_scale), emit.constant(float(count)))
+    return requantise(emit, total, emit("Div", parameter(emit, x_scale), steps), y_zero)
 
 
 def q_linear_average_pool(emit: Emitter) -> str:

@@ -9,12 +9,11 @@ which write four images. What is known to lie within the tensor need not be held
 from typing import Any
 
 from ..._tvm import elements, relax, tvm
+from ..operators.indexing import BYTES
 from .patterns import ELEMENTWISE
 
 # TVM's pattern of what is fused with other functions of elements.
 _INJECTIVE = 2
-# Elements of a table that has a place for every byte.
-BYTES = 256
 
 
 def is_table(call: relax.Call) -> bool:

@@ -71,7 +71,7 @@ def _judged(
             [sample[name] for sample in noisy],
             allowed.get(name, allowed.get("")),
             None if usual is None else usual[name],
-            None if steps is None else steps.get(name, 0.0),
+            None if steps is None else steps[name],
         )
         for name, output in expected.items()
     }

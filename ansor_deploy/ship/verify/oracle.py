@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -90,33 +90,29 @@ class Oracle:
 
     def samples(self, feed: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
         """As `outputs`, with noise, several times; nothing where it does not run so."""
-        names = [output.name for output in self._session.get_outputs()]
         if self._noisy is None:
             return []
         try:
-            runs = [self._noisy.run(names, feed) for _ in range(SAMPLES)]
-        except Exception as error:  # noqa: BLE001 - with noise, indices may be out of range
-            raise_if_fault(error)
+            return [self._run(self._noisy, feed) for _ in range(SAMPLES)]
+        except ModelError:  # with noise, indices may be out of range
             return []
-        return [dict(zip(names, run, strict=True)) for run in runs]
 
     @cached_property
     def _as_written(self) -> Any:
         """The session without fusions, made when it is first asked; None where there is none."""
-        try:
-            written = self.proto.SerializeToString()
-            return open_session(written, self._threads, spins=False, as_written=True)
-        except Exception as error:  # noqa: BLE001 - an operator that only the optimiser knows
-            raise_if_fault(error)
-            return None
+        return self._opened(lambda: self.proto, as_written=True)
 
     @cached_property
     def _noisy(self) -> Any:
         """The session of the model with noise, made when it is first asked."""
+        return self._opened(lambda: with_noise(self.proto, _SEED))
+
+    def _opened(self, make: Callable[[], onnx.ModelProto], *, as_written: bool = False) -> Any:
+        """A session of the model in another way; None where it does not take that."""
         try:
-            made = with_noise(self.proto, _SEED).SerializeToString()
-            return open_session(made, self._threads, spins=False)
-        except Exception as error:  # noqa: BLE001 - any error is a model that takes no noise
+            made = make().SerializeToString()
+            return open_session(made, self._threads, spins=False, as_written=as_written)
+        except Exception as error:  # noqa: BLE001 - noise, or an operator that only fusing makes
             raise_if_fault(error)
             return None
 
