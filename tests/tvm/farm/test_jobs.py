@@ -63,9 +63,9 @@ def test_what_a_lost_worker_had_is_done_again_by_another(farm, folder, tuning):
     names = [(job["model"], job["target"]) for job in jobs]
     assert names == [(m, t) for t in ("board", "host") for m in ("net.onnx", "other.onnx")]
     assert {job["state"] for job in jobs} == {"done"}
-    # The first one, unless the machine is so busy that the worker was killed after that.
+    # A worker may have ended others before it is killed, in an order that is the scheduler's.
     (lost,) = [job for job in jobs if job["begun"] == 2]
-    assert {job["worker"] for job in jobs[jobs.index(lost) :]} == {"two"}
+    assert lost["worker"] == "two"
     assert f"{lost['model']} for {lost['target']} is done again, by two" in run.told
     assert all(job["records"] for job in jobs)
     shown = answer(folder, "registry", "stats", "--registry", "r.db")
