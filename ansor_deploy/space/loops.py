@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from .._tvm import tirx, tvm
+from ..marks.dot import DOT
 from ..marks.partial_lanes import kept_in_lanes
 from ..marks.partition import partitioned
 from ..target import Target
@@ -93,6 +94,8 @@ def partition_columns(sch: Any, block: Any, columns: int) -> None:
     for loop in reversed(sch.get_loops(block)):
         if columns == 1 or sch.get(loop).kind == tirx.ForKind.PARALLEL:
             break
+        if DOT in sch.get(loop).annotations:
+            continue  # it is of steps, between the vectors and their lanes
         columns //= extent(sch, loop)
         partitioned(sch, loop)
 

@@ -116,6 +116,14 @@ def test_few_steps_get_it_as_well(depth):
     assert "vpdpbusd" in code(product(16, depth, 64), TARGETS["VNNI"][0])
 
 
+@pytest.mark.parametrize("columns", [1000, 72, 40])
+def test_columns_that_are_no_whole_tiles_get_it_as_well(columns):
+    """No element asks whether it is the last: all are multiplied by it."""
+    made = code(product(1, 64, columns), TARGETS["VNNI"][0])
+    assert "vpdpbusd" in made
+    assert "vpmulld" not in made
+
+
 def test_other_processors_get_neither():
     assert "vpmadd" not in code(product(16, 64, 64), ARM)
 
