@@ -14,7 +14,7 @@ What is not worth a second core is done by one (`small_loops.py`).
 
 NaN, infinities and zero divisors get what ONNX has for them (`edge_values.py`), and exp and its
 like become arithmetic on vectors (`vector_math.py`). A softmax divides once a row
-(`row_quotients.py`).
+(`row_quotients.py`), and steps of a scale are rounded by an addition (`rounding.py`).
 """
 
 import math
@@ -30,6 +30,7 @@ from ..passes.chunks import chunks
 from ..passes.conditions import one_by_one
 from ..passes.edge_values import edge_values, from_infinity
 from ..passes.flattening import flattened
+from ..passes.rounding import rounding
 from ..passes.row_quotients import row_quotients
 from ..passes.small_loops import small_loops
 from ..passes.tile_tasks import tasks
@@ -193,7 +194,7 @@ def _pipeline() -> tuple[Any, Callable[[], Any], Callable[[], Any]]:
         kinds = {func.attrs["target"].kind.name for func in mod.functions.values()}
         passes = _on_processors() if kinds <= {"llvm"} else [everything]
         return tvm.transform.Sequential(
-            [from_infinity, row_quotients, small_loops, _cut_off, *passes]
+            [from_infinity, row_quotients, rounding, small_loops, _cut_off, *passes]
         )(mod)
 
     passes = [_keep_on_stack, edge_values, _math]

@@ -51,13 +51,12 @@ class Real:
         )
 
     def steps(self, numbers: np.ndarray) -> np.ndarray:
-        """The integers that float32 numbers become, of one scale; NaN becomes the zero point."""
+        """The integers that float32 numbers become, of one scale; NaN becomes the least one."""
         found, zero = Range.of(self.kind), self.zero.item()
         with np.errstate(over="ignore"):
             nearest = np.rint(numbers / self.scale.reshape(())) + np.float32(zero)
-        return np.clip(np.where(np.isnan(nearest), zero, nearest), found.low, found.high).astype(
-            int
-        )
+        clipped = np.clip(nearest, found.low, found.high)
+        return np.where(np.isnan(clipped), found.low, clipped).astype(int)
 
     def constants(self, emit: Emitter) -> tuple[str, str]:
         """The scale and the zero point as constants of the graph."""

@@ -1,0 +1,154 @@
+"""Steps of a scale, rounded by an addition, and kept in registers as what they are.
+
+    uint8(int32(max(min(round(x) + z, 255), 0)))
+    -->
+    t = clip(x, -z, 255 - z) + M            its last bits are the whole number nearest to x
+    uint8(bits(t) - bits(M) + z)            as an integer
+    t - M                                   as a number again, less z
+
+with M = 3 * 2^22: a float32 of that size has no bits for less than one, so that the sum is rounded,
+half to even as ONNX says. It is the same on every processor and costs as little as an instruction
+that rounds. NaN becomes the least step. What a byte is widened to again where it was clipped
+before, as in a sum of what two convolutions give, is not narrowed in between.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..._tvm import op_name, structural_map, tirx, tvm
+from .vector_math import Expr, shared
+
+# A float32 of this size has no bits for less than one, and its own.
+_MAGIC = 3.0 * 2.0**22
+_BITS = 0x4B400000
+# Whole numbers up to here, beside the former, are exact.
+_MOST = 1 << 20
+_NEAREST = "tirx.nearbyint"
+_WITHOUT_NAN = "llvm.maxnum"
+
+# TVM does not know that their loops may be vectors.
+for _name in (_NEAREST, "tirx.reinterpret"):
+    tvm.ir.Op.get(_name).set_attr("TVectorizable", True, plevel=11)
+
+
+@tirx.transform.prim_func_pass(opt_level=0, name="ansor.Rounding")
+def rounding(func: Any, _mod: Any, _context: Any) -> Any:
+    """The function, what it clips after it was rounded as a sum whose bits are whole numbers."""
+    target = func.attrs.get("target") if func.attrs else None
+    arm = target is not None and str(target.attrs.get("mtriple", "")).startswith("aarch64")
+    return func.with_body(structural_map(func.body, (tirx.Cast, lambda cast: _cast(cast, arm))))
+
+
+def _cast(cast: Any, arm: bool) -> Any:
+    kind = str(cast.ty.dtype)
+    if kind == "float32":
+        steps = _Steps.of(cast.value)
+        return cast if steps is None else steps.real
+    if kind != "int32":
+        return cast
+    if isinstance(cast.value, tirx.Cast):
+        steps = _Steps.of(cast.value.value)
+        fits = steps is not None and steps.fits(str(cast.value.ty.dtype))
+        return cast.value.value if fits else cast
+    clipped = _Clipped.of(cast.value)
+    return cast if clipped is None else clipped.rounded(arm)
+
+
+@dataclass(frozen=True)
+class _Clipped:
+    """The whole number nearest to a value, and `zero` more, of `low` to `high` at most."""
+
+    value: Expr
+    zero: int
+    low: int
+    high: int
+
+    @classmethod
+    def of(cls, expr: Expr) -> _Clipped | None:
+        """What an expression clips; None where it is no such thing."""
+        ends: dict[Any, int] = {}
+        while isinstance(expr, (tirx.Max, tirx.Min)) and type(expr) not in ends:
+            end, inner = _whole(expr.b), expr.a
+            if end is None:
+                end, inner = _whole(expr.a), expr.b
+            if end is None:
+                return None
+            ends[type(expr)], expr = end, inner
+        zero = _whole(expr.b) if isinstance(expr, tirx.Add) else 0
+        rounded = expr.a if isinstance(expr, tirx.Add) else expr
+        if len(ends) < 2 or zero is None or op_name(rounded) != _NEAREST:
+            return None
+        if str(rounded.ty.dtype) != "float32" or ends[tirx.Max] > ends[tirx.Min]:
+            return None
+        return cls(rounded.args[0], zero, ends[tirx.Max], ends[tirx.Min])
+
+    def rounded(self, arm: bool) -> Expr:
+        """The same as int32."""
+        low, high = (tirx.const(float(end - self.zero), "float32") for end in (self.low, self.high))
+        if arm:
+            above = tirx.call_llvm_pure_intrin("float32", _WITHOUT_NAN, self.value, low)
+        else:
+            above = shared(self.value, lambda x: tirx.Select(x > low, x, low))
+        total = tirx.Min(high, above) + tirx.const(_MAGIC, "float32")
+        return tirx.Sub(tirx.reinterpret("int32", total), tirx.const(_BITS - self.zero, "int32"))
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """What was rounded: the sum that has it in its bits, and what they are more than the number.
+
+    low, high: the ends at which it was clipped, less `more`.
+    """
+
+    total: Expr
+    more: int
+    low: int
+    high: int
+
+    @classmethod
+    def of(cls, expr: Expr) -> _Steps | None:
+        """The steps of an int32 expression; None where it is no such thing."""
+        more = _BITS
+        while isinstance(expr, (tirx.Add, tirx.Sub)) and isinstance(expr.b, tirx.IntImm):
+            more += int(expr.b.value) * (1 if isinstance(expr, tirx.Add) else -1)
+            expr = expr.a
+        if op_name(expr) != "tirx.reinterpret" or not isinstance(expr.args[0], tirx.Add):
+            return None
+        total = expr.args[0]
+        if (
+            _whole(total.b) is not None
+            or not _is_magic(total.b)
+            or not isinstance(total.a, tirx.Min)
+        ):
+            return None
+        high, above = total.a.a, total.a.b
+        low = above.args[-1] if isinstance(above, tvm.ir.Call) else above.body.false_value
+        return cls(total, more, int(low.value), int(high.value))
+
+    def fits(self, kind: str) -> bool:
+        """Whether an integer of a type holds each of them."""
+        if "int" not in kind:
+            return False
+        least, most = (int(end(kind).value) for end in (tirx.min_value, tirx.max_value))
+        return least <= self.low + self.more and self.high + self.more <= most
+
+    @property
+    def real(self) -> Expr:
+        """The same as float32."""
+        # By its bits, or TVM would find that the same is added and taken off again.
+        bits = tirx.reinterpret("int32", self.total)
+        number = tirx.reinterpret("float32", bits) - tirx.const(_MAGIC, "float32")
+        return number + tirx.const(float(self.more), "float32") if self.more else number
+
+
+def _is_magic(value: Expr) -> bool:
+    return isinstance(value, tirx.FloatImm) and float(value.value) == _MAGIC
+
+
+def _whole(value: Expr) -> int | None:
+    """The whole number that a constant is, of which sums are exact; None for all else."""
+    if not isinstance(value, tirx.FloatImm) or abs(value.value) > _MOST:
+        return None
+    return int(value.value) if float(value.value).is_integer() else None
