@@ -11,7 +11,7 @@ constant, and what sums up few channels, is multiplied in float32, where that is
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -22,6 +22,11 @@ from ...marks.dot import STEPS
 from .converting import Call
 from .operator import Operator
 
+# Groups that may become one, with so many times the products: what bytes are faster by than float32
+# in vectors that are not full.
+MOST_JOINED = 8
+# Sums of a vector, in the widest that processors have.
+VECTOR = 16
 # Whole numbers up to here are exact in float32.
 _EXACT = 1 << 24
 INTEGERS = frozenset(("int8", "uint8", "int32"))
@@ -33,9 +38,9 @@ def conv_integer(call: Call) -> Any:
     if weight is None or not _is_number(call.input(2)):
         return _any_conv(call)
     window = _Window.of(call, weight.shape[2:])
-    kernel = weight.transpose(*range(2, rank + 2), 1, 0)
+    kernel, window = _joined(weight.transpose(*range(2, rank + 2), 1, 0), window)
     data = call.emit(relax.op.permute_dims(call.inputs[0], [0, *range(2, rank + 2), 1]))
-    compute = _sums if window.groups == 1 else _grouped
+    compute = _sums if _fills_vectors(kernel, window.groups) else _grouped
     total = compute(call, data, call.input(2), kernel, window)
     return relax.op.permute_dims(total, [0, rank + 1, *range(1, rank + 1)])
 
@@ -47,6 +52,36 @@ def mat_mul_integer(call: Call) -> Any:
     if not known or not _is_number(call.input(2)):
         return _any_product(call)
     return _sums(call, call.inputs[0], call.input(2), weight, _Window())
+
+
+def _joined(kernel: np.ndarray, window: _Window) -> tuple[np.ndarray, _Window]:
+    """The kernel with as many groups made one as fill vectors, and its window.
+
+    Weights between groups are 0. kernel: [taps, in of a group, out].
+    """
+    *taps, depth, columns = kernel.shape
+    for count in range(1, min(window.groups, MOST_JOINED) + 1):
+        groups, rest = divmod(window.groups, count)
+        if depth == 1 or rest or not _fills(count * depth, columns // groups, groups):
+            continue
+        parts = kernel.reshape(*taps, depth, groups, count, columns // window.groups)
+        wide = np.zeros((*taps, count, depth, *parts.shape[-3:]), kernel.dtype)
+        for at in range(count):
+            wide[..., at, :, :, at, :] = parts[..., at, :]
+        return wide.reshape(*taps, count * depth, columns), replace(window, groups=groups)
+    return kernel, window
+
+
+def _fills_vectors(kernel: np.ndarray, groups: int) -> bool:
+    """Whether sums are made by fours, in whole vectors, of weights of a signed byte."""
+    *_, depth, columns = kernel.shape
+    whole = _fills(depth, columns // groups, groups)
+    return whole and (groups == 1 or not _excess(kernel).any())
+
+
+def _fills(depth: int, columns: int, groups: int) -> bool:
+    """Whether groups of so many channels have whole fours of them, and whole vectors of sums."""
+    return groups == 1 or (depth % STEPS == 0 and columns % VECTOR == 0)
 
 
 @dataclass(frozen=True)
@@ -112,16 +147,22 @@ def _is_number(zero: Any) -> bool:
 def _sums(call: Call, data: Any, zero: Any, weight: np.ndarray, window: _Window) -> Any:
     """Sums over all taps and channels. data: [.., spatial, in]. weight: [taps, in, out]."""
     data, origin = _unsigned(call, data, zero)
-    taps = tuple(range(weight.ndim - 1))
-    # What of a column's weights does not fit a signed byte is added by the sums of rows.
-    excess = np.maximum(weight.max(taps) - 127, 0) + np.minimum(weight.min(taps) + 128, 0)
+    excess = _excess(weight)
     low = weight - excess
-    total = _less(call, _dot(call, data, origin, low, window), origin, low.sum(taps))
+    columns = low.sum(tuple(range(weight.ndim - 1)))
+    total = _less(call, _dot(call, data, origin, low, window), origin, columns)
     if not excess.any():
         return total
     rows = _less(call, _row_sums(call, data, origin, low, window), origin, low[..., 0].size)
     scaled = call.emit(relax.op.multiply(rows, _int32(excess)))
     return call.emit(relax.op.add(total, scaled))
+
+
+def _excess(weight: np.ndarray) -> np.ndarray:
+    """What of each column's weights does not fit a signed byte: the sums of rows add it."""
+    taps = tuple(range(weight.ndim - 1))
+    above, below = weight.max(taps) - 127, weight.min(taps) + 128
+    return np.maximum(above, 0) + np.minimum(below, 0)
 
 
 def _unsigned(call: Call, data: Any, zero: Any) -> tuple[Any, Any]:
@@ -150,7 +191,7 @@ def _dot(call: Call, data: Any, zero: Any, weight: np.ndarray, window: _Window) 
     """Sums of bytes as they are, channels filled up to whole groups."""
     missing = -weight.shape[-2] % STEPS
     filled = np.pad(weight, [(0, 0)] * (weight.ndim - 2) + [(0, missing), (0, 0)])
-    made = partial(_multiplied, window=window, dtype="int32")
+    made = partial(_multiplied, window=window, given="uint8")
     return _computed(call, made, data, zero, filled.astype(np.int8))
 
 
@@ -173,7 +214,7 @@ def _less(call: Call, total: Any, zero: Any, sums: Any) -> Any:
 def _grouped(call: Call, data: Any, zero: Any, weight: np.ndarray, window: _Window) -> Any:
     """Sums over the taps and channels of each group, of what is centred beforehand."""
     dtype = _exactly(np.abs(weight).sum(tuple(range(weight.ndim - 1))).max(initial=0) * 255)
-    made = partial(_multiplied, window=window, dtype=dtype)
+    made = partial(_multiplied, window=window, given=dtype)
     total = _computed(call, made, data, _number(call, zero), weight.astype(dtype))
     return call.emit(relax.op.astype(total, "int32"))
 
@@ -191,11 +232,15 @@ def _computed(call: Call, function: Any, data: Any, zero: Any, weight: np.ndarra
     return call.emit(kernel)
 
 
-def _multiplied(data: Any, zero: Any, weight: Any, *, window: _Window, dtype: str) -> Any:
-    """Sums of products. weight: [taps, in, out], of which `in` is that of a group."""
+def _multiplied(data: Any, zero: Any, weight: Any, *, window: _Window, given: str) -> Any:
+    """Sums of products. weight: [taps, in, out], of which `in` is that of a group.
+
+    given: the type that is multiplied: bytes as they are, or what is centred and added up in it.
+    """
+    dtype = "int32" if given == "uint8" else given
     rank, (*taps, depth, columns) = len(window.strides), map(int, weight.shape)
     lead = len(data.shape) - rank - 1
-    padded = _padded(data, zero, depth, window, "uint8" if window.groups == 1 else dtype)
+    padded = _padded(data, zero, depth, window, given)
     made = [
         (int(size) - (tap - 1) * d - 1) // s + 1
         for size, tap, d, s in zip(

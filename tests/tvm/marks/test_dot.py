@@ -73,14 +73,19 @@ CONVOLUTIONS = {
     "of three channels": ((16, 3, 7, 7), {"pads": [3, 3, 3, 3], "strides": [2, 2]}),
     "dilated": ((16, 4, 3, 3), {"dilations": [2, 2], "pads": [2, 1, 2, 1]}),
     "in groups": ((16, 4, 3, 3), {"group": 2, "pads": [1, 1, 1, 1]}),
+    "in groups that become one": ((24, 6, 1, 1), {"group": 4}),
+    "in groups of four": ((128, 4, 3, 3), {"group": 32, "pads": [1, 1, 1, 1]}),
+    "in groups of a vector": ((32, 8, 3, 3), {"group": 2, "pads": [0, 1, 1, 0]}),
+    "in odd groups": ((18, 2, 2, 2), {"group": 9}),
     "of single channels": ((8, 1, 3, 3), {"group": 8, "pads": [1, 1, 1, 1]}),
 }
 
 
 @pytest.mark.parametrize(("size", "given"), CONVOLUTIONS.values(), ids=CONVOLUTIONS)
-def test_a_border_is_the_zero_point(size, given):
+@pytest.mark.parametrize("zero", [0, 3])
+def test_a_border_is_the_zero_point(size, given, zero):
     weight, channels = extreme(*size), size[1] * given.get("group", 1)
-    zeros = {"xz": np.uint8(131), "wz": np.int8(3)}
+    zeros = {"xz": np.uint8(131), "wz": np.int8(zero)}
     made = node("ConvInteger", "x w xz wz", "o", **given)
     proto = integers(made, weight, 2, channels, 9, 10, **zeros)
     x = RNG.integers(0, 256, (2, channels, 9, 10)).astype(np.uint8)
@@ -116,6 +121,13 @@ def test_few_steps_get_it_as_well(depth):
     assert "vpdpbusd" in code(product(16, depth, 64), TARGETS["VNNI"][0])
 
 
+@pytest.mark.parametrize("groups", [4, 32])
+def test_groups_are_joined_until_they_fill_vectors(groups):
+    weight = extreme(128, 128 // groups, 1, 1)
+    proto = integers(node("ConvInteger", "x w", "o", group=groups), weight, 1, 128, 4, 4)
+    assert "vpdpbusd" in code(proto, TARGETS["VNNI"][0])
+
+
 @pytest.mark.parametrize("columns", [1000, 72, 40])
 def test_columns_that_are_no_whole_tiles_get_it_as_well(columns):
     """No element asks whether it is the last: all are multiplied by it."""
@@ -131,7 +143,7 @@ def test_other_processors_get_neither():
 def code(proto, target):
     """The machine code of the model's largest kernel."""
     model = built.imported(proto, target)
-    (task,) = extract(model.mod, target).values()
+    task = max(extract(model.mod, target).values(), key=lambda one: one.workload.flops)
     return compiled(
         {"main": default_schedule(task.mod, target).mod["main"]}, target
     ).inspect_source("asm")
