@@ -57,11 +57,11 @@ def has_dot(target: Target, lanes: int) -> bool:
 def _of(target: Any, lanes: int, *tables: _Table) -> str:
     """LLVM's name of the first instruction that a processor has; empty where it has none."""
     found = (table[lanes] for table in tables if lanes in table)
-    return next((name for needed, name in found if _has(str(target), needed)), "")
+    return next((name for needed, name in found if has_features(str(target), needed)), "")
 
 
 @lru_cache(maxsize=256)
-def _has(target: str, features: tuple[str, ...]) -> bool:
+def has_features(target: str, features: tuple[str, ...]) -> bool:
     """Whether code for a target, as TVM writes it, may use these of LLVM's features."""
     has = tvm.target.codegen.target_has_features
     return bool(has(list(features), tvm.target.Target(target)))

@@ -35,6 +35,7 @@ _EXTRAS = {
     "x86_64": (
         ("avx_vnni", "+avxvnni", 32),
         ("avx512_vnni", "+avx512vnni", 64),
+        ("avx512vbmi", "+avx512vbmi", 64),
         ("avx512_bf16", "+avx512bf16", 64),
     ),
     "aarch64": (("asimddp", "+dotprod", 16), ("asimdhp", "+fullfp16", 16)),

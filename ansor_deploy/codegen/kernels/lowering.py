@@ -14,7 +14,8 @@ What is not worth a second core is done by one (`small_loops.py`).
 
 NaN, infinities and zero divisors get what ONNX has for them (`edge_values.py`), and exp and its
 like become arithmetic on vectors (`vector_math.py`). A softmax divides once a row
-(`row_quotients.py`), and steps of a scale are rounded by an addition (`rounding.py`).
+(`row_quotients.py`), steps of a scale are rounded by an addition (`rounding.py`), and a vector of
+bytes is looked up in a table at once (`byte_tables.py`).
 """
 
 import math
@@ -26,6 +27,7 @@ from ..._tvm import collect, llvm_target, structural_map, tirx, tvm, tvm_target
 from ...marks import Place, marks
 from ...space.block_view import sums_products
 from ...target import Target
+from ..passes.byte_tables import byte_tables
 from ..passes.chunks import chunks
 from ..passes.conditions import one_by_one
 from ..passes.edge_values import edge_values, from_infinity
@@ -197,7 +199,7 @@ def _pipeline() -> tuple[Any, Callable[[], Any], Callable[[], Any]]:
             [from_infinity, row_quotients, rounding, small_loops, _cut_off, *passes]
         )(mod)
 
-    passes = [_keep_on_stack, edge_values, _math]
+    passes = [_keep_on_stack, byte_tables, edge_values, _math]
     return lower, lambda: tvm.transform.Sequential([*passes, host()]), device
 
 

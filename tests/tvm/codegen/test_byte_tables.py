@@ -1,0 +1,54 @@
+"""Functions of bytes as tables: each byte finds its own, whatever of a vector is there."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from helpers import built
+from helpers.graphs import model, node
+from tvm import te
+
+from ansor_deploy._tvm import tvm
+from ansor_deploy.codegen.kernels.lowering import compiled
+from ansor_deploy.space.default_schedule import default_schedule
+from ansor_deploy.system.environment import shipped
+from ansor_deploy.target import load_target
+
+WIDE = replace(
+    load_target("intel-cpu-avx512", [shipped("targets")]),
+    cpu="x86-64-v4",
+    features=("+avx512vbmi",),
+    cores=1,
+)
+
+
+@pytest.mark.parametrize("columns", [7, 16, 48, 1000])
+@pytest.mark.parametrize("kind", [np.uint8, np.int8])
+def test_each_byte_finds_its_own(kind, columns):
+    ends = np.iinfo(kind)
+    constants = {"scale": np.float32(0.03), "zero": kind(ends.min + 100)}
+    nodes = [
+        node("QuantizeLinear", "x scale zero", "q"),
+        node("DequantizeLinear", "q scale zero", "d"),
+        node("Cos", "d", "c"),
+        node("QuantizeLinear", "c scale zero", "s"),
+        node("Cast", "s", "y", to=1),
+    ]
+    steps = np.resize(np.arange(ends.min, ends.max + 1), (3, columns)).astype(np.float32)
+    x = (steps - constants["zero"]) * np.float32(0.03)
+    (have,) = built.run(model(nodes, {"x": x.shape}, constants=constants), {"x": x})
+    wanted = np.rint(np.cos(x.astype(np.float64)) / np.float32(0.03)) + constants["zero"]
+    np.testing.assert_array_equal(have, np.clip(wanted, ends.min, ends.max))
+
+
+@pytest.mark.parametrize(("target", "found"), [(WIDE, True), (replace(WIDE, features=()), False)])
+def test_where_the_processor_can_a_register_of_them_is_looked_up_at_once(target, found):
+    table, places = (
+        te.placeholder(shape, name=name, dtype="uint8")
+        for name, shape in (("table", (256,)), ("places", (4, 64)))
+    )
+    out = te.compute(places.shape, lambda *at: table[places(*at)])
+    mod = tvm.IRModule({"main": te.create_prim_func([table, places, out])})
+    func = default_schedule(mod, target).mod["main"]
+    code = compiled({"main": func}, target).inspect_source("asm")
+    assert ("vpermi2b" in code or "vpermt2b" in code) == found
