@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from .._lazy_tvm import collect, structural_map, tirx, tvm, tvm_target
+from .._lazy_tvm import op_name, structural_map, tirx, tvm, tvm_target, uses
 from ..system.checks import flag
 from . import Mark, Place
 from .row_vectors import steps_by_one
@@ -111,22 +111,22 @@ class _Sums:
         value = getattr(store, "value", None)
         if not isinstance(value, tirx.Add) or not isinstance(value.b, tirx.Mul):
             return None
-        loads = {str(one.source.dtype): one for one in collect(value.b, tvm.ir.TensorLoad)}
-        if set(loads) != {"uint8", "int8"}:
+        factors = [_Bytes.of(one) for one in (value.b.a, value.b.b)]
+        found = {one.kind: one for one in factors if one is not None}
+        if set(found) != {"uint8", "int8"} or found["int8"].inside is not None:
             return None
-        row, weights = loads["uint8"].indices[0], loads["int8"].indices[0]
+        row, weights = found["uint8"], found["int8"].load.indices[0]
         apart = isinstance(weights, tirx.Ramp) and int(weights.stride) == STEPS
-        if not apart or isinstance(row, tirx.Ramp):
+        if not apart or isinstance(row.load.indices[0], tirx.Ramp):
             return None
         lanes = int(weights.lanes)
-        if not all(steps_by_one(one, loop.loop_var) for one in (row, weights.base)):
+        steps = (row.load.indices[0], weights.base)
+        if row.depends_on(loop.loop_var) or not all(steps_by_one(n, loop.loop_var) for n in steps):
             return None
-        four = _load(loads["uint8"].source, _first(row, loop), STEPS)
-        row = tirx.Broadcast(tirx.reinterpret("int32", four), lanes)
         return cls(
             store,
-            row,
-            _load(loads["int8"].source, _first(weights.base, loop), STEPS * lanes),
+            tirx.Broadcast(row.four(loop), lanes),
+            _load(found["int8"].load.source, _first(weights.base, loop), STEPS * lanes),
             lanes,
         )
 
@@ -158,6 +158,49 @@ class _Sums:
 
     def _stored(self, value: Any) -> Any:
         return tirx.BufferStore(self.store.buffer, value, self.store.indices)
+
+
+@dataclass(frozen=True)
+class _Bytes:
+    """A factor of a product: bytes that are read, or where they lie outside of a border, this one.
+
+    inside: the condition under which they are read; None where they always are.
+    """
+
+    load: Any
+    inside: Any = None
+    border: Any = None
+
+    @classmethod
+    def of(cls, factor: Any) -> _Bytes | None:
+        """The bytes of a factor; None where it is computed."""
+        while isinstance(factor, (tirx.Broadcast, tirx.Cast)):
+            factor = factor.value
+        if isinstance(factor, tvm.ir.TensorLoad):
+            return cls(factor)
+        chosen = op_name(factor) == "prim.if_then_else"
+        if not chosen or not isinstance(factor.args[1], tvm.ir.TensorLoad):
+            return None
+        inside, load, border = factor.args
+        return cls(load, inside, border)
+
+    @property
+    def kind(self) -> str:
+        """The type of the bytes."""
+        return str(self.load.source.dtype)
+
+    def depends_on(self, var: Any) -> bool:
+        """Whether a variable decides if they are read, or what stands for them."""
+        return self.inside is not None and (uses(self.inside, var) or uses(self.border, var))
+
+    def four(self, loop: Any) -> Any:
+        """Those of the four steps of a loop as one number of 32 bits."""
+        found = _load(self.load.source, _first(self.load.indices[0], loop), STEPS)
+        read = tirx.reinterpret("int32", found)
+        if self.inside is None:
+            return read
+        border = tirx.reinterpret("int32", tirx.Broadcast(self.border, STEPS))
+        return tirx.if_then_else(self.inside, read, border)
 
 
 def _first(index: Any, loop: Any) -> Any:

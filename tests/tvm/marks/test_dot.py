@@ -72,6 +72,8 @@ CONVOLUTIONS = {
     "in steps": ((20, 8, 5, 3), {"pads": [2, 0, 2, 1], "strides": [2, 1]}),
     "of three channels": ((16, 3, 7, 7), {"pads": [3, 3, 3, 3], "strides": [2, 2]}),
     "dilated": ((16, 4, 3, 3), {"dilations": [2, 2], "pads": [2, 1, 2, 1]}),
+    "of one tap": ((16, 4, 1, 1), {"pads": [1, 1, 0, 1]}),
+    "of one tap and three channels": ((16, 3, 1, 1), {"pads": [0, 0, 2, 0]}),
     "in groups": ((16, 4, 3, 3), {"group": 2, "pads": [1, 1, 1, 1]}),
     "in groups that become one": ((24, 6, 1, 1), {"group": 4}),
     "in groups of four": ((128, 4, 3, 3), {"group": 32, "pads": [1, 1, 1, 1]}),
