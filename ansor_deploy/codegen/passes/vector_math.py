@@ -221,6 +221,7 @@ _FUNCTIONS = {
     "tirx.tanh": _odd(_TANH, TANH_ONE),
     "tirx.erf": _odd(_ERF, ERF_ONE),
 }
-# A loop with a call that TVM does not know so is no vector any more: erf, isnan are unknown to it.
-for _name in (*_FUNCTIONS, "tirx.isnan"):
+# A loop with a call that TVM does not know so is no vector any more: erf, isnan and nearbyint are
+# unknown to it.
+for _name in (*_FUNCTIONS, "tirx.isnan", "tirx.nearbyint"):
     tvm.ir.Op.get(_name).set_attr("TVectorizable", True, plevel=11)

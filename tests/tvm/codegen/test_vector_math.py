@@ -73,11 +73,15 @@ def test_a_function_of_a_quotient_is_as_right_as_that_of_a_number():
     np.testing.assert_allclose(have, want, rtol=6 * ULP, atol=LEAST)
 
 
-def test_what_tvm_cannot_vectorize_stays_in_whole_vectors():
+@pytest.mark.parametrize(
+    ("function", "made"),
+    [(te.erf, "fdiv <64 x float>"), (te.nearbyint, "@llvm.nearbyint.v64f32")],
+)
+def test_what_tvm_cannot_vectorize_stays_in_whole_vectors(function, made):
     x = te.placeholder((4, 64), name="x")
-    func = te.create_prim_func([x, te.compute(x.shape, lambda i, j: te.erf(x[i, j]))])
+    func = te.create_prim_func([x, te.compute(x.shape, lambda i, j: function(x[i, j]))])
     sch = tvm.s_tir.Schedule(func)
     sch.vectorize(sch.get_loops(sch.get_child_blocks(sch.get_sblock("root"))[0])[-1])
     with code_generation(HOST):
         text = compiled({"main": sch.mod["main"]}, HOST).inspect_source("ll")
-    assert "fdiv <64 x float>" in text
+    assert made in text
