@@ -16,6 +16,7 @@ NaN, infinities and zero divisors get what ONNX has for them (`edge_values.py`),
 like become arithmetic on vectors (`vector_math.py`). A softmax divides once a row
 (`row_quotients.py`), steps of a scale are rounded by an addition (`rounding.py`), and a vector of
 bytes is looked up in a table at once (`byte_tables.py`).
+Of numbers that stand for integers each operation has a rounding of its own (`own_roundings.py`).
 """
 
 import math
@@ -32,6 +33,7 @@ from ..passes.chunks import chunks
 from ..passes.conditions import one_by_one
 from ..passes.edge_values import edge_values, from_infinity
 from ..passes.flattening import flattened
+from ..passes.own_roundings import own_roundings
 from ..passes.rounding import rounding
 from ..passes.row_quotients import row_quotients
 from ..passes.small_loops import small_loops
@@ -196,7 +198,7 @@ def _pipeline() -> tuple[Any, Callable[[], Any], Callable[[], Any]]:
         kinds = {func.attrs["target"].kind.name for func in mod.functions.values()}
         passes = _on_processors() if kinds <= {"llvm"} else [everything]
         return tvm.transform.Sequential(
-            [from_infinity, row_quotients, rounding, small_loops, _cut_off, *passes]
+            [from_infinity, row_quotients, own_roundings, rounding, small_loops, _cut_off, *passes]
         )(mod)
 
     passes = [_keep_on_stack, byte_tables, edge_values, _math]

@@ -28,9 +28,8 @@ _MOST = 1 << 20
 _NEAREST = "tirx.nearbyint"
 _WITHOUT_NAN = "llvm.maxnum"
 
-# TVM does not know that their loops may be vectors.
-for _name in (_NEAREST, "tirx.reinterpret"):
-    tvm.ir.Op.get(_name).set_attr("TVectorizable", True, plevel=11)
+# TVM does not know that a loop with it may be vectors.
+tvm.ir.Op.get("tirx.reinterpret").set_attr("TVectorizable", True, plevel=11)
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.Rounding")
