@@ -36,6 +36,11 @@ class Row:
         """Name of the tensor that the last one makes."""
         return str(self.nodes[-1].output[0])
 
+    def fits(self, graph: Graph) -> bool:
+        """Whether its factors are finite in the type of the data."""
+        kind = helper.tensor_dtype_to_np_dtype(graph.dtypes[self.data])
+        return all(np.isfinite(one.astype(kind)).all() for one in (self.scale, self.offset))
+
     def then(self, after: Row) -> Row:
         """This row first, `after` on its result."""
         offset = after.scale * self.offset + after.offset
@@ -75,7 +80,7 @@ def _rows(graph: Graph, consumers: dict[str, list[NodeProto]]) -> list[Row]:
 def _extend(graph: Graph, row: Row, consumers: dict[str, list[NodeProto]]) -> Row:
     while row.result not in graph.output_names and len(consumers[row.result]) == 1:
         link = _link(graph, consumers[row.result][0])
-        if link is None or link.data != row.result:
+        if link is None or link.data != row.result or not row.then(link).fits(graph):
             break
         row = row.then(link)
     return row

@@ -73,7 +73,10 @@ def _folded(graph: Graph) -> bool:
     readers = Counter(name for node in graph.nodes for name in uses(node))
     done = set()
     for node in list(graph.nodes):
-        if not _is_foldable(graph, node) or (results := _results(graph, node)) is None:
+        wanted = any(readers[name] or name in graph.output_names for name in node.output)
+        if not wanted or not _is_foldable(graph, node):
+            continue
+        if (results := _results(graph, node)) is None:
             continue
         read = uses(node)  # before its outputs are renamed
         _store(graph, node, results)
