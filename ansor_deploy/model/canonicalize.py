@@ -5,6 +5,7 @@ from collections.abc import Callable
 from onnx import ModelProto, helper, inliner
 
 from .dequantised.integers import integers
+from .dequantised.operators import as_conversions
 from .graph.affine import fold_affine
 from .graph.cleanup import drop_dead, drop_identity, sort_nodes, split_variadic
 from .graph.clips import scalar_clips
@@ -20,6 +21,7 @@ PASSES: tuple[Callable[[Graph], None], ...] = (
     sort_nodes,
     drop_dead,
     fold_constants,
+    as_conversions,
     integers,
     rewrite_nodes,
     split_variadic,

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from onnx import NodeProto, TensorProto, helper
+from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from ..graph.cleanup import drop_dead
 from ..graph.clips import Clip, clip_of
@@ -26,7 +26,7 @@ from .layers import layer
 from .moves import is_beside, is_move, moved
 from .pairs import averaged, paired
 from .real import Real, Sum, is_dequantize, is_quantize, real_of
-from .tables import Tables
+from .tables import Tables, rescaled
 
 _TURN = 128  # between signed and unsigned bytes
 
@@ -61,23 +61,33 @@ class _Walk:
         """The nodes that take a node's place."""
         emit = Emitter(self.graph, node)
         if is_dequantize(node):
-            self._note(node)
-        elif is_quantize(node):
+            return [*self._noted(emit), node]
+        if is_quantize(node):
             return self._quantised(emit)
-        elif (found := layer(emit, self.reals)) is not None:
+        if (found := layer(emit, self.reals)) is not None:
             self.sums[node.output[0]] = found
             return _named(emit, found.real(emit))
-        elif (reals := moved(emit, self.reals)) is not None:
+        if (reals := moved(emit, self.reals)) is not None:
             return self._moved(emit, reals)
         return [node]
 
-    def _note(self, node: NodeProto) -> None:
-        real = real_of(self.graph, node)
+    def _noted(self, emit: Emitter) -> list[NodeProto]:
+        """Take note of a DequantizeLinear; the nodes that make its signed bytes unsigned."""
+        real = real_of(self.graph, emit.node)
         if real is None:
-            return
-        if (data := self.unsigned.get(real.data)) is not None:
+            return []
+        data = self.unsigned.get(real.data)
+        if data is None and real.kind == TensorProto.INT8 and self._is_activation(real):
+            wide = emit("Add", emit.cast(real.data, INT32), emit.constant(_TURN, INT32))
+            data = self.unsigned[real.data] = emit.cast(wide, UINT8)
+            self._know(data, emit.node.output[0], UINT8)
+        if data is not None:
             real = real.like(data) if real.kind == UINT8 else _turned(real, data)
-        self.reals[node.output[0]] = real
+        self.reals[emit.node.output[0]] = real
+        return emit.nodes
+
+    def _is_activation(self, real: Real) -> bool:
+        return real.is_whole and real.data not in self.graph.constants
 
     def _moved(self, emit: Emitter, reals: list[Real]) -> list[NodeProto]:
         for name, real in zip(emit.node.output, reals, strict=True):
@@ -98,7 +108,9 @@ class _Walk:
         """The nodes for integers that are made of numbers."""
         name, made = emit.node.input[0], emit.node.output[0]
         to = real_of(self.graph, emit.node)
-        if to is None or not (to.is_whole and to.is_bytes) or name in self.graph.constants:
+        if to is not None and name in self.graph.constants:
+            return self._known_integers(emit.node, to)
+        if to is None or not (to.is_whole and to.is_bytes):
             return [emit.node]
         data = self._bytes(emit, name, to if to.kind == UINT8 else _turned(to, ""))
         self.unsigned[made] = data
@@ -106,6 +118,16 @@ class _Walk:
             return _named(emit, data)
         signed = emit("Sub", emit.cast(data, INT32), emit.constant(_TURN, INT32))
         return _named(emit, emit.cast(signed, TensorProto.INT8))
+
+    def _known_integers(self, node: NodeProto, to: Real) -> list[NodeProto]:
+        """Integers of a constant, such as of weights that a model has as float32: one as well."""
+        made, numbers = node.output[0], self.graph.value(node.input[0])
+        if numbers is None or numbers.dtype != np.float32 or made in self.graph.output_names:
+            return [node]
+        kind = helper.tensor_dtype_to_np_dtype(to.kind)
+        self.graph.keep(numpy_helper.from_array(to.steps(numbers).astype(kind), made))
+        self._know(made, node.input[0], to.kind)
+        return []
 
     def _bytes(self, emit: Emitter, name: str, to: Real) -> str:
         """A float tensor as unsigned bytes of a scale, by the first way that there is."""
@@ -132,9 +154,9 @@ class _Walk:
     def _computed(self, emit: Emitter, name: str, to: Real) -> str | None:
         """As it is, or by operators on integers."""
         real, found = self.reals.get(name), self.sums.get(name)
-        if real is not None and real.is_whole and real.is_of(to):
-            return real.data
-        if found is not None and not found.bias:
+        if real is not None and real.is_whole and real.is_bytes:
+            return real.data if real.is_of(to) else rescaled(emit, real, to)
+        if found is not None:
             return found.requantised(emit, to)
         node = self.makers.get(name)
         if node is None:

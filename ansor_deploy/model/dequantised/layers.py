@@ -37,9 +37,8 @@ def _convolution(emit: Emitter, x: Real, w: Real, reals: Mapping[str, Real]) -> 
 
 
 def _product(emit: Emitter, x: Real, w: Real, _reals: Mapping[str, Real]) -> Sum | None:
-    rank = len(emit.shape(emit.input(1)))
-    known = w.data in emit.graph.constants
-    if not (w.is_whole or (known and rank == 2 and w.axis == 1)):
+    known = w.data in emit.graph.constants and w.axis == 1
+    if not w.is_whole and not (known and len(emit.shape(emit.input(1))) == 2):
         return None
     zeros = (x.constants(emit)[1], w.constants(emit)[1])
     total = emit("MatMulInteger", x.data, w.data, *zeros)

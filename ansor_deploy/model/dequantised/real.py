@@ -51,12 +51,23 @@ class Real:
         )
 
     def steps(self, numbers: np.ndarray) -> np.ndarray:
-        """The integers that float32 numbers become, of one scale; NaN becomes the least one."""
-        found, zero = Range.of(self.kind), self.zero.item()
+        """The integers that float32 numbers become; NaN becomes the least one."""
+        found = Range.of(self.kind)
+        scale, zero = (self._along(one, numbers.ndim) for one in (self.scale, self.zero))
         with np.errstate(over="ignore"):
-            nearest = np.rint(numbers / self.scale.reshape(())) + np.float32(zero)
-        clipped = np.clip(nearest, found.low, found.high)
-        return np.where(np.isnan(clipped), found.low, clipped).astype(int)
+            nearest = np.rint(numbers / scale) + zero.astype(np.float32)
+        held = np.clip(nearest, found.low, found.high)
+        return np.where(np.isnan(held), found.low, held).astype(int)
+
+    def _along(self, given: np.ndarray, rank: int) -> np.ndarray:
+        """A scale or zero point, to broadcast over numbers."""
+        shape = [-1 if at == self.axis else 1 for at in range(rank)]
+        return given.reshape(()) if given.size == 1 else given.reshape(shape)
+
+    def ratio(self, scale: np.ndarray) -> np.ndarray:
+        """Other scales in steps of this one, which is one for all; infinite beyond float32."""
+        with np.errstate(over="ignore"):
+            return np.asarray(scale / self.scale.reshape(()))
 
     def constants(self, emit: Emitter) -> tuple[str, str]:
         """The scale and the zero point as constants of the graph."""
@@ -79,10 +90,16 @@ class Sum:
         made = emit("Mul", emit.cast(self.total, FLOAT), emit.constant(self.scale))
         return emit("Add", made, self.bias) if self.bias else made
 
-    def requantised(self, emit: Emitter, to: Real) -> str:
-        """The numbers as integers of another scale, by one product, as QLinearConv has it."""
-        ratio = emit.constant(self.scale / to.scale.reshape(()))
-        return requantise(emit, self.total, ratio, emit.constant(to.zero.reshape(()), to.kind))
+    def requantised(self, emit: Emitter, to: Real) -> str | None:
+        """The numbers as integers of another scale, by one product, as QLinearConv has it.
+
+        None where there is no such product.
+        """
+        ratio = to.ratio(self.scale)
+        if self.bias or not np.isfinite(ratio).all():
+            return None
+        zero = emit.constant(to.zero.reshape(()), to.kind)
+        return requantise(emit, self.total, emit.constant(ratio), zero)
 
 
 def is_quantize(node: NodeProto) -> bool:

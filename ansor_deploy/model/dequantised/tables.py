@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto, helper
 
 from ..graph.constant_math import exponential
 from ..graph.graph import Graph
 from ..onnx.skeleton import attribute
+from ..operators.emitter import Emitter
 from ..operators.indexing import BYTES
+from ..operators.quantization import UINT8, centred, requantise
 from .real import Real
 
 # Operators that take longer than to look up what they make.
@@ -101,16 +103,30 @@ class _Evaluation:
         if known is not None:
             return _real(known.reshape(1), real) if known.size == 1 else None
         root, table = self.tables.source(real.data)
-        if real.kind != TensorProto.UINT8 or self.root not in (None, root):
+        if real.kind != UINT8 or self.root not in (None, root):
             return None
         self.root = root
         self.is_costly |= root != real.data
         return _real(table, real)
 
 
+def rescaled(emit: Emitter, real: Real, to: Real) -> str | None:
+    """Bytes as unsigned ones of another scale: by one product, if that makes the same of each."""
+    all_bytes = np.arange(BYTES).astype(np.uint8).view(helper.tensor_dtype_to_np_dtype(real.kind))
+    ratio, table = to.ratio(real.scale.reshape(())), to.steps(_real(all_bytes, real))
+    steps = replace(to, scale=np.float32(1)).steps(_real(all_bytes, replace(real, scale=ratio)))
+    if np.isfinite(ratio) and (table == steps).all():
+        wide = centred(emit, real.data, real.constants(emit)[1])
+        return requantise(emit, wide, emit.constant(ratio), to.constants(emit)[1])
+    if real.kind != UINT8:
+        return None
+    return emit("Gather", emit.constant(table, UINT8), real.data, axis=0)
+
+
 def _real(steps: np.ndarray, real: Real) -> np.ndarray:
-    centred = (steps.astype(np.int64) - real.zero.item()).astype(np.float32)
-    return np.asarray(centred * real.scale.reshape(()), np.float32)
+    wide = (steps.astype(np.int64) - real.zero.item()).astype(np.float32)
+    with np.errstate(all="ignore"):
+        return np.asarray(wide * real.scale.reshape(()), np.float32)
 
 
 def _clip(node: NodeProto, given: list[np.ndarray]) -> np.ndarray:

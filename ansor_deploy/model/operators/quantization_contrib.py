@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from math import prod
 
 from .emitter import Emitter
@@ -15,23 +15,24 @@ from .quantization import (
     centred,
     channels_last,
     parameter,
-    quantise,
     quantised_at_run,
-    real,
     requantise,
     saturate,
 )
 
 
-def _real(emit: Emitter, first: int) -> str:
+def numbers(emit: Emitter, first: int) -> str:
     """The real numbers of an input that is followed by its scale and its zero point."""
-    name, scale, zero = (emit.input(first + at) for at in range(3))
-    return real(emit, name, parameter(emit, scale), parameter(emit, zero))
+    return emit("DequantizeLinear", *(emit.input(first + at) for at in range(3)))
 
 
-def _quantise(emit: Emitter, name: str, scale: int) -> str:
-    """Real numbers in the scale and zero point that are the inputs from this one on."""
-    return quantise(emit, name, emit.input(scale), emit.input(scale + 1))
+def integers(emit: Emitter, name: str, scale: int, like: int = 0) -> str:
+    """Real numbers in the scale and zero point that are the inputs from this one on.
+
+    like: the input of which the type is, where there is no zero point.
+    """
+    zero = emit.input(scale + 1) or emit.constant(0, emit.dtype(emit.input(like)))
+    return emit("QuantizeLinear", name, emit.input(scale), zero)
 
 
 def q_linear_add(emit: Emitter) -> str:
@@ -65,19 +66,19 @@ def _from_zero(emit: Emitter, steps: str, zero: str) -> str:
 
 def q_linear_where(emit: Emitter) -> str:
     """Choose a where the condition holds, else b."""
-    chosen = emit("Where", emit.input(0), _real(emit, 1), _real(emit, 4))
-    return _quantise(emit, chosen, 7)
+    chosen = emit("Where", emit.input(0), numbers(emit, 1), numbers(emit, 4))
+    return integers(emit, chosen, 7, like=1)
 
 
 def q_linear_sigmoid(emit: Emitter) -> str:
     """Compute 1 / (1 + exp(-x))."""
-    return _quantise(emit, emit("Sigmoid", _real(emit, 0)), 3)
+    return integers(emit, emit("Sigmoid", numbers(emit, 0)), 3)
 
 
 def q_linear_leaky_relu(emit: Emitter) -> str:
     """Choose x where it is positive, else alpha * x."""
     alpha = emit.attribute("alpha", 0.01)
-    return _quantise(emit, emit("LeakyRelu", _real(emit, 0), alpha=alpha), 3)
+    return integers(emit, emit("LeakyRelu", numbers(emit, 0), alpha=alpha), 3)
 
 
 def q_linear_softmax(emit: Emitter) -> str:
@@ -85,13 +86,13 @@ def q_linear_softmax(emit: Emitter) -> str:
     rank = len(emit.shape(emit.input(0)))
     if emit.attribute("axis", -1) % rank != rank - 1:
         raise emit.refuse("it is compiled over the last axis only")
-    return _quantise(emit, emit("Softmax", _real(emit, 0), axis=rank - 1), 3)
+    return integers(emit, emit("Softmax", numbers(emit, 0), axis=rank - 1), 3)
 
 
 def q_linear_concat(emit: Emitter) -> str:
     """Tensors of several scales beside one another, in one scale."""
-    parts = [_real(emit, first) for first in range(2, len(emit.node.input), 3)]
-    return _quantise(emit, emit("Concat", *parts, axis=emit.attribute("axis")), 0)
+    parts = [numbers(emit, first) for first in range(2, len(emit.node.input), 3)]
+    return integers(emit, emit("Concat", *parts, axis=emit.attribute("axis")), 0, like=2)
 
 
 def q_linear_reduce_mean(emit: Emitter) -> str:
@@ -100,27 +101,21 @@ def q_linear_reduce_mean(emit: Emitter) -> str:
     if not emit.attribute("keepdims", 1):
         raise emit.refuse("it is compiled with keepdims=1 only")
     axes = [axis % rank for axis in emit.attribute("axes", range(rank))]
-    return _quantise(emit, emit.reduce("ReduceMean", _real(emit, 0), *axes), 3)
-
-
-def _pooled(emit: Emitter, pool: Callable[[str], str]) -> str:
-    """A pool of (N, C, ...), of an input that may be (N, ..., C)."""
-    if not emit.attribute("channels_last", 0):
-        return pool(emit.input(0))
-    return channels_last(emit, len(emit.shape(emit.input(0))), pool)
+    return integers(emit, emit.reduce("ReduceMean", numbers(emit, 0), *axes), 3)
 
 
 def q_linear_global_average_pool(emit: Emitter) -> str:
     """The mean over all that is no sample or channel, summed in int32."""
-    shape = emit.shape(emit.input(0))
-    spatial = shape[1:-1] if emit.attribute("channels_last", 0) else shape[2:]
+    axes, shape = positions(emit), emit.shape(emit.input(0))
     x_scale, x_zero, y_scale, y_zero = (emit.input(at) for at in range(1, 5))
+    count = prod(shape[axis] for axis in axes)
+    return mean_of(emit, emit.input(0), (x_scale, x_zero), (y_scale, y_zero), axes, count)
 
-    def pool(name: str) -> str:
-        axes, count = range(2, len(shape)), prod(spatial)
-        return mean_of(emit, name, (x_scale, x_zero), (y_scale, y_zero), axes, count)
 
-    return _pooled(emit, pool)
+def positions(emit: Emitter) -> range:
+    """The axes of a pool's first input that are neither samples nor channels."""
+    rank = len(emit.shape(emit.input(0)))
+    return range(1, rank - 1) if emit.attribute("channels_last", 0) else range(2, rank)
 
 
 def mean_of(
@@ -145,13 +140,15 @@ def q_linear_average_pool(emit: Emitter) -> str:
     """The mean of each window."""
     kept = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
     attributes = {name: emit.attribute(name) for name in kept}
-    x_scale, x_zero = parameter(emit, emit.input(1)), parameter(emit, emit.input(2))
+    ends = emit.input(1), emit.input(2)
 
     def pool(name: str) -> str:
-        wide = real(emit, name, x_scale, x_zero)
-        return _quantise(emit, emit("AveragePool", wide, **attributes), 3)
+        wide = emit("DequantizeLinear", name, *ends)
+        return integers(emit, emit("AveragePool", wide, **attributes), 3)
 
-    return _pooled(emit, pool)
+    if not emit.attribute("channels_last", 0):
+        return pool(emit.input(0))
+    return channels_last(emit, len(emit.shape(emit.input(0))), pool)
 
 
 def nhwc_max_pool(emit: Emitter) -> str:
