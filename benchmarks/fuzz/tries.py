@@ -1,10 +1,10 @@
-"""What the tool makes of odd input and of faults: mutated models, layouts, hostile files, kills.
+"""What the tool makes of odd input and of faults: mutated models, graphs, hostile files, kills.
 
 Without --minutes each surface gets as many tries as `SURFACES` says; with it, rounds of a twentieth
 of them until the time is over. The same seed makes the same tries. A try ends well where the tool
 does its work, or refuses with an error of its own. What must never be: a traceback, exit code 70,
 a command that takes more than 20 s or 4 GB, a process that dies, an answer where ONNX Runtime
-refuses, and a graph of layouts that gives another answer. What is found is kept in the folder of
+refuses, and a random graph that gives another answer. What is found is kept in the folder of
 findings, and said as it comes.
 """
 
@@ -36,7 +36,7 @@ MEGABYTES = 4096.0
 ROUNDS = 20  # in which each surface gets its share of the tries
 BUG = 70
 DIFFER = 6
-# That graphs of layouts are built for: the last vectors of this machine, and those before.
+# That random graphs are built for: the last vectors of this machine, and those before.
 _TARGETS = ("host", "intel-cpu-avx2") if platform.machine() == "x86_64" else ("host",)
 # What ONNX Runtime refuses, and a library answers without leaving its memory (docs/edge_values.md).
 ANSWERED = ("by zero", "must be finite")
@@ -155,6 +155,14 @@ def layouts(bench: Bench, seed: int) -> Iterator[Found]:
     yield judged("layouts", f"graph {seed} for {target}", ended, folder)
 
 
+def quantised(bench: Bench, seed: int) -> Iterator[Found]:
+    """A random quantised graph is built and run, segment by segment beside ONNX Runtime."""
+    folder, target = bench.folder(), _TARGETS[seed % len(_TARGETS)]
+    payload = {"seed": seed, "target": target, "folder": str(folder)}
+    ended = bench.call("quantised:attempt", payload)
+    yield judged("quantised", f"graph {seed} for {target}", ended, folder)
+
+
 def files(bench: Bench, seed: int) -> Iterator[Found]:
     """A hostile file is given to a command that reads it."""
     from benchmarks.fuzz.files import spoil
@@ -187,6 +195,7 @@ SURFACES: dict[str, tuple[int, Callable[[Bench, int], Iterator[Found]]]] = {
     "models": (500, models),
     "operators": (200, operators),
     "layouts": (2000, layouts),
+    "quantised": (1000, quantised),
     "files": (100, files),
     "frames": (100, frames),
     "killed": (40, partial(faults, "killed")),
