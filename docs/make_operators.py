@@ -25,6 +25,11 @@ Types: *real* is {real}; *integers* are {integer}; *numbers* are both; *any* is 
 Strings, complex numbers, sequences as inputs or outputs of the model, and types below a byte are
 refused. NaN, infinities and the like: [edge values](edge_values.md).
 
+float16 and bfloat16 are computed in float32, and rounded where values leave a kernel. Weights keep
+their 16 bits in the library and are made float32 where they are loaded, if the processor converts
+(x86 without F16C does not, of float16). Those that Winograd's algorithm transforms are of float32:
+`--precision strict` does without it.
+
 """
 
 

@@ -30,6 +30,8 @@ from .cook_toom import Matrix, matrices
 # Names of the new blocks, which stand in the traces of records.
 TILES, WEIGHTS, PRODUCTS, OUT = "tiles", "weights", "products", "out"
 _KEPT = {KEPT: True}
+# Types of weights; those of 16 bits are transformed as what they are in float32.
+_WEIGHTS = ("float32", "float16", "bfloat16")
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,9 @@ class Convolution:
             return None
         (data, at), (weight, taps) = operands
         (written,) = [region.source for region in view.node.writes]
-        if any(str(one.dtype) != "float32" for one in (data, weight, written)):
+        if any(str(one.dtype) != "float32" for one in (data, written)):
+            return None
+        if str(weight.dtype) not in _WEIGHTS:
             return None
         spatial, reduced = view.axes(SPATIAL), view.axes(REDUCE)
         if not len(at) == len(spatial) == len(taps) == len(reduced) + 1 > 2:
@@ -108,7 +112,8 @@ class _Stages:
     def function(self) -> Any:
         """A function of data, weight and result."""
         te, conv = tvm.te, self.conv
-        data, weight = (te.placeholder([int(n) for n in b.shape]) for b in (conv.data, conv.weight))
+        given = [([int(n) for n in b.shape], str(b.dtype)) for b in (conv.data, conv.weight)]
+        data, weight = (te.placeholder(shape, dtype) for shape, dtype in given)
         transformed = self._data(self._tiles(data))
         channel = te.reduce_axis((0, conv.channels), "c")
         weights = self._weights(weight)
@@ -159,7 +164,8 @@ class _Stages:
 
         def transformed(*at: Any) -> Any:
             *where, c, k = at
-            values = {taps: weight(*taps, c, k) for taps in product(*map(range, self.conv.windows))}
+            every = product(*map(range, self.conv.windows))
+            values = {taps: weight(*taps, c, k).astype("float32") for taps in every}
             for i, (_, g, _) in reversed(list(zip(where, axes, strict=True))):
                 taken: dict[Any, list[Any]] = {}
                 for taps, value in values.items():  # in order

@@ -3,7 +3,7 @@
 import itertools
 import keyword
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
@@ -28,6 +28,7 @@ from .cut_reasons import with_reasons
 from .fusion import with_cuts, without_cuts
 from .labels import fused, with_labels
 from .layout import channels_last
+from .narrow import narrow
 from .patterns import with_patterns
 from .precision import in_single
 from .widen import widen
@@ -67,9 +68,10 @@ def import_model(
         origin = Origin(graph.proto, graph.nodes, graph.constants)
         mod = _convert(_for_tvm(proto), graph, origin)
     outputs = _outputs(names, mod["main"].body.body.ty)
+    types = {one.data_type for one in (*graph.proto.graph.initializer, *graph.constants.values())}
     del graph  # its weights are in the module
     with tvm_target(target), tvm.transform.PassContext(opt_level=3):
-        passes = _passes(target)
+        passes = _passes(target, types)
         for done, change in enumerate(passes, start=1):
             with _in_tvm():
                 mod = change(mod)
@@ -84,8 +86,11 @@ _LEGALIZED = {
 }
 
 
-def _passes(target: Target) -> list[Any]:
-    """What makes one function a task of the operators that the front end gives."""
+def _passes(target: Target, types: Collection[int]) -> list[Any]:
+    """What makes one function a task of the operators that the front end gives.
+
+    types: ONNX's, of the constants that the model came with.
+    """
     t = relax.transform
     passes = [t.DecomposeOpsForInference(), t.CanonicalizeBindings()]
     if target.kind == "llvm":
@@ -105,6 +110,7 @@ def _passes(target: Target) -> list[Any]:
         t.FuseTIR(),
         _module_pass(with_reasons),
         _module_pass(without_cuts),
+        _module_pass(lambda mod: narrow(mod, types, target)),
         t.DeadCodeElimination(),
         t.AttachAttrLayoutFreeBuffers(),
         tvm.tirx.transform.prim_func_pass(lambda func, *_: _rooted(func), opt_level=0),
