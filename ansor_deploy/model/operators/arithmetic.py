@@ -17,6 +17,15 @@ from .operator import ANY, REAL, Limit, Operator, Use, dtype_name
 _LARGEST_DET = 4
 
 
+def quotient(emit: Emitter) -> str | None:
+    """A quotient by the constant zero as a product: TVM refuses to divide by it."""
+    value, kind = emit.graph.value(emit.input(1)), emit.dtype(emit.input(0))
+    if value is None or value.size != 1 or value.any() or emit.graph.opset < 7:
+        return None
+    factor = np.copysign(inf, value.astype(float)) if kind in FLOATS else value
+    return emit("Mul", emit.input(0), emit.constant(factor, kind))
+
+
 def modulo(emit: Emitter) -> str | None:
     """Mod of floats with the divisor's sign: TVM's makes NaN of an infinite divisor."""
     left, right = emit.input(0), emit.input(1)
@@ -154,6 +163,7 @@ def bit_cast(call: Call) -> Any:
 
 
 OPERATORS = (
+    Operator("Div", expand=quotient),
     Operator("Mod", since=10, expand=modulo),
     Operator("IsInf", since=10, expand=is_infinite),
     Operator("ReduceMax", expand=extreme),

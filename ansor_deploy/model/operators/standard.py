@@ -15,7 +15,7 @@ _INFERS = Limit("it has one output (before opset 14), and `is_test` is 1 (before
 _PLAIN = {  # by the first opset
     1: (
         "Abs", "Add", "And", "AveragePool", "Ceil", "Concat", "Constant", "Conv", "DepthToSpace",
-        "Div", "Equal", "Exp", "Flatten", "Floor", "Gemm", "GlobalAveragePool", "GlobalLpPool",
+        "Equal", "Exp", "Flatten", "Floor", "Gemm", "GlobalAveragePool", "GlobalLpPool",
         "GlobalMaxPool", "Greater", "HardSigmoid", "Identity", "InstanceNormalization", "LRN",
         "LeakyRelu", "Less", "Log", "LogSoftmax", "LpPool", "MatMul", "Mean", "Mul", "Neg", "Not",
         "Or", "PRelu", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceMean",

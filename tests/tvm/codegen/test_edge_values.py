@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from helpers import built, graphs, programs
-from helpers.graphs import node
+from helpers.graphs import model, node
 from onnx import TensorProto, helper, numpy_helper
 from tvm import te
 
@@ -137,6 +137,13 @@ def test_rows_without_a_number(rows):
     np.testing.assert_allclose(rows["ReduceLogSumExp"][:5], sums[:5])
     assert np.isnan(rows["Softmax"][3]).all()
     np.testing.assert_array_equal(rows["Hardmax"][3], [1, 0, 0, 0])
+
+
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_a_constant_zero_divides(zero):
+    made = model([node("Div", "x z", "y")], {"x": (5,)}, constants={"z": np.float32(zero)})
+    feeds = {"x": np.array([1, -2, 0, np.inf, np.nan], np.float32)}
+    np.testing.assert_array_equal(built.run(made, feeds)[0], graphs.run(made, feeds)[0])
 
 
 def test_divisions_that_processors_trap_on():
