@@ -196,7 +196,7 @@ def _weight(made: Graph, shape: tuple[int, ...], axis: int) -> tuple[str, np.nda
     each = chance.random() < 0.6
     scale = made.rng().uniform(0.001, 0.02, shape[axis] if each else ()).astype(np.float32)
     if each and chance.random() < 0.1:
-        scale[0] = chance.choice((1e-40, 1e-30))
+        scale[0] = chance.choice((1e-40, 1e-30, 0))
     dtype = np.int8 if kind == TensorProto.INT8 else np.uint8
     origin = chance.choice((0, 0, 0, 3, 127)) if dtype == np.int8 else chance.choice((128, 0, 255))
     zero = made.constant(np.full(scale.shape, origin), dtype)

@@ -115,7 +115,8 @@ def is_dequantize(node: NodeProto) -> bool:
 def real_of(graph: Graph, node: NodeProto) -> Real | None:
     """The scale and zero point of a QuantizeLinear or DequantizeLinear, of its second tensor.
 
-    None where they are not known when the model is built, not of float32, or of blocks.
+    None where they are not known when the model is built, not of float32, or of blocks. By a
+    scale of zero all numbers are zero, as those of a channel of weights may be.
     """
     scale, zero = graph.value(node.input[1]), graph.value(optional_input(node, 2))
     if scale is None or scale.dtype != np.float32 or attribute(node, "block_size", 0):
@@ -128,7 +129,8 @@ def real_of(graph: Graph, node: NodeProto) -> Real | None:
         given = graph.dtypes.get(node.input[0], 0) if is_dequantize(node) else UINT8
         kind = attribute(node, "output_dtype", 0) or given
     zeros = np.zeros(scale.shape, np.int64) if zero is None else zero.astype(np.int64)
-    if kind not in (*BYTES, INT32) or not (np.isfinite(scale) & (scale > 0)).all():
+    fits = (scale > 0) | ((scale == 0) & is_dequantize(node))
+    if kind not in (*BYTES, INT32) or not (np.isfinite(scale) & fits).all():
         return None
     made = node.output[0] if is_quantize(node) else node.input[0]
     rank = len(graph.shapes.get(node.input[0], ())) or 1

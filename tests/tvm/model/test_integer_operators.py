@@ -124,6 +124,26 @@ def test_weights_that_a_model_quantises_itself_are_bytes():
     assert "ConvInteger" in same(proto)
 
 
+def test_a_channel_of_scale_zero_is_zero():
+    scales = np.array([0, 0.01, 1e-40, 0.02], np.float32)
+    nodes = [
+        node("DequantizeLinear", "x xs xz", "d"),
+        node("DequantizeLinear", "v dead vz", "w", axis=0),
+        node("DequantizeLinear", "c sums", "e", axis=0), node("Conv", "d w e", "y"),
+        node("QuantizeLinear", "y ys yz", "o"),
+    ]  # fmt: skip
+    given = {"c": np.array([5, -3, 70, -5], np.int32), "sums": scales * CONSTANTS["xs"]}
+    assert "ConvInteger" in same(model(nodes, (1, 3, 4, 5), dead=scales, **given))
+
+
+def test_steps_of_zero_are_at_the_ends():
+    nodes = [node("DequantizeLinear", "x xs xz", "d"), node("QuantizeLinear", "d nil yz", "o")]
+    proto = model(nodes, (4, 4), nil=np.float32(0))
+    x = np.arange(90, 106, dtype=np.uint8).reshape(4, 4)
+    x[x == 100] = 0  # whose quotient would be no number
+    np.testing.assert_array_equal(built.run(proto, {"x": x})[0], run(proto, {"x": x})[0])
+
+
 @pytest.mark.parametrize("op", ["Flatten", "Relu"])
 def test_a_scale_beyond_all_numbers_of_another(op):
     """The quotient of the two is infinite, but zero stays zero."""
