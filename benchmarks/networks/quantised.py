@@ -1,7 +1,7 @@
 """Quantised networks: a float one in each way that ONNX Runtime's quantiser writes integers.
 
-Weights are quantised per channel, activations from seeded random calibration: what comes out
-predicts nothing, but has the structure, and the spread of scales, of a quantised network.
+Weights are quantised per channel, but for one way, activations from seeded random calibration: what
+comes out predicts nothing, but has the structure, and the spread of scales, of a quantised network.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ class _Random:
         return self._random.standard_normal(one.shape, "float32")
 
 
-def _static(layout: str, activations: str) -> Callable[[str, str, int], None]:
+def _static(
+    layout: str, activations: str, *, per_channel: bool = True
+) -> Callable[[str, str, int], None]:
     def quantise(source: str, made: str, seed: int) -> None:
         from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
 
@@ -71,7 +73,7 @@ def _static(layout: str, activations: str) -> Callable[[str, str, int], None]:
             quant_format=QuantFormat[layout],
             activation_type=QuantType[activations],
             weight_type=QuantType.QInt8,
-            per_channel=True,
+            per_channel=per_channel,
         )
 
     return quantise
@@ -83,11 +85,13 @@ def _dynamic(source: str, made: str, seed: int) -> None:
     quantize_dynamic(source, made, per_channel=True, weight_type=QuantType.QInt8)
 
 
-# qdq: float operators between conversions, of unsigned activations; qdq-s8: of signed ones.
+# qdq: float operators between conversions, of unsigned activations; qdq-s8: of signed ones;
+# qdq-tensor: of weights of one scale.
 # qoperator: operators on integers. dynamic: activations are quantised by what a run finds.
 WAYS: dict[str, Callable[[str, str, int], None]] = {
     "qdq": _static("QDQ", "QUInt8"),
     "qdq-s8": _static("QDQ", "QInt8"),
+    "qdq-tensor": _static("QDQ", "QUInt8", per_channel=False),
     "qoperator": _static("QOperator", "QUInt8"),
     "dynamic": _dynamic,
 }

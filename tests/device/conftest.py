@@ -7,8 +7,11 @@ from helpers import arm64
 from helpers.cable import laid
 from helpers.sshd import sshd
 
-from ansor_deploy.devices import ssh
+from ansor_deploy.devices import emulator, ssh
 from ansor_deploy.devices.inventory import Inventory, parse_url
+from ansor_deploy.devices.wheels import fetch_wheels
+from ansor_deploy.system.environment import shipped
+from ansor_deploy.target import load_target
 
 __all__ = ["sshd"]
 
@@ -66,6 +69,19 @@ def board(arm64_root, tmp_path_factory):
     board = arm64.Board(tmp_path_factory.mktemp("board"), arm64_root)
     yield board
     board.stop()
+
+
+@pytest.fixture(scope="module")
+def emulated():
+    """What runs a Raspberry Pi's libraries, with the wheels; skips where nothing does."""
+    wheels = arm64.cache() / "wheels"
+    fetch_wheels("aarch64", "3.11", wheels)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(emulator, "wheels_folder", lambda: wheels)
+        with emulator.open_emulator(load_target("rpi3", [shipped("targets")])) as found:
+            if found is None:
+                pytest.skip("needs qemu-user-static, gcc-aarch64-linux-gnu, libc6-dev-arm64-cross")
+            yield found
 
 
 @pytest.fixture

@@ -5,14 +5,12 @@ import json
 import numpy as np
 import onnx
 import pytest
-from helpers import arm64
 from helpers.cli_inside import answer, program
 from helpers.cli_process import refused
 from helpers.graphs import model, node, randn
 from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy.devices import emulator
-from ansor_deploy.devices.wheels import fetch_wheels
 from ansor_deploy.errors import VerificationError
 from ansor_deploy.model.operators.operator import Operator
 from ansor_deploy.model.operators.table import OPERATORS
@@ -26,14 +24,9 @@ BUILD = ("build", "net.onnx", "--target", "rpi3", "--registry", "r.db")
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """An empty folder, and the wheels for a board; skips where nothing emulates one."""
-    wheels = arm64.cache() / "wheels"
-    fetch_wheels("aarch64", "3.11", wheels)
-    monkeypatch.setattr(emulator, "wheels_folder", lambda: wheels)
-    with emulator.open_emulator(BOARD) as found:
-        if found is None:
-            pytest.skip("needs qemu-user-static, gcc-aarch64-linux-gnu and libc6-dev-arm64-cross")
+def folder(tmp_path, emulated):
+    """An empty folder, where a board is emulated."""
+    assert emulated.name == "qemu-aarch64"
     return tmp_path
 
 

@@ -1,0 +1,45 @@
+"""Quantised networks make the same bytes by each of a processor's sets of instructions."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from helpers import built, graphs
+from helpers.quantised_nets import NAMES, network
+
+from ansor_deploy.system.environment import shipped
+from ansor_deploy.system.host import lacks
+from ansor_deploy.target import load_target
+
+
+def instructions(name, cpu, *features, **given):
+    found = load_target(name, [shipped("targets")])
+    return replace(found, cpu=cpu, features=features, cores=1, **given)
+
+
+VNNI = instructions("intel-cpu-avx512", "x86-64-v4", "+avx512vnni")
+AVX2 = instructions("intel-cpu-avx2", "x86-64-v3")
+# Without instructions that multiply and add.
+SSE4 = instructions("intel-cpu-avx2", "x86-64-v2", vector_bytes=16)
+
+
+def made(proto, target):
+    if lacks(target.triple, target.cpu, target.features):
+        pytest.skip("this processor lacks the instructions")
+    return built.run(proto, graphs.random_feeds(proto), target)
+
+
+def assert_same(proto, *targets):
+    first, *others = [made(proto, target) for target in targets]
+    for other in others:
+        for have, want in zip(other, first, strict=True):
+            np.testing.assert_array_equal(have.view(np.uint8), want.view(np.uint8))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_vectors_of_any_size_make_the_same_bytes(name):
+    assert_same(network(name), AVX2, VNNI)
+
+
+def test_so_do_products_and_sums_apart():
+    assert_same(network("residual:dynamic"), AVX2, SSE4)
