@@ -22,6 +22,7 @@ class _Later:
 
 
 collect: Any = _Later("collect")
+has_features: Any = _Later("has_features")
 op_name: Any = _Later("op_name")
 relax: Any = _Later("relax")
 structural_equal: Any = _Later("structural_equal")

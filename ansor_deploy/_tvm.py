@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -147,6 +148,13 @@ def tvm_target(target: Target) -> tvm.target.Target:
     return tvm.target.Target(device, host=host)
 
 
+@lru_cache(maxsize=256)
+def has_features(target: str, features: tuple[str, ...]) -> bool:
+    """Whether code for a target, as TVM writes it, may use these of LLVM's features."""
+    has = tvm.target.codegen.target_has_features
+    return bool(has(list(features), tvm.target.Target(target)))
+
+
 VERSION = version("apache-tvm")
 
 __all__ = [
@@ -155,6 +163,7 @@ __all__ = [
     "bindings",
     "collect",
     "elements",
+    "has_features",
     "llvm_target",
     "load_backend",
     "meta_schedule",

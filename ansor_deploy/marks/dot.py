@@ -13,10 +13,9 @@ or has no vectors of a size that these take, stays as it is.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from .._lazy_tvm import op_name, structural_map, tirx, tvm, tvm_target, uses
+from .._lazy_tvm import has_features, op_name, structural_map, tirx, tvm, tvm_target, uses
 from ..system.checks import flag
 from . import Mark, Place
 from .row_vectors import steps_by_one
@@ -58,13 +57,6 @@ def _of(target: Any, lanes: int, *tables: _Table) -> str:
     """LLVM's name of the first instruction that a processor has; empty where it has none."""
     found = (table[lanes] for table in tables if lanes in table)
     return next((name for needed, name in found if has_features(str(target), needed)), "")
-
-
-@lru_cache(maxsize=256)
-def has_features(target: str, features: tuple[str, ...]) -> bool:
-    """Whether code for a target, as TVM writes it, may use these of LLVM's features."""
-    has = tvm.target.codegen.target_has_features
-    return bool(has(list(features), tvm.target.Target(target)))
 
 
 def summed_by_fours(sch: Any, loop: Any) -> None:

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
+from ansor_deploy.ship.verify.onnx_runtime import open_session
+
 BYTES = (TensorProto.UINT8, TensorProto.INT8)
 MICROSOFT = "com.microsoft"
 MOST = 1 << 14  # elements of a tensor
@@ -181,15 +183,8 @@ def answers(proto: ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray]
     Raises:
         RefusedError: it does not take it.
     """
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level, options.intra_op_num_threads = 4, 1
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
-        session = onnxruntime.InferenceSession(
-            proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
+        session = open_session(proto.SerializeToString(), 1, as_written=True)
         return list(session.run(None, feeds))
     except Exception as error:  # its errors have no common type
         raise RefusedError(str(error)) from error

@@ -14,9 +14,10 @@ What is not worth a second core is done by one (`small_loops.py`).
 
 NaN, infinities and zero divisors get what ONNX has for them (`edge_values.py`), and exp and its
 like become arithmetic on vectors (`vector_math.py`). A softmax divides once a row
-(`row_quotients.py`), steps of a scale are rounded by an addition (`rounding.py`), and a vector of
-bytes is looked up in a table at once (`byte_tables.py`).
-Of numbers that stand for integers each operation has a rounding of its own (`own_roundings.py`).
+(`row_quotients.py`). Of numbers that stand for integers each operation has a rounding of its own
+(`own_roundings.py`), steps of a scale are rounded by an addition (`rounding.py`, after the former,
+which asks for the conversions that this one takes away), and a vector of bytes is looked up in a
+table at once (`byte_tables.py`).
 """
 
 import math

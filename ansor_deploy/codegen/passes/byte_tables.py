@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._tvm import structural_map, tirx, tvm
-from ...marks.dot import has_features
+from ..._tvm import has_features, structural_map, tirx, tvm
 from .vector_math import shared
 
 _PERMUTED = "llvm.x86.avx512.vpermi2var.qi.512"

@@ -31,7 +31,8 @@ _POOLING = "meta_schedule.pool_max"
 def from_infinity(func: Any, _mod: Any, _context: Any) -> Any:
     """Let maxima begin with -inf, minima with inf, and windows be padded with -inf."""
     stores = collect(func.body, tirx.BufferStore)
-    reduced = {store.buffer: type(store.value) for store in stores if _is_update(store)}
+    updates = [store for store in stores if is_update(store, *_EXTREMES)]
+    reduced = {store.buffer: type(store.value) for store in updates}
     if not any("float" in str(buffer.dtype) for buffer in reduced):
         return func
     pooled = _read_for(reduced, stores) if _pools(func) else set()
@@ -48,11 +49,11 @@ def from_infinity(func: Any, _mod: Any, _context: Any) -> Any:
     return func.with_body(structural_map(func.body, (tirx.BufferStore, changed)))
 
 
-def _is_update(store: Any) -> bool:
-    """Whether it is s = max(s, ...), or of a minimum."""
+def is_update(store: Any, *kinds: Any) -> bool:
+    """Whether it is s = s + x, of one of these kinds of expressions."""
     value = store.value
-    loaded = isinstance(value, _EXTREMES) and isinstance(value.a, tvm.ir.TensorLoad)
-    return loaded and value.a.source.same_as(store.buffer)
+    loaded = isinstance(value, kinds) and isinstance(value.a, tvm.ir.TensorLoad)
+    return loaded and bool(value.a.source.same_as(store.buffer))
 
 
 def _is_least(value: Expr, kind: Any) -> bool:
@@ -103,18 +104,22 @@ def _extreme(target: Any) -> Callable[[Any], Any]:
     """What a target's maxima and minima become."""
     if target is not None and target.kind.name == "cuda":
         return _keeping_either_nan
-    arm = target is not None and str(target.attrs.get("mtriple", "")).startswith("aarch64")
-    return _by_instruction if arm else _keeping_nan
+    return _by_instruction if is_arm(target) else _keeping_nan
+
+
+def is_arm(target: Any) -> bool:
+    """Whether TVM's target, if there is one, is a processor of AArch64."""
+    return target is not None and str(target.attrs.get("mtriple", "")).startswith("aarch64")
 
 
 def _by_instruction(node: Any) -> Any:
-    if not _is_float(node):
+    if not is_float(node):
         return node
     return tirx.call_llvm_pure_intrin(str(node.ty.dtype), _MAXIMUM[type(node)], node.a, node.b)
 
 
 def _keeping_nan(node: Any) -> Any:
-    if not _is_float(node) or _is_number(node.a):
+    if not is_float(node) or _is_number(node.a):
         return node
     if _is_number(node.b):
         return type(node)(node.b, node.a)
@@ -125,7 +130,7 @@ def _keeping_nan(node: Any) -> Any:
 
 
 def _keeping_either_nan(node: Any) -> Any:
-    if not _is_float(node):
+    if not is_float(node):
         return node
     if _is_number(node.a):
         node = type(node)(node.b, node.a)
@@ -140,7 +145,8 @@ def _keeping_either_nan(node: Any) -> Any:
     return shared(node.a, lambda a: shared(node.b, lambda b: kept(a, b)))
 
 
-def _is_float(node: Any) -> bool:
+def is_float(node: Any) -> bool:
+    """Whether an expression is of floats."""
     return "float" in str(node.ty.dtype)
 
 

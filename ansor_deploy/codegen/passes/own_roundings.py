@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from ..._tvm import collect, structural_map, tirx, tvm
+from .edge_values import is_float, is_update
 
 _FENCE = "llvm.arithmetic.fence"
 
@@ -21,21 +22,15 @@ _FENCE = "llvm.arithmetic.fence"
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.OwnRoundings")
 def own_roundings(func: Any, _mod: Any, _context: Any) -> Any:
     """The function, a fence around each product that something may be added to."""
-    if func.attrs["target"].kind.name != "llvm" or not stands_for_integers(func):
+    if func.attrs["target"].kind.name != "llvm" or not _stands_for_integers(func):
         return func
     given = set(func.params)
     return func.with_body(structural_map(func.body, (tirx.BufferStore, partial(_fenced, given))))
 
 
-def stands_for_integers(func: Any) -> bool:
+def _stands_for_integers(func: Any) -> bool:
     """Whether it makes floats of a tensor of integers, or integers of one of floats."""
     return any(map(_converts, collect(func.body, tirx.Cast)))
-
-
-def is_update(store: Any) -> bool:
-    """Whether it is s = s + x."""
-    first = store.value.a if isinstance(store.value, tirx.Add) else None
-    return isinstance(first, tvm.ir.TensorLoad) and bool(first.source.same_as(store.buffer))
 
 
 def _converts(cast: Any) -> bool:
@@ -44,7 +39,7 @@ def _converts(cast: Any) -> bool:
 
 def _fenced(given: set[Any], store: Any) -> Any:
     """A store without what LLVM would fuse. given: the caller's buffers, which are not read."""
-    if is_update(store):
+    if is_update(store, tirx.Add):
         return store
     value = structural_map(store.value, ((tirx.Add, tirx.Sub), _apart))
     if store.buffer not in given:
@@ -61,8 +56,3 @@ def _alone(value: Any) -> Any:
     if not isinstance(value, tirx.Mul) or not is_float(value):
         return value
     return tirx.call_llvm_pure_intrin(str(value.ty.dtype), _FENCE, value)
-
-
-def is_float(value: Any) -> bool:
-    """Whether a value is of floats."""
-    return "float" in str(value.ty.dtype)

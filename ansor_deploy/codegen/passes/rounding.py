@@ -6,10 +6,10 @@
     uint8(bits(t) - bits(M) + z)            as an integer
     t - M                                   as a number again, less z
 
-with M = 3 * 2^22: a float32 of that size has no bits for less than one, so that the sum is rounded,
-half to even as ONNX says. It is the same on every processor and costs as little as an instruction
-that rounds. NaN becomes the least step. What a byte is widened to again where it was clipped
-before, as in a sum of what two convolutions give, is not narrowed in between.
+with M = 1.5 * 2^23: a float32 of that size has no bits for less than one, so that the sum is
+rounded, half to even as ONNX says. It is the same on every processor and costs as little as an
+instruction that rounds. NaN becomes the least step. What a byte is widened to again where it was
+clipped before, as in a sum of what two convolutions give, is not narrowed in between.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..._tvm import op_name, structural_map, tirx, tvm
-from .vector_math import Expr, shared
+import numpy as np
 
-# A float32 of this size has no bits for less than one, and its own.
-_MAGIC = 3.0 * 2.0**22
-_BITS = 0x4B400000
+from ..._tvm import op_name, structural_map, tirx, tvm
+from .edge_values import is_arm
+from .vector_math import ROUNDING, Expr, shared
+
+# The bits of that float32.
+_BITS = int(np.float32(ROUNDING).view(np.int32))
 # Whole numbers up to here, beside the former, are exact.
 _MOST = 1 << 20
 _NEAREST = "tirx.nearbyint"
@@ -35,8 +37,7 @@ tvm.ir.Op.get("tirx.reinterpret").set_attr("TVectorizable", True, plevel=11)
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.Rounding")
 def rounding(func: Any, _mod: Any, _context: Any) -> Any:
     """The function, what it clips after it was rounded as a sum whose bits are whole numbers."""
-    target = func.attrs.get("target") if func.attrs else None
-    arm = target is not None and str(target.attrs.get("mtriple", "")).startswith("aarch64")
+    arm = is_arm((func.attrs or {}).get("target"))
     return func.with_body(structural_map(func.body, (tirx.Cast, lambda cast: _cast(cast, arm))))
 
 
@@ -90,7 +91,7 @@ class _Clipped:
             above = tirx.call_llvm_pure_intrin("float32", _WITHOUT_NAN, self.value, low)
         else:
             above = shared(self.value, lambda x: tirx.Select(x > low, x, low))
-        total = tirx.Min(high, above) + tirx.const(_MAGIC, "float32")
+        total = tirx.Min(high, above) + tirx.const(ROUNDING, "float32")
         return tirx.Sub(tirx.reinterpret("int32", total), tirx.const(_BITS - self.zero, "int32"))
 
 
@@ -116,11 +117,7 @@ class _Steps:
         if op_name(expr) != "tirx.reinterpret" or not isinstance(expr.args[0], tirx.Add):
             return None
         total = expr.args[0]
-        if (
-            _whole(total.b) is not None
-            or not _is_magic(total.b)
-            or not isinstance(total.a, tirx.Min)
-        ):
+        if not _rounds(total.b) or not isinstance(total.a, tirx.Min):
             return None
         high, above = total.a.a, total.a.b
         low = above.args[-1] if isinstance(above, tvm.ir.Call) else above.body.false_value
@@ -138,12 +135,13 @@ class _Steps:
         """The same as float32."""
         # By its bits, or TVM would find that the same is added and taken off again.
         bits = tirx.reinterpret("int32", self.total)
-        number = tirx.reinterpret("float32", bits) - tirx.const(_MAGIC, "float32")
+        number = tirx.reinterpret("float32", bits) - tirx.const(ROUNDING, "float32")
         return number + tirx.const(float(self.more), "float32") if self.more else number
 
 
-def _is_magic(value: Expr) -> bool:
-    return isinstance(value, tirx.FloatImm) and float(value.value) == _MAGIC
+def _rounds(value: Expr) -> bool:
+    """Whether a number is rounded where this is added to it."""
+    return isinstance(value, tirx.FloatImm) and float(value.value) == ROUNDING
 
 
 def _whole(value: Expr) -> int | None:

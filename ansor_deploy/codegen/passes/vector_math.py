@@ -89,7 +89,7 @@ _EXP_MOST = 88.72283
 _MANTISSA = 23
 # A float32 of this size has no bits for less than one: what is added to it is rounded. Half of it
 # more keeps that so for negative numbers.
-_ROUNDING = 1.5 * 2.0**_MANTISSA
+ROUNDING = 1.5 * 2.0**_MANTISSA
 
 Expr = Any
 
@@ -130,12 +130,12 @@ def shared(value: Expr, use: Callable[[Expr], Expr]) -> Expr:
 
 def _exp(x: Expr) -> Expr:
     """2^n exp(x - n ln 2). Adding to the bits of the second factor multiplies it by 2^n."""
-    return shared(x * math.log2(math.e) + _ROUNDING, lambda turns: _exp_of(x, turns))
+    return shared(x * math.log2(math.e) + ROUNDING, lambda turns: _exp_of(x, turns))
 
 
 def _exp_of(x: Expr, turns: Expr) -> Expr:
     """The last bits of `turns` are n."""
-    rest = shared(turns - _ROUNDING, lambda n: (x - n * _LN2_HIGH) - n * _LN2_LOW)
+    rest = shared(turns - ROUNDING, lambda n: (x - n * _LN2_HIGH) - n * _LN2_LOW)
     bits = _as("int32", shared(rest, lambda r: _polynomial(r, _EXP)))
     scaled = _as("float32", bits + (_as("int32", turns) << _like(bits, _MANTISSA)))
     finite = tirx.Select(x < _EXP_ZERO, _like(x, 0.0), scaled)

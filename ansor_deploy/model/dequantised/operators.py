@@ -19,7 +19,7 @@ from ..graph.graph import Graph
 from ..operators import quantization_contrib as contrib
 from ..operators.emitter import Emitter, expanded
 from ..operators.operator import Expand
-from ..operators.quantization import channels_last
+from ..operators.quantization import in_its_layout
 from .real import BYTES
 
 _WINDOW = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
@@ -88,9 +88,7 @@ def _convolution(emit: Emitter) -> str | None:
         x = emit("DequantizeLinear", name, emit.input(1), emit.input(2))
         return contrib.integers(emit, emit("Conv", x, weight, *bias, **window), 6)
 
-    if not emit.attribute("channels_last", 0):
-        return conv(emit.input(0))
-    return channels_last(emit, len(emit.shape(emit.input(0))), conv)
+    return in_its_layout(emit, conv)
 
 
 def _product(emit: Emitter) -> str | None:

@@ -80,9 +80,9 @@ def _rows(graph: Graph, consumers: dict[str, list[NodeProto]]) -> list[Row]:
 def _extend(graph: Graph, row: Row, consumers: dict[str, list[NodeProto]]) -> Row:
     while row.result not in graph.output_names and len(consumers[row.result]) == 1:
         link = _link(graph, consumers[row.result][0])
-        if link is None or link.data != row.result or not row.then(link).fits(graph):
+        if link is None or link.data != row.result or not (longer := row.then(link)).fits(graph):
             break
-        row = row.then(link)
+        row = longer
     return row
 
 

@@ -57,12 +57,15 @@ def mat_mul_integer(call: Call) -> Any:
 def _joined(kernel: np.ndarray, window: _Window) -> tuple[np.ndarray, _Window]:
     """The kernel with as many groups made one as fill vectors, and its window.
 
-    Weights between groups are 0. kernel: [taps, in of a group, out].
+    Weights between groups are 0. kernel: [taps, in of a group, out]. Single channels stay apart,
+    and so does what is not summed up as bytes.
     """
     *taps, depth, columns = kernel.shape
+    if depth == 1 or _excess(kernel).any():
+        return kernel, window
     for count in range(1, min(window.groups, MOST_JOINED) + 1):
         groups, rest = divmod(window.groups, count)
-        if depth == 1 or rest or not _fills(count * depth, columns // groups, groups):
+        if rest or not _fills(count * depth, columns // groups, groups):
             continue
         parts = kernel.reshape(*taps, depth, groups, count, columns // window.groups)
         wide = np.zeros((*taps, count, depth, *parts.shape[-3:]), kernel.dtype)

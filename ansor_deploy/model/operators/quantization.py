@@ -103,12 +103,6 @@ def saturate(emit: Emitter, steps: str, zero: str, kind: int) -> str:
     return emit.cast(emit("Min", above, emit.constant(float(found.high))), found.stored)
 
 
-def quantise(emit: Emitter, name: str, scale: str, zero: str) -> str:
-    """Float32 numbers as the nearest steps of a scale."""
-    steps = emit("Div", name, parameter(emit, scale))
-    return saturate(emit, steps, parameter(emit, zero), emit.dtype(zero) if zero else UINT8)
-
-
 def requantise(emit: Emitter, total: str, scale: str, zero: str) -> str:
     """Int32 sums of products as steps of another scale. scale: a product's, in these steps."""
     steps = emit("Mul", emit.cast(total, FLOAT), scale)
@@ -179,14 +173,19 @@ def q_linear_conv(emit: Emitter) -> str:
 
 def q_linear_conv_channels_last(emit: Emitter) -> str:
     """QLinearConv of (N, ..., C), where `channels_last` says so."""
-    if not emit.attribute("channels_last", 0):
-        return _q_linear_conv(emit, emit.input(0))
-    rank = len(emit.shape(emit.input(0)))
-    return channels_last(emit, rank, lambda name: _q_linear_conv(emit, name))
+    return in_its_layout(emit, lambda name: _q_linear_conv(emit, name))
 
 
-def channels_last(emit: Emitter, rank: int, compute: Callable[[str], str]) -> str:
+def in_its_layout(emit: Emitter, compute: Callable[[str], str]) -> str:
+    """What a function of (N, C, ...) makes of the node's first input, in which C may be last."""
+    if emit.attribute("channels_last", 0):
+        return channels_last(emit, compute)
+    return compute(emit.input(0))
+
+
+def channels_last(emit: Emitter, compute: Callable[[str], str]) -> str:
     """What a function of (N, C, ...) makes of the node's first input, which is (N, ..., C)."""
+    rank = len(emit.shape(emit.input(0)))
     first = emit("Transpose", emit.input(0), perm=[0, rank - 1, *range(1, rank - 1)])
     return emit("Transpose", compute(first), perm=[0, *range(2, rank), 1])
 

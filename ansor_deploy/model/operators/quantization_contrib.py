@@ -14,6 +14,7 @@ from .quantization import (
     by_row,
     centred,
     channels_last,
+    in_its_layout,
     parameter,
     quantised_at_run,
     requantise,
@@ -146,17 +147,14 @@ def q_linear_average_pool(emit: Emitter) -> str:
         wide = emit("DequantizeLinear", name, *ends)
         return integers(emit, emit("AveragePool", wide, **attributes), 3)
 
-    if not emit.attribute("channels_last", 0):
-        return pool(emit.input(0))
-    return channels_last(emit, len(emit.shape(emit.input(0))), pool)
+    return in_its_layout(emit, pool)
 
 
 def nhwc_max_pool(emit: Emitter) -> str:
     """MaxPool of (N, ..., C)."""
     kept = ("auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides")
     attributes = {name: emit.attribute(name) for name in kept}
-    rank = len(emit.shape(emit.input(0)))
-    return channels_last(emit, rank, lambda name: emit("MaxPool", name, **attributes))
+    return channels_last(emit, lambda name: emit("MaxPool", name, **attributes))
 
 
 def mat_mul_integer_to_float(emit: Emitter) -> str:

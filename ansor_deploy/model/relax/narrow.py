@@ -16,7 +16,17 @@ import ml_dtypes
 import numpy as np
 from onnx import TensorProto
 
-from ..._tvm import collect, elements, op_name, relax, structural_map, tirx, tvm, tvm_target
+from ..._tvm import (
+    collect,
+    elements,
+    has_features,
+    op_name,
+    relax,
+    structural_map,
+    tirx,
+    tvm,
+    tvm_target,
+)
 from ...system.host import architecture
 from ...target import Target
 from .dataflow import constant_of
@@ -46,8 +56,8 @@ def _convertible(target: Target) -> set[int]:
     """The types that a processor makes float32, a vector at once; of bfloat16, by a shift."""
     if target.gpu is not None:
         return set()
-    has, x86 = tvm.target.codegen.target_has_features, architecture(target.triple) == "x86_64"
-    lacks = x86 and not has(["f16c"], tvm_target(target))
+    x86 = architecture(target.triple) == "x86_64"
+    lacks = x86 and not has_features(str(tvm_target(target)), ("f16c",))
     return _HALVES.keys() - ({TensorProto.FLOAT16} if lacks else set())
 
 
