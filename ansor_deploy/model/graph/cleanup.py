@@ -52,9 +52,20 @@ def sort_nodes(graph: Graph) -> None:
 
 def drop_identity(graph: Graph) -> None:
     """Identity, Cast to the type it already has, Sum of one: users read the input instead."""
-    for node in list(graph.nodes):
-        if _is_identity(graph, node):
-            _bypass(graph, node)
+    kept = graph.captured() | graph.output_names
+    named = [node for node in graph.nodes if _is_identity(graph, node)]
+    sources = {n.output[0]: n.input[0] for n in named if n.output[0] not in kept}
+    graph.nodes = [n for n in graph.nodes if not n.output or n.output[0] not in sources]
+    graph.rename_uses({name: _origin(name, sources) for name in sources})
+    for node in named:
+        if node.output[0] in graph.output_names - graph.captured():
+            _make_by_name(graph, node)
+
+
+def _origin(name: str, sources: dict[str, str]) -> str:
+    while name in sources:
+        name = sources[name]
+    return name
 
 
 def _is_identity(graph: Graph, node: NodeProto) -> bool:
@@ -66,23 +77,16 @@ def _is_identity(graph: Graph, node: NodeProto) -> bool:
     return is_op(node, "Identity")
 
 
-def _bypass(graph: Graph, node: NodeProto) -> None:
-    """Take out a node that passes its first input on as its first output, where names allow it."""
+def _make_by_name(graph: Graph, node: NodeProto) -> None:
+    """Let what makes a node's first input make it under the output's name, where names allow it."""
     source, result = node.input[0], node.output[0]
-    if result in graph.captured():
-        return
-    if result not in graph.output_names:
-        graph.replace(node, [])
-        graph.rename_uses(result, source)
-        return
-    # An output keeps its name: then the producer must make it under that name.
     producer = graph.producers().get(source)
     if producer is None or source in graph.output_names or source in graph.captured():
         if node.op_type != "Identity":
             graph.replace(node, [helper.make_node("Identity", [source], [result])])
         return
     graph.replace(node, [])
-    graph.rename_uses(source, result)
+    graph.rename_uses({source: result})
     producer.output[list(producer.output).index(source)] = result
 
 

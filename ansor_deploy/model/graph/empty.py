@@ -38,7 +38,7 @@ def _replace(graph: Graph, name: str, *, given: bool) -> None:
     """Let what reads a tensor read an empty constant; and what makes it, pass that on."""
     kind = helper.tensor_dtype_to_np_dtype(graph.dtypes[name])
     constant = graph.add_constant(np.zeros(graph.shapes[name], kind), name)
-    graph.rename_uses(name, constant)
+    graph.rename_uses({name: constant})
     producer = graph.producers().get(name)
     if producer is None:
         return

@@ -248,7 +248,7 @@ def _free_outputs(graph: Graph, node: NodeProto) -> None:
     for at, name in enumerate(node.output):
         if name in graph.output_names:
             node.output[at] = graph.fresh(name)
-            graph.rename_uses(name, node.output[at])
+            graph.rename_uses({name: node.output[at]})
             graph.nodes.append(helper.make_node("Identity", [node.output[at]], [name]))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -104,10 +104,11 @@ class Graph:
         """Names read inside nested graphs, where a rename would not reach them."""
         return {name for node in self.nodes for name in _nested_names(node)}
 
-    def rename_uses(self, old: str, new: str) -> None:
-        """Let every node that read `old` read `new`."""
+    def rename_uses(self, new: Mapping[str, str]) -> None:
+        """Let every node that read one of these names read the new one in its place."""
         for node in self.nodes:
-            node.input[:] = [new if name == old else name for name in node.input]
+            if not new.keys().isdisjoint(node.input):
+                node.input[:] = [new.get(name, name) for name in node.input]
 
     def replace(self, node: NodeProto, new: list[NodeProto]) -> None:
         """Put nodes, or none, where one node was."""

@@ -19,9 +19,10 @@ _LARGEST_DET = 4
 
 def quotient(emit: Emitter) -> str | None:
     """A quotient by the constant zero as a product: TVM refuses to divide by it."""
-    value, kind = emit.graph.value(emit.input(1)), emit.dtype(emit.input(0))
+    value = emit.graph.value(emit.input(1))
     if value is None or value.size != 1 or value.any() or emit.graph.opset < 7:
         return None
+    kind = emit.dtype(emit.input(0))  # asked last: to infer types takes long
     factor = np.copysign(inf, value.astype(float)) if kind in FLOATS else value
     return emit("Mul", emit.input(0), emit.constant(factor, kind))
 
