@@ -45,7 +45,7 @@ def _q_function(made: Graph, x: Steps) -> None:
 def _q_softmax(made: Graph, x: Steps) -> None:
     to = _ending(made, x, 1.0)
     given = [*_ends(made, x), *made.range_of(to)]
-    how = {"axis": -1, "opset": made.opset}
+    how = {"axis": made.chance.randrange(-1, len(made.shape(x.name))), "opset": made.opset}
     made.note(made.add("QLinearSoftmax", given, MICROSOFT, **how), to)
     made.segments[-1].off = 1
 

@@ -21,6 +21,8 @@ from .quantization import (
     saturate,
 )
 
+_ALONG_ONE_AXIS = 13  # the first opset in which a Softmax is of one axis
+
 
 def numbers(emit: Emitter, first: int) -> str:
     """The real numbers of an input that is followed by its scale and its zero point."""
@@ -83,11 +85,18 @@ def q_linear_leaky_relu(emit: Emitter) -> str:
 
 
 def q_linear_softmax(emit: Emitter) -> str:
-    """Compute exp(x) / sum(exp(x))."""
-    rank = len(emit.shape(emit.input(0)))
-    if emit.attribute("axis", -1) % rank != rank - 1:
-        raise emit.refuse("it is compiled over the last axis only")
-    return integers(emit, emit("Softmax", numbers(emit, 0), axis=rank - 1), 3)
+    """Compute exp(x) / sum(exp(x)) along an axis; as it was before 13, along it and all behind."""
+    shape = emit.shape(emit.input(0))
+    axis = emit.attribute("axis", -1) % len(shape)
+    x = numbers(emit, 0)
+    if emit.attribute("opset", _ALONG_ONE_AXIS) < _ALONG_ONE_AXIS:
+        rows = emit.reshape(x, prod(shape[:axis]), prod(shape[axis:]))
+        return integers(emit, emit.reshape(emit("Softmax", rows, axis=1), *shape), 3)
+    last = len(shape) - 1
+    swapped = list(range(last + 1))
+    swapped[axis], swapped[last] = last, axis
+    made = emit("Softmax", emit("Transpose", x, perm=swapped), axis=last)
+    return integers(emit, emit("Transpose", made, perm=swapped), 3)
 
 
 def q_linear_concat(emit: Emitter) -> str:

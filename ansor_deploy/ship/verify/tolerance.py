@@ -154,7 +154,7 @@ class _Words:
         other = other if classes is None else other & classes
         over = other | (error > bound)
         error = np.where(other, np.inf, error)
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):  # of what is without bounds
             times = np.where(over, error / (bound + 1e-300), 0)
         worst = np.unravel_index(np.argmax(times), over.shape)
         shown = worst if over.any() else np.unravel_index(np.argmax(error), error.shape)

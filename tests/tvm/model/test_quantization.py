@@ -68,6 +68,8 @@ TWO = {"x": X, "y": Y}
         (contrib("QLinearLeakyRelu", "x xs xz zs zz", alpha=0.1), ONE),
         (contrib("QLinearConcat", "zs zz x xs xz y ys yz", axis=1), TWO),
         (contrib("QLinearSoftmax", "x xs xz zs zz", axis=3, opset=13), ONE),
+        (contrib("QLinearSoftmax", "x xs xz zs zz", axis=1, opset=13), ONE),
+        (contrib("QLinearSoftmax", "x xs xz zs zz", axis=1, opset=12), ONE),
     ],
     ids=lambda value: value.op_type if hasattr(value, "op_type") else "",
 )
