@@ -31,6 +31,7 @@ from .layout import channels_last
 from .narrow import narrow
 from .patterns import with_patterns
 from .precision import in_single
+from .whole_sums import merged
 from .widen import widen
 
 
@@ -94,7 +95,10 @@ def _passes(target: Target, types: Collection[int]) -> list[Any]:
     t = relax.transform
     passes = [t.DecomposeOpsForInference(), t.CanonicalizeBindings()]
     if target.kind == "llvm":
-        passes += [_module_pass(lambda mod: widen(channels_last(in_single(mod), target), target))]
+        passes += [
+            _module_pass(lambda mod: widen(channels_last(in_single(mod), target), target)),
+            _module_pass(merged),
+        ]
     return [
         *passes,
         t.DeadCodeElimination(),
