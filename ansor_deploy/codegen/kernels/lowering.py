@@ -16,8 +16,9 @@ NaN, infinities and zero divisors get what ONNX has for them (`edge_values.py`),
 like become arithmetic on vectors (`vector_math.py`). A softmax divides once a row
 (`row_quotients.py`). Of numbers that stand for integers each operation has a rounding of its own
 (`own_roundings.py`), steps of a scale are rounded by an addition (`rounding.py`, after the former,
-which asks for the conversions that this one takes away), and a vector of bytes is looked up in a
-table at once (`byte_tables.py`).
+which asks for the conversions that this one takes away), on x86 a register of them is narrowed to
+bytes at once (`byte_packs.py`), and a vector of bytes is looked up in a table at once
+(`byte_tables.py`).
 """
 
 import math
@@ -29,6 +30,7 @@ from ..._tvm import collect, llvm_target, structural_map, tirx, tvm, tvm_target
 from ...marks import Place, marks
 from ...space.block_view import sums_products
 from ...target import Target
+from ..passes.byte_packs import byte_packs
 from ..passes.byte_tables import byte_tables
 from ..passes.chunks import chunks
 from ..passes.conditions import one_by_one
@@ -176,6 +178,7 @@ def _on_processors() -> list[Any]:
         t.StorageRewrite(),
         s.HoistIfThenElse(),
         *_at(Place.VECTORS),
+        byte_packs,
         t.UnrollLoop(),
         s.RenormalizeSplitPattern(),
         t.StmtSimplify(),

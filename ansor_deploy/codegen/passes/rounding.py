@@ -24,7 +24,7 @@ from .edge_values import is_arm
 from .vector_math import ROUNDING, Expr, shared
 
 # The bits of that float32.
-_BITS = int(np.float32(ROUNDING).view(np.int32))
+BITS = int(np.float32(ROUNDING).view(np.int32))
 # Whole numbers up to here, beside the former, are exact.
 _MOST = 1 << 20
 _NEAREST = "tirx.nearbyint"
@@ -92,7 +92,7 @@ class _Clipped:
         else:
             above = shared(self.value, lambda x: tirx.Select(x > low, x, low))
         total = tirx.Min(high, above) + tirx.const(ROUNDING, "float32")
-        return tirx.Sub(tirx.reinterpret("int32", total), tirx.const(_BITS - self.zero, "int32"))
+        return tirx.Sub(tirx.reinterpret("int32", total), tirx.const(BITS - self.zero, "int32"))
 
 
 @dataclass(frozen=True)
@@ -110,14 +110,14 @@ class _Steps:
     @classmethod
     def of(cls, expr: Expr) -> _Steps | None:
         """The steps of an int32 expression; None where it is no such thing."""
-        more = _BITS
+        more = BITS
         while isinstance(expr, (tirx.Add, tirx.Sub)) and isinstance(expr.b, tirx.IntImm):
             more += int(expr.b.value) * (1 if isinstance(expr, tirx.Add) else -1)
             expr = expr.a
         if op_name(expr) != "tirx.reinterpret" or not isinstance(expr.args[0], tirx.Add):
             return None
         total = expr.args[0]
-        if not _rounds(total.b) or not isinstance(total.a, tirx.Min):
+        if not rounds(total.b) or not isinstance(total.a, tirx.Min):
             return None
         high, above = total.a.a, total.a.b
         low = above.args[-1] if isinstance(above, tvm.ir.Call) else above.body.false_value
@@ -139,7 +139,7 @@ class _Steps:
         return number + tirx.const(float(self.more), "float32") if self.more else number
 
 
-def _rounds(value: Expr) -> bool:
+def rounds(value: Expr) -> bool:
     """Whether a number is rounded where this is added to it."""
     return isinstance(value, tirx.FloatImm) and float(value.value) == ROUNDING
 

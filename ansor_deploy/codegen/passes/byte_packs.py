@@ -1,0 +1,205 @@
+"""Rounded numbers narrowed to bytes a register at a time, by instructions that saturate.
+
+    for i in unrolled: y[16 i + lanes] = uint8(steps rounded by an addition, `rounding.py`)
+    -->
+    y[64 lanes] = packed(nearest(min(x_0, 255)), .., nearest(min(x_3, 255)))
+
+x86 narrows one vector of 32 bits to bytes by two instructions of the one port that permutes; two
+vectors to one of 16 bits, and two of these to one of bytes, by one each (`vpackssdw`, `vpackuswb`),
+which clip. They take the places apart, 16 bytes each: one permutation of 32 bits orders them. A
+number that is none, or less than 32 bits hold, is the least integer, as it is the least step there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..._tvm import has_features, op_name, structural_map, tirx, tvm
+from .rounding import BITS, rounds
+from .vector_math import Expr, shared
+
+_MOST = 4  # vectors of 32 bits in one of bytes
+
+
+@dataclass(frozen=True)
+class _Packs:
+    """The instructions of an extension, for so many lanes of 32 bits."""
+
+    lanes: int
+    feature: str
+    words: str
+    unsigned: str
+    signed: str
+
+
+_WIDEST_FIRST = (
+    _Packs(
+        16,
+        "avx512bw",
+        "llvm.x86.avx512.packssdw.512",
+        "llvm.x86.avx512.packuswb.512",
+        "llvm.x86.avx512.packsswb.512",
+    ),
+    _Packs(
+        8,
+        "avx2",
+        "llvm.x86.avx2.packssdw",
+        "llvm.x86.avx2.packuswb",
+        "llvm.x86.avx2.packsswb",
+    ),
+)
+
+
+@tirx.transform.prim_func_pass(opt_level=0, name="ansor.BytePacks")
+def byte_packs(func: Any, _mod: Any, _context: Any) -> Any:
+    """The function, its bytes that were rounded narrowed as many as a register holds at once.
+
+    Its loops over lanes are vectors already, others are not yet written out.
+    """
+    target = func.attrs.get("target") if func.attrs else None
+    if target is None or target.kind.name != "llvm":
+        return func
+    has = [one for one in _WIDEST_FIRST if has_features(str(target), (one.feature,))]
+    if not has:
+        return func
+    narrow = [
+        (tirx.For, lambda loop: _loop(loop, has[0])),
+        (tirx.BufferStore, lambda store: _store(store, has[0])),
+    ]
+    return func.with_body(structural_map(func.body, narrow))
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """The whole number nearest to each lane, and `zero` more, of `low` to `high` at most."""
+
+    value: Expr
+    zero: int
+    low: float
+    high: float
+    kind: str
+
+    @classmethod
+    def of(cls, cast: Expr) -> _Steps | None:
+        """The steps of which a vector of bytes is; None where it is of anything else."""
+        if not isinstance(cast, tirx.Cast) or cast.ty.dtype.with_lanes(1).itemsize != 1:
+            return None
+        expr, zero = cast.value, BITS
+        while isinstance(expr, (tirx.Add, tirx.Sub)) and isinstance(_one(expr.b), tirx.IntImm):
+            zero += int(_one(expr.b).value) * (1 if isinstance(expr, tirx.Add) else -1)
+            expr = expr.a
+        if op_name(expr) != "tirx.reinterpret" or not isinstance(expr.args[0], tirx.Add):
+            return None
+        total = expr.args[0]
+        if not rounds(_one(total.b)) or not isinstance(total.a, tirx.Min):
+            return None
+        high, above = total.a.a, total.a.b
+        chosen = above.body if isinstance(above, tirx.Let) else above
+        if not isinstance(chosen, tirx.Select):
+            return None
+        value = above.value if isinstance(above, tirx.Let) else chosen.true_value
+        low, high = float(_one(chosen.false_value).value), float(_one(high).value)
+        return cls(value, zero, low, high, str(cast.ty.dtype.with_lanes(1)))
+
+    def nearest(self, value: Expr) -> Expr:
+        """The whole numbers nearest to some, of `high` at most; the least of all for NaN."""
+        lanes = value.ty.dtype.lanes
+        high = tirx.Broadcast(tirx.const(self.high, "float32"), lanes)
+        held = shared(value, lambda x: tirx.Select(high < x, high, x))
+        name = f"llvm.lrint.v{lanes}i32.v{lanes}f32"
+        return tirx.call_llvm_pure_intrin(f"int32x{lanes}", name, held)
+
+    def packed(self, vectors: list[Expr], packs: _Packs) -> Expr:
+        """Two to four vectors of whole numbers as one of bytes."""
+        halves = [self._words(vectors[at : at + 2], packs) for at in range(0, len(vectors), 2)]
+        name = packs.unsigned if self.kind == "uint8" else packs.signed
+
+        def pair(left: Expr, right: Expr) -> Expr:
+            kind = f"{self.kind}x{_MOST * packs.lanes}"
+            made = tirx.call_llvm_pure_intrin(kind, name, left, right)
+            return _ordered(made, len(vectors), packs.lanes)
+
+        return pair(*halves) if len(halves) == 2 else shared(halves[0], lambda one: pair(one, one))
+
+    def _words(self, pair: list[Expr], packs: _Packs) -> Expr:
+        """One or two vectors of whole numbers as one of 16 bits, with `zero` more."""
+        kind, lanes = f"int16x{2 * packs.lanes}", 2 * packs.lanes
+
+        def both(left: Expr, right: Expr) -> Expr:
+            return tirx.call_llvm_pure_intrin(kind, packs.words, left, right)
+
+        words = both(*pair) if len(pair) == 2 else shared(pair[0], lambda one: both(one, one))
+        least = -128 if self.kind == "int8" else 0
+        if self.zero:
+            more = tirx.Broadcast(tirx.const(self.zero, "int16"), lanes)
+            words = tirx.call_llvm_pure_intrin(kind, "llvm.sadd.sat", words, more)
+        if self.low + self.zero > least:
+            low = tirx.const(int(self.low) + self.zero, "int16")
+            words = tirx.Max(words, tirx.Broadcast(low, lanes))
+        return words
+
+
+def _loop(loop: Any, packs: _Packs) -> Any:
+    """An unrolled loop of stores of whole vectors that stand behind each other, as wider ones."""
+    store, count = loop.body, getattr(loop.extent, "value", 0)
+    if loop.kind != tirx.ForKind.UNROLLED or not isinstance(store, tirx.BufferStore) or count < 2:
+        return loop
+    place, steps = store.indices[-1], _Steps.of(store.value)
+    if steps is None or not _is_row(place, packs.lanes) or len(store.indices) > 1:
+        return loop
+
+    def at(expr: Expr, step: int) -> Expr:
+        here = loop.min + step
+        return structural_map(expr, (tirx.Var, lambda v: here if v.same_as(loop.loop_var) else v))
+
+    apart = tvm.sym.Analyzer().simplify(at(place.base, 1) - at(place.base, 0))
+    if not isinstance(apart, tirx.IntImm) or int(apart.value) != packs.lanes:
+        return loop
+    made = []
+    for first in range(0, count, _MOST):
+        group = range(first, min(first + _MOST, count))
+        value = at(store.value, first)
+        if len(group) > 1:
+            value = steps.packed([steps.nearest(at(steps.value, n)) for n in group], packs)
+        row = tirx.Ramp(at(place.base, first), place.stride, packs.lanes * len(group))
+        made.append(tirx.BufferStore(store.buffer, value, [row]))
+    return tirx.SeqStmt(made) if len(made) > 1 else made[0]
+
+
+def _store(store: Any, packs: _Packs) -> Any:
+    """A store of more bytes than a vector of 32 bits has lanes, if they were rounded."""
+    count, rest = divmod(store.value.ty.dtype.lanes, packs.lanes)
+    steps = _Steps.of(store.value) if 1 < count <= _MOST and not rest else None
+    if steps is None:
+        return store
+
+    def parts(whole: Expr) -> Expr:
+        places = [range(at * packs.lanes, (at + 1) * packs.lanes) for at in range(count)]
+        return steps.packed([_lanes(whole, list(one)) for one in places], packs)
+
+    value = shared(steps.nearest(steps.value), parts)
+    return tirx.BufferStore(store.buffer, value, store.indices)
+
+
+def _ordered(packed: Expr, count: int, lanes: int) -> Expr:
+    """The bytes of the first vectors of four, of which each 16 bytes have a part of each."""
+    parts = lanes // _MOST
+    order = [_MOST * part + vector for vector in range(count) for part in range(parts)]
+    kind = str(packed.ty.dtype.with_lanes(1))
+    fours = tirx.reinterpret(f"int32x{lanes}", packed)
+    return tirx.reinterpret(f"{kind}x{lanes * count}", _lanes(fours, order))
+
+
+def _lanes(vector: Expr, places: list[int]) -> Expr:
+    return tirx.Shuffle([vector], [tirx.const(at, "int32") for at in places])
+
+
+def _is_row(place: Any, lanes: int) -> bool:
+    """Whether an index is of so many elements that follow one another."""
+    return isinstance(place, tirx.Ramp) and int(place.stride) == 1 and int(place.lanes) == lanes
+
+
+def _one(value: Expr) -> Expr:
+    """What every lane of a vector is, where it is one."""
+    return value.value if isinstance(value, tirx.Broadcast) else value
