@@ -23,6 +23,7 @@ from ..operators.quantization import in_its_layout
 from .real import BYTES
 
 _WINDOW = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+_POOL = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
 
 
 def as_conversions(graph: Graph) -> None:
@@ -74,6 +75,19 @@ def _mean(emit: Emitter) -> str | None:
         return None
     axes = contrib.positions(emit)
     return contrib.integers(emit, emit.reduce("ReduceMean", contrib.numbers(emit, 0), *axes), 3)
+
+
+def _means(emit: Emitter) -> str | None:
+    """The mean of each window; None where some of it is beyond padding, which counts."""
+    how = {name: emit.attribute(name) for name in _POOL}
+    if not _is_known(emit, 1, 3) or (how["ceil_mode"] and how["count_include_pad"]):
+        return None
+
+    def pool(name: str) -> str:
+        x = emit("DequantizeLinear", name, emit.input(1), emit.input(2))
+        return contrib.integers(emit, emit("AveragePool", x, **how), 3)
+
+    return in_its_layout(emit, pool)
 
 
 def _convolution(emit: Emitter) -> str | None:
@@ -131,7 +145,7 @@ def _bias(emit: Emitter, at: int) -> list[str] | None:
 _OPERATORS: dict[str, Expand] = {
     "QGemm": _gemm,
     "QLinearAdd": _pair("Add"),
-    "QLinearAveragePool": contrib.q_linear_average_pool,
+    "QLinearAveragePool": _means,
     "QLinearConcat": contrib.q_linear_concat,
     "QLinearConv": _convolution,
     "QLinearGlobalAveragePool": _mean,

@@ -10,7 +10,8 @@ from onnx import NodeProto, helper
 from ..graph.graph import Graph, Shape
 from ..onnx.skeleton import attribute
 from ..operators.emitter import Emitter
-from ..operators.quantization_contrib import mean_of, q_linear_add, q_linear_mul
+from ..operators.means import Ends, mean_of, window_means
+from ..operators.quantization_contrib import q_linear_add, q_linear_mul
 from .real import Real
 
 _PAIRS: dict[str, Callable[[Emitter], str]] = {"Add": q_linear_add, "Mul": q_linear_mul}
@@ -36,18 +37,29 @@ def paired(emit: Emitter, node: NodeProto, reals: Mapping[str, Real], to: Real) 
 
 
 def averaged(emit: Emitter, node: NodeProto, reals: Mapping[str, Real], to: Real) -> str | None:
-    """The mean over all positions of a tensor of bytes as integers; None of other nodes."""
+    """The means of a tensor of bytes as integers, of all or of windows; None of other nodes."""
     real = reals.get(node.input[0]) if node.input else None
     if real is None or not (real.is_whole and real.is_bytes):
         return None
     shapes = emit.graph.shapes
     shape, made = shapes.get(node.input[0]), shapes.get(node.output[0])
-    if not shape or made is None or (axes := _axes(emit.graph, node, shape)) is None:
+    if not shape or made is None:
         return None
-    count = prod(shape[axis] for axis in axes)
-    mean = mean_of(emit, real.data, real.constants(emit), to.constants(emit), axes, count)
-    kept = tuple(1 if at in axes else n for at, n in enumerate(shape))
-    return mean if made == kept else emit.reshape(mean, *made)
+    inside, ends = Emitter(emit.graph, node), (real.constants(emit), to.constants(emit))
+    mean = _mean(inside, real.data, shape, *ends)
+    emit.nodes.extend(inside.nodes)
+    return mean if mean is None or len(made) == len(shape) else emit.reshape(mean, *made)
+
+
+def _mean(emit: Emitter, name: str, shape: Shape, given: Ends, made: Ends) -> str | None:
+    """Of bytes, as the emitter's node has it; with all axes."""
+    padded = emit.attribute("ceil_mode", 0) and emit.attribute("count_include_pad", 0)
+    if emit.node.op_type == "AveragePool":  # of which no window may end beyond padding that counts
+        return None if padded else window_means(emit, name, shape, given, made)
+    axes = _axes(emit.graph, emit.node, shape)
+    if axes is None:
+        return None
+    return mean_of(emit, name, given, made, axes, prod(shape[axis] for axis in axes))
 
 
 def _axes(graph: Graph, node: NodeProto, shape: Shape) -> list[int] | None:

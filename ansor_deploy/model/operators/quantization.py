@@ -109,6 +109,14 @@ def requantise(emit: Emitter, total: str, scale: str, zero: str) -> str:
     return saturate(emit, steps, parameter(emit, zero), emit.dtype(zero))
 
 
+def after_zero(emit: Emitter, steps: str, zero: str) -> str:
+    """Steps rounded after the zero point is added, not before: ties come out otherwise."""
+    if not zero:
+        return saturate(emit, steps, "", UINT8)
+    moved = emit("Add", steps, emit.cast(parameter(emit, zero), FLOAT))
+    return saturate(emit, moved, "", emit.dtype(zero))
+
+
 def along(emit: Emitter, scale: str, name: str) -> str:
     """A scale or zero point of QuantizeLinear or DequantizeLinear, to broadcast over a tensor."""
     shape, given = emit.shape(name), emit.shape(scale)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from math import prod
 
 from .emitter import Emitter
+from .means import mean_of, window_means
 from .operator import contrib
 from .quantization import (
     FLOAT,
-    UINT8,
+    after_zero,
     by_column,
     by_row,
     centred,
@@ -18,7 +18,6 @@ from .quantization import (
     parameter,
     quantised_at_run,
     requantise,
-    saturate,
 )
 
 _ALONG_ONE_AXIS = 13  # the first opset in which a Softmax is of one axis
@@ -46,7 +45,7 @@ def q_linear_add(emit: Emitter) -> str:
     for name, scale, zero in ((a, a_scale, a_zero), (b, b_scale, b_zero)):
         wide = emit.cast(centred(emit, name, parameter(emit, zero)), FLOAT)
         terms.append(emit("Mul", wide, emit("Div", parameter(emit, scale), step)))
-    return _from_zero(emit, emit("Add", *terms), y_zero)
+    return after_zero(emit, emit("Add", *terms), y_zero)
 
 
 def q_linear_mul(emit: Emitter) -> str:
@@ -56,15 +55,7 @@ def q_linear_mul(emit: Emitter) -> str:
     total = emit("Mul", left, centred(emit, b, parameter(emit, b_zero)))
     scales = emit("Mul", parameter(emit, a_scale), parameter(emit, b_scale))
     factor = emit("Div", scales, parameter(emit, y_scale))
-    return _from_zero(emit, emit("Mul", emit.cast(total, FLOAT), factor), y_zero)
-
-
-def _from_zero(emit: Emitter, steps: str, zero: str) -> str:
-    """Steps rounded after the zero point is added, not before: ties come out otherwise."""
-    if not zero:
-        return saturate(emit, steps, "", UINT8)
-    moved = emit("Add", steps, emit.cast(parameter(emit, zero), FLOAT))
-    return saturate(emit, moved, "", emit.dtype(zero))
+    return after_zero(emit, emit("Mul", emit.cast(total, FLOAT), factor), y_zero)
 
 
 def q_linear_where(emit: Emitter) -> str:
@@ -128,35 +119,15 @@ def positions(emit: Emitter) -> range:
     return range(1, rank - 1) if emit.attribute("channels_last", 0) else range(2, rank)
 
 
-def mean_of(
-    emit: Emitter,
-    name: str,
-    given: tuple[str, str],
-    made: tuple[str, str],
-    axes: Iterable[int],
-    count: int,
-) -> str:
-    """The mean of so many quantised numbers over some axes, summed in int32.
-
-    given, made: scale and zero point, of the numbers and of the mean. The axes are kept.
-    """
-    (x_scale, x_zero), (y_scale, y_zero) = given, made
-    total = emit.reduce("ReduceSum", centred(emit, name, parameter(emit, x_zero)), *axes)
-    steps = emit("Mul", parameter(emit, y_scale), emit.constant(float(count)))
-    return requantise(emit, total, emit("Div", parameter(emit, x_scale), steps), y_zero)
-
-
 def q_linear_average_pool(emit: Emitter) -> str:
-    """The mean of each window."""
-    kept = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
-    attributes = {name: emit.attribute(name) for name in kept}
-    ends = emit.input(1), emit.input(2)
-
-    def pool(name: str) -> str:
-        wide = emit("DequantizeLinear", name, *ends)
-        return integers(emit, emit("AveragePool", wide, **attributes), 3)
-
-    return in_its_layout(emit, pool)
+    """The mean of each window, summed in int32."""
+    name, x_scale, x_zero, y_scale, y_zero = map(emit.input, range(5))
+    batch, *shape = emit.shape(name)
+    if emit.attribute("channels_last", 0):
+        shape = [shape[-1], *shape[:-1]]
+    y_zero = y_zero or emit.constant(0, emit.dtype(name))
+    ends = (x_scale, x_zero), (y_scale, y_zero)
+    return in_its_layout(emit, lambda first: window_means(emit, first, (batch, *shape), *ends))
 
 
 def nhwc_max_pool(emit: Emitter) -> str:

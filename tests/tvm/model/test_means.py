@@ -1,0 +1,103 @@
+"""Means of windows of bytes are summed in integers: the bytes of ONNX Runtime, but for ties."""
+
+import numpy as np
+import pytest
+from helpers import built
+from helpers.graphs import node, run
+from onnx import helper, numpy_helper
+
+from ansor_deploy.model.canonicalize import canonicalize
+
+RNG = np.random.default_rng(0)
+POOLS = {
+    "rest at the end": ((1, 16, 8, 8), {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1}),
+    "no window of padding alone": (
+        (1, 16, 8, 8),
+        {"kernel_shape": [2, 2], "strides": [3, 3], "ceil_mode": 1, "pads": [1] * 4},
+    ),
+    "more padding at the end": (
+        (1, 3, 7, 6), {"kernel_shape": [3, 3], "strides": [2, 2], "auto_pad": "SAME_UPPER"},
+    ),
+    "more padding at the beginning": (
+        (1, 3, 7, 6), {"kernel_shape": [3, 2], "strides": [2, 1], "auto_pad": "SAME_LOWER"},
+    ),
+    "padding that counts": (
+        (2, 8, 9, 9), {"kernel_shape": [3, 3], "pads": [1, 1, 0, 0], "count_include_pad": 1},
+    ),
+    "one axis": ((2, 8, 9), {"kernel_shape": [3]}),
+    "three axes": ((1, 8, 5, 6, 7), {"kernel_shape": [3, 2, 3], "pads": [1] * 6}),
+    "one window": ((2, 8, 5, 6), {"kernel_shape": [5, 6]}),
+}  # fmt: skip
+
+
+def model(nodes, shape, kind, to=0.0437):
+    """Nodes from "x" to "o", bytes of the scales xs and ys."""
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    known = {"xs": np.float32(0.02), "ys": np.float32(to), "xz": kind(100), "yz": kind(7)}
+    graph = helper.make_graph(
+        nodes,
+        "means",
+        [helper.make_tensor_value_info("x", element, shape)],
+        [helper.make_tensor_value_info("o", element, None)],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in known.items()],
+    )
+    opsets = [helper.make_opsetid("", 19), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=9)
+
+
+def between_conversions(how):
+    return [
+        node("DequantizeLinear", "x xs xz", "a"), node("AveragePool", "a", "b", **how),
+        node("QuantizeLinear", "b ys yz", "o"),
+    ]  # fmt: skip
+
+
+def on_bytes(how):
+    made = node("QLinearAveragePool", "x xs xz ys yz", "o", **how)
+    made.domain = "com.microsoft"
+    return [made]
+
+
+def drawn(shape, kind):
+    ends = np.iinfo(kind)
+    return RNG.integers(ends.min, ends.max + 1, shape).astype(kind)
+
+
+def assert_integers_of_the_oracle(nodes, shape, kind):
+    proto, feeds = model(nodes, shape, kind), {"x": drawn(shape, kind)}
+    assert not {one.op_type for one in canonicalize(proto).graph.node} & {"AveragePool"}
+    np.testing.assert_array_equal(built.run(proto, feeds)[0], run(proto, feeds)[0])
+
+
+@pytest.mark.parametrize(("shape", "how"), POOLS.values(), ids=POOLS)
+def test_a_pool_between_conversions(shape, how):
+    assert_integers_of_the_oracle(between_conversions(how), shape, np.uint8)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int8])
+@pytest.mark.parametrize("last", [0, 1])
+def test_an_operator_of_bytes(kind, last):
+    how = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1] * 4, "ceil_mode": 1}
+    shape = (1, 8, 7, 6) if last else (1, 6, 8, 7)
+    for padded in (0, 1):
+        nodes = on_bytes({**how, "channels_last": last, "count_include_pad": padded})
+        assert_integers_of_the_oracle(nodes, shape, kind)
+
+
+@pytest.mark.parametrize("to", [0.01, 0.02, 0.04])
+@pytest.mark.parametrize("nodes", [between_conversions, on_bytes])
+def test_a_tie_is_the_even_byte(to, nodes):
+    """Whatever the sums of floats round to: half of what is here is as near to two bytes."""
+    shape, how = (1, 8, 12, 12), {"kernel_shape": [2, 2]}
+    x = drawn(shape, np.uint8)
+    (found,) = built.run(model(nodes(how), shape, np.uint8, to), {"x": x})
+    windows = np.lib.stride_tricks.sliding_window_view(x.astype(int) - 100, (2, 2), axis=(2, 3))
+    wanted = windows.sum((-1, -2)) * (0.02 / to / 4) + 7
+    np.testing.assert_array_equal(found, np.rint(wanted).clip(0, 255))
+
+
+def test_padding_that_counts_only_in_part_is_as_onnx_has_it():
+    how = {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1, "count_include_pad": 1}
+    shape = (1, 3, 8, 8)
+    found = canonicalize(model(between_conversions(how), shape, np.uint8))
+    assert "AveragePool" in {one.op_type for one in found.graph.node}
