@@ -16,6 +16,7 @@ from ..codegen.linker import linker_name
 from ..model.relax.extract import readable
 from ..system.digest import file_sha256
 from ..tune.plan import impacts, latencies
+from .islands import islands
 from .manifest import (
     UNVERIFIED,
     Code,
@@ -78,7 +79,8 @@ def of_codes(shipment: Shipment, codes: Sequence[Code]) -> dict[str, Any]:
     """The fields of what was compiled: of the code for the request's target, and all codes."""
     here = shipment.target.fingerprint
     own = next(one for one in codes if one.target.fingerprint == here)
-    fields = {name: getattr(own, name) for name in ("tasks", "kernels", "others", "memory")}
+    names = ("tasks", "kernels", "others", "memory", "may_differ")
+    fields = {name: getattr(own, name) for name in names}
     return {**fields, "codes": tuple(codes) if len(codes) > 1 else None}
 
 
@@ -101,6 +103,7 @@ def described(shipment: Shipment, built: Compiled, taken: figures.Memory) -> Cod
         memory=Memory(**taken.figures()),
         verification=UNVERIFIED,
         lenders=shipment.lent,
+        may_differ=islands(shipment.model, shipment.target),
     )
 
 

@@ -276,7 +276,10 @@ class Speed(Struct, frozen=True):
 
 
 class Code(Struct, frozen=True):
-    """The code of a library for one of its targets, where it has several."""
+    """The code of a library for one of its targets, where it has several.
+
+    may_differ: of a quantised network, where another processor may make other bytes.
+    """
 
     target: Target
     tasks: tuple[Task, ...]
@@ -285,6 +288,7 @@ class Code(Struct, frozen=True):
     memory: Memory
     verification: Verified
     lenders: Digest | None
+    may_differ: tuple[Place, ...] | None = None
 
 
 class Draft(Interface, frozen=True, kw_only=True, omit_defaults=True):
@@ -313,6 +317,7 @@ class Draft(Interface, frozen=True, kw_only=True, omit_defaults=True):
     lock: Digest | None
     lenders: Digest | UnsetType | None = UNSET
     codes: tuple[Code, ...] | None = None
+    may_differ: tuple[Place, ...] | None = None
 
     @property
     def interfaces(self) -> tuple[Interface, ...]:

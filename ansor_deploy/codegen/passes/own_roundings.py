@@ -22,13 +22,23 @@ _FENCE = "llvm.arithmetic.fence"
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.OwnRoundings")
 def own_roundings(func: Any, _mod: Any, _context: Any) -> Any:
     """The function, a fence around each product that something may be added to."""
-    if func.attrs["target"].kind.name != "llvm" or not _stands_for_integers(func):
+    if func.attrs["target"].kind.name != "llvm" or not stands_for_integers(func):
         return func
+    return func.with_body(_apart_in(func))
+
+
+def is_one_instruction(func: Any) -> bool:
+    """Whether there is a product in a function, scheduled or not, that something is added to."""
+    return len(collect(_apart_in(func), tvm.ir.Call)) > len(collect(func.body, tvm.ir.Call))
+
+
+def _apart_in(func: Any) -> Any:
+    """The body, a fence around each product that something may be added to."""
     given = set(func.params)
-    return func.with_body(structural_map(func.body, (tirx.BufferStore, partial(_fenced, given))))
+    return structural_map(func.body, (tirx.BufferStore, partial(_fenced, given)))
 
 
-def _stands_for_integers(func: Any) -> bool:
+def stands_for_integers(func: Any) -> bool:
     """Whether it makes floats of a tensor of integers, or integers of one of floats."""
     return any(map(_converts, collect(func.body, tirx.Cast)))
 

@@ -1,0 +1,55 @@
+"""Which programs may make other bytes on another processor: the last bits of their floats differ.
+
+Sums of floats are added up in an order that hangs on schedules, functions such as exp are rounded
+as a processor's instructions have it, and a product with a sum is one instruction where there is
+one, unless a fence keeps them apart (`passes/own_roundings.py`). All else, of integers and of
+single operations on floats, has one result.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from .._tvm import collect, op_name, tirx, tvm
+from .passes.edge_values import is_float, is_update
+from .passes.own_roundings import is_one_instruction, stands_for_integers
+
+# Calls that give floats of which IEEE 754 leaves no bit open, or that compute nothing.
+_EXACT = frozenset((
+    "prim.if_then_else", "prim.likely", "tirx.ceil", "tirx.fabs", "tirx.floor", "tirx.nearbyint",
+    "tirx.reinterpret", "tirx.round", "tirx.sqrt", "tirx.trunc",
+))  # fmt: skip
+
+
+def may_differ(func: Any, *, on_gpu: bool = False) -> bool:
+    """Whether processors may make other bytes of a function, which has no schedule yet.
+
+    on_gpu: nothing keeps products and sums apart there.
+    """
+    apart = stands_for_integers(func) and not on_gpu
+    fused = not apart and is_one_instruction(func)
+    return fused or _sums_floats(func) or any(map(_is_inexact, collect(func.body, tvm.ir.Call)))
+
+
+def _is_inexact(call: Any) -> bool:
+    return is_float(call) and op_name(call) not in _EXACT
+
+
+def _sums_floats(func: Any) -> bool:
+    """Whether floats are added or multiplied up, which are not whole numbers that are exact so.
+
+    Such are made integers as they are (`model/operators/integers.py`).
+    """
+    stores = collect(func.body, tirx.BufferStore)
+    values = [one.value for one in stores if not _adds_up(one)]
+    loads = (load.source for value in values for load in collect(value, tvm.ir.TensorLoad))
+    casts = (cast for value in values for cast in collect(value, tirx.Cast) if not is_float(cast))
+    cut = Counter(cast.value.source for cast in casts if isinstance(cast.value, tvm.ir.TensorLoad))
+    read = Counter(loads)
+    sums = {one.buffer for one in stores if _adds_up(one)}
+    return any(not cut[one] or cut[one] < read[one] for one in sums)
+
+
+def _adds_up(store: Any) -> bool:
+    return is_update(store, tirx.Add, tirx.Mul) and is_float(store.value)

@@ -1,0 +1,37 @@
+"""Where a quantised network computes in floats whose last bits differ between processors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from .._tvm import tirx
+from ..codegen.same_bytes import may_differ
+from ..model.graph.steps import steps_of
+
+if TYPE_CHECKING:
+    from ..model.graph.places import Place
+    from ..model.prepare import Prepared
+    from ..target import Target
+
+
+def islands(model: Prepared, target: Target) -> tuple[Place, ...] | None:
+    """The places that may make other bytes on another processor, tasks first, each once.
+
+    None of a network that is not quantised: there it may be most of it.
+    """
+    if steps_of(model.protos[0]) is None:
+        return None
+    on_gpu = target.gpu is not None
+    found = (places for func, places in _programs(model) if may_differ(func, on_gpu=on_gpu))
+    return tuple(dict.fromkeys(one for places in found for one in places))
+
+
+def _programs(model: Prepared) -> Iterator[tuple[tirx.PrimFunc, tuple[Place, ...]]]:
+    """Each program of the model without a schedule, and where the model computes it."""
+    for task in model.tasks:
+        yield task.mod["main"], task.places
+    for name, place in model.others:
+        func = model.imported.mod[name]
+        if isinstance(func, tirx.PrimFunc):
+            yield func, (place,)
