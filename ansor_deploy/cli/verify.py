@@ -34,7 +34,7 @@ class NodeErrors(Struct, frozen=True):
     max_rel_err: float | None
 
 
-class Compared(Errors, frozen=True):
+class Compared(Errors, frozen=True, kw_only=True):
     """`verify --json`. wrong: by output, what is wrong of it. nodes: with --by-node."""
 
     wrong: dict[str, str]

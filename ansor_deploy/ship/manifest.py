@@ -203,13 +203,17 @@ UNTRIED = structs.replace(UNVERIFIED, reason="its instructions are not here")
 
 
 class Errors(Struct, frozen=True):
-    """The largest errors beside the oracle's numbers. max_rel_err: of an output's scale."""
+    """The largest errors beside the oracle's numbers. max_rel_err: of an output's scale.
+
+    exact: the outputs that are, bit for bit, what the network's integers come to in NumPy.
+    """
 
     ok: bool
     max_abs_err: float | None
     max_rel_err: float | None
     oracle: str
     seed: int
+    exact: tuple[Name, ...] = ()
 
 
 class Race(Struct, frozen=True):

@@ -177,10 +177,18 @@ def jobs_lines(rows: Sequence[Row]) -> list[str]:
 def verification_text(verification: Verification) -> str:
     """Whether the numbers are right, in one sentence."""
     verdict = "outputs agree with" if verification.ok else "OUTPUTS DIFFER from"
+    exact = _exact_text(verification)
     return (
         f"{verdict} {verification.oracle}: largest error {verification.max_abs_err:.2g} absolute, "
-        f"{verification.max_rel_err:.2g} relative (seed {verification.seed})"
+        f"{verification.max_rel_err:.2g} relative (seed {verification.seed}){exact}"
     )
+
+
+def _exact_text(verification: Verification) -> str:
+    """Which outputs were proved bit for bit; "" where none was."""
+    if not (verification.ok and verification.exact):
+        return ""
+    return f"; bit for bit what the integers come to: {', '.join(verification.exact)}"
 
 
 def nodes_text(nodes: Sequence[NodeVerdict]) -> Iterator[str]:

@@ -8,7 +8,6 @@ They are summed in int32, and so are the same in whichever order a processor add
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from math import prod
 
@@ -18,6 +17,7 @@ from onnx import TensorProto
 from ..graph.graph import Shape
 from .emitter import Emitter
 from .quantization import FLOAT, after_zero, centred, parameter, requantise
+from .sliding import Windows, windows
 
 Ends = tuple[str, str]  # a scale and a zero point
 
@@ -39,7 +39,7 @@ def window_means(emit: Emitter, name: str, shape: Shape, given: Ends, made: Ends
     shape: of the numbers, (N, C, ...). given, made: as of `mean_of`. Where padding counts, a window
     has all its elements, also beyond the padding. Ties are decided after the zero point is added.
     """
-    pool = _windows(emit, shape[2:])
+    pool = windows(emit.node, shape[2:], emit.attribute("kernel_shape"))
     if all(one.is_whole for one in pool):
         return mean_of(emit, name, given, made, range(2, len(shape)), prod(shape[2:]))
     total = _window_sums(emit, name, shape[1], given[1], pool)
@@ -54,73 +54,8 @@ def _in_steps(emit: Emitter, given: Ends, made: Ends, count: np.ndarray | np.flo
     return emit("Div", parameter(emit, given[0]), steps)
 
 
-@dataclass(frozen=True)
-class _Windows:
-    """The windows of a pool along one axis. before: of the first element, the first one begins."""
-
-    size: int
-    kernel: int
-    stride: int
-    dilation: int
-    before: int
-    made: int
-
-    @classmethod
-    def padded(cls, size: int, given: Sequence[int], pads: Sequence[int], *, ceil: int) -> _Windows:
-        """Of an axis with so much padding. given: kernel, stride, dilation."""
-        kernel, stride, dilation = given
-        room = size + sum(pads) - dilation * (kernel - 1) - 1
-        steps = -(-room // stride) if ceil else room // stride
-        if steps * stride >= size + pads[0]:  # a window of padding alone
-            steps -= 1
-        return cls(size, kernel, stride, dilation, pads[0], steps + 1)
-
-    @classmethod
-    def same(cls, size: int, given: Sequence[int], *, upper: bool) -> _Windows:
-        """Of an axis with as much padding as a window for each stride takes."""
-        kernel, stride, dilation = given
-        made = -(-size // stride)
-        pads = max((made - 1) * stride + dilation * (kernel - 1) + 1 - size, 0)
-        return cls(size, kernel, stride, dilation, pads // 2 if upper else pads - pads // 2, made)
-
-    @property
-    def _end(self) -> int:
-        """Where the last window ends."""
-        return (self.made - 1) * self.stride + self.dilation * (self.kernel - 1) + 1 - self.before
-
-    @property
-    def after(self) -> int:
-        """Elements of padding behind the last one."""
-        return max(self._end - self.size, 0)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether there is one window, which is the axis."""
-        return (self.made, self.kernel, self.before, self._end) == (1, self.size, 0, self.size)
-
-    @property
-    def counts(self) -> np.ndarray:
-        """How many elements of each window are no padding."""
-        first = np.arange(self.made)[:, None] * self.stride - self.before
-        at = first + np.arange(self.kernel) * self.dilation
-        return np.count_nonzero((at >= 0) & (at < self.size), axis=1)
-
-
-def _windows(emit: Emitter, sizes: Shape) -> list[_Windows]:
-    """Of each axis of a pool's data, by the node's attributes."""
-    rank, how = len(sizes), emit.attribute("auto_pad", "NOTSET")
-    steps = [emit.attribute(name) or [1] * rank for name in ("strides", "dilations")]
-    pads = (how == "NOTSET" and emit.attribute("pads")) or [0] * 2 * rank
-    axes = zip(sizes, emit.attribute("kernel_shape"), *steps, strict=True)
-    if how.startswith("SAME"):
-        return [_Windows.same(n, given, upper=how == "SAME_UPPER") for n, *given in axes]
-    ceil, ends = emit.attribute("ceil_mode", 0), zip(pads[:rank], pads[rank:], strict=True)
-    each = zip(axes, ends, strict=True)
-    return [_Windows.padded(n, given, both, ceil=ceil) for (n, *given), both in each]
-
-
 def _window_sums(
-    emit: Emitter, name: str, channels: int, zero: str, pool: Sequence[_Windows]
+    emit: Emitter, name: str, channels: int, zero: str, pool: Sequence[Windows]
 ) -> str:
     """The sums of bytes less their zero point, which is what the border holds."""
     kernel = [one.kernel for one in pool]
@@ -138,7 +73,7 @@ def _window_sums(
     )
 
 
-def _counts(emit: Emitter, pool: Sequence[_Windows]) -> np.ndarray:
+def _counts(emit: Emitter, pool: Sequence[Windows]) -> np.ndarray:
     """How many numbers each mean is of: one count, or one for each place."""
     counts = reduce(np.multiply.outer, [one.counts for one in pool])
     if emit.attribute("count_include_pad", 0):

@@ -19,6 +19,8 @@ from ...model.graph.cuts import Graph
 from ...model.onnx.skeleton import name_of
 from ...model.prepare import prepare
 from ...system.interrupt import check
+from ..islands import islands
+from .exact import exact_outputs, judge_exactly
 from .judges import judge_outputs
 from .oracle import Oracle
 from .tolerance import Verdict
@@ -128,4 +130,7 @@ class _Parts:
             oracle = Oracle(part.protos[0])
             feed = {info.name: self._feed[info.name] for info in interface.inputs}
             actual = bare.load(library, manifest)(**feed)
-            return judge_outputs(actual, oracle.outputs(feed), oracle, feed, {})
+            judged = judge_outputs(actual, oracle.outputs(feed), oracle, feed, {})
+            exact = exact_outputs(oracle.proto, islands(part, how.target), feed)
+            off = ((name, one) for name, one in judge_exactly(actual, exact, {}) if not one.ok)
+            return {**judged, **dict(off)}

@@ -14,6 +14,7 @@ from ...devices.emulator import open_emulator
 from ...devices.machine import Machine, has_instructions, runs_here
 from ...errors import VerificationError
 from ...system.jobserver import threads
+from ..islands import islands
 from ..manifest import UNTRIED, UNVERIFIED, Allowed, Draft, Verified
 from .oracle import Oracle
 from .stand_in import is_small, make_stand_in
@@ -108,7 +109,9 @@ def _verified(shipment: Shipment, draft: Draft, library: Runnable, where: str) -
         return draft
     request = shipment.request
     shipment.report.stage("verify", "against ONNX Runtime on seeded inputs")
-    verdict = verify_model(library, shipment.oracles, request.seed, dict(request.tolerances))
+    open_places = islands(shipment.model, shipment.target)
+    words = (request.seed, dict(request.tolerances), open_places)
+    verdict = verify_model(library, shipment.oracles, *words)
     shipment.report.verified(verdict)
     if not verdict.ok:
         if shipment.rewritten and not shipment.strict:  # it is built anew

@@ -55,6 +55,7 @@ def test_the_quantised_model_is_built_and_described(folder):
     assert manifest["model"]["sha256"] == found["quantised"]["sha256"]
     assert manifest["verification"]["verified"]
     assert manifest["may_differ"] == []
+    assert manifest["verify"]["exact"] == [one["name"] for one in manifest["outputs"]]
     (output,) = found["outputs"]
     assert output["output"] == "y"
     assert 0 < output["rms"] < 0.05

@@ -32,7 +32,7 @@ BUILD_KEYS = {
     *("trials", "tune_seconds", "no_room", "latency_ms", *COMPARED, "verify", "verification"),
     *("ran_on", "memory", "quantised"),
 }
-VERIFY_KEYS = {"ok", "max_abs_err", "max_rel_err", "oracle", "seed"}
+VERIFY_KEYS = {"ok", "max_abs_err", "max_rel_err", "oracle", "seed", "exact"}
 BLOCKS = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 1, 2))
 
 

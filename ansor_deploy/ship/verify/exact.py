@@ -1,0 +1,63 @@
+"""Outputs that every processor makes the same bytes of, beside an evaluation in NumPy.
+
+ONNX Runtime differs from itself by steps of a quantised network's scales, so that beside it a wrong
+rounding is not seen. What a library is to make of the network's integers is known to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...model.canonicalize import canonical_graph
+from ...model.evaluation import evaluated
+from ...model.graph.cuts import Graph
+from ...model.onnx.skeleton import name_of
+from ...request import Tolerance
+from .judges import Arrays, Tolerances
+from .tolerance import Verdict, judge
+
+if TYPE_CHECKING:
+    import onnx
+
+    from ...model.graph.places import Place
+
+_EQUAL = Tolerance(0.0, 0.0)
+
+
+def exact_outputs(
+    proto: onnx.ModelProto, islands: Collection[Place] | None, feed: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """What all processors make of inputs, by the name of an output; those that are known.
+
+    islands: where they may differ, in this shape of the model; None of one that is not quantised.
+    """
+    if islands is None:
+        return {}
+    graph, apart = Graph(proto), {node.name for place in islands for node in place.nodes}
+    open_nodes = {at for at, node in enumerate(graph.nodes) if name_of(node) in apart}
+    names = [one.name for one in proto.graph.output]
+    same = [name for name in names if open_nodes.isdisjoint(graph.needed([name]))]
+    return evaluated(canonical_graph(proto), feed, same) if same else {}
+
+
+def judge_exactly(
+    actual: Arrays, exact: Arrays, allowed: Tolerances
+) -> Iterator[tuple[str, Verdict]]:
+    """Of each output that is known, whether it is that; but for those that may differ by more.
+
+    allowed: what the user lets outputs differ by.
+    """
+    for name, output in exact.items():
+        if allowed.get(name, allowed.get("")) is None:
+            yield name, judge(actual[name], output, given=_EQUAL)
+
+
+def exactly_wrong(name: str, verdict: Verdict) -> str:
+    """What is wrong of such an output, in words."""
+    return (
+        f"output '{name}' is off by {verdict.abs_err:.3g}, at {list(verdict.at)}, from what its "
+        "integers come to"
+    )
