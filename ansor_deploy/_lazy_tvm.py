@@ -14,8 +14,8 @@ class _Later:
     def __getattr__(self, attribute: str) -> Any:
         return getattr(self._there(), attribute)
 
-    def __call__(self, *args: Any) -> Any:
-        return self._there()(*args)
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        return self._there()(*args, **named)
 
     def _there(self) -> Any:
         return getattr(import_module("ansor_deploy._tvm"), self._name)

@@ -48,6 +48,7 @@ from ansor_deploy.space import (
     tvm,
     uses,
     vectorized,
+    widen_once,
     write_out_tile,
     written_out,
 )
@@ -106,9 +107,11 @@ def apply(state, block, target):
     reduced = _taps_written_out(state, reducing, vectors, most)
     if takes_lanes(view, tile, target):
         reduced = _by_lanes(sch, reduced)
-    strip, last = _nested(sch, outer, (strips.axis, rows), by_panels, [*reduced, *inner])
-    sch.reverse_compute_at(epilogue.rv, last, preserve_unit_loops=True)
-    _pad(sch, strips.padding, strip, target)
+    tasks, tiles = _nested(sch, outer, (strips.axis, rows), by_panels, [*reduced, *inner])
+    at = 0 if by_panels else 1
+    widen_once(state, view, [*tasks, *tiles[:at]], tiles[at:], target)
+    sch.reverse_compute_at(epilogue.rv, tiles[-1], preserve_unit_loops=True)
+    _pad(sch, strips.padding, tasks[-1], target)
     written_out(sch, epilogue.rv, len(view.spatial), target)
     init = write_out_tile(sch, view, tile, reduced[0], target)
     cut_columns(sch, [init, view.rv, epilogue.rv], view.spatial[-1], tile[-1])
@@ -258,7 +261,7 @@ def _by_lanes(sch, reduced):
 
 
 def _nested(sch, outer, strip, by_panels, inside):
-    """Bring the loops in order: (the loop over strips, the innermost over tiles).
+    """Bring the loops in order: (those over strips, those over the tiles of one).
 
     strip: the axis and how many of its tiles make one.
     """
@@ -274,9 +277,9 @@ def _nested(sch, outer, strip, by_panels, inside):
     sch.reorder(*tasks, *inner, *inside)
     task = parallel(sch, tasks)
     if not apart:
-        return task, inner[-1]
+        return [task], inner
     sch.parallel(panels)  # lowering joins them (`codegen/passes/tile_tasks.py`)
-    return panels, inner[-1]
+    return [task, panels], inner[1:]
 
 
 def _pad(sch, padding, strip, target):

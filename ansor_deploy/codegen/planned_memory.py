@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from .._tvm import collect, relax, shape_of, tirx, tvm
+from ..marks import Place
 from .entry import Entries
-from .kernels.lowering import STACK_BYTES
+from .kernels.lowering import STACK_BYTES, flattening, passes_at
 from .memory.arena import most_alive
 from .memory.callers_memory import original
 from .memory.figures import Memory, MemoryUse, total
@@ -72,9 +73,8 @@ def _buffers(mod: tvm.IRModule, threads: int) -> Iterator[MemoryUse]:
 
 def _opened(kernels: tvm.IRModule) -> tvm.IRModule:
     """Programs with their buffers as small as they become, where they are allocated."""
-    t = tvm.s_tir.transform
-    passes = [t.CanonicalizeLoop(), t.LowerInitBlock(), t.PlanAndUpdateBufferAllocationLocation()]
-    passes += [t.ConvertBlocksToOpaque(), t.CompactBufferAllocation(), t.LowerOpaqueBlock()]
+    first = tvm.s_tir.transform.CanonicalizeLoop()
+    passes = [first, *flattening(), *passes_at(Place.BEFORE)]
     return tvm.transform.Sequential(passes)(kernels)
 
 

@@ -66,10 +66,8 @@ def hidden(func: Any) -> Any:
 
     def called(comparison: Any) -> Any:
         used = set(collect(comparison, tirx.Var))
-        if not any(var in used and used & others for var, others in around.items()):
-            return comparison
-        name = f"{_HIDDEN}{type(comparison).__name__}"
-        return tirx.call_pure_extern("bool", name, comparison.a, comparison.b)
+        whole = not any(var in used and used & others for var, others in around.items())
+        return comparison if whole else undivided(comparison)
 
     def chosen(call: Any) -> Any:
         if op_name(call) != "prim.if_then_else":
@@ -78,6 +76,12 @@ def hidden(func: Any) -> Any:
         return tirx.if_then_else(structural_map(condition, (kinds, called)), *rest)
 
     return func.with_body(structural_map(func.body, (tvm.ir.Call, chosen)))
+
+
+def undivided(comparison: Any) -> Any:
+    """A comparison at which no loop is parted."""
+    name = f"{_HIDDEN}{type(comparison).__name__}"
+    return tirx.call_pure_extern("bool", name, comparison.a, comparison.b)
 
 
 def shown(func: Any) -> Any:

@@ -21,6 +21,7 @@ _OF_THIS_ROOM = {
     "tiles": "divisors",
     "tile_sizes": "FEW_TAPS register_tiles takes_lanes tiles_within",
     "packing": "pack_operands panel_bytes",
+    "widening": "widen_once",
     "micro_kernel": "cut_columns split_tiles write_out_tile",
     "register_tile": "tile_reduction unrolled_innermost",
     "thread_tile": "hardly_reuses tile_over_threads",

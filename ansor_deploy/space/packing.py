@@ -5,6 +5,7 @@ from typing import Any
 
 from .._tvm import tirx, tvm, uses
 from ..marks.dot import STEPS, has_dot
+from ..marks.widened_panels import HALVES
 from ..target import Target
 from .block_view import REDUCE, SPATIAL, BlockView
 from .loops import lanes, parallel_map
@@ -35,12 +36,13 @@ def panel_bytes(view: BlockView, columns: int) -> int:
 
 
 def _panel_item(view: BlockView) -> int:
-    """Bytes of an element of the operand that has the columns; of float32 where none has."""
+    """Bytes of an element of the operand that has the columns; of float32 where none has.
+
+    Of 16 bits it is made float32, mostly once for many tiles (`widening.py`).
+    """
     column = view.axes(SPATIAL)[-1].var
-    sizes = [
-        b.dtype.itemsize for b, indices in view.operands if any(uses(i, column) for i in indices)
-    ]
-    return int(min(sizes, default=4))
+    having = [b for b, indices in view.operands if any(uses(i, column) for i in indices)]
+    return min((4 if str(b.dtype) in HALVES else b.dtype.itemsize for b in having), default=4)
 
 
 def multiplies_by_fours(view: BlockView, columns: int, target: Target) -> bool:

@@ -36,6 +36,7 @@ from .rows import fuse_rows
 from .state import State
 from .tile_sizes import FEW_TAPS, batch_axes, register_tiles, takes_lanes
 from .tiles import divisors
+from .widening import widen_once
 
 # Of the second cache, what panels may take: all rows pass by them, and want some as well.
 PANEL_SHARE = 0.5
@@ -76,11 +77,15 @@ def tile_reduction(
     if parts:
         *rows, task = outer
         sch.reorder(task, *parts, *rows, *reduced, *inner)
+        if constant:
+            widen_once(state, view, [task, *parts], rows, target)
         sch.parallel(task)
     else:
         order = _ordered(state, outer, batch_axes(view), rows_outside)
         sch.reorder(*order, *reduced, *inner)
         if constant:
+            at = order.index(outer[-1]) + 1
+            widen_once(state, view, order[:at], order[at:], target)
             _fetch_ahead(state, order, outer[-1], panel, target)
         _fetch_rows(state, view, order, tile[-2], target)
         task = _shared(sch, order, target.cores)

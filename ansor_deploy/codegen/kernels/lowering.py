@@ -118,19 +118,19 @@ def _until_partitioned() -> list[Any]:
     """TVM's own passes up to that one, and ours before it."""
     t = tvm.s_tir.transform
     return [
-        *_flattening(),
-        *_at(Place.LOOPS),
-        *_at(Place.STEPS),
-        *_at(Place.BEFORE),
+        *flattening(),
+        *passes_at(Place.LOOPS),
+        *passes_at(Place.STEPS),
+        *passes_at(Place.BEFORE),
         tasks,
         tirx.transform.ConvertSSA(),  # each tile is of variables and buffers of its own
         t.StmtSimplify(),
-        *_at(Place.ENDS),
+        *passes_at(Place.ENDS),
         t.StmtSimplify(),
     ]
 
 
-def _at(place: Place) -> list[Any]:
+def passes_at(place: Place) -> list[Any]:
     """The passes of the marks that have this place."""
     return [_pass(mark.lower) for mark in marks().values() if mark.place is place]
 
@@ -140,7 +140,7 @@ def _pass(lower: Callable[[Any], Any]) -> Any:
     return tirx.transform.prim_func_pass(lambda func, *_: lower(func), opt_level=0, name=name)
 
 
-def _flattening() -> list[Any]:
+def flattening() -> list[Any]:
     """TVM's passes from blocks to loops over flat buffers, less what is for GPUs."""
     t = tvm.s_tir.transform
     return [
@@ -171,13 +171,13 @@ def _on_processors() -> list[Any]:
     t, s = tirx.transform, tvm.s_tir.transform
     return [
         s.CanonicalizeLoop(),
-        *_flattening(),
+        *flattening(),
         chunks,
         s.LoopPartition(),
         t.VectorizeLoop(),
         t.StorageRewrite(),
         s.HoistIfThenElse(),
-        *_at(Place.VECTORS),
+        *passes_at(Place.VECTORS),
         byte_packs,
         t.UnrollLoop(),
         s.RenormalizeSplitPattern(),

@@ -7,7 +7,7 @@ from helpers import built, programs
 from tvm import te
 
 from ansor_deploy._tvm import collect, tirx, tvm_target
-from ansor_deploy.codegen.kernels.lowering import _at, _flattening
+from ansor_deploy.codegen.kernels.lowering import flattening, passes_at
 from ansor_deploy.marks import Place, row_vectors
 from ansor_deploy.marks.row_vectors import ROW_VECTORS, reading_vectors
 from ansor_deploy.space.block_view import BlockView, blocks
@@ -71,8 +71,8 @@ def test_what_may_not_be_there_is_not_read(depth, steps, lanes, monkeypatch):
     mod = product(depth, steps)
     x, w, out = built.kernel_outputs(mod)
     np.testing.assert_allclose(out, x @ w, rtol=1e-5, atol=1e-5)
-    passes = [tirx.transform.BindTarget(tvm_target(A53)), *_flattening()]
-    passes += [tirx.transform.VectorizeLoop(), *_at(Place.VECTORS)]
+    passes = [tirx.transform.BindTarget(tvm_target(A53)), *flattening()]
+    passes += [tirx.transform.VectorizeLoop(), *passes_at(Place.VECTORS)]
     made = tvm.transform.Sequential(passes)(mod)["main"]
     assert len(collect(made.body, tirx.Shuffle)) == lanes
 
