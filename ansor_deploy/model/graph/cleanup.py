@@ -1,13 +1,10 @@
 """Passes that take out what does nothing at inference, split long sums, and sort the rest."""
 
-from graphlib import CycleError, TopologicalSorter
-from heapq import heappop, heappush
-
 from onnx import NodeProto, TensorProto, helper
 
-from ...errors import ModelError
-from ..onnx.skeleton import attribute
-from .graph import Graph, is_op, uses
+from ..onnx.order import order
+from ..onnx.skeleton import attribute, uses
+from .graph import Graph, is_op
 
 _MOST_CONCATENATED = 64  # TVM's and Python's own limits are some hundreds
 _CHAINED = {"Sum": "Add", "Max": "Max", "Min": "Min"}
@@ -31,23 +28,7 @@ def drop_dead(graph: Graph) -> None:
 
 def sort_nodes(graph: Graph) -> None:
     """Producers before consumers; otherwise the order stays as it is."""
-    nodes = graph.nodes
-    makers = {name: at for at, node in enumerate(nodes) for name in node.output if name}
-    sorter = TopologicalSorter(
-        {at: [makers[n] for n in uses(node) if n in makers] for at, node in enumerate(nodes)}
-    )
-    try:
-        sorter.prepare()
-    except CycleError as error:
-        raise ModelError("the graph has a cycle", "Export the model again.") from error
-    ready: list[int] = []
-    graph.nodes = []
-    while sorter.is_active():
-        for at in sorter.get_ready():
-            heappush(ready, at)
-        first = heappop(ready)
-        graph.nodes.append(nodes[first])
-        sorter.done(first)
+    graph.nodes = [graph.nodes[at] for at in order(graph.nodes)]
 
 
 def drop_identity(graph: Graph) -> None:

@@ -7,7 +7,8 @@ from functools import cached_property
 
 import onnx
 
-from .graph import FLOATS, uses
+from ..onnx.skeleton import uses
+from .graph import FLOATS
 from .noise import varying_tensors
 
 

@@ -16,10 +16,10 @@ from onnx.reference import ReferenceEvaluator
 from ...errors import ModelError
 from ...system.machine_fault import raise_if_fault
 from ..onnx.bind import model_inputs
-from ..onnx.skeleton import attribute, name_of
+from ..onnx.skeleton import attribute, name_of, uses
 from .constant_math import OPERATORS, evaluate
 from .empty import fold_empty
-from .graph import FLOATS, Graph, is_op, optional_input, uses
+from .graph import FLOATS, Graph, is_op, optional_input
 from .subgraph import resolve_branches
 
 # fmt: off

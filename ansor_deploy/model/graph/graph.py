@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,7 +16,7 @@ from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 from ...errors import ModelError
 from ..onnx.bind import model_inputs, set_shape
 from ..onnx.bounds import check_rank, check_shape
-from ..onnx.skeleton import divide, nested, tensors, with_initializers
+from ..onnx.skeleton import divide, nested_names, tensors, uses, with_initializers
 from .constant_room import Room
 
 Shape = tuple[int, ...]
@@ -102,7 +102,7 @@ class Graph:
 
     def captured(self) -> set[str]:
         """Names read inside nested graphs, where a rename would not reach them."""
-        return {name for node in self.nodes for name in _nested_names(node)}
+        return {name for node in self.nodes for name in nested_names(node)}
 
     def rename_uses(self, new: Mapping[str, str]) -> None:
         """Let every node that read one of these names read the new one in its place."""
@@ -191,15 +191,3 @@ def is_op(node: NodeProto, *ops: str) -> bool:
 def optional_input(node: NodeProto, index: int) -> str:
     """The name of an input, empty if the node does not have it."""
     return str(node.input[index]) if index < len(node.input) else ""
-
-
-def uses(node: NodeProto) -> set[str]:
-    """Names that a node reads; of nested graphs every name read, their own included."""
-    return {name for name in node.input if name} | set(_nested_names(node))
-
-
-def _nested_names(node: NodeProto) -> Iterator[str]:
-    for graph in nested(node):
-        yield from (value.name for value in graph.output)
-        for inner in graph.node:
-            yield from uses(inner)

@@ -14,8 +14,7 @@ import onnx
 from onnx import ModelProto, NodeProto
 
 from ..onnx.bind import model_inputs
-from ..onnx.skeleton import name_of
-from .graph import uses
+from ..onnx.skeleton import name_of, uses
 from .places import Node, Place
 
 _FIXED = ("Constant", "Shape", "Size")  # shapes are static

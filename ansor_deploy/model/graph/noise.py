@@ -15,7 +15,7 @@ from typing import Any
 import onnx
 from onnx import helper
 
-from .graph import uses
+from ..onnx.skeleton import uses
 
 # By ONNX's numbers of the types (float32, float16, float64, bfloat16): the largest relative error
 # that a result is given. It is 16 epsilons, since one result adds up a thousand products, or

@@ -6,17 +6,20 @@ from pathlib import Path
 
 import onnx
 from google.protobuf.message import DecodeError
-from onnx import ModelProto
+from onnx import ModelProto, NodeProto
 
 from ...errors import ModelError, blaming
 from ...system.regular_file import read_regular
 from .bounds import check_graph
 from .file_digest import digest, unreadable
-from .skeleton import skeleton, tensors
+from .order import sort_model
+from .skeleton import domain_of, nodes, skeleton, tensors
 from .tensor_data import check_external, check_size, external_file, is_external, load_external
 
 _PROTOBUF_LIMIT = 2**31 - 1
 _AGAIN = "Export or download the model again."
+# ONNX Runtime has these among ONNX's own operators, of any opset.
+_OF_ONNX_RUNTIME = ("LayerNormalization", "SimplifiedLayerNormalization")
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class OnnxModel:
 
 
 def load(path: Path) -> OnnxModel:
-    """Read and check an ONNX file and the external data that it names.
+    """Read and check an ONNX file and the external data that it names; its nodes come in order.
 
     Raises:
         ModelError: missing, unreadable, damaged, incomplete or not valid ONNX; a tensor's
@@ -49,6 +52,7 @@ def load(path: Path) -> OnnxModel:
         check_graph(proto)
         _check_versions(proto)
         _check_tensor_names(proto)
+        sort_model(proto)
         external = _fetch(path, proto)
         _check(proto)
     return OnnxModel(path, proto, digest(path, external), external)
@@ -111,7 +115,28 @@ def _check(proto: ModelProto) -> None:
         name = proto.graph.sparse_initializer[0].values.name
         raise ModelError(f"weight '{name}' is sparse", "Export it as a dense tensor.")
     try:
-        onnx.checker.check_model(skeleton(proto))
+        onnx.checker.check_model(_checkable(proto))
     except (onnx.checker.ValidationError, ValueError) as error:
         reason = str(error).split("\n\n==> Context")[0]  # which only repeats the node
         raise ModelError(f"not valid ONNX: {' '.join(reason.split())}", _AGAIN) from error
+
+
+def _checkable(proto: ModelProto) -> ModelProto:
+    """The model as ONNX's checker takes it: without weights, and what it does not know set aside.
+
+    It lets nodes of a domain that is not ONNX's be what they are.
+    """
+    bare = skeleton(proto)
+    opset = max((o.version for o in bare.opset_import if o.domain in ("", "ai.onnx")), default=1)
+    foreign = [node for node in nodes(bare.graph) if _is_foreign(node, opset)]
+    for node in foreign:
+        node.domain = "com.microsoft"
+    if foreign and all(entry.domain != "com.microsoft" for entry in bare.opset_import):
+        bare.opset_import.add(domain="com.microsoft", version=1)
+    return bare
+
+
+def _is_foreign(node: NodeProto, opset: int) -> bool:
+    """Whether a node is said to be one of ONNX's own operators, and is ONNX Runtime's."""
+    named = node.op_type in _OF_ONNX_RUNTIME and not domain_of(node)
+    return named and not onnx.defs.has(node.op_type, opset)

@@ -36,6 +36,19 @@ def with_nested(body: Iterable[NodeProto]) -> Iterator[NodeProto]:
             yield from with_nested(graph.node)
 
 
+def uses(node: NodeProto) -> set[str]:
+    """Names that a node reads; of nested graphs every name read, their own included."""
+    return {name for name in node.input if name} | set(nested_names(node))
+
+
+def nested_names(node: NodeProto) -> Iterator[str]:
+    """Names that the graphs in a node read, those that they make themselves among them."""
+    for graph in nested(node):
+        yield from (value.name for value in graph.output)
+        for inner in graph.node:
+            yield from uses(inner)
+
+
 def tensors(graph: GraphProto) -> Iterator[TensorProto]:
     """Every dense tensor of a graph: initializers, attributes, and those of nested graphs."""
     yield from graph.initializer

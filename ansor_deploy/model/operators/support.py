@@ -7,9 +7,9 @@ from onnx import ModelProto, NodeProto, inliner
 from ...errors import ModelError
 from ...system.printable import printable
 from ..graph.cleanup import drop_dead
-from ..graph.graph import Graph, uses
+from ..graph.graph import Graph
 from ..onnx.bind import model_inputs
-from ..onnx.skeleton import domain_of, name_of, with_nested
+from ..onnx.skeleton import domain_of, name_of, uses, with_nested
 from .blame import importing
 from .operator import Operator, Use, dtype_name
 from .refused import REASONS

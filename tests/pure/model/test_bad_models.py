@@ -104,7 +104,7 @@ def test_no_outputs(tmp_path):
 def test_cycle(tmp_path):
     proto = good()
     proto.graph.node.extend([node("Relu", "b", "a"), node("Relu", "a", "b")])
-    refused(written(tmp_path, proto), "topologically sorted")
+    refused(written(tmp_path, proto), "the graph has a cycle")
 
 
 def test_two_nodes_make_one_tensor(tmp_path):

@@ -14,6 +14,7 @@ from ansor_deploy.errors import ModelError
 from ansor_deploy.model.onnx.bind import bind_shapes
 from ansor_deploy.model.onnx.file import load
 from ansor_deploy.model.onnx.file_digest import digest
+from ansor_deploy.model.operators.support import refuse_early
 
 
 @pytest.fixture
@@ -55,6 +56,36 @@ def test_external_data_is_brought_in(proto, tmp_path, one_file):
     weights = {t.name: numpy_helper.to_array(t) for t in read.proto.graph.initializer}
     np.testing.assert_array_equal(weights["w"], randn(0, 40, 50))
     assert run(read.proto, random_feeds(proto))[0].shape == (1, 50)
+
+
+def test_nodes_in_any_order_come_sorted(tmp_path):
+    branch = model([node("Neg", "x", "n"), node("Abs", "n", "b")], {"x": (4,)}, ("b",)).graph
+    del branch.input[:]
+    chosen = node("If", "c", "y", then_branch=branch, else_branch=branch)
+    constants = {"c": np.array(True)}
+    proto = model([node("Exp", "w", "x"), chosen], {"w": (4,)}, constants=constants)
+    for body in (proto.graph, *(entry.g for entry in proto.graph.node[1].attribute)):
+        body.node.reverse()
+    read = load(save(proto, tmp_path / "m.onnx")).proto.graph.node
+    assert [entry.op_type for entry in read] == ["Exp", "If"]
+    assert [entry.op_type for entry in read[1].attribute[0].g.node] == ["Neg", "Abs"]
+
+
+@pytest.mark.parametrize("opset", [13, 17])
+def test_norms_that_onnx_runtime_has_among_those_of_onnx(opset, tmp_path):
+    nodes = [node("LayerNormalization", "x s", "m")]
+    nodes += [node("SimplifiedLayerNormalization", "m s", "y")]
+    constants = {"s": randn(0, 8)}
+    proto = model([node("Relu", "x", "y")], {"x": (4, 8)}, constants=constants, opset=opset)
+    del proto.graph.node[:]
+    proto.graph.node.extend(nodes)
+    path = save(proto, tmp_path / "m.onnx")
+    assert load(path).proto == proto
+    refuse_early(load(path).proto)
+    del proto.graph.node[0].input[1]
+    if opset >= 17:
+        with pytest.raises(ModelError, match="not valid ONNX"):
+            load(save(proto, path))
 
 
 def test_external_data_of_a_nested_constant(tmp_path):
