@@ -1,6 +1,8 @@
 """Why some operators of ONNX are not compiled, for the message that refuses them."""
 
 _DATA = "the shape of its result depends on the input's values"
+_FOUR_BITS = "weights of this form are not compiled: quantise them to MatMulNBits"
+_EXPERTS = "experts that are chosen at run time are not compiled: choose a dense model"
 _RANDOM = "its results are random"
 _SEQUENCE = "sequences are not compiled"
 _STRING = "strings are not compiled"
@@ -10,6 +12,8 @@ REASONS = {
         ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform"), _RANDOM
     ),
     "RandomUniformLike": _RANDOM,
+    **dict.fromkeys(("MatMulBnb4", "MatMulFpQ4"), _FOUR_BITS),
+    **dict.fromkeys(("MoE", "QMoE"), _EXPERTS),
     "SequenceMap": _SEQUENCE,
     **dict.fromkeys(("ImageDecoder", "NonMaxSuppression"), _DATA),
     **dict.fromkeys(

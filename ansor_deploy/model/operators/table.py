@@ -13,6 +13,7 @@ from . import (
     arithmetic,
     attention,
     attention_contrib,
+    block_quantised,
     casting,
     contrib,
     data_movement,
@@ -39,7 +40,7 @@ from .operator import Operator
 FAMILIES = (
     standard, elementwise, arithmetic, casting, data_movement, indexing, extremes, topk, windows,
     resize, regions, deformable, signal, normalization, attention, recurrent, repetition, defined,
-    contrib, attention_contrib, integers, quantization, quantization_contrib,
+    contrib, attention_contrib, integers, quantization, quantization_contrib, block_quantised,
 )  # fmt: skip
 
 OPERATORS: dict[tuple[str, str], Operator] = {  # by domain and name

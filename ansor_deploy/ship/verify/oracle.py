@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ModelError
+from ...model.graph.activations import in_float32
 from ...model.graph.noise import with_noise
 from ...model.graph.steps import steps_of
 from ...system.machine_fault import raise_if_fault
@@ -37,10 +38,10 @@ class Oracle:
         self.name = f"onnxruntime {version()}"
         self.extents = index_extents(proto)
         self.steps = steps_of(proto)
-        self.proto, self._threads = proto, threads
+        self.proto, self._threads = in_float32(proto), threads
         try:
             # Its idle threads would spin beside the code that is measured between two questions.
-            self._session = open_session(proto.SerializeToString(), threads, spins=False)
+            self._session = open_session(self.proto.SerializeToString(), threads, spins=False)
         except Exception as error:
             raise_if_fault(error)
             raise _refused("refuses", error) from error
