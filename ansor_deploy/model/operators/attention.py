@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -145,27 +146,31 @@ def rotary_embedding(emit: Emitter) -> str:
     width = emit.shape(name)[-1] // (heads if packed else 1)
     if positions:
         cosine, sine = (emit.looked_up(table, positions, INT64) for table in (cosine, sine))
-    result = rotate(emit, tokens, width, cosine, sine)
+    size = emit.attribute("rotary_embedding_dim", 0) or width
+    interleaved = bool(emit.attribute("interleaved", 0))
+    result = rotate(emit, tokens, width, (cosine, sine), size=size, interleaved=interleaved)
     return join_heads(emit, result) if packed else result
 
 
-def rotate(emit: Emitter, tokens: str, width: int, cosine: str, sine: str) -> str:
-    """(batch, heads, tokens, width), its pairs turned by angles of (batch, tokens, pairs)."""
-    size = emit.attribute("rotary_embedding_dim", 0) or width
-    cosine, sine = (_over_heads(emit, each) for each in (cosine, sine))
+def rotate(
+    emit: Emitter, tokens: str, width: int, angles: Iterable[str], *, size: int, interleaved: bool
+) -> str:
+    """(batch, heads, tokens, width), its pairs turned by angles of (batch, tokens, pairs).
+
+    angles: their cosines and their sines. size: how much of the width is turned. interleaved: a
+    pair's numbers stand beside one another, not half the size apart.
+    """
+    cosine, sine = (emit.unsqueeze(each, 1) for each in angles)
     turned = tokens if size == width else emit.slice(tokens, 3, 0, size)
-    split = _interleaved if emit.attribute("interleaved", 0) else _halved
+    split = _interleaved if interleaved else _halved
     left, right = split(emit, turned, size)
     real = emit("Sub", emit("Mul", cosine, left), emit("Mul", sine, right))
     imaginary = emit("Add", emit("Mul", sine, left), emit("Mul", cosine, right))
-    result = _joined(emit, real, imaginary, size)
+    join = _paired if interleaved else _in_halves
+    result = join(emit, real, imaginary, size)
     if size == width:
         return result
     return emit("Concat", result, emit.slice(tokens, 3, size, width), axis=3)
-
-
-def _over_heads(emit: Emitter, name: str) -> str:
-    return emit.unsqueeze(name, 1)
 
 
 def _halved(emit: Emitter, name: str, size: int) -> tuple[str, str]:
@@ -176,9 +181,11 @@ def _interleaved(emit: Emitter, name: str, size: int) -> tuple[str, str]:
     return emit.slice(name, 3, 0, size, 2), emit.slice(name, 3, 1, size, 2)
 
 
-def _joined(emit: Emitter, real: str, imaginary: str, size: int) -> str:
-    if not emit.attribute("interleaved", 0):
-        return emit("Concat", real, imaginary, axis=3)
+def _in_halves(emit: Emitter, real: str, imaginary: str, _: int) -> str:
+    return emit("Concat", real, imaginary, axis=3)
+
+
+def _paired(emit: Emitter, real: str, imaginary: str, size: int) -> str:
     pair = emit("Concat", emit.unsqueeze(real, 4), emit.unsqueeze(imaginary, 4), axis=4)
     return emit.reshape(pair, 0, 0, 0, size)
 

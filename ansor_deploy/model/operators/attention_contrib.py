@@ -11,6 +11,7 @@ from .attention import rotate
 from .attention_core import (
     FLOAT,
     INT64,
+    Scores,
     Sizes,
     as_bias,
     causal,
@@ -85,14 +86,17 @@ def _after(emit: Emitter, past: str, at: int, name: str) -> str:
 
 
 def _attend(emit: Emitter, heads: _Heads, bias: str) -> list[str]:
-    sizes = heads.sizes
-    scale = emit.attribute("scale", 0.0) or sizes.width**-0.5
-    found = scores(emit, heads.query, heads.key, sizes, kind=_kind(emit), scale=scale, bias=bias)
-    result = [join_heads(emit, weighted(emit, found.weights, heads.value, sizes))]
+    weights = _scores(emit, heads, bias).weights
+    result = [join_heads(emit, weighted(emit, weights, heads.value, heads.sizes))]
     if emit.wants(1):
         pair = [emit.unsqueeze(name, 0) for name in (heads.key, heads.value)]
         result.append(emit("Concat", *pair, axis=0))
     return result
+
+
+def _scores(emit: Emitter, heads: _Heads, bias: str) -> Scores:
+    scale, kind = emit.attribute("scale", 0.0) or heads.sizes.width**-0.5, _kind(emit)
+    return scores(emit, heads.query, heads.key, heads.sizes, kind=kind, scale=scale, bias=bias)
 
 
 def _kind(emit: Emitter) -> int:
@@ -136,16 +140,9 @@ def multi_head_attention(emit: Emitter) -> list[str]:
     """Attention of projected queries, keys and values, each (batch, tokens, width)."""
     heads = _given(emit)
     bias = _bias(emit, heads, emit.input(4), emit.input(5))
-    result = _attend_without_past(emit, heads, bias)
-    return [result, heads.key, heads.value]
-
-
-def _attend_without_past(emit: Emitter, heads: _Heads, bias: str) -> str:
-    scale = emit.attribute("scale", 0.0) or heads.sizes.width**-0.5
-    found = scores(
-        emit, heads.query, heads.key, heads.sizes, kind=_kind(emit), scale=scale, bias=bias
-    )
-    return join_heads(emit, weighted(emit, found.weights, heads.value, heads.sizes))
+    found = _scores(emit, heads, bias)
+    result = join_heads(emit, weighted(emit, found.weights, heads.value, heads.sizes))
+    return [result, heads.key, heads.value, found.biased]
 
 
 def _given(emit: Emitter) -> _Heads:
@@ -196,7 +193,8 @@ def rotary_embedding(emit: Emitter) -> str:
     width = shape[2] // heads if packed else shape[3]
     places = _places(emit, positions, shape[1] if packed else shape[2])
     angles = [emit.looked_up(table, places, INT64) for table in (cosine, sine)]
-    result = rotate(emit, tokens, width, *angles)
+    interleaved = bool(emit.attribute("interleaved", 0))
+    result = rotate(emit, tokens, width, angles, size=turned or width, interleaved=interleaved)
     return join_heads(emit, result) if packed else result
 
 

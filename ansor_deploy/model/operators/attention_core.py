@@ -60,6 +60,7 @@ def scores(
     hidden: str = "",
     cap: float = 0.0,
     precision: int = 0,
+    sink: str = "",
 ) -> Scores:
     """Who attends to whom: softmax(scale * query @ key^T + bias).
 
@@ -67,6 +68,7 @@ def scores(
     heads as there are to one. kind: their element type. bias, hidden: broadcast to the logits;
     hidden is true for a row whose every key is masked, and that row becomes zero. cap: limits the
     logits to cap * tanh(logits / cap). precision: the type of the softmax, where it is another.
+    sink: (batch, heads, queries, 1), the logits of a key that all attend to and that has no value.
     """
     scaled = emit("Mul", query, emit.constant(scale, kind))
     grouped = _grouped(emit, scaled, sizes, sizes.width)
@@ -75,11 +77,18 @@ def scores(
     capped = _capped(emit, raw, cap, kind) if cap else raw
     biased = emit("Add", capped, bias) if bias else capped
     wide = emit.cast(biased, precision) if precision and precision != kind else biased
-    weights = emit("Softmax", wide, axis=3)
+    weights = _softmax(emit, wide, sink, sizes.keys)
     weights = emit.cast(weights, kind) if wide != biased else weights
     if hidden:
         weights = emit("Where", hidden, emit.constant(0, kind), weights)
     return Scores(raw, capped, biased, weights)
+
+
+def _softmax(emit: Emitter, logits: str, sink: str, keys: int) -> str:
+    if not sink:
+        return emit("Softmax", logits, axis=3)
+    every = emit("Softmax", emit("Concat", logits, sink, axis=3), axis=3)
+    return emit.slice(every, 3, 0, keys)
 
 
 def weighted(emit: Emitter, weights: str, value: str, sizes: Sizes) -> str:

@@ -21,6 +21,7 @@ from . import (
     deformable,
     elementwise,
     extremes,
+    group_query,
     indexing,
     integers,
     normalization,
@@ -41,6 +42,7 @@ FAMILIES = (
     standard, elementwise, arithmetic, casting, data_movement, indexing, extremes, topk, windows,
     resize, regions, deformable, signal, normalization, attention, recurrent, repetition, defined,
     contrib, attention_contrib, integers, quantization, quantization_contrib, block_quantised,
+    group_query,
 )  # fmt: skip
 
 OPERATORS: dict[tuple[str, str], Operator] = {  # by domain and name

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 # What makes another tensor of indices of one, but leaves the indices.
 _MOVING = ("Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
+# What looks into a table, and what it calls the axis.
+_LOOKING = {"Gather": "axis", "GatherBlockQuantized": "gather_axis"}
 
 
 def index_extents(proto: onnx.ModelProto) -> dict[str, int]:
@@ -45,9 +47,10 @@ def index_extents(proto: onnx.ModelProto) -> dict[str, int]:
     for node in proto.graph.node:
         if node.op_type in _MOVING and node.input[0] in comes_from:
             comes_from[node.output[0]] = comes_from[node.input[0]]
-        if node.op_type == "Gather" and node.input[0] in constants:
+        if node.op_type in _LOOKING and node.input[0] in constants:
             source = comes_from.get(node.input[1], "")
-            axis = next((entry.i for entry in node.attribute if entry.name == "axis"), 0)
+            named = _LOOKING[node.op_type]
+            axis = next((entry.i for entry in node.attribute if entry.name == named), 0)
             rows = constants[node.input[0]][axis]
             extents[source] = min(rows, extents.get(source, rows))
     return {name: rows for name, rows in extents.items() if name}

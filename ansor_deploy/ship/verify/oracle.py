@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ...errors import ModelError
 from ...model.graph.activations import in_float32
 from ...model.graph.noise import with_noise
@@ -13,10 +15,10 @@ from ...model.graph.steps import steps_of
 from ...system.machine_fault import raise_if_fault
 from .draws import seeded_inputs
 from .edges import index_extents
+from .masks import masks
 from .onnx_runtime import open_session, version
 
 if TYPE_CHECKING:
-    import numpy as np
     import onnx
 
     from ...runtime.model import TensorInfo
@@ -38,6 +40,7 @@ class Oracle:
         self.name = f"onnxruntime {version()}"
         self.extents = index_extents(proto)
         self.steps = steps_of(proto)
+        self._masks = masks(proto)
         self.proto, self._threads = in_float32(proto), threads
         try:
             # Its idle threads would spin beside the code that is measured between two questions.
@@ -52,10 +55,11 @@ class Oracle:
         """(seeded inputs, outputs).
 
         Integer inputs are tried as indices of shrinking range: a graph does not say how many
-        rows the table has that they look into. ModelError where it refuses all of them.
+        rows the table has that they look into. Masks are of ones. ModelError where it refuses all.
         """
         for upper in (64, 8, 2, 1):
             feed = seeded_inputs(inputs, seed, upper)
+            feed |= {name: np.ones_like(feed[name]) for name in self._masks & feed.keys()}
             try:
                 return feed, self.outputs(feed)
             except ModelError as error:

@@ -130,6 +130,13 @@ def test_attention_of_separate_projections(extra):
     check(model(made, given, read))
 
 
+def test_attention_that_gives_its_logits():
+    made = contrib("MultiHeadAttention", "q k v - m", "y - - z", num_heads=2, scale=0.5)
+    made.output[:] = ["y", "", "", "z"]
+    given = dict.fromkeys("qkv", (2, TOKENS, WIDTH))
+    check(model(made, given, {"m": MASK}, ("y", "z")))
+
+
 @pytest.mark.parametrize("positions", [np.array([3]), np.arange(2 * TOKENS).reshape(2, TOKENS)])
 @pytest.mark.parametrize("interleaved", [0, 1])
 @pytest.mark.parametrize("shape", [(2, TOKENS, WIDTH), (2, 2, TOKENS, WIDTH // 2)])
