@@ -100,11 +100,16 @@ def _check_node(node: NodeProto) -> None:
         longest = max(len(entry.ints), len(entry.floats), len(entry.strings))
         if entry.name == "num_outputs" and entry.i > _MOST_ENDS:  # which inference makes room for
             raise ModelError(f"{where} has {entry.i} outputs", _SIMPLER)
-        if longest > _MOST_NUMBERS and node.op_type != "Constant":  # its values are its data
+        if longest > _MOST_NUMBERS and not _has_data(node):
             fault = f"attribute '{entry.name}' has {longest} values"
             raise ModelError(f"{where}: {fault}", _SIMPLER)
     for graph in nested(node):
         _check_lists(graph)
+
+
+def _has_data(node: NodeProto) -> bool:
+    """Whether a node's attributes are weights, as those of a forest of trees are."""
+    return node.op_type == "Constant" or domain_of(node) == "ai.onnx.ml"
 
 
 def _check_lists(graph: GraphProto) -> None:

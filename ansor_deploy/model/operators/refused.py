@@ -5,6 +5,7 @@ _FOUR_BITS = "weights of this form are not compiled: quantise them to MatMulNBit
 _EXPERTS = "experts that are chosen at run time are not compiled: choose a dense model"
 _RANDOM = "its results are random"
 _SEQUENCE = "sequences are not compiled"
+_MAP = "maps are not compiled: export with zipmap=False, or make tensors the outputs"
 _STRING = "strings are not compiled"
 
 REASONS = {
@@ -14,6 +15,8 @@ REASONS = {
     "RandomUniformLike": _RANDOM,
     **dict.fromkeys(("MatMulBnb4", "MatMulFpQ4"), _FOUR_BITS),
     **dict.fromkeys(("MoE", "QMoE"), _EXPERTS),
+    **dict.fromkeys(("CastMap", "DictVectorizer", "ZipMap"), _MAP),
+    "CategoryMapper": _STRING,
     "SequenceMap": _SEQUENCE,
     **dict.fromkeys(("ImageDecoder", "NonMaxSuppression"), _DATA),
     **dict.fromkeys(

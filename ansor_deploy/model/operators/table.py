@@ -21,9 +21,11 @@ from . import (
     deformable,
     elementwise,
     extremes,
+    features,
     group_query,
     indexing,
     integers,
+    linear_models,
     normalization,
     quantization,
     quantization_contrib,
@@ -42,7 +44,7 @@ FAMILIES = (
     standard, elementwise, arithmetic, casting, data_movement, indexing, extremes, topk, windows,
     resize, regions, deformable, signal, normalization, attention, recurrent, repetition, defined,
     contrib, attention_contrib, integers, quantization, quantization_contrib, block_quantised,
-    group_query,
+    group_query, features, linear_models,
 )  # fmt: skip
 
 OPERATORS: dict[tuple[str, str], Operator] = {  # by domain and name

@@ -1,0 +1,51 @@
+"""Models of one operator of ai.onnx.ml, and ONNX Runtime's word on what they become."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, TensorProto, helper
+
+from ansor_deploy.model.canonicalize import canonicalize
+from helpers.graphs import run
+
+FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
+
+
+def learned(
+    op: str,
+    feeds: Mapping[str, np.ndarray],
+    outputs: Mapping[str, int] | None = None,
+    version: int = 3,
+    **attributes: Any,
+) -> ModelProto:
+    """A model of one node, which reads all that is fed.
+
+    outputs: types by name. version: of the opset. attributes: but for empty lists.
+    """
+    outputs = outputs or {"y": FLOAT}
+    attributes = {name: value for name, value in attributes.items() if value != []}
+    kind = helper.np_dtype_to_tensor_dtype
+    graph = helper.make_graph(
+        [helper.make_node(op, list(feeds), list(outputs), domain="ai.onnx.ml", **attributes)],
+        "learned",
+        [helper.make_tensor_value_info(n, kind(v.dtype), v.shape) for n, v in feeds.items()],
+        [helper.make_tensor_value_info(name, element, None) for name, element in outputs.items()],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", version)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+def classifier(op: str, x: np.ndarray, version: int = 3, **attributes: Any) -> ModelProto:
+    """A model that gives labels and scores."""
+    return learned(op, {"x": x}, {"label": INT64, "score": FLOAT}, version, **attributes)
+
+
+def assert_alike(proto: ModelProto, feeds: Mapping[str, np.ndarray], tolerance=1e-5) -> None:
+    """What it becomes computes what it did, shapes and types included."""
+    after = canonicalize(proto)
+    for want, have in zip(run(proto, feeds), run(after, feeds), strict=True):
+        assert (have.shape, have.dtype) == (want.shape, want.dtype)
+        np.testing.assert_allclose(have, want, rtol=tolerance, atol=tolerance)
