@@ -65,7 +65,7 @@ def byte_packs(func: Any, _mod: Any, _context: Any) -> Any:
         return func
     narrow = [
         (tirx.For, lambda loop: _loop(loop, has[0])),
-        (tirx.BufferStore, lambda store: _store(store, has[0])),
+        (tirx.Cast, lambda cast: _cast(cast, has[0])),
     ]
     return func.with_body(structural_map(func.body, narrow))
 
@@ -167,19 +167,18 @@ def _loop(loop: Any, packs: _Packs) -> Any:
     return tirx.SeqStmt(made) if len(made) > 1 else made[0]
 
 
-def _store(store: Any, packs: _Packs) -> Any:
-    """A store of more bytes than a vector of 32 bits has lanes, if they were rounded."""
-    count, rest = divmod(store.value.ty.dtype.lanes, packs.lanes)
-    steps = _Steps.of(store.value) if 1 < count <= _MOST and not rest else None
+def _cast(cast: Expr, packs: _Packs) -> Expr:
+    """More bytes than a vector of 32 bits has lanes, if they were rounded."""
+    count, rest = divmod(cast.ty.dtype.lanes, packs.lanes)
+    steps = _Steps.of(cast) if 1 < count <= _MOST and not rest else None
     if steps is None:
-        return store
+        return cast
 
     def parts(whole: Expr) -> Expr:
         places = [range(at * packs.lanes, (at + 1) * packs.lanes) for at in range(count)]
         return steps.packed([_lanes(whole, list(one)) for one in places], packs)
 
-    value = shared(steps.nearest(steps.value), parts)
-    return tirx.BufferStore(store.buffer, value, store.indices)
+    return shared(steps.nearest(steps.value), parts)
 
 
 def _ordered(packed: Expr, count: int, lanes: int) -> Expr:

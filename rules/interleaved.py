@@ -1,0 +1,62 @@
+"""Interleaved: a few planes become one image of as many channels, a vector of each at a time.
+
+for p, c (of 3): b[p, c] = f(a[c, p])
+-->
+parallel p / 64: for c (interleaved): for p % 64 (vector): b[p, c] = f(a[c, p])
+
+A tile of rows and columns would be as narrow as there are channels: each element would be a load
+and a store of its own.
+"""
+
+import math
+
+from ansor_deploy.space import (
+    MOST_INTERLEAVED,
+    ApplyAndSkipRest,
+    Pass,
+    fused,
+    interleave,
+    parallel,
+    vectorized,
+)
+
+NAME = "interleaved"
+KINDS = ("llvm",)
+
+# Elements of a stage below which there is nothing to win.
+FEW = 1 << 10
+
+
+def applies(state, block, target):
+    view = state.view(block)
+    if view.is_reduction or view.has_several_results():
+        return Pass("it is no pass over its results")
+    if math.prod(view.spatial) < FEW:
+        return Pass("it is small")
+    if not 1 < view.spatial[-1] <= MOST_INTERLEAVED:
+        return Pass("it does not end in a few channels")
+    return Pass("it reads no planes") if _places(view) is None else ApplyAndSkipRest()
+
+
+def apply(state, block, target):
+    sch, view = state.sch, state.view(block)
+    first, (result,) = _places(view), view.node.writes
+    *loops, channel = sch.get_loops(view.rv)[-len(view.spatial) :]
+    places = vectorized(sch, fused(sch, loops[first:]), target, result.source.dtype.bits)
+    sch.reorder(channel, sch.get_loops(view.rv)[-2])
+    interleave(sch, channel)
+    parallel(sch, [*loops[:first], places])
+    state.finish(view.rv)
+    return [state]
+
+
+def _places(view):
+    """The first of the axes before the last along which an operand lies without a gap; or None."""
+    extents = view.spatial
+    for *outer, last in view.steps:
+        first, step = len(outer), 1
+        while first > 0 and outer[first - 1] == step:
+            first, step = first - 1, step * extents[first - 1]
+        if first < len(outer) and step > 1 and last not in (None, 0, 1):
+            return first
+    return None
