@@ -6,6 +6,8 @@ The text stays a program that TVM builds.
 
 from __future__ import annotations
 
+from helpers import mutants_of_bytes
+
 MATMUL = """
 @T.prim_func(s_tir=True)
 def main(
@@ -370,6 +372,7 @@ PROGRAMS = {
     "softmax": (SOFTMAX, _SOFTMAX),
     "pool": (POOL, _POOL),
     "integers": (INTEGERS, _INTEGERS),
+    "quantised": (mutants_of_bytes.QUANTISED, mutants_of_bytes.EDITS),
     "halves": (HALVES, _HALVES),
     "batched": (BATCHED, _BATCHED),
     "two outputs": (ABOVE, _ABOVE),
