@@ -30,7 +30,7 @@ def chunks(func: Any, _mod: Any, _context: Any) -> Any:
     alone = {nest[0].loop_var for nest in nests(func.body) if len(nest) == 1}
 
     def cut(loop: Any) -> Any:
-        extent = getattr(loop.extent, "value", 0)
+        extent = int(loop.extent) if isinstance(loop.extent, tirx.IntImm) else 0
         even = extent % (CHUNKS * cores) == 0 or extent > _MANY
         return loop if even or loop.loop_var not in alone else _cut(loop, extent, CHUNKS * cores)
 

@@ -37,7 +37,8 @@ def _steps(node: Any) -> float:
         return 0
     if isinstance(node, tirx.For):
         vectors = node.kind == tirx.ForKind.VECTORIZED
-        return (1 if vectors else getattr(node.extent, "value", math.inf)) * _steps(node.body)
+        count = int(node.extent) if isinstance(node.extent, tirx.IntImm) else math.inf
+        return (1 if vectors else count) * _steps(node.body)
     if isinstance(node, tirx.SeqStmt):
         return sum(map(_steps, node.seq))
     if isinstance(node, tvm.s_tir.SBlockRealize):

@@ -36,6 +36,7 @@ from . import (
     signal,
     standard,
     topk,
+    tree_ensembles,
     windows,
 )
 from .operator import Operator
@@ -44,7 +45,7 @@ FAMILIES = (
     standard, elementwise, arithmetic, casting, data_movement, indexing, extremes, topk, windows,
     resize, regions, deformable, signal, normalization, attention, recurrent, repetition, defined,
     contrib, attention_contrib, integers, quantization, quantization_contrib, block_quantised,
-    group_query, features, linear_models,
+    group_query, features, linear_models, tree_ensembles,
 )  # fmt: skip
 
 OPERATORS: dict[tuple[str, str], Operator] = {  # by domain and name
