@@ -1,4 +1,4 @@
-"""Planes that become an image of few channels: right for any extents, and stored in whole vectors."""
+"""Planes that become an image of few channels: right for any extents, stored in whole vectors."""
 
 import numpy as np
 import pytest
