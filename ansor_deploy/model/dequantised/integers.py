@@ -82,6 +82,7 @@ class _Walk:
             data = self.unsigned[real.data] = emit.cast(wide, UINT8)
             self._know(data, emit.node.output[0], UINT8)
         if data is not None:
+            self.graph.aliases.setdefault(data, real.data)
             real = real.like(data) if real.kind == UINT8 else _turned(real, data)
         self.reals[emit.node.output[0]] = real
         return emit.nodes
@@ -92,6 +93,7 @@ class _Walk:
     def _moved(self, emit: Emitter, reals: list[Real]) -> list[NodeProto]:
         for name, real in zip(emit.node.output, reals, strict=True):
             self._know(real.data, name, real.kind)
+            self.graph.aliases.setdefault(real.data, name)
             self.reals[name] = real
             axis = None if real.is_whole else real.axis
             given = [real.data, *real.constants(emit)]
@@ -114,6 +116,7 @@ class _Walk:
             return [emit.node]
         data = self._bytes(emit, name, to if to.kind == UINT8 else _turned(to, ""))
         self.unsigned[made] = data
+        self.graph.aliases.setdefault(data, made)
         if to.kind == UINT8:
             return _named(emit, data)
         signed = emit("Sub", emit.cast(data, INT32), emit.constant(_TURN, INT32))

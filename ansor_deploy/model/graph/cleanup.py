@@ -37,7 +37,10 @@ def drop_identity(graph: Graph) -> None:
     named = [node for node in graph.nodes if _is_identity(graph, node)]
     sources = {n.output[0]: n.input[0] for n in named if n.output[0] not in kept}
     graph.nodes = [n for n in graph.nodes if not n.output or n.output[0] not in sources]
-    graph.rename_uses({name: _origin(name, sources) for name in sources})
+    origins = {name: _origin(name, sources) for name in sources}
+    graph.rename_uses(origins)
+    for name, origin in origins.items():
+        graph.aliases.setdefault(origin, name)
     for node in named:
         if node.output[0] in graph.output_names - graph.captured():
             _make_by_name(graph, node)

@@ -29,7 +29,8 @@ class Graph:
 
     nodes: in topological order, but for what a pass appended. constants: by name; nothing
     else feeds one. room: for those that are computed. dtypes, shapes: what inference found, ONNX
-    element type and static shape.
+    element type and static shape. aliases: by the names of tensors that passes made, those that
+    hold the same, or stand for it.
     """
 
     proto: ModelProto
@@ -38,6 +39,7 @@ class Graph:
     room: Room
     dtypes: dict[str, int] = field(default_factory=dict)
     shapes: dict[str, Shape] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
     _at: int = field(default=0, repr=False)  # where a node was replaced last
     _counters: dict[str, count[int]] = field(default_factory=dict, repr=False)
 

@@ -7,8 +7,9 @@ reads and what it makes: it computes the model's nodes between. `labels.py` says
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import onnx
 from onnx import ModelProto, NodeProto
@@ -31,9 +32,14 @@ class Origin:
     """
 
     def __init__(
-        self, model: ModelProto, nodes: Sequence[NodeProto], constants: Collection[str]
+        self,
+        model: ModelProto,
+        nodes: Sequence[NodeProto],
+        constants: Collection[str],
+        aliases: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """nodes, constants: of the graph."""
+        """nodes, constants, aliases: of the graph."""
+        self._aliases = aliases
         known = {tensor.name for tensor in model.graph.initializer}
         self.inputs = [value.name for value in model_inputs(model)]
         self.outputs = [value.name for value in model.graph.output]
@@ -53,13 +59,21 @@ class Origin:
         found, ahead, seen = set(), [name], {name}
         while ahead:
             one = ahead.pop()
-            if one in self._known:
-                found.add(one)
+            if (known := self._of_model(one)) is not None:
+                found.add(known)
                 continue
             new = set(step(one)) - seen
             seen |= new
             ahead += sorted(new)
         return found
+
+    def _of_model(self, name: str) -> str | None:
+        """The model's tensor that one of the graph is, or holds the same as; None of others."""
+        seen = set()
+        while name not in self._known and name in self._aliases and name not in seen:
+            seen.add(name)
+            name = self._aliases[name]
+        return name if name in self._known else None
 
 
 class _Wires:

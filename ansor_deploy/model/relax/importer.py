@@ -66,7 +66,7 @@ def import_model(
     names = [value.name for value in proto.graph.output]
     with own_converters(), warnings.catch_warnings(), redirect_stdout(StringIO()):
         warnings.simplefilter("ignore")
-        origin = Origin(graph.proto, graph.nodes, graph.constants)
+        origin = Origin(graph.proto, graph.nodes, graph.constants, graph.aliases)
         mod = _convert(_for_tvm(proto), graph, origin)
     outputs = _outputs(names, mod["main"].body.body.ty)
     types = {one.data_type for one in (*graph.proto.graph.initializer, *graph.constants.values())}

@@ -2,8 +2,10 @@
 
 import numpy as np
 import onnx
+import pytest
 from helpers import graphs
 from helpers.built import HOST, imported
+from helpers.quantised_nets import network
 
 from ansor_deploy.model.prepare import prepare
 from ansor_deploy.model.relax.extract import extract
@@ -81,6 +83,24 @@ def test_a_norm_that_was_exported_as_nodes_is_all_theirs():
     proto = graphs.model(nodes, {"x": (8, 64)}, constants=constants)
     named = " ".join(nodes_of(proto)).split()
     assert named == [node.name for node in proto.graph.node]
+
+
+@pytest.mark.parametrize(
+    ("way", "made"),
+    [
+        (
+            "qdq",
+            ["x_DequantizeLinear t0 t1_QuantizeLinear", "t6_DequantizeLinear t7 t7_QuantizeLinear"],
+        ),
+        (
+            "qdq-s8",
+            ["x_DequantizeLinear t0 t1_QuantizeLinear", "t6_DequantizeLinear t7 t7_QuantizeLinear"],
+        ),
+        ("qoperator", ["t2_quant t3_quant", "t5_quant t6_quant"]),
+    ],
+)
+def test_kernels_of_bytes_have_the_nodes_between_them(way, made):
+    assert set(made) <= set(nodes_of(network(f"residual:{way}")))
 
 
 def test_shapes_that_are_computed_are_no_kernels():
