@@ -24,7 +24,7 @@ from ..operators.emitter import Emitter
 from ..operators.quantization import INT32, UINT8
 from .layers import layer
 from .moves import is_beside, is_move, moved
-from .pairs import averaged, paired
+from .pairs import averaged, is_of_bytes, paired
 from .real import Real, Sum, is_dequantize, is_quantize, real_of
 from .tables import Tables, rescaled
 
@@ -185,7 +185,8 @@ class _Walk:
         inner = self._within(name).data
         node = self.makers.get(inner)
         through = node is not None and is_move(node) and self._is_integer(node.input[0])
-        return inner in self.reals or inner in self.sums or through
+        computed = node is not None and is_of_bytes(node, self.reals)
+        return inner in self.reals or inner in self.sums or through or computed
 
     def _within(self, name: str) -> Clip:
         """The tensor that a float tensor is, held to bounds, and these."""

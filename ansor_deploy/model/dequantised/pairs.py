@@ -14,6 +14,7 @@ from ..operators.means import Ends, mean_of, window_means
 from ..operators.quantization_contrib import q_linear_add, q_linear_mul
 from .real import Real
 
+_MEANS = ("AveragePool", "GlobalAveragePool", "ReduceMean")
 _PAIRS: dict[str, Callable[[Emitter], str]] = {"Add": q_linear_add, "Mul": q_linear_mul}
 
 
@@ -34,6 +35,15 @@ def paired(emit: Emitter, node: NodeProto, reals: Mapping[str, Real], to: Real) 
     result = compute(inside)
     emit.nodes.extend(inside.nodes)
     return result
+
+
+def is_of_bytes(node: NodeProto, reals: Mapping[str, Real]) -> bool:
+    """Whether a node is one that `paired` or `averaged` compute, of tensors of bytes."""
+    given = node.input if node.op_type in _PAIRS else node.input[:1]
+    known = [reals.get(name) for name in given]
+    return (node.op_type in _PAIRS or node.op_type in _MEANS) and all(
+        one is not None and one.is_whole and one.is_bytes for one in known
+    )
 
 
 def averaged(emit: Emitter, node: NodeProto, reals: Mapping[str, Real], to: Real) -> str | None:

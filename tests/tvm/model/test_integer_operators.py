@@ -124,6 +124,21 @@ def test_weights_that_a_model_quantises_itself_are_bytes():
     assert "ConvInteger" in same(proto)
 
 
+@pytest.mark.parametrize(
+    "made",
+    [node("ReduceMean", "d", "r", axes=[2, 3]), node("Add", "d e", "r"), node("Mul", "d e", "r")],
+    ids=lambda one: one.op_type,
+)
+def test_what_is_moved_before_it_is_quantised_is_computed_on_bytes(made):
+    nodes = [
+        node("DequantizeLinear", "x xs xz", "d"), node("DequantizeLinear", "x ws yz", "e"), made,
+        node("Reshape", "r flat", "f"), node("QuantizeLinear", "f ps yz", "o"),
+    ]  # fmt: skip
+    found = same(model(nodes, (2, 4, 3, 3), flat=np.array([2, -1])))
+    assert not {*found} & {"DequantizeLinear", "ReduceMean"}
+    assert "Cast" in found
+
+
 def test_a_channel_of_scale_zero_is_zero():
     scales = np.array([0, 0.01, 1e-40, 0.02], np.float32)
     nodes = [
