@@ -72,6 +72,7 @@ WIDE_PANEL = 32
 MOST_WRITTEN = 256
 # Tiles of a window that are offered, the best first, and the widest of them, in vectors.
 OFFERED, MOST_VECTORS = 8, 2
+BYTE = 8  # bits
 # Results along a row from which sharing inputs pays: with fewer, multiply-adds wait for each other.
 SMALLEST = 4
 
@@ -96,7 +97,9 @@ def apply(state, block, target):
         raise ValueError("no tile fits the registers")
     tile = state.choose("register", offered, ordered=True)
     by_panels = strips.divides(tile) and state.choose(
-        "span", [True, False], guess=int(strips.columns(tile) * view.bits < 8 * WIDE_PANEL)
+        "span",
+        [True, False],
+        guess=int(strips.bytes(tile) < WIDE_PANEL),
     )
     rows = strips.rows(state, tile, by_panels, target)
     if view.is_contraction:
@@ -107,9 +110,13 @@ def apply(state, block, target):
     reduced = _taps_written_out(state, reducing, vectors, most)
     if takes_lanes(view, tile, target):
         reduced = _by_lanes(sch, reduced)
-    tasks, tiles = _nested(sch, outer, (strips.axis, rows), by_panels, [*reduced, *inner])
-    at = 0 if by_panels else 1
-    widen_once(state, view, [*tasks, *tiles[:at]], tiles[at:], target)
+    strip = (strips.axis, rows)
+    if by_panels or not strips.moves_with_columns or strips.padding.bits > BYTE:
+        tasks, tiles = _nested(sch, outer, strip, by_panels, [*reduced, *inner])
+        at = 0 if by_panels else 1
+        widen_once(state, view, [*tasks, *tiles[:at]], tiles[at:], target)
+    else:
+        tasks, tiles = _column_by_column(sch, outer, strip, [*reduced, *inner])
     sch.reverse_compute_at(epilogue.rv, tiles[-1], preserve_unit_loops=True)
     _pad(sch, strips.padding, tasks[-1], target)
     written_out(sch, epilogue.rv, len(view.spatial), target)
@@ -176,9 +183,10 @@ class _Strips:
         """Whether each panel of columns reads other columns of the padded input."""
         return tile[-1] < self.view.spatial[-1] and self.moves_with_columns
 
-    def columns(self, tile):
-        """Columns of the padded input that a panel reads, of a grouped one as of a depthwise."""
-        return self._extent(-1) * tile[-1] / self.view.spatial[-1]
+    def bytes(self, tile):
+        """Bytes of the padded input's columns that a panel reads, be it grouped or depthwise."""
+        columns = self._extent(-1) * tile[-1] / self.view.spatial[-1]
+        return columns * self.padding.bits / BYTE
 
     def tiles(self, target):
         """Sizes of register tiles, the best first."""
@@ -280,6 +288,18 @@ def _nested(sch, outer, strip, by_panels, inside):
         return [task], inner
     sch.parallel(panels)  # lowering joins them (`codegen/passes/tile_tasks.py`)
     return [task, panels], inner[1:]
+
+
+def _column_by_column(sch, outer, strip, inside):
+    """The loops in order: all panels of a tile's positions before those of the next.
+
+    Bytes of several panels lie in one line of the cache.
+    """
+    axis, rows = strip
+    block, row = sch.split(outer[axis], [None, rows])
+    tasks, inner = [*outer[:axis], block], [row, *outer[axis + 1 :]]
+    sch.reorder(*tasks, *inner, *inside)
+    return [parallel(sch, tasks)], inner
 
 
 def _pad(sch, padding, strip, target):

@@ -5,6 +5,13 @@
     x4 = x[k .. k + 3] for all lanes        four unsigned bytes, as one number of 32 bits
     acc[v] = dot(acc[v], x4, w[v])          one instruction with VNNI, `vpdpbusd`
 
+Where each lane has a column of its own, as in a depthwise convolution, the four bytes are of four
+lines, which are put between each other first:
+
+    for i in range(4) (marked): for lane: acc[v, lane] += x[y + i, lane] * w[.., lane, i]
+    -->
+    acc[v] = dot(acc[v], (x[y, 0], x[y + 1, 0], x[y + 2, 0], x[y + 3, 0], x[y, 1], ..), w[v])
+
 Without it, bytes are widened to 16 bits, those at even and at odd places apart, of which AVX2 and
 AVX-512 multiply pairs and add them up in 32 bits (`vpmaddwd`): no sum saturates. What is neither,
 or has no vectors of a size that these take, stays as it is.
@@ -48,6 +55,14 @@ def is_one_instruction(target: Target, lanes: int) -> bool:
     return target.gpu is None and bool(_of(tvm_target(target), lanes, _VNNI, _AVX_VNNI))
 
 
+def current_has_dot() -> bool:
+    """Whether the target that TVM is at sums up four products in some vector by one instruction."""
+    target = tvm.target.Target.current(allow_none=True)
+    if target is None or target.kind.name != "llvm":
+        return False
+    return any(_of(target, lanes, _VNNI, _AVX_VNNI) for lanes in _VNNI)
+
+
 def has_dot(target: Target, lanes: int) -> bool:
     """Whether bytes of so many lanes are summed up by fours faster than one by one."""
     return target.gpu is None and bool(_of(tvm_target(target), lanes, _VNNI, _AVX_VNNI, _PAIRS))
@@ -88,7 +103,7 @@ def _added_up(loop: Any, target: Any) -> Any:
 class _Sums:
     """What a marked loop adds up: a store of sums, of four bytes of a row and of each lane's four.
 
-    row: the four bytes for all lanes, as one vector of int32. weights: the lanes' bytes.
+    row: the four bytes that each lane multiplies, weights: by which; both as one vector of bytes.
     """
 
     store: Any
@@ -107,27 +122,19 @@ class _Sums:
         found = {one.kind: one for one in factors if one is not None}
         if set(found) != {"uint8", "int8"} or found["int8"].inside is not None:
             return None
-        row, weights = found["uint8"], found["int8"].load.indices[0]
+        weights = found["int8"].load.indices[0]
         apart = isinstance(weights, tirx.Ramp) and int(weights.stride) == STEPS
-        if not apart or isinstance(row.load.indices[0], tirx.Ramp):
+        if not apart or not steps_by_one(weights.base, loop.loop_var):
             return None
         lanes = int(weights.lanes)
-        steps = (row.load.indices[0], weights.base)
-        if row.depends_on(loop.loop_var) or not all(steps_by_one(n, loop.loop_var) for n in steps):
-            return None
-        return cls(
-            store,
-            tirx.Broadcast(row.four(loop), lanes),
-            _load(found["int8"].load.source, _first(weights.base, loop), STEPS * lanes),
-            lanes,
-        )
+        row = found["uint8"].rows(loop, lanes)
+        first = _load(found["int8"].load.source, _first(weights.base, loop), STEPS * lanes)
+        return None if row is None else cls(store, row, first, lanes)
 
     def in_one(self, name: str) -> Any:
         """The sums by an instruction for all four."""
-        row = tirx.reinterpret(f"uint8x{STEPS * self.lanes}", self.row)
-        return self._stored(
-            tirx.call_llvm_pure_intrin(f"int32x{self.lanes}", name, self._before, row, self.weights)
-        )
+        given = (self._before, self.row, self.weights)
+        return self._stored(tirx.call_llvm_pure_intrin(f"int32x{self.lanes}", name, *given))
 
     def by_pairs(self, name: str) -> Any:
         """The sums by an instruction for pairs of 16 bits: bytes at even places, then odd ones."""
@@ -179,20 +186,51 @@ class _Bytes:
     @property
     def kind(self) -> str:
         """The type of the bytes."""
-        return str(self.load.source.dtype)
+        return str(self.load.source.dtype.with_lanes(1))
 
-    def depends_on(self, var: Any) -> bool:
+    def rows(self, loop: Any, lanes: int) -> Any:
+        """Those of the four steps of a loop, as a vector of four for each lane.
+
+        None where they lie in neither of two ways.
+        """
+        index, var = self.load.indices[0], loop.loop_var
+        if self.load.ty.dtype.lanes == 1:
+            four = steps_by_one(index, var) and not self._depends_on(var)
+            return self._four(loop, lanes) if four else None
+        beside = not isinstance(index, tirx.Ramp) or int(index.stride) == 1
+        return self._lines(loop, lanes) if beside and self.load.ty.dtype.lanes == lanes else None
+
+    def _four(self, loop: Any, lanes: int) -> Any:
+        """Those that lie beside each other, for all lanes."""
+        index = self.load.indices[0]
+        found = _load(self.load.source, _first(index, loop), STEPS)
+        read = tirx.reinterpret("int32", found)
+        if self.inside is not None:
+            border = tirx.reinterpret("int32", tirx.Broadcast(self.border, STEPS))
+            read = tirx.if_then_else(self.inside, read, border)
+        return tirx.reinterpret(f"uint8x{STEPS * lanes}", tirx.Broadcast(read, lanes))
+
+    def _depends_on(self, var: Any) -> bool:
         """Whether a variable decides if they are read, or what stands for them."""
         return self.inside is not None and (uses(self.inside, var) or uses(self.border, var))
 
-    def four(self, loop: Any) -> Any:
-        """Those of the four steps of a loop as one number of 32 bits."""
-        found = _load(self.load.source, _first(self.load.indices[0], loop), STEPS)
-        read = tirx.reinterpret("int32", found)
+    def _lines(self, loop: Any, lanes: int) -> Any:
+        """Those of four lines, in which each lane has a column of its own."""
+        found = [self._line(loop, step, lanes) for step in range(STEPS)]
+        order = [line * lanes + lane for lane in range(lanes) for line in range(STEPS)]
+        return tirx.Shuffle(found, [tirx.const(one, "int32") for one in order])
+
+    def _line(self, loop: Any, step: int, lanes: int) -> Any:
+        """The bytes of all lanes at a step of a loop."""
+        here = loop.min + step
+        put = lambda v: here if v.same_as(loop.loop_var) else v  # noqa: E731
+        read = structural_map(self.load, (tirx.Var, put))
         if self.inside is None:
             return read
-        border = tirx.reinterpret("int32", tirx.Broadcast(self.border, STEPS))
-        return tirx.if_then_else(self.inside, read, border)
+        border = (
+            self.border if self.border.ty.dtype.lanes > 1 else tirx.Broadcast(self.border, lanes)
+        )
+        return tirx.if_then_else(structural_map(self.inside, (tirx.Var, put)), read, border)
 
 
 def _first(index: Any, loop: Any) -> Any:

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from .._tvm import tirx, tvm, uses
-from ..marks.dot import STEPS, has_dot
+from ..marks.dot import STEPS, has_dot, is_one_instruction
 from ..marks.widened_panels import HALVES
 from ..target import Target
 from .block_view import REDUCE, SPATIAL, BlockView
@@ -48,7 +48,8 @@ def _panel_item(view: BlockView) -> int:
 def multiplies_by_fours(view: BlockView, columns: int, target: Target) -> bool:
     """Whether a processor best sums up four steps at once, with so many columns in a panel.
 
-    The operands are unsigned bytes, four of a row beside each other, and signed ones.
+    The operands are unsigned bytes, four of a row beside each other, or of four lines of a column,
+    and signed ones.
     """
     deep = view.axes(REDUCE)[-1]
     types = {str(buffer.dtype): indices for buffer, indices in view.operands}
@@ -57,7 +58,16 @@ def multiplies_by_fours(view: BlockView, columns: int, target: Target) -> bool:
     row, weight = ([i for i in types[name] if uses(i, deep.var)] for name in ("uint8", "int8"))
     beside = len(row) == 1 and row[0].same_as(types["uint8"][-1]) and _is_from(row[0], deep.var, 1)
     whole = len(weight) == 1 and _is_from(weight[0], deep.var, STEPS)
-    return beside and whole and has_dot(target, math.gcd(columns, lanes(target)))
+    width = math.gcd(columns, lanes(target))
+    if has_own_taps(view):
+        return whole and is_one_instruction(target, width)
+    return beside and whole and has_dot(target, width)
+
+
+def has_own_taps(view: BlockView) -> bool:
+    """Whether each column of a result is made of one column of each operand."""
+    column = view.axes(SPATIAL)[-1].var
+    return all(indices and indices[-1].same_as(column) for _, indices in view.operands)
 
 
 def _is_from(index: Any, var: Any, multiple: int) -> bool:

@@ -141,7 +141,10 @@ class _Steps:
 
 
 def _loop(loop: Any, packs: _Packs) -> Any:
-    """An unrolled loop of stores of whole vectors that stand behind each other, as wider ones."""
+    """An unrolled loop of stores of whole vectors, which are packed together.
+
+    Those that stand behind each other are stored as wider ones.
+    """
     store, count = loop.body, getattr(loop.extent, "value", 0)
     if loop.kind != tirx.ForKind.UNROLLED or not isinstance(store, tirx.BufferStore) or count < 2:
         return loop
@@ -154,17 +157,29 @@ def _loop(loop: Any, packs: _Packs) -> Any:
         return structural_map(expr, (tirx.Var, lambda v: here if v.same_as(loop.loop_var) else v))
 
     apart = tvm.sym.Analyzer().simplify(at(place.base, 1) - at(place.base, 0))
-    if not isinstance(apart, tirx.IntImm) or int(apart.value) != packs.lanes:
-        return loop
+    beside = isinstance(apart, tirx.IntImm) and int(apart.value) == packs.lanes
     made = []
     for first in range(0, count, _MOST):
         group = range(first, min(first + _MOST, count))
-        value = at(store.value, first)
-        if len(group) > 1:
-            value = steps.packed([steps.nearest(at(steps.value, n)) for n in group], packs)
-        row = tirx.Ramp(at(place.base, first), place.stride, packs.lanes * len(group))
-        made.append(tirx.BufferStore(store.buffer, value, [row]))
+        rows = [[tirx.Ramp(at(place.base, n), place.stride, packs.lanes)] for n in group]
+        if len(group) == 1:
+            made.append(tirx.BufferStore(store.buffer, at(store.value, first), rows[0]))
+            continue
+        value = steps.packed([steps.nearest(at(steps.value, n)) for n in group], packs)
+        if beside:
+            wide = tirx.Ramp(rows[0][0].base, place.stride, packs.lanes * len(group))
+            made.append(tirx.BufferStore(store.buffer, value, [wide]))
+        else:
+            made += _apart(store.buffer, value, rows, packs.lanes)
     return tirx.SeqStmt(made) if len(made) > 1 else made[0]
+
+
+def _apart(buffer: Any, value: Expr, rows: list[list[Any]], lanes: int) -> list[Any]:
+    """The statements that store a vector of bytes by parts, each in a row of its own."""
+    packed = tirx.Var("packed", value.ty.dtype)
+    parts = [_lanes(packed, list(range(n * lanes, (n + 1) * lanes))) for n in range(len(rows))]
+    stores = [tirx.BufferStore(buffer, *one) for one in zip(parts, rows, strict=True)]
+    return [tirx.Bind(packed, value), *stores]
 
 
 def _cast(cast: Expr, packs: _Packs) -> Expr:

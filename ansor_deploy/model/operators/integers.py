@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..._lazy_tvm import relax, tirx, tvm
-from ...marks.dot import STEPS
+from ...marks.dot import STEPS, current_has_dot
 from .converting import Call
 from .operator import Operator
 
@@ -40,8 +40,7 @@ def conv_integer(call: Call) -> Any:
     window = _Window.of(call, weight.shape[2:])
     kernel, window = _joined(weight.transpose(*range(2, rank + 2), 1, 0), window)
     data = call.emit(relax.op.permute_dims(call.inputs[0], [0, *range(2, rank + 2), 1]))
-    compute = _sums if _fills_vectors(kernel, window.groups) else _grouped
-    total = compute(call, data, call.input(2), kernel, window)
+    total = _way(kernel, window)(call, data, call.input(2), kernel, window)
     return relax.op.permute_dims(total, [0, rank + 1, *range(1, rank + 1)])
 
 
@@ -73,6 +72,16 @@ def _joined(kernel: np.ndarray, window: _Window) -> tuple[np.ndarray, _Window]:
             wide[..., at, :, :, at, :] = parts[..., at, :]
         return wide.reshape(*taps, count * depth, columns), replace(window, groups=groups)
     return kernel, window
+
+
+def _way(kernel: np.ndarray, window: _Window) -> Any:
+    """The function that computes a convolution fastest. kernel: [taps, in of a group, out]."""
+    if _fills_vectors(kernel, window.groups):
+        return _sums
+    *taps, depth, columns = kernel.shape
+    whole = depth == 1 and columns == window.groups and columns % VECTOR == 0
+    of_bytes = whole and taps[0] > 1 and not _excess(kernel).any()
+    return _by_lines if of_bytes and current_has_dot() else _grouped
 
 
 def _fills_vectors(kernel: np.ndarray, groups: int) -> bool:
@@ -108,6 +117,11 @@ class _Window:
         pads = _pads(call, spans, strides)
         half = len(kernel)
         return cls(strides, dilations, pads[:half], pads[half:], call.attribute("group", 1))
+
+    def results(self, sizes: Any, taps: list[int]) -> list[int]:
+        """How many results there are along each axis of padded data."""
+        axes = zip(sizes, taps, self.dilations, self.strides, strict=True)
+        return [(int(size) - (tap - 1) * d - 1) // s + 1 for size, tap, d, s in axes]
 
     def at(self, place: tuple[Any, ...], tap: list[Any]) -> list[Any]:
         """The place in the padded data of a tap of a result."""
@@ -159,6 +173,19 @@ def _sums(call: Call, data: Any, zero: Any, weight: np.ndarray, window: _Window)
     rows = _less(call, _row_sums(call, data, origin, low, window), origin, low[..., 0].size)
     scaled = call.emit(relax.op.multiply(rows, _int32(excess)))
     return call.emit(relax.op.add(total, scaled))
+
+
+def _by_lines(call: Call, data: Any, zero: Any, weight: np.ndarray, window: _Window) -> Any:
+    """Sums over the taps of each channel, of four lines of them at once. weight: [taps, 1, out]."""
+    data, origin = _unsigned(call, data, zero)
+    taps = weight[..., 0, :]
+    missing = -taps.shape[0] % STEPS  # lines of zeros, behind the last one
+    filled = np.moveaxis(np.pad(taps, [(0, missing)] + [(0, 0)] * (taps.ndim - 1)), 0, -2)
+    more = window.after[0] + missing * window.dilations[0]
+    longer = replace(window, after=(more, *window.after[1:]))
+    made = partial(_of_lines, window=longer)
+    total = _computed(call, made, data, origin, filled.astype(np.int8))
+    return _less(call, total, origin, taps.sum(tuple(range(taps.ndim - 1))))
 
 
 def _excess(weight: np.ndarray) -> np.ndarray:
@@ -244,12 +271,7 @@ def _multiplied(data: Any, zero: Any, weight: Any, *, window: _Window, given: st
     rank, (*taps, depth, columns) = len(window.strides), map(int, weight.shape)
     lead = len(data.shape) - rank - 1
     padded = _padded(data, zero, depth, window, given)
-    made = [
-        (int(size) - (tap - 1) * d - 1) // s + 1
-        for size, tap, d, s in zip(
-            padded.shape[lead:-1], taps, window.dilations, window.strides, strict=True
-        )
-    ]
+    made = window.results(padded.shape[lead:-1], taps)
     over = [tvm.te.reduce_axis((0, extent)) for extent in taps]
     deep = [tvm.te.reduce_axis((0, depth))] if window.groups == 1 or depth > 1 else []
 
@@ -261,6 +283,21 @@ def _multiplied(data: Any, zero: Any, weight: Any, *, window: _Window, given: st
         return tvm.te.sum(value * weight(*over, inside, column).astype(dtype), axis=[*over, *deep])
 
     return tvm.te.compute((*data.shape[:lead], *made, columns), element, name="sums")
+
+
+def _of_lines(data: Any, zero: Any, weight: Any, *, window: _Window) -> Any:
+    """Sums of products of each channel. weight: [taps but those of the first axis, lines, out]."""
+    *taps, lines, columns = map(int, weight.shape)
+    padded = _padded(data, zero, columns, window, "uint8")
+    over = [tvm.te.reduce_axis((0, extent)) for extent in (*taps, lines)]
+
+    def element(first: Any, *at: Any) -> Any:
+        *place, column = at
+        value = padded(first, *window.at(tuple(place), [over[-1], *over[:-1]]), column)
+        return tvm.te.sum(value.astype("int32") * weight(*over, column).astype("int32"), axis=over)
+
+    made = window.results(padded.shape[1:-1], [lines, *taps])
+    return tvm.te.compute((data.shape[0], *made, columns), element, name="sums")
 
 
 def _padded(data: Any, zero: Any, depth: int, window: _Window, dtype: str) -> Any:

@@ -64,7 +64,8 @@ def import_model(
     proto = graph.structure()
     inputs = tuple(_tensor(value) for value in proto.graph.input)
     names = [value.name for value in proto.graph.output]
-    with own_converters(), warnings.catch_warnings(), redirect_stdout(StringIO()):
+    quietly = redirect_stdout(StringIO())
+    with own_converters(), tvm_target(target), warnings.catch_warnings(), quietly:
         warnings.simplefilter("ignore")
         origin = Origin(graph.proto, graph.nodes, graph.constants, graph.aliases)
         mod = _convert(_for_tvm(proto), graph, origin)

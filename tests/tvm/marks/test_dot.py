@@ -80,6 +80,10 @@ CONVOLUTIONS = {
     "in groups of a vector": ((32, 8, 3, 3), {"group": 2, "pads": [0, 1, 1, 0]}),
     "in odd groups": ((18, 2, 2, 2), {"group": 9}),
     "of single channels": ((8, 1, 3, 3), {"group": 8, "pads": [1, 1, 1, 1]}),
+    "of a vector of single channels": ((48, 1, 3, 3), {"group": 48, "pads": [1, 1, 1, 1]}),
+    "of many lines, in steps": ((16, 1, 5, 5), {"group": 16, "pads": [2] * 4, "strides": [2, 2]}),
+    "of dilated lines": ((32, 1, 3, 4), {"group": 32, "dilations": [2, 1], "pads": [2, 0, 1, 1]}),
+    "of lines of one tap": ((32, 1, 4, 1), {"group": 32, "strides": [3, 2]}),
 }
 
 
@@ -93,6 +97,21 @@ def test_a_border_is_the_zero_point(size, given, zero):
     x = RNG.integers(0, 256, (2, channels, 9, 10)).astype(np.uint8)
     (found,), wanted = built.run(proto, {"x": x}), centred(proto, x)
     np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("name", ["VNNI", "AVX-VNNI", "AVX2"])
+@pytest.mark.parametrize("taps", [3, 5])
+def test_four_lines_of_single_channels_are_summed_up_at_once(name, taps):
+    target, _ = TARGETS[name]
+    if lacks(target.triple, target.cpu, target.features):
+        pytest.skip("this processor lacks the instructions")
+    made = node("ConvInteger", "x w xz wz", "o", group=64, pads=[taps // 2] * 4)
+    zeros = {"xz": np.uint8(131), "wz": np.int8(0)}
+    proto = integers(made, extreme(64, 1, taps, taps), 1, 64, 17, 19, **zeros)
+    x = RNG.integers(0, 256, (1, 64, 17, 19)).astype(np.uint8)
+    (found,) = built.run(proto, {"x": x}, target)
+    np.testing.assert_array_equal(found, centred(proto, x))
+    assert ("vpdpbusd" in code(proto, target)) == (name != "AVX2")
 
 
 def centred(proto, x):
