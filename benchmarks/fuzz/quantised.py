@@ -73,6 +73,8 @@ def _between(made: Graph, newest: Steps) -> None:
     """Float operators between conversions."""
     x = made.numbers(newest)
     for _ in range(made.chance.choice((1, 1, 2, 3))):
+        if not made.shape(x):
+            break  # a number has no axes to do something with
         step = made.chance.choice(STEPS)
         try:
             x = step(made, x)
