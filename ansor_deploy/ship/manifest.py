@@ -205,7 +205,8 @@ UNTRIED = structs.replace(UNVERIFIED, reason="its instructions are not here")
 class Errors(Struct, frozen=True):
     """The largest errors beside the oracle's numbers. max_rel_err: of an output's scale.
 
-    exact: the outputs that are, bit for bit, what the network's integers come to in NumPy.
+    exact: the outputs that are, bit for bit, what the network's integers come to in NumPy, and what
+    is read where floats are computed (`may_differ`).
     """
 
     ok: bool

@@ -27,6 +27,7 @@ WIDTH = 80
 KEY = 6  # digits of a task's key that tables show, enough to find it by
 TITLE = 36  # characters of its title
 _LEAST = 24  # characters of a column that is cut
+_MOST_NAMED = 3  # tensors of a sentence
 AGAIN = "again with --time 30s"
 TASK_HEADER = ("key", "task", "runs", "share", "latency")
 JOB_HEADER = ("model", "target", "worker", "state", "trials", "latency")
@@ -185,10 +186,12 @@ def verification_text(verification: Verification) -> str:
 
 
 def _exact_text(verification: Verification) -> str:
-    """Which outputs were proved bit for bit; "" where none was."""
+    """Which tensors were proved bit for bit; "" where none was."""
     if not (verification.ok and verification.exact):
         return ""
-    return f"; bit for bit what the integers come to: {', '.join(verification.exact)}"
+    names, count = verification.exact, len(verification.exact)
+    said = ", ".join(names) if count <= _MOST_NAMED else f"{count} tensors"
+    return f"; bit for bit what the integers come to: {said}"
 
 
 def nodes_text(nodes: Sequence[NodeVerdict]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 
 import onnx
@@ -10,6 +10,8 @@ import onnx
 from ..onnx.skeleton import uses
 from .graph import FLOATS
 from .noise import varying_tensors
+
+_BYTES = (onnx.TensorProto.UINT8, onnx.TensorProto.INT8)
 
 
 class Graph:
@@ -32,38 +34,66 @@ class Graph:
 
     @cached_property
     def _values(self) -> dict[str, onnx.ValueInfoProto]:
-        """The floating tensors of static shape that depend on inputs."""
-        varying = varying_tensors(self.proto.graph)
+        """The tensors of known type and static shape that depend on inputs."""
         graph = onnx.shape_inference.infer_shapes(self.proto).graph
-        known = (value for value in (*graph.value_info, *graph.output) if _is_shown(value))
-        return {value.name: value for value in known if value.name in varying}
+        known = (value for value in (*graph.value_info, *graph.output) if _is_static(value))
+        return {value.name: value for value in known if value.name in self._varying}
+
+    @cached_property
+    def _varying(self) -> set[str]:
+        """The tensors that depend on inputs."""
+        return varying_tensors(self.proto.graph)
 
     @cached_property
     def shown(self) -> dict[int, str]:
-        """By node, the tensor that shows what it computes: its first floating output."""
-        known = self._values
-        tensors = {at: [n for n in node.output if n in known] for at, node in enumerate(self.nodes)}
-        return {at: names[0] for at, names in tensors.items() if names}
+        """By node, the tensor that shows what it computes: its first of floats or else bytes."""
+        kinds = {n: one.type.tensor_type.elem_type for n, one in self._values.items()}
+        found = {}
+        for at, node in enumerate(self.nodes):
+            names = sorted(node.output, key=lambda name: kinds.get(name) in _BYTES)
+            found[at] = next((n for n in names if kinds.get(n) in (*FLOATS, *_BYTES)), "")
+        return {at: name for at, name in found.items() if name}
 
     def cut(self, names: Sequence[str]) -> onnx.ModelProto:
-        """The model with these tensors as its outputs. They are floating, as `shown` has them."""
-        kept = sorted(self.needed(names))
-        read = {name for at in kept for name in uses(self.nodes[at])} | {*names}
+        """The model with these tensors as its outputs, which are of those that `shown` has."""
+        return self._of_nodes([self.nodes[at] for at in sorted(self.needed(names))], [], names)
+
+    def without(self, apart: Collection[int]) -> onnx.ModelProto | None:
+        """The model without some nodes: what they make is an input, what they read is an output.
+
+        None where nothing is left to give, or the type of what is cut is not known.
+        """
+        kept = [node for at, node in enumerate(self.nodes) if at not in apart]
+        left_out = [node for at, node in enumerate(self.nodes) if at in apart]
+        made = {name for node in kept for name in node.output}
+        read = {name for node in kept for name in uses(node)}
+        inputs = [name for node in left_out for name in node.output if name in read]
+        outputs = {one.name for one in self.proto.graph.output} & made
+        outputs |= {name for node in left_out for name in uses(node)} & made & self._varying
+        if not outputs or not {*inputs, *outputs} <= self._values.keys():
+            return None
+        return self._of_nodes(kept, inputs, sorted(outputs))
+
+    def _of_nodes(
+        self, kept: Sequence[onnx.NodeProto], inputs: Sequence[str], outputs: Sequence[str]
+    ) -> onnx.ModelProto:
+        """A model of nodes of this one. inputs: beside those of the model that they read."""
+        read = {name for node in kept for name in uses(node)} | {*outputs}
         made = type(self.proto)()
         made.CopyFrom(self.proto)
         graph, old = made.graph, self.proto.graph
         for field in ("node", "input", "output", "initializer", "value_info"):
             graph.ClearField(field)
-        graph.node.extend(self.nodes[at] for at in kept)
+        graph.node.extend(kept)
         graph.input.extend(value for value in old.input if value.name in read)
+        graph.input.extend(self._values[name] for name in inputs)
         graph.initializer.extend(one for one in old.initializer if one.name in read)
-        outputs = {value.name: value for value in old.output}
-        graph.output.extend(outputs.get(name) or self._values[name] for name in names)
+        known = {value.name: value for value in old.output}
+        graph.output.extend(known.get(name) or self._values[name] for name in outputs)
         return made
 
 
-def _is_shown(value: onnx.ValueInfoProto) -> bool:
+def _is_static(value: onnx.ValueInfoProto) -> bool:
     kind = value.type.tensor_type
     dims = kind.shape.dim if kind.HasField("shape") else None
-    static = dims is not None and all(dim.dim_value > 0 for dim in dims)
-    return static and kind.elem_type in FLOATS
+    return dims is not None and all(dim.dim_value > 0 for dim in dims)

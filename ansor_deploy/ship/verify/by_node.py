@@ -6,45 +6,25 @@ rest. What is fused over the cut is not, so that a fault of fusion may be found 
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ...codegen.model import compile_model
-from ...devices.bare import open_bare
 from ...errors import AnsorError
 from ...model.graph.cuts import Graph
 from ...model.onnx.skeleton import name_of
-from ...model.prepare import prepare
 from ...system.interrupt import check
 from ..islands import islands
 from .exact import exact_outputs, judge_exactly
 from .judges import judge_outputs
 from .oracle import Oracle
+from .parts import How, run_part
 from .tolerance import Verdict
 
 if TYPE_CHECKING:
     from ...model.prepare import Prepared
-    from ...registry.record import TaskKey
-    from ...space.rule import Rule
-    from ...target import Target
 
 Step = Callable[[int, int], None]
-
-
-@dataclass(frozen=True)
-class How:
-    """How a part of a model is built, and what it is run on.
-
-    records: by key, of the tasks of the model that have one. seed: of the whole model's inputs.
-    """
-
-    target: Target
-    rules: Sequence[Rule]
-    records: Mapping[TaskKey, Any]
-    seed: int
 
 
 @dataclass(frozen=True)
@@ -117,20 +97,10 @@ class _Parts:
 
     def _compared(self, names: Sequence[str]) -> dict[str, Verdict]:
         """These tensors of the model as a library computes them, beside the oracle's."""
-        how = self._how
-        with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as folder, open_bare() as bare:
-            path, library = Path(folder, "part.onnx"), Path(folder, "part.so")
-            path.write_bytes(self.graph.cut(names).SerializeToString())
-            part = prepare(path, how.target)
-            keys = (task.key for task in part.tasks if task.key in how.records)
-            words = ({key: how.records[key] for key in keys}, how.target, how.rules)
-            compile_model(part.imported, part.by_function, *words).export(library, how.target)
-            interface = part.imported.interfaces[0]
-            manifest = {**interface.to_json(), "target": how.target.to_json()}
-            oracle = Oracle(part.protos[0])
-            feed = {info.name: self._feed[info.name] for info in interface.inputs}
-            actual = bare.load(library, manifest)(**feed)
-            judged = judge_outputs(actual, oracle.outputs(feed), oracle, feed, {})
-            exact = exact_outputs(oracle.proto, islands(part, how.target), feed)
-            off = ((name, one) for name, one in judge_exactly(actual, exact, {}) if not one.ok)
-            return {**judged, **dict(off)}
+        ran = run_part(self.graph.cut(names), self._how, self._feed)
+        (proto,), actual, feed = ran.part.protos, ran.outputs, ran.feed
+        oracle = Oracle(proto)
+        judged = judge_outputs(actual, oracle.outputs(feed), oracle, feed, {})
+        exact = exact_outputs(proto, islands(ran.part, self._how.target), feed)
+        off = ((name, one) for name, one in judge_exactly(actual, exact, {}) if not one.ok)
+        return {**judged, **dict(off)}

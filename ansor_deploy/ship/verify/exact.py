@@ -36,11 +36,17 @@ def exact_outputs(
     """
     if islands is None:
         return {}
-    graph, apart = Graph(proto), {node.name for place in islands for node in place.nodes}
-    open_nodes = {at for at, node in enumerate(graph.nodes) if name_of(node) in apart}
+    graph = Graph(proto)
+    open_nodes = numbers(graph, islands)
     names = [one.name for one in proto.graph.output]
     same = [name for name in names if open_nodes.isdisjoint(graph.needed([name]))]
     return evaluated(canonical_graph(proto), feed, same) if same else {}
+
+
+def numbers(graph: Graph, places: Collection[Place]) -> set[int]:
+    """The numbers of the nodes of places."""
+    names = {node.name for place in places for node in place.nodes}
+    return {at for at, node in enumerate(graph.nodes) if name_of(node) in names}
 
 
 def judge_exactly(
@@ -58,6 +64,6 @@ def judge_exactly(
 def exactly_wrong(name: str, verdict: Verdict) -> str:
     """What is wrong of such an output, in words."""
     return (
-        f"output '{name}' is off by {verdict.abs_err:.3g}, at {list(verdict.at)}, from what its "
+        f"tensor '{name}' is off by {verdict.abs_err:.3g}, at {list(verdict.at)}, from what its "
         "integers come to"
     )

@@ -50,7 +50,8 @@ def verify_by_node(artifact: Path, model: Path, seed: int, report: Report) -> li
     from ...devices.machine import this_machine
     from ...model.prepare import prepare
     from ...space.rule import shipped_rules
-    from .by_node import How, every_node
+    from .by_node import every_node
+    from .parts import How
 
     manifest, target = read_manifest(artifact), this_machine()
     shapes = manifest.interfaces[0].input_shapes

@@ -16,12 +16,18 @@ from ...errors import VerificationError
 from ...system.jobserver import threads
 from ..islands import islands
 from ..manifest import UNTRIED, UNVERIFIED, Allowed, Draft, Verified
+from .apart import proved_apart
+from .exact import exactly_wrong
 from .oracle import Oracle
+from .parts import how_of
 from .stand_in import is_small, make_stand_in
-from .verify import Library, Runnable, verify_model
+from .verify import Library, Runnable, Verification, verify_model
 from .wrong_numbers import refusal, wrong_outputs
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...model.graph.places import Place
     from ..shipment import Shipment
 
 
@@ -112,12 +118,23 @@ def _verified(shipment: Shipment, draft: Draft, library: Runnable, where: str) -
     open_places = islands(shipment.model, shipment.target)
     words = (request.seed, dict(request.tolerances), open_places)
     verdict = verify_model(library, shipment.oracles, *words)
+    if verdict.ok and open_places and where == "native":
+        verdict = _with_rest(shipment, verdict, open_places)
     shipment.report.verified(verdict)
     if not verdict.ok:
         if shipment.rewritten and not shipment.strict:  # it is built anew
             raise VerificationError(wrong_outputs(verdict))
         raise refusal(shipment, verdict)
     return replace(draft, verify=verdict.errors, verification=_said(shipment, where))
+
+
+def _with_rest(shipment: Shipment, verdict: Verification, places: Sequence[Place]) -> Verification:
+    """With what is proved of a network beside these places, where floats are computed."""
+    shipment.report.stage("prove", f"what {len(places)} places of floats read, bit for bit")
+    found = proved_apart(shipment.model, places, how_of(shipment))
+    wrong = {name: exactly_wrong(name, one) for name, one in found.items() if not one.ok}
+    exact = tuple(sorted({*verdict.exact, *found}))
+    return replace(verdict, ok=not wrong, exact=exact, wrong=wrong)
 
 
 def _said(shipment: Shipment, where: str | None) -> Verified:

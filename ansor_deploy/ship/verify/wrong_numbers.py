@@ -5,10 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ...devices.machine import runs_here, this_machine
 from ...errors import VerificationError
-from ...space.rule import rule_set
-from .by_node import How, NodeVerdict, first_wrong_node
+from .by_node import NodeVerdict, first_wrong_node
+from .parts import how_of
 
 if TYPE_CHECKING:
     from ...model.tasks import Task
@@ -26,18 +25,9 @@ def refusal(shipment: Shipment, verification: Verification) -> VerificationError
     """The error for a library with wrong outputs, which names the first node that is off."""
     shipment.report.stage("bisect", "which node of the model is the first that is off")
     step = partial(shipment.report.step, "nodes ruled out")
-    node = first_wrong_node(shipment.model, list(verification.wrong), _how(shipment), step)
+    node = first_wrong_node(shipment.model, list(verification.wrong), how_of(shipment), step)
     text = f"{wrong_outputs(verification)}. {_where(node)}; no library was written"
     return VerificationError(text, _advice(shipment, node), shipment.model.path)
-
-
-def _how(shipment: Shipment) -> How:
-    """How parts of the model are built: as the library where it runs here, or as a stand-in."""
-    request, target, records = shipment.request, shipment.request.target, shipment.records
-    if not runs_here(target):
-        target, records = this_machine(), {}
-    rules = rule_set(request.rules, target.kind, shipment.precision)
-    return How(target, rules, records, request.seed)
 
 
 def _where(node: NodeVerdict | None) -> str:

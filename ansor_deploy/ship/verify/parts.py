@@ -1,0 +1,75 @@
+"""A part of a model as a library: built as the whole was, and run on this machine."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...codegen.model import compile_model
+from ...devices.bare import open_bare
+from ...devices.machine import runs_here, this_machine
+from ...model.prepare import Prepared, prepare
+from ...space.rule import rule_set
+from .draws import seeded_inputs
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx
+
+    from ...registry.record import TaskKey
+    from ...space.rule import Rule
+    from ...target import Target
+    from ..shipment import Shipment
+
+
+@dataclass(frozen=True)
+class How:
+    """How a part of a model is built, and what it is run on.
+
+    records: by key, of the tasks of the model that have one. seed: of the whole model's inputs.
+    """
+
+    target: Target
+    rules: Sequence[Rule]
+    records: Mapping[TaskKey, Any]
+    seed: int
+
+
+def how_of(shipment: Shipment) -> How:
+    """How parts of the model are built: as the library where it runs here, or as a stand-in."""
+    request, target, records = shipment.request, shipment.request.target, shipment.records
+    if not runs_here(target):
+        target, records = this_machine(), {}
+    rules = rule_set(request.rules, target.kind, shipment.precision)
+    return How(target, rules, records, request.seed)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A part of a model that ran. feed, outputs: by name, what it was given, and what it made."""
+
+    part: Prepared
+    feed: dict[str, np.ndarray]
+    outputs: dict[str, np.ndarray]
+
+
+def run_part(proto: onnx.ModelProto, how: How, feed: Mapping[str, np.ndarray]) -> Ran:
+    """Build a part of a model and run it.
+
+    feed: the whole model's inputs. Others that the part has are seeded: bytes take all values.
+    """
+    with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as folder, open_bare() as bare:
+        path, library = Path(folder, "part.onnx"), Path(folder, "part.so")
+        path.write_bytes(proto.SerializeToString())
+        part = prepare(path, how.target)
+        records = {one.key: how.records[one.key] for one in part.tasks if one.key in how.records}
+        words = (records, how.target, how.rules)
+        compile_model(part.imported, part.by_function, *words).export(library, how.target)
+        interface = part.imported.interfaces[0]
+        manifest = {**interface.to_json(), "target": how.target.to_json()}
+        drawn = seeded_inputs(interface.inputs, how.seed, upper=256)
+        given = {name: feed.get(name, one) for name, one in drawn.items()}
+        return Ran(part, given, bare.load(library, manifest)(**given))
