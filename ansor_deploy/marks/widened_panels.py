@@ -2,9 +2,9 @@
 
     for i in range(n) (marked): for k: acc[..] += a[i, k] * float32(packed[p, k, ..])
     -->
-    for i in range(n): for k:
-        if i == 0: panel[k, ..] = float32(packed[p, k, ..])
-        acc[..] += a[i, k] * panel[k, ..]
+    for i in range(n):
+        if i == 0: for k: panel[k, ..] = float32(packed[p, k, ..]) ; acc[..] += .. * panel[k, ..]
+        else: for k: acc[..] += a[i, k] * panel[k, ..]
 
 To convert a vector of weights takes as long as some multiply-adds, and each tile of rows would do
 it again. The panel stays in a cache, as one of float32 weights does, and from memory come 16 bits.
@@ -30,9 +30,6 @@ from .prefetch import at_zero, with_body
 WIDENED = "ansor.widened"
 # The types that are made float32.
 HALVES = ("float16", "bfloat16")
-# LLVM would keep what the first tile converts in registers, those of the sums, instead of loading
-# it as the others do.
-_LOADED = ("-enable-load-pre:bool=false",)
 
 
 def widening(sch: Any, loop: Any) -> None:
@@ -68,7 +65,7 @@ def _with_panels(stmt: Any, loop: Any, known: Any) -> Any:
     for load in loads:
         alone = sum(load.source.same_as(other.source) for other in loads) == 1
         panel = _Panel.of(load, loop, known) if alone else None
-        stmt = panel.around(stmt) if panel is not None else stmt
+        stmt = panel.made_for(stmt) if panel is not None else stmt
     return stmt
 
 
@@ -84,6 +81,15 @@ def _float32(load: Any) -> Any:
         return tirx.Cast("float32", load)
     bits = tirx.Cast("uint32", tirx.reinterpret("uint16", load))
     return tirx.reinterpret("float32", tirx.shift_left(bits, tirx.const(16, "uint32")))
+
+
+def _first(tiles: list[Any]) -> Any:
+    """Whether loops over tiles are at the first one."""
+    at, first = (
+        functools.reduce(operator.add, places)
+        for places in ([one.loop_var for one in tiles], [one.min for one in tiles])
+    )
+    return undivided(tirx.EQ(at, first))
 
 
 def _region(index: Any, loops: list[Any], known: Any) -> tuple[Any, int]:
@@ -118,50 +124,71 @@ class _Panel:
         around = [one for one in loops if any(load.same_as(o) for o in collect(one, type(load)))]
         return cls(load, around, start, tirx.decl_buffer((size,), "float32", "panel"), known)
 
-    def around(self, stmt: Any) -> Any:
-        """The statement of the marked loop, the panel made before it, or by the first tile."""
-        step, size = self._step(), int(self.buffer.shape[0])
-        before = [tirx.AllocBuffer(self.buffer)]
-        if step is None:
-            before.append(self._made(self.start, size, self.loops[-1].kind))
+    def made_for(self, stmt: Any) -> Any:
+        """The statement of the marked loop, the panel made before it, or by its first tile."""
+        allocated, tiles = tirx.AllocBuffer(self.buffer), self._tiles()
+        if (steps := self._steps(tiles)) is None:
+            return tirx.SeqStmt([allocated, self._made_before(), self._reading(stmt)])
+        inside = self.loops[: self.loops.index(steps) + 1]
+
+        def by_the_first(loop: Any) -> Any:
+            if not loop.loop_var.same_as(steps.loop_var):
+                return loop
+            return tirx.IfThenElse(_first(tiles), self._making(loop, inside), self._reading(loop))
+
+        return tirx.SeqStmt([allocated, structural_map(stmt, (tirx.For, by_the_first))])
+
+    def _tiles(self) -> list[Any]:
+        """The loops over tiles that read the same, one after the other; the innermost first."""
+        serial = [one for one in self.loops if one.kind == tirx.ForKind.SERIAL]
+        return [one for one in serial if not self._moves_with(one)]
+
+    def _steps(self, tiles: list[Any]) -> Any:
+        """The outermost loop over a tile's steps.
+
+        None where tiles are tasks, and where one may leave steps out. And where it is written out:
+        LLVM would keep the whole panel in registers.
+        """
+        *_, marked = self.loops
+        leaves_out = any(collect(one, tirx.For) for one in collect(marked.body, tirx.IfThenElse))
+        if not tiles or leaves_out or marked.kind != tirx.ForKind.SERIAL:
+            return None
+        steps = self.loops[max(0, self.loops.index(tiles[0]) - 1)]
+        return steps if steps.kind == tirx.ForKind.SERIAL and steps not in tiles else None
+
+    def _made_before(self) -> Any:
+        """The statement that makes the panel, in parallel before a parallel loop."""
+        tasks = self.loops[-1].kind == tirx.ForKind.PARALLEL
+        kind = tirx.ForKind.PARALLEL if tasks else tirx.ForKind.SERIAL
+        return self._made(self.start, int(self.buffer.shape[0]), kind)
+
+    def _moves_with(self, loop: Any) -> bool:
+        return uses(self.load.indices[0], loop.loop_var)
+
+    def _making(self, steps: Any, inside: list[Any]) -> Any:
+        """All steps of a tile, in each of which what its rows read is made before.
+
+        inside: the loops of these steps.
+        """
+        row = next((one for one in reversed(inside) if not self._moves_with(one)), inside[0])
+        start, size = _region(self.load.indices[0], inside[: inside.index(row) + 1], self.known)
+        made = self._made(start, size, tirx.ForKind.UNROLLED)
+
+        def after(loop: Any) -> Any:
+            return tirx.SeqStmt([made, loop]) if loop.loop_var.same_as(row.loop_var) else loop
+
+        return structural_map(self._reading(steps), (tirx.For, after))
+
+    def _reading(self, stmt: Any) -> Any:
+        """A statement that reads the panel."""
+        place = [self._place(self.load.indices[0])]
 
         def read(value: Any) -> Any:
             load = _half(value)
-            return self._read() if load is not None and load.same_as(self.load) else value
+            own = load is not None and load.same_as(self.load)
+            return tirx.BufferLoad(self.buffer, place) if own else value
 
-        def begun(loop: Any) -> Any:
-            if step is None or not loop.loop_var.same_as(step.loop_var):
-                return loop
-            return with_body(loop, tirx.SeqStmt([self._by_the_first(step), loop.body]), WIDENED)
-
-        changes = [((tirx.Cast, tvm.ir.Call), read), (tirx.For, begun)]
-        return tirx.SeqStmt([*before, structural_map(stmt, changes)])
-
-    def _step(self) -> Any:
-        """The innermost loop that is not written out, if tiles go through it one after the other.
-
-        None where what a step reads does not lie together.
-        """
-        serial = [one for one in self.loops if one.kind == tirx.ForKind.SERIAL]
-        if self.loops[-1].kind == tirx.ForKind.PARALLEL or not serial or not self._repeated():
-            return None
-        inside = self.loops[: self.loops.index(serial[0])]
-        _, size = _region(self.load.indices[0], inside, self.known)
-        used = [int(one.extent) for one in inside if uses(self.load.indices[0], one.loop_var)]
-        return serial[0] if size == math.prod(used) else None
-
-    def _repeated(self) -> list[Any]:
-        """The variables of the loops whose steps read the same."""
-        every = [one.loop_var for one in self.loops if one.kind == tirx.ForKind.SERIAL]
-        return [var for var in every if not uses(self.load.indices[0], var)]
-
-    def _by_the_first(self, step: Any) -> Any:
-        """The statement with which the first tile makes what a step reads."""
-        inside = self.loops[: self.loops.index(step)]
-        start, size = _region(self.load.indices[0], inside, self.known)
-        tile = functools.reduce(operator.add, self._repeated())
-        first = undivided(tirx.EQ(tile, tirx.const(0, tile.ty.dtype)))
-        return tirx.IfThenElse(first, self._made(start, size, tirx.ForKind.UNROLLED), None)
+        return structural_map(stmt, ((tirx.Cast, tvm.ir.Call), read))
 
     def _made(self, start: Any, size: int, kind: Any) -> Any:
         """The statement that makes so many elements, from one of the source on."""
@@ -175,12 +202,9 @@ class _Panel:
         vector = tirx.For(lane, 0, lanes, tirx.ForKind.VECTORIZED, store)
         return tirx.For(step, 0, size // lanes, kind, vector)
 
-    def _read(self) -> Any:
-        return tirx.BufferLoad(self.buffer, [self._place(self.load.indices[0])])
-
     def _place(self, index: Any) -> Any:
         """The place in the panel of an element of the source."""
         return self.known.simplify(index - self.start)
 
 
-MARK = Mark({WIDENED: flag}, Place.BEFORE, widened_panels, _LOADED, verbs=("widening",))
+MARK = Mark({WIDENED: flag}, Place.BEFORE, widened_panels, verbs=("widening",))

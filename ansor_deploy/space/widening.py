@@ -42,13 +42,10 @@ def _shared_in(
     weights = max((math.prod(map(int, b.shape)) for b in halves), default=0)
     if not weights:
         return None
-    tasks, tiles = (math.prod(extent(sch, loop) for loop in loops) for loops in (around, within))
+    wide = [[loop for loop in loops if extent(sch, loop) > 1] for loops in (around, within)]
+    tasks, tiles = (math.prod(extent(sch, loop) for loop in loops) for loops in wide)
     shared = tiles if keeps_busy(tasks, target.cores) else 1
     rows = math.prod([*view.spatial, *view.reduced]) // weights
-    if (
-        shared < MANY
-        and rows >= MANY_ROWS
-        and 4 * weights <= SHARE * target.l2_bytes * target.cores
-    ):
-        return around[0]
-    return within[0] if shared >= FEW else None
+    fit = rows >= MANY_ROWS and 4 * weights <= SHARE * target.l2_bytes * target.cores
+    found = wide[0] + wide[1] if shared < MANY and fit else wide[1] if shared >= FEW else []
+    return found[0] if found else None

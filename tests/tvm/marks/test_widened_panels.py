@@ -9,15 +9,20 @@ from helpers import built
 from helpers.programs import program
 from tvm import te
 
-from ansor_deploy._tvm import collect, tirx
+from ansor_deploy._tvm import collect, tirx, uses
 from ansor_deploy.codegen.kernels.lowering import _cut_off
 from ansor_deploy.marks.widened_panels import HALVES, WIDENED
 
 ROWS, DEPTH, COLUMNS, SIZE = 12, 24, 16, 4
 
 
-def product(marked: str | None, dtype: str = "float16", rows: int = ROWS) -> tvm.s_tir.Schedule:
-    """Tiles of rows over packed panels of weights. marked: the loop over these, or over tiles."""
+def product(
+    marked: str | None, dtype: str = "float16", rows: int = ROWS, steps: int = DEPTH // 2
+) -> tvm.s_tir.Schedule:
+    """Tiles of rows over packed panels of weights. marked: the loop over these, or over tiles.
+
+    steps: of the sum, that are not written out.
+    """
     x = te.placeholder((rows, DEPTH), name="x")
     packed = te.placeholder((3, DEPTH, COLUMNS), name="packed", dtype=dtype)
     k = te.reduce_axis((0, DEPTH))
@@ -27,15 +32,15 @@ def product(marked: str | None, dtype: str = "float16", rows: int = ROWS) -> tvm
     block = sch.get_sblock("out")
     panels, across, lanes, depth = sch.get_loops(block)
     tiles, row = sch.split(across, [None, SIZE])
-    steps, written = sch.split(depth, [None, 2])
-    sch.reorder(panels, tiles, steps, written, row, lanes)
+    outer, written = sch.split(depth, [steps, None])
+    sch.reorder(panels, tiles, outer, written, row, lanes)
     sch.parallel(panels)
     for loop in (written, row):
         sch.unroll(loop)
     sch.vectorize(lanes)
     if marked:
         sch.annotate({"panels": panels, "tiles": tiles}[marked], WIDENED, True)
-    init = sch.decompose_reduction(block, steps)
+    init = sch.decompose_reduction(block, outer)
     sch.vectorize(sch.get_loops(init)[-1])
     return sch
 
@@ -64,18 +69,22 @@ def test_it_computes_the_same(marked, rows):
 
 
 @pytest.mark.parametrize("dtype", HALVES)
-def test_the_first_tile_makes_a_panel_step_by_step(dtype):
+def test_the_first_tile_makes_a_panel_and_others_read_it(dtype):
     func = lowered(product("tiles", dtype))
-    (first,) = collect(func.body, tirx.IfThenElse)
+    (chosen,) = collect(func.body, tirx.IfThenElse)
     assert panels(func) == [DEPTH * COLUMNS]
-    assert len(halves(func.body)) == len(halves(first)) > 0
-    (step,) = [one for one in collect(func.body, tirx.For) if _holds(one.body, first)]
-    assert int(step.extent) == DEPTH // 2
+    assert len(halves(func.body)) == len(halves(chosen.then_case)) > 0
+    assert collect(chosen.else_case, tirx.For)
+    (tiles,) = [one for one in collect(func.body, tirx.For) if uses(chosen.condition, one.loop_var)]
+    assert int(tiles.extent) == ROWS // SIZE
 
 
-def _holds(body, stmt) -> bool:
-    seq = body.seq if isinstance(body, tirx.SeqStmt) else [body]
-    return any(one.same_as(stmt) for one in seq)
+def test_steps_that_are_written_out_read_a_panel_that_is_made_before():
+    func = lowered(product("tiles", steps=1))
+    assert panels(func) == [DEPTH * COLUMNS]
+    assert not collect(func.body, tirx.IfThenElse)
+    (made,) = [one for one in collect(func.body, tirx.For) if len(halves(one)) and one.kind == 0]
+    assert int(made.extent) * COLUMNS == DEPTH * COLUMNS
 
 
 def test_before_tasks_all_panels_are_made_by_all_cores():
