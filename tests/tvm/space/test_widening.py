@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -13,18 +14,21 @@ from helpers.programs import program
 from tvm import te, topi
 
 from ansor_deploy._tvm import collect, tirx
+from ansor_deploy.codegen.kernels.lowering import compiled
 from ansor_deploy.marks.widened_panels import WIDENED
 from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.space.trace import dump, replay
+from ansor_deploy.system.environment import shipped
+from ansor_deploy.target import load_target
 
 TARGET = replace(built.with_vectors(64, 32), cores=1, l1_bytes=48 << 10, l2_bytes=2 << 20)
 
 
-def layer(rows: int, columns: int = 100) -> tvm.IRModule:
+def layer(rows: int, dtype: str = "float16", free: tuple[int, ...] = (1,)) -> tvm.IRModule:
     """A product with a constant weight of 16 bits."""
     x = te.placeholder((rows, 64), name="x")
-    w = te.placeholder((64, columns), name="w", dtype="float16")
-    return program([x, w], topi.matmul(x, topi.cast(w, "float32")), free=(1,))
+    w = te.placeholder((64, 100), name="w", dtype=dtype)
+    return program([x, w], topi.matmul(x, topi.cast(w, "float32")), free=free)
 
 
 def strided(columns: int) -> tvm.IRModule:
@@ -74,3 +78,15 @@ def test_panels_count_as_memory_of_a_run():
     proto = model(nodes, {"x": [500, 64]}, constants={"w": weight})
     (use,) = built.compiled(proto, TARGET).memory.buffers
     assert use.size % (4 * 64) == 0
+
+
+@pytest.mark.parametrize(("dtype", "instruction"), [("float16", "fcvtl"), ("bfloat16", "shll")])
+@pytest.mark.parametrize("rows", [1, 61])
+def test_an_a53_converts_vectors(rows, dtype, instruction):
+    """Where LLVM finds no instruction for that, it calls a function for each element."""
+    target = load_target("cortex-a53", [shipped("targets")])
+    func = default_schedule(layer(rows, dtype, free=()), target).mod["main"]
+    text = compiled({"main": func.with_attr("global_symbol", "main")}, target).inspect_source("asm")
+    found = re.findall(r"^\s+(\w+)\s+(\S+)", text, re.MULTILINE)
+    assert instruction in {name for name, _ in found}
+    assert not [to for name, to in found if name == "bl" and "__extend" in to]
