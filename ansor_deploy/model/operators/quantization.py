@@ -124,7 +124,9 @@ def along(emit: Emitter, scale: str, name: str) -> str:
     block = emit.attribute("block_size", 0)
     if block:
         index = np.arange(shape[axis]) // block
-        return emit("Gather", scale, emit.constant(index, TensorProto.INT64), axis=axis)
+        # Of less than a byte it is a constant, and gathered as a wider one.
+        wide = emit.cast(scale, INT32) if emit.dtype(scale) in _STORED else scale
+        return emit("Gather", wide, emit.constant(index, TensorProto.INT64), axis=axis)
     if len(given) == 1 and len(shape) > 1:
         return parameter(emit, scale, *(-1 if at == axis else 1 for at in range(len(shape))))
     return parameter(emit, scale, *given)

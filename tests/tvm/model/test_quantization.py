@@ -121,13 +121,18 @@ def test_rounding_to_even_and_saturation(kind):
     np.testing.assert_array_equal(built.run(proto, feeds)[0], graphs.run(proto, feeds)[0])
 
 
-def test_blocks_of_four_bit_weights():
-    weight = helper.make_tensor("w", TensorProto.INT4, (8, 6), np.arange(48) % 16 - 8)
-    nodes = [node("DequantizeLinear", "w s", "d", axis=0, block_size=4), node("MatMul", "x d", "o")]
+@pytest.mark.parametrize("kind", [TensorProto.INT4, TensorProto.UINT4, TensorProto.INT8])
+def test_blocks_of_weights(kind):
+    values = np.arange(48) % (8 if kind == TensorProto.INT4 else 16)
+    zeros = np.arange(12) % 8
+    made = {"w": ((8, 6), values), "z": ((2, 6), zeros)}
+    nodes = [node("DequantizeLinear", "w s z", "d", axis=0, block_size=4)]
+    nodes.append(node("MatMul", "x d", "o"))
     feeds = {"x": graphs.randn(0, 3, 8)}
     proto = model(nodes, feeds, {"s": graphs.randn(1, 2, 6)}, TensorProto.FLOAT, 21)
     proto.ir_version = 10
-    proto.graph.initializer.append(weight)
+    for name, (shape, numbers) in made.items():
+        proto.graph.initializer.append(helper.make_tensor(name, kind, shape, numbers))
     want = graphs.run(proto, feeds)[0]
     np.testing.assert_allclose(built.run(proto, feeds)[0], want, rtol=1e-5, atol=1e-5)
 
