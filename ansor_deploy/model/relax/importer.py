@@ -24,6 +24,7 @@ from ..operators.front_end import own_converters, tvm_name
 from ..operators.indices import IN_BRANCH
 from . import concatenation, constant_gathers, few_channels
 from .attention import with_attention
+from .blockwise import BlockwiseWeights
 from .cut_reasons import with_reasons
 from .fusion import with_cuts, without_cuts
 from .labels import fused, with_labels
@@ -71,9 +72,10 @@ def import_model(
         mod = _convert(_for_tvm(proto), graph, origin)
     outputs = _outputs(names, mod["main"].body.body.ty)
     types = {one.data_type for one in (*graph.proto.graph.initializer, *graph.constants.values())}
+    blocks = BlockwiseWeights(graph.proto)
     del graph  # its weights are in the module
     with tvm_target(target), tvm.transform.PassContext(opt_level=3):
-        passes = _passes(target, types)
+        passes = _passes(target, types, blocks)
         for done, change in enumerate(passes, start=1):
             with _in_tvm():
                 mod = change(mod)
@@ -88,10 +90,10 @@ _LEGALIZED = {
 }
 
 
-def _passes(target: Target, types: Collection[int]) -> list[Any]:
+def _passes(target: Target, types: Collection[int], blocks: BlockwiseWeights) -> list[Any]:
     """What makes one function a task of the operators that the front end gives.
 
-    types: ONNX's, of the constants that the model came with.
+    types: ONNX's, of the constants that the model came with. blocks: its weights of blocks.
     """
     t = relax.transform
     passes = [t.DecomposeOpsForInference(), t.CanonicalizeBindings()]
@@ -115,7 +117,7 @@ def _passes(target: Target, types: Collection[int]) -> list[Any]:
         t.FuseTIR(),
         _module_pass(with_reasons),
         _module_pass(without_cuts),
-        _module_pass(lambda mod: narrow(mod, types, target)),
+        _module_pass(lambda mod: narrow(mod, types, blocks, target)),
         t.DeadCodeElimination(),
         t.AttachAttrLayoutFreeBuffers(),
         tvm.tirx.transform.prim_func_pass(lambda func, *_: _rooted(func), opt_level=0),

@@ -10,8 +10,9 @@ Nothing that is computed differs by a bit, and what comes from memory is half as
 tiles load the same, a schedule lets them share what one of them converts (`widened_panels.py`).
 """
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import ml_dtypes
 import numpy as np
@@ -30,6 +31,7 @@ from ..._tvm import (
 )
 from ...system.host import architecture
 from ...target import Target
+from .blockwise import BlockwiseWeights
 from .dataflow import constant_of
 
 # By ONNX's numbers of them, the types that are computed in float32.
@@ -38,16 +40,18 @@ _HALVES = {TensorProto.FLOAT16: np.float16, TensorProto.BFLOAT16: ml_dtypes.bflo
 _MANY = 1024
 
 
-def narrow(mod: tvm.IRModule, types: Collection[int], target: Target) -> tvm.IRModule:
-    """The fused module with constants of 16 bits, where those hold all elements of one.
+def narrow(
+    mod: tvm.IRModule, types: Collection[int], blocks: BlockwiseWeights, target: Target
+) -> tvm.IRModule:
+    """The fused module with shorter constants, where those hold all elements of one.
 
-    types: ONNX's, of the constants that the model came with.
+    types: ONNX's, of the constants that the model came with. blocks: its weights of blocks.
     """
-    halves = [_HALVES[one] for one in sorted(_convertible(target) & set(types))]
-    if not halves:
+    if target.gpu is not None:
         return mod
-    made = _Functions(mod)
-    main = structural_map(mod["main"], (relax.Call, lambda call: _narrowed(call, made, halves)))
+    halves = [_HALVES[one] for one in sorted(_convertible(target) & set(types))]
+    made = _Functions(mod, _Forms(halves, blocks))
+    main = structural_map(mod["main"], (relax.Call, lambda call: _narrowed(call, made)))
     narrowed = made.builder.get()
     narrowed["main"] = main
     return narrowed
@@ -55,59 +59,102 @@ def narrow(mod: tvm.IRModule, types: Collection[int], target: Target) -> tvm.IRM
 
 def _convertible(target: Target) -> set[int]:
     """The types that a processor makes float32, a vector at once; of bfloat16, by a shift."""
-    if target.gpu is not None:
-        return set()
     x86 = architecture(target.triple) == "x86_64"
     lacks = x86 and not has_features(str(tvm_target(target)), ("f16c",))
     return _HALVES.keys() - ({TensorProto.FLOAT16} if lacks else set())
 
 
-class _Functions:
-    """A module's functions, and those of halves that were made of them."""
+class Short(Protocol):
+    """What is stored of a constant. key: equal where loads are."""
 
-    def __init__(self, mod: tvm.IRModule) -> None:
-        self.mod, self.builder = mod, relax.BlockBuilder(mod)
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """The constants in its place."""
+
+    @property
+    def key(self) -> Hashable:
+        """Equal where elements are loaded alike."""
+
+    def loaded(self, buffers: Sequence[Any], indices: Sequence[Any]) -> Any:
+        """An element as float32."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Half:
+    """A constant of 16 bits."""
+
+    array: np.ndarray
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        return (self.array,)
+
+    @property
+    def key(self) -> Hashable:
+        return str(self.array.dtype)
+
+    def loaded(self, buffers: Sequence[Any], indices: Sequence[Any]) -> Any:
+        return tirx.Cast("float32", tirx.BufferLoad(buffers[0], indices))
+
+
+@dataclass(frozen=True)
+class _Forms:
+    """The forms in which constants may be stored, the shortest first."""
+
+    halves: Sequence[Any]
+    blocks: BlockwiseWeights
+
+    def of(self, operand: Any) -> Short | None:
+        """That of a constant of float32; None where it is small, or all would round it."""
+        if not isinstance(operand, tvm.ir.GenericConst):
+            return None
+        values = elements(operand)
+        if values.dtype != np.float32 or values.size < _MANY:
+            return None
+        return self.blocks.of(values) or self._half(values)
+
+    def _half(self, values: np.ndarray) -> _Half | None:
+        for half in self.halves:
+            with np.errstate(over="ignore"):
+                narrowed = values.astype(half)
+            if np.array_equal(narrowed.astype(np.float32).view(np.int32), values.view(np.int32)):
+                return _Half(narrowed)
+        return None
+
+
+class _Functions:
+    """A module's functions, and those of shorter constants that were made of them."""
+
+    def __init__(self, mod: tvm.IRModule, forms: _Forms) -> None:
+        self.mod, self.forms, self.builder = mod, forms, relax.BlockBuilder(mod)
         self._made: dict[Any, Any] = {}
 
-    def taking(self, name: Any, types: Mapping[int, str]) -> Any:
-        """The name of the function with parameters, by their places, of these types."""
-        key = (name.name_hint, *types.items())
+    def taking(self, name: Any, short: Mapping[int, Short]) -> Any:
+        """The name of the function with parameters, by their places, of these forms."""
+        key = (name.name_hint, *((at, one.key) for at, one in short.items()))
         if key not in self._made:
-            made = _loading(self.mod[name], types)
+            made = _loading(self.mod[name], short)
             self._made[key] = self.builder.add_func(made, name.name_hint)
         return self._made[key]
 
 
-def _narrowed(call: Any, functions: _Functions, halves: Iterable[Any]) -> Any:
-    """The call of a kernel on constants that are as narrow as can be."""
+def _narrowed(call: Any, functions: _Functions) -> Any:
+    """The call of a kernel on constants that are as short as can be."""
     if op_name(call) != "relax.call_tir":
         return call
     name, operands, *rest = call.args
-    func, fields = functions.mod[name], list(operands.fields)
-    types = {}
-    for at, one in enumerate(fields):
-        half = _as_half(one, halves) if _is_only_loaded(func, func.params[at]) else None
-        if half is not None:
-            fields[at], types[at] = half, str(half.ty.dtype)
-    if not types:
+    func, given = functions.mod[name], list(operands.fields)
+    loaded = [at for at in range(len(given)) if _is_only_loaded(func, func.params[at])]
+    found = {at: functions.forms.of(given[at]) for at in loaded}
+    short = {at: one for at, one in found.items() if one is not None}
+    if not short:
         return call
-    args = [functions.taking(name, types), relax.Tuple(fields), *rest]
+    parts = [
+        map(constant_of, short[at].arrays) if at in short else [one] for at, one in enumerate(given)
+    ]
+    fields = [part for several in parts for part in several]
+    args = [functions.taking(name, short), relax.Tuple(fields), *rest]
     return relax.Call(call.op, args, call.attrs, call.ty_args)
-
-
-def _as_half(operand: Any, halves: Iterable[Any]) -> relax.Expr | None:
-    """A constant of float32 as one of halves; None where it is small, or they would round it."""
-    if not isinstance(operand, tvm.ir.GenericConst):
-        return None
-    values = elements(operand)
-    if values.dtype != np.float32 or values.size < _MANY:
-        return None
-    for half in halves:
-        with np.errstate(over="ignore"):
-            narrowed = values.astype(half)
-        if np.array_equal(narrowed.astype(np.float32).view(np.int32), values.view(np.int32)):
-            return constant_of(narrowed)
-    return None
 
 
 def _is_only_loaded(func: tirx.PrimFunc, parameter: Any) -> bool:
@@ -119,16 +166,56 @@ def _is_only_loaded(func: tirx.PrimFunc, parameter: Any) -> bool:
     return bool(blocks) and not any(one.same_as(parameter) for one in regions)
 
 
-def _loading(func: tirx.PrimFunc, types: Mapping[int, str]) -> tirx.PrimFunc:
-    """The function with parameters of these types, made float32 wherever one is loaded."""
-    given = [(func.params[at], kind) for at, kind in types.items()]
-    new = {one: tirx.decl_buffer(one.shape, kind, one.name, layout=None) for one, kind in given}
-    made = set(new.values())
+def _loading(func: tirx.PrimFunc, short: Mapping[int, Short]) -> tirx.PrimFunc:
+    """The function with parameters of these forms, made float32 wherever one is loaded."""
+    given = {at: (one, _buffers(func.params[at], one)) for at, one in short.items()}
+    first = {func.params[at]: buffers[0] for at, (_, buffers) in given.items()}
+    made = {buffers[0]: (one, buffers) for one, buffers in given.values()}
 
     def widened(load: Any) -> Any:
         if load.source not in made:
             return load
-        return tirx.Cast("float32", tirx.BufferLoad(load.source, load.indices))
+        one, buffers = made[load.source]
+        return one.loaded(buffers, load.indices)
 
-    changes = [(tirx.Var, lambda var: new.get(var, var)), (tvm.ir.TensorLoad, widened)]
-    return structural_map(func, changes)
+    changes = [
+        (tirx.Var, lambda var: first.get(var, var)),
+        (tvm.ir.TensorLoad, widened),
+        (tvm.s_tir.SBlock, lambda block: _reading(block, made)),
+    ]
+    params = [given[at][1] if at in given else [one] for at, one in enumerate(func.params)]
+    body = structural_map(func.body, changes)
+    return tirx.PrimFunc(
+        [one for several in params for one in several], body, func.ret_type, func.attrs
+    )
+
+
+def _buffers(parameter: Any, short: Short) -> list[Any]:
+    """The parameters in place of one."""
+    return [
+        tirx.decl_buffer(
+            [tirx.const(size, "int64") for size in array.shape],
+            str(array.dtype),
+            f"{parameter.name}{at or ''}",
+            layout=None,
+        )
+        for at, array in enumerate(short.arrays)
+    ]
+
+
+def _reading(block: Any, made: Mapping[Any, tuple[Short, list[Any]]]) -> Any:
+    """A block that also reads what else than its first constant there is of an operand."""
+    known = {region.source: region for region in block.reads}
+    others = {o: known[one] for one, (_, rest) in made.items() if one in known for o in rest[1:]}
+    loads = [one for one in collect(block.body, tvm.ir.TensorLoad) if one.source in others]
+    if not loads:
+        return block
+    reads = [*block.reads, *(_element(one, others[one.source].ty) for one in loads)]
+    fields = (block.name_hint, block.body, block.init, block.alloc_buffers, block.match_buffers)
+    return tvm.s_tir.SBlock(block.iter_vars, reads, block.writes, *fields, block.annotations)
+
+
+def _element(load: Any, kind: Any) -> Any:
+    """The region of one element."""
+    ranges = [tvm.ir.Range.from_min_extent(i, tirx.const(1, i.ty.dtype)) for i in load.indices]
+    return tvm.ir.TensorRegion(load.source, ranges, kind)

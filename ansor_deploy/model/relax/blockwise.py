@@ -1,0 +1,107 @@
+"""Weights of blocks: a byte each in the library, made float32 by the scale of their block.
+
+    DequantizeLinear of a constant, with block_size
+    -->
+    w[k, c] = float32(steps[k, c]) * scale[k / 32, c]         in each load (`narrow.py`)
+
+Other passes turn weights as float32; what is left of them is known again by its numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
+
+from ..._tvm import tirx
+from ..graph.graph import is_op, optional_input
+from ..onnx.skeleton import attribute
+
+# What a byte holds of steps from the zero point.
+_LEAST, _MOST = -128, 127
+
+
+@dataclass(frozen=True, eq=False)
+class Blockwise:
+    """A matrix of steps (int8), and the scale of each block of so many along an axis."""
+
+    steps: np.ndarray
+    scales: np.ndarray
+    axis: int
+    size: int
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """The constants that are stored."""
+        return self.steps, self.scales
+
+    @property
+    def key(self) -> Hashable:
+        """Equal where elements are loaded alike."""
+        return self.axis, self.size
+
+    def loaded(self, buffers: Sequence[Any], indices: Sequence[Any]) -> Any:
+        """An element as float32."""
+        steps, scales = buffers
+        block = [i // self.size if at == self.axis else i for at, i in enumerate(indices)]
+        step = tirx.Cast("float32", tirx.BufferLoad(steps, indices))
+        return step * tirx.BufferLoad(scales, block)
+
+    @property
+    def values(self) -> np.ndarray:
+        """What they stand for, rounded as where the model is folded."""
+        block = np.arange(self.steps.shape[self.axis]) // self.size
+        return self.steps.astype(np.float32) * np.take(self.scales, block, self.axis)
+
+    @property
+    def turned(self) -> Blockwise:
+        """The transpose."""
+        return Blockwise(self.steps.T.copy(), self.scales.T.copy(), 1 - self.axis, self.size)
+
+
+class BlockwiseWeights:
+    """Those of a model, found by their numbers, as they are or turned."""
+
+    def __init__(self, model: ModelProto) -> None:
+        self._found = list(_of(model))
+
+    @cached_property
+    def _by_numbers(self) -> dict[int, Blockwise]:
+        both = (one for found in self._found for one in (found, found.turned))
+        return {_digest(one.values): one for one in both}
+
+    def of(self, values: np.ndarray) -> Blockwise | None:
+        """The weights that have these numbers; None where there are none."""
+        known = self._by_numbers.get(_digest(values)) if self._found else None
+        return known if known is not None and np.array_equal(known.values, values) else None
+
+
+def _digest(values: np.ndarray) -> int:
+    return hash((values.shape, values.tobytes()))
+
+
+def _of(model: ModelProto) -> Iterator[Blockwise]:
+    given = {tensor.name: tensor for tensor in model.graph.initializer}
+    for node in model.graph.node:
+        size = attribute(node, "block_size", 0)
+        if is_op(node, "DequantizeLinear") and size and all(n in given for n in node.input if n):
+            found = _weights(node, given, size)
+            if found is not None:
+                yield found
+
+
+def _weights(node: NodeProto, given: dict[str, TensorProto], size: int) -> Blockwise | None:
+    """What a node makes float32, if that is a matrix of steps that bytes hold."""
+    steps, scales = (numpy_helper.to_array(given[name]) for name in node.input[:2])
+    if steps.ndim != 2 or scales.dtype != np.float32:
+        return None
+    steps, axis = steps.astype(np.int32), attribute(node, "axis", 1) % 2
+    if zero := optional_input(node, 2):
+        block = np.arange(steps.shape[axis]) // size
+        steps = steps - np.take(numpy_helper.to_array(given[zero]).astype(np.int32), block, axis)
+    fits = steps.size and steps.min() >= _LEAST and steps.max() <= _MOST
+    return Blockwise(steps.astype(np.int8), scales, axis, size) if fits else None

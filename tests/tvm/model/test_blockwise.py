@@ -1,0 +1,89 @@
+"""Weights of blocks are stored as bytes and scales, and what is computed differs by no bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from helpers.built import HOST, assert_like_oracle, compiled, imported, run
+from helpers.graphs import node, randn
+from onnx import TensorProto, helper, numpy_helper
+
+from ansor_deploy._tvm import collect, tvm
+from ansor_deploy.model.relax.blockwise import BlockwiseWeights
+from ansor_deploy.model.relax.extract import extract
+from ansor_deploy.space.canonical_text import check_text
+
+DEPTH, COLUMNS, BLOCK = 160, 100, 32
+# Types of weights, their numbers and zero points.
+KINDS = {
+    "int8": (TensorProto.INT8, (-128, 128), None),
+    "uint8": (TensorProto.UINT8, (0, 256), (128, 129)),
+    "int4": (TensorProto.INT4, (-8, 8), None),
+    "uint4": (TensorProto.UINT4, (0, 16), (0, 16)),
+}
+
+
+def built(kind: str, rows: int = 3, *, turned: bool = False, zeros=None):
+    """A product with a weight of blocks along its reducing axis."""
+    made, numbers, given = KINDS[kind]
+    rng = np.random.default_rng(0)
+    shape, scales = (DEPTH, COLUMNS), (-(-DEPTH // BLOCK), COLUMNS)
+    tensors = {"q": (shape, rng.integers(*numbers, shape))}
+    if zeros or given:
+        tensors["z"] = (scales, rng.integers(*(zeros or given), scales))
+    factors = (0.01 + np.abs(randn(1, *scales))).astype(np.float32)
+    if turned:
+        tensors = {name: (size[::-1], values.T) for name, (size, values) in tensors.items()}
+        factors = factors.T.copy()
+    nodes = [
+        node("DequantizeLinear", f"q s {'z' if 'z' in tensors else ''}", "w", axis=int(turned)),
+        node("Gemm", "x w", "y", transB=int(turned)),
+    ]
+    nodes[0].attribute.append(helper.make_attribute("block_size", BLOCK))
+    constants = [numpy_helper.from_array(factors, "s")]
+    constants += [
+        helper.make_tensor(n, made, size, v.flatten()) for n, (size, v) in tensors.items()
+    ]
+    ends = {"x": [rows, DEPTH], "y": [rows, COLUMNS]}
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, size) for n, size in ends.items())
+    graph = helper.make_graph(nodes, "test", [x], [y], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def types(proto) -> list[str]:
+    """Of the constants that kernels take."""
+    constants = collect(imported(proto).mod["main"], tvm.ir.GenericConst)
+    return sorted(str(one.ty.dtype) for one in constants if len(one.ty.shape))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("rows", "turned"), [(1, False), (3, True), (70, False), (70, True)])
+def test_results_are_those_of_weights_of_float32(kind, rows, turned, monkeypatch):
+    proto, feeds = built(kind, rows, turned=turned), {"x": randn(7, rows, DEPTH)}
+    assert types(proto) == ["float32", "int8"]
+    (short,) = run(proto, feeds)
+    monkeypatch.setattr(BlockwiseWeights, "of", lambda self, values: None)
+    assert types(proto) == ["float32"]
+    (wide,) = run(proto, feeds)
+    np.testing.assert_array_equal(short.view(np.int32), wide.view(np.int32))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_net_of_such_weights_is_right(kind):
+    assert_like_oracle(built(kind))
+
+
+def test_they_take_a_byte_each_and_their_scales():
+    block = compiled(built("int8")).weights.block
+    assert len(block) <= 1.3 * DEPTH * COLUMNS * (1 + 4 / BLOCK)  # panels are filled up
+
+
+def test_what_a_byte_does_not_hold_stays_float32():
+    assert types(built("uint8", zeros=(0, 1))) == ["float32"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tasks_can_be_measured_elsewhere(kind):
+    """Other processes parse the text of a task."""
+    for task in extract(imported(built(kind)).mod, HOST).values():
+        check_text(task.workload.text, task.mod)
