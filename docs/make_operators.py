@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from ansor_deploy.model.operators.operator import ANY, INTEGER, REAL, Operator
-from ansor_deploy.model.operators.refused import REASONS
+from ansor_deploy.model.operators.refused import DOMAINS, REASONS
 from ansor_deploy.model.operators.table import OPERATORS
 
 PAGE = Path(__file__).with_name("operators.md")
@@ -41,6 +41,7 @@ def page() -> str:
         parts.append(f"## {domain or 'ai.onnx'}\n\n| operator | opset | types | limits |\n")
         parts.append("|---|---|---|---|\n" + "\n".join(rows) + "\n\n")
     refused = [f"| {name} | {reason} |" for name, reason in sorted(REASONS.items())]
+    refused += [f"| all of {name} | {reason} |" for name, reason in sorted(DOMAINS.items())]
     parts.append("## Refused\n\n| operator | because |\n|---|---|\n" + "\n".join(refused) + "\n")
     return "".join(parts)
 

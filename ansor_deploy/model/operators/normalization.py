@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from onnx import TensorProto
 
 from .emitter import Emitter
@@ -36,15 +38,35 @@ def skip_layer_normalization(emit: Emitter) -> list[str]:
 
 def embed_layer_normalization(emit: Emitter) -> list[str]:
     """LayerNormalization of the sum of what tables say of words, places and segments."""
-    ids, segments, words, places, kinds, gamma, beta, mask, positions = map(emit.input, range(9))
+    return _embedded(emit, emit.input(8), lambda name, _: name)
+
+
+def quantised_embed_layer_normalization(emit: Emitter) -> list[str]:
+    """The same by tables of bytes, each with a scale and a zero point."""
+    first = 2  # of the tables; in their order, scales come after these and the mask, then zeros
+
+    def real(name: str, table: int) -> str:
+        ends = emit.input(table - first + 8), emit.input(table - first + 13)
+        return emit("DequantizeLinear", name, *ends)
+
+    return _embedded(emit, "", real)
+
+
+def _embedded(emit: Emitter, positions: str, real: Callable[[str, int], str]) -> list[str]:
+    """The normalised sum, how many tokens count, and the sum.
+
+    real: numbers of what was taken from the input with this index.
+    """
+    ids, segments, words, places, kinds, gamma, beta, mask = (emit.input(at) for at in range(8))
     tokens, kind = emit.shape(ids)[1], emit.dtype(ids)
     place = emit.slice(places, 0, 0, tokens)
     if positions:
         place = emit.looked_up(places, positions, kind)
-    total = emit("Add", emit.looked_up(words, ids, kind), place)
+    total = emit("Add", real(emit.looked_up(words, ids, kind), 2), real(place, 3))
     if segments:
-        total = emit("Add", total, emit.looked_up(kinds, segments, kind))
-    return [layer_norm(emit, total, gamma, beta), _length(emit, ids, mask), total]
+        total = emit("Add", total, real(emit.looked_up(kinds, segments, kind), 4))
+    result = layer_norm(emit, total, real(gamma, 5), real(beta, 6))
+    return [result, _length(emit, ids, mask), total]
 
 
 def _length(emit: Emitter, ids: str, mask: str) -> str:
@@ -114,5 +136,6 @@ OPERATORS = (
     contrib("SkipSimplifiedLayerNormalization", expand=skip_simplified_layer_normalization),
     contrib("SkipLayerNormalization", expand=skip_layer_normalization),
     contrib("EmbedLayerNormalization", expand=embed_layer_normalization),
+    contrib("QEmbedLayerNormalization", expand=quantised_embed_layer_normalization),
     Operator("LayerNormalization", expand=layer_normalization),
 )

@@ -1,9 +1,9 @@
-"""Why some operators of ONNX are not compiled, for the message that refuses them."""
+"""Why some operators are not compiled, for the message that refuses them."""
 
 _DATA = "the shape of its result depends on the input's values"
 _FOUR_BITS = "weights of this form are not compiled: quantise them to MatMulNBits"
 _EXPERTS = "experts that are chosen at run time are not compiled: choose a dense model"
-_RANDOM = "its results are random"
+_RANDOM = "its results are random: make them an input of the model"
 _SEQUENCE = "sequences are not compiled"
 _MAP = "maps are not compiled: export with zipmap=False, or make tensors the outputs"
 _STRING = "strings are not compiled"
@@ -24,3 +24,6 @@ REASONS = {
         _STRING,
     ),
 }
+
+_LAYOUT = "the file is laid out for one processor: save it with ORT_ENABLE_EXTENDED, not ALL"
+DOMAINS = {"com.microsoft.nchwc": _LAYOUT, "com.ms.internal.nhwc": _LAYOUT}

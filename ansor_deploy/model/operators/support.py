@@ -12,7 +12,7 @@ from ..onnx.bind import model_inputs
 from ..onnx.skeleton import domain_of, name_of, uses, with_nested
 from .blame import importing
 from .operator import Operator, Use, dtype_name
-from .refused import REASONS
+from .refused import DOMAINS, REASONS
 from .table import find
 
 
@@ -70,7 +70,8 @@ def _fault(graph: Graph, node: NodeProto, *, folded: bool) -> str:
     """Why a node cannot be compiled; empty if it can."""
     operator = find(node)
     if operator is None:
-        return REASONS.get(node.op_type, "not supported")
+        reason = REASONS.get(node.op_type, "not supported")
+        return DOMAINS.get(domain_of(node), reason)
     if not operator.domain and graph.opset < operator.since:
         return f"supported from opset {operator.since} on"
     with importing(node.op_type, name_of(node)):

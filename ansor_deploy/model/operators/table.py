@@ -22,6 +22,7 @@ from . import (
     elementwise,
     extremes,
     features,
+    forerunners,
     group_query,
     indexing,
     integers,
@@ -45,7 +46,7 @@ FAMILIES = (
     standard, elementwise, arithmetic, casting, data_movement, indexing, extremes, topk, windows,
     resize, regions, deformable, signal, normalization, attention, recurrent, repetition, defined,
     contrib, attention_contrib, integers, quantization, quantization_contrib, block_quantised,
-    group_query, features, linear_models, tree_ensembles,
+    group_query, features, linear_models, tree_ensembles, forerunners,
 )  # fmt: skip
 
 OPERATORS: dict[tuple[str, str], Operator] = {  # by domain and name

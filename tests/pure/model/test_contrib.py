@@ -100,6 +100,47 @@ def test_embedding_of_words_places_and_segments():
     check(proto, {name: value.astype(np.int32) for name, value in feeds.items()})
 
 
+@pytest.mark.parametrize("has_segments", [False, True])
+def test_embedding_by_tables_of_bytes(has_segments):
+    rows = {"w": 30, "p": 12, "k": 2, "g": 0, "b": 0}
+    rng = np.random.default_rng(0)
+    constants = {name: rng.integers(0, 256, (count, WIDTH) if count else (WIDTH,), np.uint8)
+                 for name, count in rows.items()}  # fmt: skip
+    constants |= {f"{name}s": np.float32(0.01 * (1 + at)) for at, name in enumerate(rows)}
+    constants |= {f"{name}z": np.uint8(120 + at) for at, name in enumerate(rows)}
+    words = "i s w p k g b m ws ps ks gs bs wz pz kz gz bz"
+    if not has_segments:
+        words = "i - w p - g b m ws ps - gs bs wz pz - gz bz"
+    made = contrib("QEmbedLayerNormalization", words, "y l", epsilon=1e-5)
+    given = dict.fromkeys("ism" if has_segments else "im", (2, TOKENS))
+    read = {name: value for name, value in constants.items() if name in made.input}
+    proto = model(made, given, read, ("y", "l"), i=INT32, s=INT32, m=INT32, l=INT32)
+    feeds = {name: rng.integers(0, 2, shape).astype(np.int32) for name, shape in given.items()}
+    feeds["m"] = np.array([[1] * TOKENS, [1, 1, 1, 0, 0, 0]], np.int32)
+    check(proto, feeds)
+
+
+@pytest.mark.parametrize(
+    ("made", "shape", "constants"),
+    [
+        (contrib("GatherND", "x i"), (3, 4, 5), {"i": np.array([[0, 1], [2, 3]])}),
+        (contrib("GridSample", "x g", mode="bilinear", padding_mode="border"), (1, 2, 4, 5),
+         {"g": np.tanh(randn(1, 1, 3, 3, 2))}),
+        (contrib("Pad", "x p v", mode="constant"), (3, 4), {"p": np.array([0, 1, 2, 0]),
+                                                            "v": np.array([2.5], np.float32)}),
+        (contrib("ExpandDims", "x a"), (3, 4), {"a": np.array(1, np.int32)}),
+        (contrib("Trilu", "x k", upper=0), (2, 4, 5), {"k": np.array(1)}),
+        (contrib("Trilu", "x"), (4, 5), {}),
+        (contrib("CDist", "x y", metric="euclidean"), (4, 5), {"y": randn(1, 3, 5)}),
+        (contrib("CDist", "x y", metric="sqeuclidean"), (4, 5), {"y": randn(1, 3, 5)}),
+    ],
+    ids=lambda value: getattr(value, "op_type", ""),
+)  # fmt: skip
+def test_forerunner_of_an_operator_of_onnx(made, shape, constants):
+    made.output[0] = "z"
+    check(model(made, {"x": shape}, constants, ("z",)))
+
+
 MASK = np.array([[1] * TOKENS, [1, 1, 1, 1, 0, 0]], np.int32)
 
 

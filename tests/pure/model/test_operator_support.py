@@ -52,6 +52,12 @@ def test_every_node_is_listed_with_its_domain_opset_and_reason():
     assert "Relu  at node namesake  (local 3)" in text
 
 
+def test_a_file_for_one_processor_is_refused_in_words():
+    proto = custom(helper.make_node("Conv", ["x"], ["y"], domain="com.microsoft.nchwc"))
+    proto.opset_import.append(helper.make_opsetid("com.microsoft.nchwc", 1))
+    assert "save it with ORT_ENABLE_EXTENDED" in refused(proto, refuse_early)
+
+
 def test_the_shapes_of_the_inputs_need_not_be_known():
     proto = model(
         [node("Relu", "x", "h"), node("RandomNormalLike", "h", "y")], {"x": ("n", "m", "m")}
