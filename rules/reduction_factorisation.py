@@ -11,6 +11,7 @@ The final sum is of one partial result a task.
 import math
 
 from ansor_deploy.space import (
+    REDUCE,
     Apply,
     ApplyAndSkipRest,
     BlockView,
@@ -23,6 +24,8 @@ from ansor_deploy.space import (
     share_counts,
     shared_axis,
     split_shares,
+    tvm,
+    uses,
     worth_cores,
 )
 
@@ -81,7 +84,7 @@ def _lane_partials(sch, view, vectors, target):
     Done before a stage is moved: rfactor wants a reduction alone below its loops. Empty where the
     innermost reducing loop does not divide.
     """
-    inner = sch.get_loops(view.rv)[-1]
+    inner = _innermost(sch, view, vectors * lanes(target))
     width = math.gcd(extent(sch, inner), lanes(target))
     if width == 1 or extent(sch, inner) < 2 * width:
         return []
@@ -93,6 +96,32 @@ def _lane_partials(sch, view, vectors, target):
     joined = sch.rfactor(lane, factor_axis=rank)
     vector = sch.get_loops(joined)[-2]
     return [sch.rfactor(vector, factor_axis=rank), joined]
+
+
+def _innermost(sch, view, enough):
+    """The innermost reducing loop; a short one with those around it that go on where it ends.
+
+    enough: elements from which it is not short.
+    """
+    *_, last = loops = sch.get_loops(view.rv)
+    if extent(sch, last) >= enough:
+        return last
+    return fused(sch, loops[len(loops) - max(1, _contiguous(view)) :])
+
+
+def _contiguous(view):
+    """How many of the innermost reducing axes pass over what lies together in every operand."""
+    count = 0
+    for axis in reversed(view.axes(REDUCE)):
+        places = [(buffer, -1 - count) for buffer, indices in view.operands if count < len(indices)]
+        ends = [indices[-1 - count] for _, indices in view.operands if count < len(indices)]
+        beside = [tvm.sym.Analyzer().simplify(index - axis.var) for index in ends]
+        if len(ends) < len(view.operands) or any(uses(one, axis.var) for one in beside):
+            break
+        count += 1
+        if any(int(buffer.shape[at]) != int(axis.dom.extent) for buffer, at in places):
+            break
+    return count
 
 
 def _vectorize_partials(sch, partials):

@@ -1,0 +1,23 @@
+"""Few results of long reductions: in vectors, however few elements the last axis has."""
+
+import pytest
+from helpers import built
+from helpers.programs import program
+from tvm import te, topi
+
+from ansor_deploy._tvm import collect, tirx, tvm
+from ansor_deploy.codegen.kernels.lowering import flattening
+from ansor_deploy.space.default_schedule import default_schedule
+
+
+@pytest.mark.parametrize("shape", [(112, 112, 16), (64, 96, 24), (192, 256, 2)])
+def test_a_short_axis_is_joined_with_those_around_it(shape):
+    x = te.placeholder((1, *shape), name="x")
+    mod = program([x], topi.min(x, keepdims=True))
+    sch = default_schedule(mod, built.HOST)
+    vectors = [*flattening(), tirx.transform.VectorizeLoop()]
+    made = tvm.transform.Sequential(vectors)(sch.mod)["main"]
+    lanes = {one.ty.dtype.lanes for one in collect(made.body, tirx.Min)}
+    assert built.HOST.vector_bytes // 4 in lanes, lanes
+    for have, want in zip(built.kernel_outputs(sch.mod), built.kernel_outputs(mod), strict=True):
+        assert (have == want).all()
