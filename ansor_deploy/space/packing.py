@@ -5,10 +5,12 @@ from typing import Any
 
 from .._tvm import tirx, tvm, uses
 from ..marks.dot import STEPS, has_dot, is_one_instruction
+from ..marks.interleaved import interleave
+from ..marks.partition import partitioned
 from ..marks.widened_panels import HALVES
 from ..target import Target
 from .block_view import REDUCE, SPATIAL, BlockView
-from .loops import lanes, parallel_map
+from .loops import extent, lanes, parallel, parallel_map
 from .state import State
 
 # Rows that use a panel: from here copying it may pay, and from here it mostly does.
@@ -125,11 +127,13 @@ def pack_operands(state: State, view: BlockView, columns: int, target: Target) -
             continue
         free = view.has_constant(buffers[position])
         apart = axes[0] != len(indices) - 1
-        if free or apart or _is_worth_packing(state, view, indices, columns, target):
+        if free or apart or fours or _is_worth_packing(state, view, indices, columns, target):
             copy = _pack(sch, view.rv, position, axes[0], columns, fours=fours)
             constant |= free
             if free:
                 sch.annotate(copy, ON_CONSTANT, True)
+            elif fours:
+                _pack_by_fours(sch, copy, math.gcd(columns, target.vector_bytes))
             elif apart:
                 # Its elements are gathered anyway: straight loops do that best.
                 sch.parallel(sch.fuse(*sch.get_loops(copy)[:-1]))
@@ -156,6 +160,22 @@ def _pack(sch: Any, block: Any, position: int, axis: int, columns: int, *, fours
     copy = sch.cache_read(block, position, "global")
     _transform(BlockView(sch, block), position, axis, columns, fours=fours)
     return copy
+
+
+def _pack_by_fours(sch: Any, copy: Any, width: int) -> None:
+    """Copy four rows at a time, put between each other. width: columns that are read at once."""
+    *batch, deep, column = sch.get_loops(copy)
+    whole = extent(sch, column) % width == 0
+    (four, step), (vectors, lane) = (
+        sch.split(loop, [None, size]) for loop, size in ((deep, STEPS), (column, width))
+    )
+    sch.reorder(*batch, four, vectors, step, lane)
+    if not whole:
+        partitioned(sch, vectors)
+        partitioned(sch, lane)
+    interleave(sch, step)
+    sch.vectorize(lane)
+    parallel(sch, [*batch, four])
 
 
 def _transform(view: BlockView, position: int, axis: int, columns: int, *, fours: bool) -> None:

@@ -1,4 +1,4 @@
-"""Products of bytes, summed up in int32: ConvInteger and MatMulInteger.
+"""Products of bytes, summed up in int32: ConvInteger, and what MatMulInteger shares with it.
 
     sum of (x - xz)(w - wz) = sum of x w - xz * (sum of w) - wz * (sum of (x - xz))
 
@@ -34,26 +34,17 @@ INTEGERS = frozenset(("int8", "uint8", "int32"))
 
 def conv_integer(call: Call) -> Any:
     """Conv of (x - zero) with (w - zero)."""
-    weight, rank = _centred(call, 1, 3), len(call.shape(0)) - 2
-    if weight is None or not _is_number(call.input(2)):
+    weight, rank = centred(call, 1, 3), len(call.shape(0)) - 2
+    if weight is None or not is_number(call.input(2)):
         return _any_conv(call)
-    window = _Window.of(call, weight.shape[2:])
+    window = Window.of(call, weight.shape[2:])
     kernel, window = _joined(weight.transpose(*range(2, rank + 2), 1, 0), window)
     data = call.emit(relax.op.permute_dims(call.inputs[0], [0, *range(2, rank + 2), 1]))
     total = _way(kernel, window)(call, data, call.input(2), kernel, window)
     return relax.op.permute_dims(total, [0, rank + 1, *range(1, rank + 1)])
 
 
-def mat_mul_integer(call: Call) -> Any:
-    """Compute (a - zero) @ (b - zero)."""
-    weight = _centred(call, 1, 3)
-    known = weight is not None and weight.ndim == 2 and len(call.shape(0)) > 1
-    if not known or not _is_number(call.input(2)):
-        return _any_product(call)
-    return _sums(call, call.inputs[0], call.input(2), weight, _Window())
-
-
-def _joined(kernel: np.ndarray, window: _Window) -> tuple[np.ndarray, _Window]:
+def _joined(kernel: np.ndarray, window: Window) -> tuple[np.ndarray, Window]:
     """The kernel with as many groups made one as fill vectors, and its window.
 
     Weights between groups are 0. kernel: [taps, in of a group, out]. Single channels stay apart,
@@ -74,10 +65,10 @@ def _joined(kernel: np.ndarray, window: _Window) -> tuple[np.ndarray, _Window]:
     return kernel, window
 
 
-def _way(kernel: np.ndarray, window: _Window) -> Any:
+def _way(kernel: np.ndarray, window: Window) -> Any:
     """The function that computes a convolution fastest. kernel: [taps, in of a group, out]."""
     if _fills_vectors(kernel, window.groups):
-        return _sums
+        return known_sums
     *taps, depth, columns = kernel.shape
     whole = depth == 1 and columns == window.groups and columns % VECTOR == 0
     of_bytes = whole and taps[0] > 1 and not _excess(kernel).any()
@@ -97,7 +88,7 @@ def _fills(depth: int, columns: int, groups: int) -> bool:
 
 
 @dataclass(frozen=True)
-class _Window:
+class Window:
     """Where a convolution reads, an entry an axis; of a product, which slides over none, empty."""
 
     strides: tuple[int, ...] = ()
@@ -107,7 +98,7 @@ class _Window:
     groups: int = 1
 
     @classmethod
-    def of(cls, call: Call, kernel: tuple[int, ...]) -> _Window:
+    def of(cls, call: Call, kernel: tuple[int, ...]) -> Window:
         """The window of a node, of a kernel of this size."""
         one = (1,) * len(kernel)
         strides, dilations = (
@@ -142,7 +133,7 @@ def _pads(call: Call, spans: list[int], strides: tuple[int, ...]) -> tuple[int, 
     return (*less, *more) if how == "SAME_UPPER" else (*more, *less)
 
 
-def _centred(call: Call, index: int, zero: int) -> np.ndarray | None:
+def centred(call: Call, index: int, zero: int) -> np.ndarray | None:
     """A weight less its zero points, one for all or for each output channel; None if not known."""
     weight, origin = call.value(index), call.value(zero)
     if weight is None or (origin is None and call.input(zero) is not None):
@@ -156,14 +147,14 @@ def _centred(call: Call, index: int, zero: int) -> np.ndarray | None:
     )
 
 
-def _is_number(zero: Any) -> bool:
+def is_number(zero: Any) -> bool:
     """Whether a zero point is one for the whole tensor, or none."""
     return zero is None or math.prod(int(extent) for extent in zero.ty.shape) == 1
 
 
-def _sums(call: Call, data: Any, zero: Any, weight: np.ndarray, window: _Window) -> Any:
+def known_sums(call: Call, data: Any, zero: Any, weight: np.ndarray, window: Window) -> Any:
     """Sums over all taps and channels. data: [.., spatial, in]. weight: [taps, in, out]."""
-    data, origin = _unsigned(call, data, zero)
+    data, origin = unsigned(call, data, zero)
     excess = _excess(weight)
     low = weight - excess
     columns = low.sum(tuple(range(weight.ndim - 1)))
@@ -171,20 +162,20 @@ def _sums(call: Call, data: Any, zero: Any, weight: np.ndarray, window: _Window)
     if not excess.any():
         return total
     rows = _less(call, _row_sums(call, data, origin, low, window), origin, low[..., 0].size)
-    scaled = call.emit(relax.op.multiply(rows, _int32(excess)))
+    scaled = call.emit(relax.op.multiply(rows, int32(excess)))
     return call.emit(relax.op.add(total, scaled))
 
 
-def _by_lines(call: Call, data: Any, zero: Any, weight: np.ndarray, window: _Window) -> Any:
+def _by_lines(call: Call, data: Any, zero: Any, weight: np.ndarray, window: Window) -> Any:
     """Sums over the taps of each channel, of four lines of them at once. weight: [taps, 1, out]."""
-    data, origin = _unsigned(call, data, zero)
+    data, origin = unsigned(call, data, zero)
     taps = weight[..., 0, :]
     missing = -taps.shape[0] % STEPS  # lines of zeros, behind the last one
     filled = np.moveaxis(np.pad(taps, [(0, missing)] + [(0, 0)] * (taps.ndim - 1)), 0, -2)
     more = window.after[0] + missing * window.dilations[0]
     longer = replace(window, after=(more, *window.after[1:]))
     made = partial(_of_lines, window=longer)
-    total = _computed(call, made, data, origin, filled.astype(np.int8))
+    total = computed(call, made, data, origin, filled.astype(np.int8))
     return _less(call, total, origin, taps.sum(tuple(range(taps.ndim - 1))))
 
 
@@ -195,20 +186,18 @@ def _excess(weight: np.ndarray) -> np.ndarray:
     return np.maximum(above, 0) + np.minimum(below, 0)
 
 
-def _unsigned(call: Call, data: Any, zero: Any) -> tuple[Any, Any]:
+def unsigned(call: Call, data: Any, zero: Any) -> tuple[Any, Any]:
     """Bytes as unsigned ones, and their zero point: a number, or an int32 scalar of the run."""
-    known = _number(call, zero)
+    known = number(call, zero)
     if str(data.ty.dtype) != "int8":
         return data, known
-    turned = relax.op.bitwise_xor(
-        call.emit(relax.op.astype(data, "uint8")), _constant(128, "uint8")
-    )
+    turned = relax.op.bitwise_xor(call.emit(relax.op.astype(data, "uint8")), constant(128, "uint8"))
     if isinstance(known, int):
         return call.emit(turned), known + 128
-    return call.emit(turned), call.emit(relax.op.add(known, _int32(128)))
+    return call.emit(turned), call.emit(relax.op.add(known, int32(128)))
 
 
-def _number(call: Call, zero: Any) -> Any:
+def number(call: Call, zero: Any) -> Any:
     """A zero point, if any, as a number, or as an int32 scalar that is known in a run."""
     if zero is None:
         return 0
@@ -217,15 +206,15 @@ def _number(call: Call, zero: Any) -> Any:
     return call.emit(relax.op.astype(call.emit(relax.op.reshape(zero, ())), "int32"))
 
 
-def _dot(call: Call, data: Any, zero: Any, weight: np.ndarray, window: _Window) -> Any:
+def _dot(call: Call, data: Any, zero: Any, weight: np.ndarray, window: Window) -> Any:
     """Sums of bytes as they are, channels filled up to whole groups."""
     missing = -weight.shape[-2] % STEPS
     filled = np.pad(weight, [(0, 0)] * (weight.ndim - 2) + [(0, missing), (0, 0)])
     made = partial(_multiplied, window=window, given="uint8")
-    return _computed(call, made, data, zero, filled.astype(np.int8))
+    return computed(call, made, data, zero, filled.astype(np.int8))
 
 
-def _row_sums(call: Call, data: Any, zero: Any, weight: np.ndarray, window: _Window) -> Any:
+def _row_sums(call: Call, data: Any, zero: Any, weight: np.ndarray, window: Window) -> Any:
     """The sum of what each row of the result is made of, bytes as they are; one column."""
     if window.strides:
         return _dot(call, data, zero, np.ones((*weight.shape[:-1], 1)), window)
@@ -236,16 +225,16 @@ def _row_sums(call: Call, data: Any, zero: Any, weight: np.ndarray, window: _Win
 def _less(call: Call, total: Any, zero: Any, sums: Any) -> Any:
     """Sums of bytes less what their zero point has added. sums: of weights, for each column."""
     if isinstance(zero, int):
-        return call.emit(relax.op.subtract(total, _int32(zero * sums))) if zero else total
-    added = call.emit(relax.op.multiply(zero, _int32(sums)))
+        return call.emit(relax.op.subtract(total, int32(zero * sums))) if zero else total
+    added = call.emit(relax.op.multiply(zero, int32(sums)))
     return call.emit(relax.op.subtract(total, added))
 
 
-def _grouped(call: Call, data: Any, zero: Any, weight: np.ndarray, window: _Window) -> Any:
+def _grouped(call: Call, data: Any, zero: Any, weight: np.ndarray, window: Window) -> Any:
     """Sums over the taps and channels of each group, of what is centred beforehand."""
     dtype = _exactly(np.abs(weight).sum(tuple(range(weight.ndim - 1))).max(initial=0) * 255)
     made = partial(_multiplied, window=window, given=dtype)
-    total = _computed(call, made, data, _number(call, zero), weight.astype(dtype))
+    total = computed(call, made, data, number(call, zero), weight.astype(dtype))
     return call.emit(relax.op.astype(total, "int32"))
 
 
@@ -254,15 +243,15 @@ def _exactly(bound: int) -> str:
     return "float32" if bound <= _EXACT else "int32"
 
 
-def _computed(call: Call, function: Any, data: Any, zero: Any, weight: np.ndarray) -> Any:
+def computed(call: Call, function: Any, data: Any, zero: Any, weight: np.ndarray) -> Any:
     """A function of data, zero point and weights as a kernel of its own."""
     kernel = call.bb.call_te(
-        function, data, zero, _constant(weight), primfunc_name_hint=call.operator
+        function, data, zero, constant(weight), primfunc_name_hint=call.operator
     )
     return call.emit(kernel)
 
 
-def _multiplied(data: Any, zero: Any, weight: Any, *, window: _Window, given: str) -> Any:
+def _multiplied(data: Any, zero: Any, weight: Any, *, window: Window, given: str) -> Any:
     """Sums of products. weight: [taps, in, out], of which `in` is that of a group.
 
     given: the type that is multiplied: bytes as they are, or what is centred and added up in it.
@@ -285,7 +274,7 @@ def _multiplied(data: Any, zero: Any, weight: Any, *, window: _Window, given: st
     return tvm.te.compute((*data.shape[:lead], *made, columns), element, name="sums")
 
 
-def _of_lines(data: Any, zero: Any, weight: Any, *, window: _Window) -> Any:
+def _of_lines(data: Any, zero: Any, weight: Any, *, window: Window) -> Any:
     """Sums of products of each channel. weight: [taps but those of the first axis, lines, out]."""
     *taps, lines, columns = map(int, weight.shape)
     padded = _padded(data, zero, columns, window, "uint8")
@@ -300,7 +289,7 @@ def _of_lines(data: Any, zero: Any, weight: Any, *, window: _Window) -> Any:
     return tvm.te.compute((data.shape[0], *made, columns), element, name="sums")
 
 
-def _padded(data: Any, zero: Any, depth: int, window: _Window, dtype: str) -> Any:
+def _padded(data: Any, zero: Any, depth: int, window: Window, dtype: str) -> Any:
     """The data within its border of zero points; centred, where it is multiplied as it is not.
 
     Channels are filled up to `depth`, by which weights of zero are multiplied.
@@ -340,14 +329,14 @@ def _as(zero: Any, dtype: str) -> Any:
 def _any_conv(call: Call) -> Any:
     """A convolution of what is known at run time only."""
     spatial = [1] * (len(call.shape(0)) - 2)
-    left = _real(call, 0, 2, [])
-    right = _real(call, 1, 3, [-1, 1, *spatial])
+    left = real(call, 0, 2, [])
+    right = real(call, 1, 3, [-1, 1, *spatial])
     taps = math.prod(call.shape(1)[1:])
-    window = _Window.of(call, call.shape(1)[2:])
-    return _as_whole(call, taps, left, right, partial(_convolved, window=window))
+    window = Window.of(call, call.shape(1)[2:])
+    return as_whole(call, taps, left, right, partial(_convolved, window=window))
 
 
-def _convolved(left: Any, right: Any, window: _Window) -> Any:
+def _convolved(left: Any, right: Any, window: Window) -> Any:
     convolution = getattr(relax.op.nn, f"conv{len(window.strides)}d")
     return convolution(
         left,
@@ -359,41 +348,33 @@ def _convolved(left: Any, right: Any, window: _Window) -> Any:
     )
 
 
-def _any_product(call: Call) -> Any:
-    """A product of what is known at run time only, or by zero points of rows."""
-    rows = [-1, 1] if not _is_number(call.input(2)) and len(call.input(2).ty.shape) == 1 else None
-    left, right = _real(call, 0, 2, rows), _real(call, 1, 3, None)
-    return _as_whole(call, call.shape(0)[-1], left, right, relax.op.matmul)
-
-
-def _real(call: Call, index: int, zero: int, shape: list[int] | None) -> Any:
+def real(call: Call, index: int, zero: int, shape: list[int] | None) -> Any:
     """An input less its zero point, as int32. shape: of a zero point that is no number."""
     wide, origin = call.emit(relax.op.astype(call.inputs[index], "int32")), call.input(zero)
     if origin is None:
         return wide
-    if _is_number(origin):
+    if is_number(origin):
         origin = call.emit(relax.op.reshape(origin, ()))
     elif shape:
         origin = call.emit(relax.op.reshape(origin, shape))
     return call.emit(relax.op.subtract(wide, call.emit(relax.op.astype(origin, "int32"))))
 
 
-def _as_whole(call: Call, count: int, left: Any, right: Any, multiply: Any) -> Any:
+def as_whole(call: Call, count: int, left: Any, right: Any, multiply: Any) -> Any:
     """The product of whole numbers, each within 255 of zero, in the type in which it is exact."""
     dtype = _exactly(count * 255 * 255)
     given = [call.emit(relax.op.astype(one, dtype)) for one in (left, right)]
     return relax.op.astype(call.emit(multiply(*given)), "int32")
 
 
-def _int32(value: Any) -> Any:
-    return _constant(np.asarray(value).astype(np.int32))
+def int32(value: Any) -> Any:
+    """A constant of int32."""
+    return constant(np.asarray(value).astype(np.int32))
 
 
-def _constant(value: Any, dtype: str = "") -> Any:
+def constant(value: Any, dtype: str = "") -> Any:
+    """A constant, of a type, else of its own."""
     return relax.const(np.ascontiguousarray(value, dtype=dtype or None))
 
 
-OPERATORS = (
-    Operator("ConvInteger", since=10, types=INTEGERS, convert=conv_integer),
-    Operator("MatMulInteger", since=10, types=INTEGERS, convert=mat_mul_integer),
-)
+OPERATORS = (Operator("ConvInteger", since=10, types=INTEGERS, convert=conv_integer),)

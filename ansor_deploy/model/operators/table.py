@@ -25,6 +25,7 @@ from . import (
     forerunners,
     group_query,
     indexing,
+    integer_products,
     integers,
     linear_models,
     normalization,
@@ -45,8 +46,8 @@ from .operator import Operator
 FAMILIES = (
     standard, elementwise, arithmetic, casting, data_movement, indexing, extremes, topk, windows,
     resize, regions, deformable, signal, normalization, attention, recurrent, repetition, defined,
-    contrib, attention_contrib, integers, quantization, quantization_contrib, block_quantised,
-    group_query, features, linear_models, tree_ensembles, forerunners,
+    contrib, attention_contrib, integers, integer_products, quantization, quantization_contrib,
+    block_quantised, group_query, features, linear_models, tree_ensembles, forerunners,
 )  # fmt: skip
 
 OPERATORS: dict[tuple[str, str], Operator] = {  # by domain and name
