@@ -1,4 +1,4 @@
-"""Weights of 16 bits, made float32 once for all tiles of rows that multiply by them.
+"""Weights of 16 bits or bytes, made float32 once for all tiles of rows that multiply by them.
 
     for i in range(n) (marked): for k: acc[..] += a[i, k] * float32(packed[p, k, ..])
     -->
@@ -7,7 +7,7 @@
         else: for k: acc[..] += a[i, k] * panel[k, ..]
 
 To convert a vector of weights takes as long as some multiply-adds, and each tile of rows would do
-it again. The panel stays in a cache, as one of float32 weights does, and from memory come 16 bits.
+it again. The panel stays in a cache, as one of float32 weights does, and from memory comes less.
 The first tile makes it on the way, step by step: by itself that would take as long as a tile. Where
 tiles are shared among cores, none is the first, and all of it is made before, in parallel.
 """
@@ -28,12 +28,12 @@ from .prefetch import at_zero, with_body
 
 # Of a loop over tiles of rows.
 WIDENED = "ansor.widened"
-# The types that are made float32.
+# Types that are made float32 as they are.
 HALVES = ("float16", "bfloat16")
 
 
 def widening(sch: Any, loop: Any) -> None:
-    """Let a loop over tiles make float32 of weights of 16 bits once, and all tiles read that."""
+    """Let a loop over tiles make float32 of short weights once, and all tiles read that."""
     sch.annotate(loop, WIDENED, True)
 
 
@@ -59,18 +59,25 @@ def _unmarked(loop: Any) -> Any:
 
 
 def _with_panels(stmt: Any, loop: Any, known: Any) -> Any:
-    """The statement of a loop, with a panel of each buffer of 16 bits that it multiplies by."""
+    """The statement of a loop, with a panel of each short buffer that it multiplies by."""
     factors = [one for product in collect(loop.body, tirx.Mul) for one in (product.a, product.b)]
-    loads = [load for load in map(_half, factors) if load is not None]
-    for load in loads:
-        alone = sum(load.source.same_as(other.source) for other in loads) == 1
-        panel = _Panel.of(load, loop, known) if alone else None
+    pairs = [(one, load) for one in factors if (load := _short(one)) is not None]
+    for value, load in pairs:
+        alone = sum(load.source.same_as(other.source) for _, other in pairs) == 1
+        panel = _Panel.of(value, load, loop, known) if alone else None
         stmt = panel.made_for(stmt) if panel is not None else stmt
     return stmt
 
 
-def _half(value: Any) -> Any:
-    """The load of 16 bits that an expression makes float32, and does nothing else; or None."""
+def _short(value: Any) -> Any:
+    """The load of less than 32 bits that an expression makes float32; None where it is another.
+
+    Of blocks, it is multiplied by the scale of its own.
+    """
+    if isinstance(value, tirx.Mul) and isinstance(value.b, tvm.ir.TensorLoad):
+        loaded = value.a.value if isinstance(value.a, tirx.Cast) else None
+        bytes_ = isinstance(loaded, tvm.ir.TensorLoad) and str(loaded.ty.dtype) == "int8"
+        return loaded if bytes_ and str(value.ty.dtype) == "float32" else None
     loads = [one for one in collect(value, tvm.ir.TensorLoad) if str(one.ty.dtype) in HALVES]
     return loads[0] if len(loads) == 1 and structural_equal(value, _float32(loads[0])) else None
 
@@ -92,21 +99,15 @@ def _first(tiles: list[Any]) -> Any:
     return undivided(tirx.EQ(at, first))
 
 
-def _region(index: Any, loops: list[Any], known: Any) -> tuple[Any, int]:
-    """Where a load begins to read in nested loops, and how many elements on; 0: nobody knows."""
-    start = at_zero(index, [one.loop_var for one in loops])
-    bounds = known.const_int_bound(known.simplify(index - start))
-    return start, bounds.max_value + 1 if bounds.min_value == 0 else 0
-
-
 @dataclass(frozen=True)
 class _Panel:
-    """What a load of 16 bits reads in nested loops, and the float32 that are made of it.
+    """What a load reads in nested loops, and the float32 that are made of it.
 
-    loops: the innermost first; the marked one is the last. start: the first element that is read.
-    known: the ranges of all loops.
+    value: of the load, as float32. loops: the innermost first; the marked one is the last. start:
+    the first element that is read. known: the ranges of all loops.
     """
 
+    value: Any
     load: Any
     loops: list[Any]
     start: Any
@@ -114,15 +115,19 @@ class _Panel:
     known: Any
 
     @classmethod
-    def of(cls, load: Any, loop: Any, known: Any) -> _Panel | None:
+    def of(cls, value: Any, load: Any, loop: Any, known: Any) -> _Panel | None:
         """The panel of a load in a marked loop; None where it might read beyond its buffer."""
         (index,), whole = load.indices, math.prod(map(int, load.source.shape))
         loops = collect(loop, tirx.For)
-        start, size = _region(index, loops, known)
-        if size == 0 or known.const_int_bound(index).max_value >= whole:
+        start = at_zero(index, [one.loop_var for one in loops])
+        read = known.const_int_bound(known.simplify(index - start))
+        if read.min_value != 0 or known.const_int_bound(index).max_value >= whole:
             return None
         around = [one for one in loops if any(load.same_as(o) for o in collect(one, type(load)))]
-        return cls(load, around, start, tirx.decl_buffer((size,), "float32", "panel"), known)
+        if any(uses(value, one.loop_var) and not uses(index, one.loop_var) for one in around):
+            return None
+        buffer = tirx.decl_buffer((read.max_value + 1,), "float32", "panel")
+        return cls(value, load, around, start, buffer, known)
 
     def made_for(self, stmt: Any) -> Any:
         """The statement of the marked loop, the panel made before it, or by its first tile."""
@@ -158,9 +163,9 @@ class _Panel:
 
     def _made_before(self) -> Any:
         """The statement that makes the panel, in parallel before a parallel loop."""
-        tasks = self.loops[-1].kind == tirx.ForKind.PARALLEL
-        kind = tirx.ForKind.PARALLEL if tasks else tirx.ForKind.SERIAL
-        return self._made(self.start, int(self.buffer.shape[0]), kind)
+        made = self._made(self.loops, tirx.ForKind.SERIAL)
+        tasks = self.loops[-1].kind == tirx.ForKind.PARALLEL and isinstance(made, tirx.For)
+        return _of_kind(made, tirx.ForKind.PARALLEL, made.body) if tasks else made
 
     def _moves_with(self, loop: Any) -> bool:
         return uses(self.load.indices[0], loop.loop_var)
@@ -171,8 +176,7 @@ class _Panel:
         inside: the loops of these steps.
         """
         row = next((one for one in reversed(inside) if not self._moves_with(one)), inside[0])
-        start, size = _region(self.load.indices[0], inside[: inside.index(row) + 1], self.known)
-        made = self._made(start, size, tirx.ForKind.UNROLLED)
+        made = self._made(inside[: inside.index(row) + 1], tirx.ForKind.UNROLLED)
 
         def after(loop: Any) -> Any:
             return tirx.SeqStmt([made, loop]) if loop.loop_var.same_as(row.loop_var) else loop
@@ -184,27 +188,29 @@ class _Panel:
         place = [self._place(self.load.indices[0])]
 
         def read(value: Any) -> Any:
-            load = _half(value)
+            load = _short(value)
             own = load is not None and load.same_as(self.load)
             return tirx.BufferLoad(self.buffer, place) if own else value
 
-        return structural_map(stmt, ((tirx.Cast, tvm.ir.Call), read))
+        return structural_map(stmt, ((tirx.Cast, tirx.Mul, tvm.ir.Call), read))
 
-    def _made(self, start: Any, size: int, kind: Any) -> Any:
-        """The statement that makes so many elements, from one of the source on."""
-        vectors = [one for one in self.loops if one.kind == tirx.ForKind.VECTORIZED]
-        used = [int(v.extent) for v in vectors if uses(self.load.indices[0], v.loop_var)]
-        lanes = math.gcd(size, *used)
-        step, lane = (tirx.Var(name, start.ty.dtype) for name in ("step", "lane"))
-        at = start + step * lanes + lane
-        value = _float32(tirx.BufferLoad(self.load.source, [at]))
-        store = tirx.BufferStore(self.buffer, value, [self._place(at)])
-        vector = tirx.For(lane, 0, lanes, tirx.ForKind.VECTORIZED, store)
-        return tirx.For(step, 0, size // lanes, kind, vector)
+    def _made(self, loops: list[Any], kind: Any) -> Any:
+        """The statement that makes what is read in loops, those over no vectors of a kind."""
+        place = self._place(self.load.indices[0])
+        made = tirx.BufferStore(self.buffer, self.value, [place])
+        for loop in filter(self._moves_with, loops):
+            vectors = loop.kind == tirx.ForKind.VECTORIZED
+            made = _of_kind(loop, loop.kind if vectors else kind, made)
+        return made
 
     def _place(self, index: Any) -> Any:
         """The place in the panel of an element of the source."""
         return self.known.simplify(index - self.start)
+
+
+def _of_kind(loop: Any, kind: Any, body: Any) -> Any:
+    """A loop with the same steps around another body."""
+    return tirx.For(loop.loop_var, loop.min, loop.extent, kind, body)
 
 
 MARK = Mark({WIDENED: flag}, Place.BEFORE, widened_panels, verbs=("widening",))

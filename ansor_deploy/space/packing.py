@@ -40,11 +40,19 @@ def panel_bytes(view: BlockView, columns: int) -> int:
 def _panel_item(view: BlockView) -> int:
     """Bytes of an element of the operand that has the columns; of float32 where none has.
 
-    Of 16 bits it is made float32, mostly once for many tiles (`widening.py`).
+    A shorter one may be made float32, mostly once for many tiles (`widening.py`).
     """
     column = view.axes(SPATIAL)[-1].var
     having = [b for b, indices in view.operands if any(uses(i, column) for i in indices)]
-    return min((4 if str(b.dtype) in HALVES else b.dtype.itemsize for b in having), default=4)
+    short = made_float32(view)
+    return min((4 if b in short else b.dtype.itemsize for b in having), default=4)
+
+
+def made_float32(view: BlockView) -> list[Any]:
+    """The operands of less than 32 bits of a product of float32."""
+    if any(str(region.source.dtype) != "float32" for region in view.node.writes):
+        return []
+    return [b for b, _ in view.operands if str(b.dtype) in (*HALVES, "int8")]
 
 
 def multiplies_by_fours(view: BlockView, columns: int, target: Target) -> bool:

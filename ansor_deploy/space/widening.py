@@ -1,13 +1,14 @@
-"""Where weights of 16 bits are made float32: in each load, or once for many tiles of rows."""
+"""Where short weights are made float32: in each load, or once for many tiles of rows."""
 
 import math
 from typing import Any
 
-from ..marks.widened_panels import HALVES, widening
+from ..marks.widened_panels import widening
 from ..target import Target
 from .block_view import BlockView
 from .cores import keeps_busy
 from .loops import extent
+from .packing import made_float32
 from .state import State
 
 # Tiles of rows from which it pays that they share a panel, and from which that costs nothing.
@@ -21,7 +22,7 @@ SHARE = 0.5
 def widen_once(
     state: State, view: BlockView, around: list[Any], within: list[Any], target: Target
 ) -> None:
-    """Let tiles of rows share weights of 16 bits as float32, which is a choice.
+    """Let tiles of rows share short weights as float32, which is a choice.
 
     around: the loops over tiles down to the last that chooses a panel. within: the others, whose
     tiles share it.
@@ -38,8 +39,7 @@ def _shared_in(
 
     A panel is one core's.
     """
-    halves = [b for b, _ in view.operands if str(b.dtype) in HALVES]
-    weights = max((math.prod(map(int, b.shape)) for b in halves), default=0)
+    weights = max((math.prod(map(int, b.shape)) for b in made_float32(view)), default=0)
     if not weights:
         return None
     wide = [[loop for loop in loops if extent(sch, loop) > 1] for loops in (around, within)]

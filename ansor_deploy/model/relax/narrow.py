@@ -6,8 +6,9 @@
 
 Other passes turn, pad and cut weights in float32 (`precision.py`), and need to know of no other
 type. When kernels are what they will be, those weights are stored again as the model had them.
-Nothing that is computed differs by a bit, and what comes from memory is half as much. Where many
-tiles load the same, a schedule lets them share what one of them converts (`widened_panels.py`).
+Nothing that is computed differs by a bit, and what comes from memory is half as much. Weights of
+blocks take a byte each (`blockwise.py`). Where many tiles load the same, a schedule lets them share
+what one of them converts (`widened_panels.py`).
 """
 
 from collections.abc import Collection, Hashable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Tiles of rows share weights of 16 bits as float32, and compute the same to the last bit."""
+"""Tiles of rows share short weights as float32, and compute the same to the last bit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from ansor_deploy._tvm import collect, tirx, uses
 from ansor_deploy.codegen.kernels.lowering import _cut_off
 from ansor_deploy.marks.widened_panels import HALVES, WIDENED
 
-ROWS, DEPTH, COLUMNS, SIZE = 12, 24, 16, 4
+ROWS, DEPTH, COLUMNS, SIZE, BLOCK = 12, 24, 16, 4, 8
+SHORT = (*HALVES, "int8")
 
 
 def product(
@@ -26,9 +27,16 @@ def product(
     x = te.placeholder((rows, DEPTH), name="x")
     packed = te.placeholder((3, DEPTH, COLUMNS), name="packed", dtype=dtype)
     k = te.reduce_axis((0, DEPTH))
-    value = lambda p, i, j: te.sum(x[i, k] * packed[p, k, j].astype("float32"), axis=k)  # noqa: E731
+    scales = te.placeholder((3, DEPTH // BLOCK, COLUMNS), name="scales")
+    inputs = [x, packed, scales] if dtype == "int8" else [x, packed]
+
+    def weight(p, j):
+        wide = packed[p, k, j].astype("float32")
+        return wide * scales[p, k // BLOCK, j] if dtype == "int8" else wide
+
+    value = lambda p, i, j: te.sum(x[i, k] * weight(p, j), axis=k)  # noqa: E731
     out = te.compute((3, rows, COLUMNS), value, name="out")
-    sch = tvm.s_tir.Schedule(program([x, packed], out), debug_mask="none")
+    sch = tvm.s_tir.Schedule(program(inputs, out), debug_mask="none")
     block = sch.get_sblock("out")
     panels, across, lanes, depth = sch.get_loops(block)
     tiles, row = sch.split(across, [None, SIZE])
@@ -55,25 +63,26 @@ def panels(func: tirx.PrimFunc) -> list[int]:
     return [int(buffer.shape[0]) for buffer in made if buffer.name == "panel"]
 
 
-def halves(node) -> list:
-    """The loads of 16 bits in a part of a program."""
-    return [one for one in collect(node, tvm.ir.TensorLoad) if str(one.ty.dtype) in HALVES]
+def short(node) -> list:
+    """The loads of less than 32 bits in a part of a program."""
+    return [one for one in collect(node, tvm.ir.TensorLoad) if str(one.ty.dtype) in SHORT]
 
 
 @pytest.mark.parametrize("marked", ["tiles", "panels"])
 @pytest.mark.parametrize("rows", [ROWS, SIZE])
-def test_it_computes_the_same(marked, rows):
-    want, have = (built.kernel_outputs(product(one, rows=rows).mod) for one in (None, marked))
+@pytest.mark.parametrize("dtype", ["float16", "int8"])
+def test_it_computes_the_same(marked, rows, dtype):
+    want, have = (built.kernel_outputs(product(m, dtype, rows).mod) for m in (None, marked))
     np.testing.assert_array_equal(have[-1].view(np.int32), want[-1].view(np.int32))
     assert np.abs(want[-1]).max() > 0
 
 
-@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("dtype", SHORT)
 def test_the_first_tile_makes_a_panel_and_others_read_it(dtype):
     func = lowered(product("tiles", dtype))
     (chosen,) = collect(func.body, tirx.IfThenElse)
     assert panels(func) == [DEPTH * COLUMNS]
-    assert len(halves(func.body)) == len(halves(chosen.then_case)) > 0
+    assert len(short(func.body)) == len(short(chosen.then_case)) > 0
     assert collect(chosen.else_case, tirx.For)
     (tiles,) = [one for one in collect(func.body, tirx.For) if uses(chosen.condition, one.loop_var)]
     assert int(tiles.extent) == ROWS // SIZE
@@ -83,7 +92,7 @@ def test_steps_that_are_written_out_read_a_panel_that_is_made_before():
     func = lowered(product("tiles", steps=1))
     assert panels(func) == [DEPTH * COLUMNS]
     assert not collect(func.body, tirx.IfThenElse)
-    (made,) = [one for one in collect(func.body, tirx.For) if len(halves(one)) and one.kind == 0]
+    (made,) = [one for one in collect(func.body, tirx.For) if len(short(one)) and one.kind == 0]
     assert int(made.extent) * COLUMNS == DEPTH * COLUMNS
 
 
@@ -91,7 +100,7 @@ def test_before_tasks_all_panels_are_made_by_all_cores():
     func = lowered(product("panels"))
     assert panels(func) == [3 * DEPTH * COLUMNS]
     parallel = [one for one in collect(func.body, tirx.For) if one.kind == tirx.ForKind.PARALLEL]
-    assert [bool(halves(one)) for one in parallel] == [True, False]
+    assert [bool(short(one)) for one in parallel] == [True, False]
     assert not collect(func.body, tirx.IfThenElse)
 
 
