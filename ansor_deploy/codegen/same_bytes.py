@@ -44,11 +44,18 @@ def _sums_floats(func: Any) -> bool:
     stores = collect(func.body, tirx.BufferStore)
     values = [one.value for one in stores if not _adds_up(one)]
     loads = (load.source for value in values for load in collect(value, tvm.ir.TensorLoad))
-    casts = (cast for value in values for cast in collect(value, tirx.Cast) if not is_float(cast))
-    cut = Counter(cast.value.source for cast in casts if isinstance(cast.value, tvm.ir.TensorLoad))
+    whole = (one for value in values for one in _made_whole(value))
+    cut = Counter(one.source for one in whole if isinstance(one, tvm.ir.TensorLoad))
     read = Counter(loads)
     sums = {one.buffer for one in stores if _adds_up(one)}
     return any(not cut[one] or cut[one] < read[one] for one in sums)
+
+
+def _made_whole(value: Any) -> list[Any]:
+    """What is cast to an integer, or taken by its bits (`model/relax/whole_sums.py`)."""
+    calls = [one for one in collect(value, tvm.ir.Call) if op_name(one) == "tirx.reinterpret"]
+    casts = [one.value for one in collect(value, tirx.Cast) if not is_float(one)]
+    return [*casts, *(one.args[0] for one in calls if not is_float(one))]
 
 
 def _adds_up(store: Any) -> bool:

@@ -371,11 +371,6 @@ def image() -> tvm.IRModule:
     return program([x], topi.transpose(x, (1, 0)))
 
 
-def planes() -> tvm.IRModule:
-    x = _in(3, 40, 16)
-    return program([x], topi.transpose(x, (1, 2, 0)))
-
-
 def line() -> tvm.IRModule:
     x, w = _in(1, 6, 4), _in(3, 4, 12)
     y = topi.nn.relu(topi.nn.conv(x, w, 1, 1, 1, 1, "NWC", "WIO"))
@@ -398,7 +393,7 @@ DRAWN: dict[str, Callable[[], tvm.IRModule]] = {
     "short sum": lambda: add(4, 8),
     "long sum": lambda: add(64, 256),
     "image": image,
-    "planes": planes,
+    "planes": lambda: program([x := _in(3, 40, 16)], topi.transpose(x, (1, 2, 0))),
     "flattened": flattened,
     "crossed": crossed,
     "scores": lambda: program(attention(4, 8)),

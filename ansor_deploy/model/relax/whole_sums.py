@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._tvm import elements, op_name, relax, shape_of, tvm
+from ..._tvm import elements, op_name, relax, shape_of, tirx, tvm
 from .dataflow import Renaming, constant_of, rewritten
 
 # Whole numbers up to here are exact in float32.
@@ -73,14 +73,27 @@ class _Walk(Renaming):
         origin, more = self.plus.get(given, (given, None))
         real, bound = self.whole.get(origin, (None, 0.0))
         if kind == "float32" and real is not None:
+            sums = self.emit(self.computed(_as_they_are, real, primfunc_name_hint="whole"))
             if more is None:
-                return real
+                return sums
             if bound + np.abs(more.astype(np.int64)).max(initial=0) <= _EXACT:
-                return self.emit(relax.op.add(real, constant_of(more.astype(np.float32))))
+                return self.emit(relax.op.add(sums, constant_of(more.astype(np.float32))))
         made = self.emit(call)
         if kind == "int32" and given in self.bounds:
             self.whole[made] = given, self.bounds[given]
         return made
+
+
+def _as_they_are(sums: Any) -> Any:
+    """Floats by way of their bits, which is no instruction, but says that no bit of them is open.
+
+    `codegen/same_bytes.py` asks for it: floats that are added up are else of no certain order.
+    """
+
+    def element(*at: Any) -> Any:
+        return tirx.reinterpret("float32", tirx.reinterpret("int32", sums(*at)))
+
+    return tvm.te.compute(sums.shape, element, name="whole")
 
 
 def _bound(call: relax.Call) -> float | None:

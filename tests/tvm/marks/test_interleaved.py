@@ -32,7 +32,7 @@ def test_an_image_becomes_bytes_on_the_way(shape):
 
 
 def test_three_vectors_are_one_store():
-    sch = default_schedule(programs.planes(), built.HOST)
+    sch = default_schedule(programs.DRAWN["planes"](), built.HOST)
     vectors = [*flattening(), tirx.transform.VectorizeLoop()]
     made = interleaved(tvm.transform.Sequential(vectors)(sch.mod)["main"])
     (store,) = collect(made.body, tirx.BufferStore)
