@@ -28,7 +28,7 @@ class Windows:
         kernel, stride, dilation = given
         room = size + sum(pads) - dilation * (kernel - 1) - 1
         steps = -(-room // stride) if ceil else room // stride
-        if steps * stride >= size + pads[0]:  # a window of padding alone
+        if ceil and steps * stride >= size + pads[0]:  # a window of padding alone
             steps -= 1
         return cls(size, kernel, stride, dilation, pads[0], steps + 1)
 
