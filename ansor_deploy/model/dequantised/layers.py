@@ -22,6 +22,9 @@ def layer(emit: Emitter, reals: Mapping[str, Real]) -> Sum | None:
     x, w = operands
     if x is None or w is None or not (x.is_bytes and w.is_bytes and x.is_whole):
         return None
+    with np.errstate(over="ignore"):
+        if not np.isfinite(x.scale * w.scale).all():  # of which zero times would be no number
+            return None
     return made(emit, x, w, reals)
 
 

@@ -169,6 +169,14 @@ def test_a_scale_beyond_all_numbers_of_another(op):
     same(model(nodes, (16, 16), far=np.float32(1e30), near=np.float32(1e-40)))
 
 
+def test_a_product_of_scales_beyond_all_numbers_stays_one_of_numbers():
+    nodes = [
+        node("DequantizeLinear", "x far xz", "d"), node("Transpose", "d", "t", perm=[1, 0]),
+        node("MatMul", "d t", "p"), node("QuantizeLinear", "p far yz", "o"),
+    ]  # fmt: skip
+    assert "MatMulInteger" not in same(model(nodes, (1, 6), far=np.float32(1e30)))
+
+
 def test_what_is_empty_is_not_computed():
     nodes = [
         node("Slice", "x none none", "s"), node("DequantizeLinear", "s xs xz", "d"),
