@@ -1,4 +1,8 @@
-"""Random quantised graphs as libraries: each tensor of integers beside ONNX Runtime's."""
+"""Random quantised graphs as libraries: each tensor of integers beside ONNX Runtime's.
+
+What hangs on no island of floats is also what its integers come to in NumPy, bit for bit: a graph
+of which that is not so would be refused by a build that verifies.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,10 @@ from typing import Any
 import numpy as np
 
 from ansor_deploy.errors import AnsorError
+from ansor_deploy.model.prepare import Prepared, prepare
+from ansor_deploy.ship.islands import islands
+from ansor_deploy.ship.verify.exact import exact_outputs, judge_exactly
+from ansor_deploy.target import Target
 from benchmarks.fuzz.conformance_cases import build, shipped_target
 from benchmarks.fuzz.fences import traced
 from benchmarks.fuzz.quantised_graphs import Graph, RefusedError, Segment, Steps, answers
@@ -94,12 +102,23 @@ def fault(made: Graph, target: str, folder: Path) -> str:
     names = [one.name for part in made.segments for one in part.made]
     proto = made.model(nodes, names, [one.name for one in made.inputs])
     (folder / "net.onnx").write_bytes(proto.SerializeToString())
-    library = folder / "net.so"
-    build(proto, replace(shipped_target(target), cores=1), library)
+    library, machine = folder / "net.so", replace(shipped_target(target), cores=1)
+    build(proto, machine, library)
     feeds = {one.name: made.values[one.name] for one in made.inputs}
     run = traced(library, list(feeds.values()))
     feeds |= dict(zip(names, run.outputs, strict=True))
-    return "; ".join(filter(None, (_of_segment(made, part, feeds) for part in made.segments)))
+    said = [_of_segment(made, part, feeds) for part in made.segments]
+    said.append(_of_integers(prepare(folder / "net.onnx", machine), machine, feeds))
+    return "; ".join(filter(None, said))
+
+
+def _of_integers(model: Prepared, target: Target, feeds: dict[str, np.ndarray]) -> str:
+    """What is not as its integers come to, or ""."""
+    (proto,) = model.protos
+    given = {name: feeds[name] for name in (one.name for one in proto.graph.input)}
+    exact = exact_outputs(proto, islands(model, target), given)
+    off = [name for name, one in judge_exactly(feeds, exact, {}) if not one.ok]
+    return f"not what the integers come to: {', '.join(off)}" if off else ""
 
 
 def _of_segment(made: Graph, part: Segment, feeds: dict[str, np.ndarray]) -> str:
