@@ -1,5 +1,6 @@
 """Operators that move data, of which TVM's converters stop fusion."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,17 @@ def _pad_with_computed(call: Call) -> Any:
     return relax.op.where(relax.const(outside, "bool"), number, padded)
 
 
+def slice_(call: Call) -> Any:
+    """A part of a tensor; before opset 10 by attributes, which TVM does not know."""
+    if call.opset >= 10:
+        return call.by_tvm()
+    bounds = [call.attribute(name) for name in ("starts", "ends", "axes")]
+    given = [None if each is None else relax.const(np.array(each), "int64") for each in bounds]
+    return replace(call, inputs=[call.inputs[0], *given, None]).by_tvm()
+
+
 OPERATORS = (
     Operator("Unsqueeze", rewrite=unsqueeze),
     Operator("Pad", constant=(1, 3), convert=pad),
+    Operator("Slice", convert=slice_),
 )

@@ -42,6 +42,12 @@ def test_the_determinant_of_three_rows():
     assert_like_oracle(model([node("Det", "x", "y")], {"x": (2, 5, 3, 3)}))
 
 
+@pytest.mark.parametrize("axes", [{}, {"axes": [1, 0]}])
+def test_a_slice_by_attributes(axes):
+    made = node("Slice", "x", "y", starts=[1, -3], ends=[4, 9], **axes)
+    assert_like_oracle(model([made], {"x": (5, 6)}, opset=9))
+
+
 def test_larger_determinants_are_refused():
     with pytest.raises(ModelError, match="at most 4 rows"):
         canonicalize(model([node("Det", "x", "y")], {"x": (5, 5)}))
