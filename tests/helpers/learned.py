@@ -19,11 +19,12 @@ def learned(
     feeds: Mapping[str, np.ndarray],
     outputs: Mapping[str, int] | None = None,
     version: int = 3,
+    opset: int = 17,
     **attributes: Any,
 ) -> ModelProto:
     """A model of one node, which reads all that is fed.
 
-    outputs: types by name. version: of the opset. attributes: but for empty lists.
+    outputs: types by name. version: of ai.onnx.ml. attributes: but for empty lists.
     """
     outputs = outputs or {"y": FLOAT}
     attributes = {name: value for name, value in attributes.items() if value != []}
@@ -34,7 +35,7 @@ def learned(
         [helper.make_tensor_value_info(n, kind(v.dtype), v.shape) for n, v in feeds.items()],
         [helper.make_tensor_value_info(name, element, None) for name, element in outputs.items()],
     )
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", version)]
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("ai.onnx.ml", version)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
 

@@ -11,7 +11,8 @@ from itertools import chain, count
 
 import numpy as np
 import onnx
-from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, numpy_helper
+from onnx.helper import make_tensor_value_info
 
 from ...errors import ModelError
 from ..onnx.bind import model_inputs, set_shape
@@ -40,6 +41,7 @@ class Graph:
     dtypes: dict[str, int] = field(default_factory=dict)
     shapes: dict[str, Shape] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
+    _declared: dict[str, ValueInfoProto] = field(default_factory=dict, repr=False)
     _at: int = field(default=0, repr=False)  # where a node was replaced last
     _counters: dict[str, count[int]] = field(default_factory=dict, repr=False)
 
@@ -121,6 +123,11 @@ class Graph:
         self.nodes[at : at + 1] = new
         self._at = at
 
+    def declare(self, name: str, kind: int, shape: Shape) -> None:
+        """Say what a tensor is that is made by an operator of which ONNX does not know it."""
+        self._declared[name] = make_tensor_value_info(name, kind, shape)
+        self.dtypes[name], self.shapes[name] = kind, shape
+
     def infer(self, *, strict: bool = False, check_types: bool = False) -> None:
         """Find element types and static shapes of as many tensors as can be.
 
@@ -182,6 +189,7 @@ class Graph:
         model.ir_version = max(self.proto.ir_version, 4)  # constants need not be inputs
         model.graph.input.extend(model_inputs(self.proto))
         model.graph.node.extend(self.nodes)
+        model.graph.value_info.extend(self._declared.values())
         return model
 
 

@@ -105,6 +105,8 @@ class Emitter(Use):
 
     def slice(self, name: str, axis: int, start: int, end: int, step: int = 1) -> str:
         """A part of a tensor along one axis."""
+        if self.graph.opset < 10 and step == 1:
+            return self("Slice", name, starts=[start], ends=[end], axes=[axis])
         bounds = ([value] for value in (start, end, axis, step))
         return self("Slice", name, *(self.constant(b, TensorProto.INT64) for b in bounds))
 

@@ -37,9 +37,10 @@ _AFTERWARDS = ("base_values", "base_values_as_tensor", "post_transform", "nodes_
 
 def tree_ensemble_regressor(emit: Emitter) -> str | None:
     """Sums of leaves, or their mean, and what comes after; None where nothing does."""
-    if _is_plain(emit):
-        return None
     targets = emit.attribute("n_targets")
+    if _is_plain(emit):
+        emit.graph.declare(emit.node.output[0], FLOAT, (emit.shape(emit.input(0))[0], targets))
+        return None
     how = emit.attribute("aggregate_function", "SUM")
     kept = _kept(emit.node.attribute)
     if how == "AVERAGE":
@@ -77,7 +78,8 @@ def tree_ensemble(emit: Emitter) -> str:
     words = {"n_targets": targets, "aggregate_function": how, **lists}
     words["post_transform"] = _TRANSFORMS[transform]
     made = emit("TreeEnsembleRegressor", emit.input(0), domain="ai.onnx.ml", **words)
-    return emit.reshape(emit.cast(made, FLOAT), -1, targets)
+    emit.graph.declare(made, FLOAT, (emit.shape(emit.input(0))[0], targets))
+    return made
 
 
 def tree_ensemble_classifier(emit: Emitter) -> list[str]:
@@ -182,7 +184,8 @@ def _sums(emit: Emitter, attributes: Sequence[AttributeProto], targets: int) -> 
     node = emit.nodes[-1]
     node.attribute.extend(entry for entry in attributes if entry.name != "n_targets")
     node.attribute.append(helper.make_attribute("n_targets", targets))
-    return emit.reshape(emit.cast(made, FLOAT), samples, targets)
+    emit.graph.declare(made, FLOAT, (samples, targets))
+    return made
 
 
 def _kept(attributes: Sequence[AttributeProto]) -> list[AttributeProto]:

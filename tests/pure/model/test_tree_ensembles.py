@@ -42,6 +42,12 @@ def test_three_classes(weighed, every, base, transform):
     assert_alike(ensemble(3, weighed, base, every, least=-3.0), {"x": X})
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_classes_in_a_model_of_an_old_opset(classes):
+    words = {"opset": 9, "version": 1, "post_transform": "LOGISTIC"}
+    assert_alike(ensemble(classes, range(classes - 1), **words), {"x": X})
+
+
 def test_classes_of_other_numbers():
     for x in (X.astype(np.float64), np.round(X).astype(np.int64)):
         assert_alike(ensemble(3, [0, 1, 2], x=x), {"x": x})
