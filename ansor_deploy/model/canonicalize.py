@@ -10,6 +10,7 @@ from .graph.affine import fold_affine
 from .graph.cleanup import drop_dead, drop_identity, sort_nodes, split_variadic
 from .graph.clips import scalar_clips
 from .graph.fold import check_unfolded, fold_constants
+from .graph.foreign import remember_foreign
 from .graph.graph import Graph
 from .operators.rewriting import rewrite_nodes
 from .operators.support import refuse
@@ -24,6 +25,7 @@ PASSES: tuple[Callable[[Graph], None], ...] = (
     as_conversions,
     integers,
     rewrite_nodes,
+    remember_foreign,
     split_variadic,
     scalar_clips,
     *_TIDY,

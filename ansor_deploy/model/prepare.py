@@ -12,6 +12,7 @@ from ..errors import blaming
 from ..registry.record import TaskKey
 from ..target import Target
 from .canonicalize import canonical_graph
+from .graph.foreign import declare_foreign
 from .graph.nodes import PlacedCall
 from .onnx.bind import bind_shapes
 from .onnx.file import load
@@ -62,6 +63,8 @@ def prepare(
     digest, external, protos = _read(path, input_shapes)
     with blaming(path):
         graphs = [canonical_graph(proto) for proto in protos]
+        for proto, graph in zip(protos, graphs, strict=True):
+            declare_foreign(proto, graph)
         stage("import", f"{len(protos[0].graph.node)} nodes")
         # Here, since they load TVM, which a model that is refused does not need.
         from .relax.extract import extract

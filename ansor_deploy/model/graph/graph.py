@@ -31,7 +31,7 @@ class Graph:
     nodes: in topological order, but for what a pass appended. constants: by name; nothing
     else feeds one. room: for those that are computed. dtypes, shapes: what inference found, ONNX
     element type and static shape. aliases: by the names of tensors that passes made, those that
-    hold the same, or stand for it.
+    hold the same, or stand for it. foreign: what `foreign.py` takes note of.
     """
 
     proto: ModelProto
@@ -41,6 +41,7 @@ class Graph:
     dtypes: dict[str, int] = field(default_factory=dict)
     shapes: dict[str, Shape] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
+    foreign: list[ValueInfoProto] = field(default_factory=list, repr=False)
     _declared: dict[str, ValueInfoProto] = field(default_factory=dict, repr=False)
     _at: int = field(default=0, repr=False)  # where a node was replaced last
     _counters: dict[str, count[int]] = field(default_factory=dict, repr=False)

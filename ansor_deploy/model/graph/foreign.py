@@ -1,0 +1,32 @@
+"""What operators make of which ONNX infers nothing, written into a model for whoever infers next.
+
+Noise for an oracle, and the cut at a node, need types and shapes of all that follows.
+"""
+
+from onnx import ModelProto, NodeProto, defs, helper
+
+from ..onnx.skeleton import domain_of
+from .graph import FLOATS, Graph
+
+
+def remember_foreign(graph: Graph) -> None:
+    """Take note of the floating tensors that operators make which are not ONNX's own.
+
+    graph: these operators written as others, which make tensors of the same names.
+    """
+    made = (name for node in graph.proto.graph.node if _is_foreign(node) for name in node.output)
+    known = (name for name in made if name in graph.shapes and graph.dtypes.get(name) in FLOATS)
+    graph.foreign = [
+        helper.make_tensor_value_info(name, graph.dtypes[name], graph.shapes[name])
+        for name in known
+        if name not in graph.output_names
+    ]
+
+
+def declare_foreign(proto: ModelProto, graph: Graph) -> None:
+    """Declare in a model what a graph that it became has taken note of."""
+    proto.graph.value_info.extend(graph.foreign)
+
+
+def _is_foreign(node: NodeProto) -> bool:
+    return bool(domain_of(node)) or not defs.has(node.op_type)
