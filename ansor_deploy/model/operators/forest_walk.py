@@ -1,11 +1,12 @@
 """The sums of what the leaves weigh that samples come to, as generated code.
 
-    for some samples and some trees (in parallel), for tree, for sample of these:
-        node = root ; while child of node != node: node = child[x <= threshold] of node
-        for each weight of the node: y[sample, target] += weight
+    for some samples (in parallel), for tree, for 16 of the samples:
+        16 nodes = root ; until none changes: node = child[x <= threshold] of node
+        for each weight of the nodes: y[sample, target] += weight
 
 What a step asks of a node lies in 16 bytes, and a tree stays in the cache for the samples of a
-task. The trees of one sample alone are shared out, and each share has sums of its own; otherwise
+task. Each step waits for the one before: so some are made at once, of 16 samples, or of 16 trees
+where there is one sample. Its trees are shared out, and each share has sums of its own; otherwise
 sums are in the order of the trees, as ONNX Runtime's are: of a forest's votes many are equal, and
 then rounding decides.
 """
@@ -27,6 +28,7 @@ from .forest import Forest, ForestError
 # Steps down from which on a parallel loop takes less time than it takes to start.
 _WORTH_THREADS = 1 << 11
 _DEPTH = 8  # steps that a tree takes, about
+_AT_ONCE = 16  # ways down
 _GROUPS, _TOGETHER = 8, 64  # of samples at least, and samples of one at most
 _SHARES, _FEWEST = 32, 8  # of trees at most, and trees of one at least
 _STARTS = {"SUM": 0.0, "MIN": float("inf"), "MAX": float("-inf")}
@@ -85,7 +87,7 @@ class _Walk:
     @property
     def together(self) -> int:
         """Samples of a group."""
-        return max(1, min(_TOGETHER, self.samples // _GROUPS))
+        return min(self.samples, max(_AT_ONCE, min(_TOGETHER, self.samples // _GROUPS)))
 
     @property
     def groups(self) -> int:
@@ -127,47 +129,76 @@ class _Program:
         with tvm.script.ir_builder.IRBuilder() as builder:
             with (T.parallel if parallel else T.serial)(0, tasks) as task:
                 self.share, self.group = task // walk.groups, task % walk.groups
-                with self._samples(), T.serial(0, walk.targets) as target:
-                    self.y[self.share, self.sample, target] = self._number(_STARTS[walk.how])
-                with self._trees() as tree, self._samples():
-                    self._tree(tree)
+                with self._samples() as sample, T.serial(0, walk.targets) as target:
+                    self.y[self.share, sample, target] = self._number(_STARTS[walk.how])
+                with self._ways() as ways:
+                    self._down(ways)
                 if walk.how != "SUM":
-                    with self._samples():
-                        self._fill()
+                    self._fill()
             return builder.get()
 
     @contextmanager
-    def _samples(self) -> Iterator[None]:
+    def _samples(self) -> Iterator[Any]:
         """A loop over the samples of the group."""
-        first, every = self.group * self.walk.together, self.walk.together
-        count = tirx.min(every, self.walk.samples - first) if self.walk.samples % every else every
-        with self.T.serial(0, count) as at:
-            self.sample = first + at
-            yield
-
-    @contextmanager
-    def _trees(self) -> Iterator[Any]:
-        """A loop over the trees of the share."""
-        trees, shares = self.walk.trees, self.walk.shares
-        first = self.share * trees // shares
-        with self.T.serial(0, (self.share + 1) * trees // shares - first) as at:
+        first, end = self._bounds(self.group, self.walk.together, self.walk.samples)
+        with self.T.serial(0, end - first) as at:
             yield first + at
 
-    def _tree(self, tree: Any) -> None:
-        """One sample down one tree."""
+    def _bounds(self, number: Any, size: int, count: int) -> tuple[Any, Any]:
+        """Where a part of so many begins and ends, the last one perhaps sooner."""
+        first = number * size
+        return first, first + size if count % size == 0 else tirx.min(first + size, count)
+
+    @contextmanager
+    def _ways(self) -> Iterator[list[tuple[Any, Any, Any]]]:
+        """Loops over ways down, some at once: (tree, sample, whether it is none made twice)."""
+        T, walk = self.T, self.walk  # noqa: N806
+        if walk.samples == 1:
+            first, end = self._trees()
+            with T.serial(0, (end - first + _AT_ONCE - 1) // _AT_ONCE) as block:
+                yield [(tree, 0, valid) for tree, valid in _clamped(first, block, _AT_ONCE, end)]
+            return
+        first, end = self._bounds(self.group, walk.together, walk.samples)
+        many = min(_AT_ONCE, walk.together)
+        with (
+            T.serial(0, walk.trees) as tree,
+            T.serial(0, (end - first + many - 1) // many) as block,
+        ):
+            yield [(tree, sample, valid) for sample, valid in _clamped(first, block, many, end)]
+
+    def _trees(self) -> tuple[Any, Any]:
+        """Where the trees of the share begin and end."""
+        trees, shares = self.walk.trees, self.walk.shares
+        return self.share * trees // shares, (self.share + 1) * trees // shares
+
+    def _down(self, ways: list[tuple[Any, Any, Any]]) -> None:
+        """Some samples down some trees, and what their leaves weigh."""
         T = self.T  # noqa: N806
-        node = T.buffer_proxy(T.alloc_buffer((1,), "int32", scope="local"))
-        node[0] = self.roots[tree]
-        with T.While(tirx.NE(self.node[node[0], _CHILD], node[0])):
-            node[0] = self.node[node[0], _CHILD + self._side(node[0])]
-        with T.serial(0, self.starts[node[0] + 1] - self.starts[node[0]]) as step:
-            at = self.starts[node[0]] + step
-            place = self.share, self.sample, self.target[at]
+        nodes = [T.buffer_proxy(T.alloc_buffer((1,), "int32", scope="local")) for _ in ways]
+        changed = T.buffer_proxy(T.alloc_buffer((1,), "int32", scope="local"))
+        for node, (tree, _, _) in zip(nodes, ways, strict=True):
+            node[0] = self.roots[tree]
+        changed[0] = 1
+        with T.While(tirx.NE(changed[0], 0)):
+            changed[0] = 0
+            for node, (_, sample, _) in zip(nodes, ways, strict=True):
+                below = T.buffer_proxy(T.alloc_buffer((1,), "int32", scope="local"))
+                below[0] = self.node[node[0], _CHILD + self._side(node[0], sample)]
+                changed[0] = tirx.bitwise_or(changed[0], tirx.bitwise_xor(below[0], node[0]))
+                node[0] = below[0]
+        for node, (_, sample, valid) in zip(nodes, ways, strict=True):
+            with T.If(valid), T.Then():
+                self._add(node[0], sample)
+
+    def _add(self, node: Any, sample: Any) -> None:
+        with self.T.serial(0, self.starts[node + 1] - self.starts[node]) as step:
+            at = self.starts[node] + step
+            place = self.share, sample, self.target[at]
             self.y[place] = self._with(self.y[place], self.weight[at])
 
-    def _side(self, node: Any) -> Any:
+    def _side(self, node: Any, sample: Any) -> Any:
         """The place of the child: 1 where the feature is no more than the threshold, else 0."""
-        value = self.x[self.sample, self.node[node, _FEATURE]]
+        value = self.x[sample, self.node[node, _FEATURE]]
         is_less = tirx.Cast("int32", value <= self._threshold(node))
         if self.missing is None:
             return is_less
@@ -186,10 +217,16 @@ class _Program:
     def _fill(self) -> None:
         """Zeros for targets that no tree weighed for."""
         start = self._number(_STARTS[self.walk.how])
-        with self.T.serial(0, self.walk.targets) as target:
-            value = self.y[0, self.sample, target]
+        with self._samples() as sample, self.T.serial(0, self.walk.targets) as target:
+            value = self.y[0, sample, target]
             filled = tirx.Select(tirx.EQ(value, start), self._number(0.0), value)
-            self.y[0, self.sample, target] = filled
+            self.y[0, sample, target] = filled
 
     def _number(self, value: float) -> Any:
         return tirx.const(value, self.walk.dtype)
+
+
+def _clamped(first: Any, block: Any, many: int, end: Any) -> list[tuple[Any, Any]]:
+    """The places of a block, the last one again for those beyond the end; whether each is one."""
+    places = [first + block * many + at for at in range(many)]
+    return [(tirx.min(place, end - 1), place < end) for place in places]
