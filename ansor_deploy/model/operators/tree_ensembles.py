@@ -67,6 +67,8 @@ def _is_plain(emit: Emitter) -> bool:
 def tree_ensemble(emit: Emitter) -> str:
     """The form with branches and leaves in lists of their own."""
     targets, transform = emit.attribute("n_targets", 1), emit.attribute("post_transform", 0)
+    if emit.dtype(emit.input(0)) != FLOAT:
+        raise emit.refuse("it is supported in float32: cast its input")
     if transform not in _TRANSFORMS:
         raise emit.refuse("ONNX Runtime and the standard differ on its post_transform: make it a "
                           "node of its own, Softmax or Sigmoid")  # fmt: skip

@@ -70,6 +70,8 @@ def test_regression(targets, how, transform, has_base):
 def test_what_is_refused():
     with pytest.raises(ModelError, match="node of its own, Softmax or Sigmoid"):
         canonicalize(learned("TreeEnsemble", {"x": X}, version=5, post_transform=1))
+    with pytest.raises(ModelError, match="supported in float32: cast its input"):
+        canonicalize(learned("TreeEnsemble", {"x": X.astype(np.float64)}, version=5))
     with pytest.raises(ModelError, match="leaves that leave out a class"):
         canonicalize(ensemble(2, [0, 1], every=False))
     with pytest.raises(ModelError, match="base values of both classes"):
