@@ -32,7 +32,7 @@ def contrib(op, inputs, outputs, **attributes):
     return made
 
 
-def decoder():
+def decoder(tokens=TOKENS, mask=PAST + TOKENS):
     """A layer of a decoder behind its table of words."""
     packed = (HEADS + 2 * SHARED) * SIZE
     table = quantised("words", WORDS, WIDTH)
@@ -74,8 +74,8 @@ def decoder():
     nodes[-1].output[:] = ["y", "", "", "z"]
     cache, kind = (1, SHARED, PAST, SIZE), TensorProto.INT64
     given = [
-        helper.make_tensor_value_info("ids", kind, (1, TOKENS)),
-        helper.make_tensor_value_info("mask", kind, (1, PAST + TOKENS)),
+        helper.make_tensor_value_info("ids", kind, (1, tokens)),
+        helper.make_tensor_value_info("mask", kind, (1, mask)),
         *(helper.make_tensor_value_info(n, TensorProto.FLOAT, cache) for n in ("pk", "pv")),
     ]
     made = [
@@ -100,6 +100,18 @@ def test_a_layer_whose_cache_is_full_or_not():
     feeds["mask"][:, TOKENS - 1 :] = 0
     with pytest.raises(UsageError):
         run(proto, feeds)
+
+
+def test_a_cache_of_one_size_token_by_token():
+    proto = decoder(1, PAST)
+    caches = dict.fromkeys(("pk", "pv"), np.zeros((1, SHARED, PAST, SIZE), np.float32))
+    for at, word in enumerate((7, 69, 0)):
+        mask = (np.arange(PAST) <= at).astype(np.int64)[None]
+        feeds = {"ids": np.array([[word]]), "mask": mask, **caches}
+        want = by_onnx_runtime(Oracle(proto).proto, feeds)
+        for have, one in zip(run(proto, feeds), want, strict=True):
+            np.testing.assert_allclose(have, one, rtol=1e-4, atol=1e-5)
+        caches = dict(zip(("pk", "pv"), want[2:], strict=True))
 
 
 def test_the_oracle_is_asked_about_a_full_cache():
