@@ -13,7 +13,7 @@ from ...system.regular_file import read_regular
 from .bounds import check_graph
 from .file_digest import digest, unreadable
 from .order import sort_model
-from .skeleton import domain_of, nodes, skeleton, tensors
+from .skeleton import domain_of, name_of, nodes, skeleton, tensors
 from .tensor_data import check_external, check_size, external_file, is_external, load_external
 
 _PROTOBUF_LIMIT = 2**31 - 1
@@ -114,11 +114,24 @@ def _check(proto: ModelProto) -> None:
     if proto.graph.sparse_initializer:
         name = proto.graph.sparse_initializer[0].values.name
         raise ModelError(f"weight '{name}' is sparse", "Export it as a dense tensor.")
+    _check_reads(proto)
     try:
         onnx.checker.check_model(_checkable(proto))
     except (onnx.checker.ValidationError, ValueError) as error:
         reason = str(error).split("\n\n==> Context")[0]  # which only repeats the node
         raise ModelError(f"not valid ONNX: {' '.join(reason.split())}", _AGAIN) from error
+
+
+def _check_reads(proto: ModelProto) -> None:
+    """ModelError where a node reads what there is not: the checker says that nodes are unsorted."""
+    graph = proto.graph
+    known = {value.name for value in (*graph.input, *graph.initializer)}
+    for node in graph.node:
+        if missing := next((name for name in node.input if name and name not in known), None):
+            what = "which is no input of the model, no weight, and what no node makes"
+            hint = "Export the model with its weights."
+            raise ModelError(f"node '{name_of(node)}' reads '{missing}', {what}", hint)
+        known.update(node.output)
 
 
 def _checkable(proto: ModelProto) -> ModelProto:

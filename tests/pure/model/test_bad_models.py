@@ -122,7 +122,8 @@ def test_two_weights_of_one_name(tmp_path):
 def test_undefined_input_and_unknown_operator(tmp_path):
     proto = good()
     proto.graph.node[0].input[0] = "nowhere"
-    refused(written(tmp_path, proto), "nowhere")
+    refused(written(tmp_path, proto), "node 'y' reads 'nowhere', which is no input of the model")
+    proto.graph.node[0].input[0] = "x"
     proto.graph.node[0].op_type = "Blur"
     refused(written(tmp_path, proto), "Blur")
 
