@@ -122,13 +122,14 @@ def pack_operands(state: State, view: BlockView, columns: int, target: Target) -
     Of others with contiguous columns it is a choice, where enough rows use a panel. Returns whether
     there are panels of constants.
     """
-    constant, fours = False, multiplies_by_fours(view, columns, target)
+    constant, by_fours = False, multiplies_by_fours(view, columns, target)
     sch, buffers = state.sch, [region.source for region in view.node.reads]
     column = view.axes(SPATIAL)[-1].var
     for position, indices in view.reads:
         axes = [at for at, index in enumerate(indices) if index.same_as(column)]
         if len(axes) != 1 or len(indices) < 2:
             continue
+        fours = by_fours and str(buffers[position].dtype) == "int8"
         if _is_made_beforehand(view, buffers[position]):
             _transform(view, position, axes[0], columns, fours=fours)
             constant = True
