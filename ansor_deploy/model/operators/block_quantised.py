@@ -27,7 +27,7 @@ def mat_mul_n_bits(emit: Emitter) -> str:
     result = emit("MatMul", emit.cast(left, FLOAT), weight)
     if bias:
         result = emit("Add", result, emit.cast(bias, FLOAT))
-    return emit.cast(result, emit.dtype(left))
+    return emit.cast(result, emit.dtype(emit.input(2)))  # of scales, which is known at once
 
 
 def _matrix(emit: Emitter) -> np.ndarray:
