@@ -1,6 +1,5 @@
 """Passes that take out what does nothing at inference, split long sums, and sort the rest."""
 
-
 from onnx import NodeProto, TensorProto, helper
 
 from ..onnx.order import order

@@ -52,6 +52,27 @@ def test_every_node_is_listed_with_its_domain_opset_and_reason():
     assert "Relu  at node namesake  (local 3)" in text
 
 
+@pytest.mark.parametrize(
+    ("op", "reason"),
+    [("MatMulBnb4", "quantise them to MatMulNBits"), ("QMoE", "choose a dense model")],
+)
+def test_operators_of_language_models_are_refused_in_words(op, reason):
+    proto = custom(helper.make_node(op, ["x"], ["y"], domain="com.microsoft"))
+    proto.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    assert reason in refused(proto, refuse_early)
+
+
+def test_a_map_is_refused_in_words():
+    words = {"domain": "ai.onnx.ml", "classlabels_int64s": [0, 1, 2, 3]}
+    proto = custom(helper.make_node("ZipMap", ["x"], ["y"], **words))
+    kind = helper.make_tensor_type_proto(TensorProto.FLOAT, None)
+    proto.graph.output[0].type.CopyFrom(
+        helper.make_sequence_type_proto(helper.make_map_type_proto(TensorProto.INT64, kind))
+    )
+    proto.opset_import.append(helper.make_opsetid("ai.onnx.ml", 1))
+    assert "export with zipmap=False" in refused(proto, refuse_early)
+
+
 def test_a_file_for_one_processor_is_refused_in_words():
     proto = custom(helper.make_node("Conv", ["x"], ["y"], domain="com.microsoft.nchwc"))
     proto.opset_import.append(helper.make_opsetid("com.microsoft.nchwc", 1))
