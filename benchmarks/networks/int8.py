@@ -89,7 +89,7 @@ def _printed(name: str, make: Callable[[], onnx.ModelProto], plan: Plan) -> Foun
     except Exception as error:  # noqa: BLE001 - whatever the quantiser cannot do with a network
         row = {"network": name, "refused": f"not quantised: {' '.join(str(error).split())[:300]}"}
     for race in row.get("races", []):
-        print(_line(row, Race.from_json(race)), flush=True)
+        print(_line(row, Race.from_json(race), plan.beside), flush=True)
     if row["refused"]:
         print(f"{name:32} refused: {row['refused']}", flush=True)
     return row
@@ -105,13 +105,14 @@ def _row(name: str, make: Callable[[], onnx.ModelProto], plan: Plan) -> Found:
         onnx.save(quantised(model, name.partition(":")[2]), paths[INT8])
     seconds, refused = _built(paths[INT8])
     _build(paths[FLOAT], "--no-verify")
+    able = [engine for engine in plan.beside if _runs(paths[INT8], engine)]
     return {
         "network": name,
         "seconds": seconds,
         "refused": refused,
         "mb": {one: path.with_suffix(".so").stat().st_size / 1e6 for one, path in paths.items()},
         "model_mb": paths[INT8].stat().st_size / 1e6,
-        "races": [_race(paths, plan.beside, threads) for threads in plan.threads],
+        "races": [_race(paths, able, threads) for threads in plan.threads],
     }
 
 
@@ -154,14 +155,27 @@ def _race(paths: dict[str, Path], beside: list[str], threads: int) -> Found:
     return found
 
 
+def _runs(model: Path, engine: str) -> bool:
+    """Whether an engine opens a model, in a process of its own: OpenVINO crashes on some."""
+    opened = f"open_peer({engine!r}, Path({str(model)!r}), 1)"
+    imports = "from pathlib import Path; from ansor_deploy.ship.race.peers import open_peer"
+    try:
+        python("-c", f"{imports}; {opened}")
+    except subprocess.CalledProcessError:
+        return False
+    return True
+
+
 def _header(beside: Sequence[str]) -> str:
     ratios = "".join(f"/{name}".rjust(14) for name in (*beside, FLOAT))
     return f"{'network':32}threads        ms{ratios}   build s  verified   MB of its file's"
 
 
-def _line(row: Found, race: Race) -> str:
-    others = [name for name in race.turns if name not in {INT8, FLOAT}]
-    ratios = "".join(f"{race.ratio(INT8, name)[1]:14.3f}" for name in (*others, FLOAT))
+def _line(row: Found, race: Race, beside: Sequence[str]) -> str:
+    ratios = "".join(
+        f"{race.ratio(INT8, name)[1]:14.3f}" if name in race.turns else "-".rjust(14)
+        for name in (*beside, FLOAT)
+    )
     begin = f"{row['network']:32}{race.threads:7}{race.milliseconds(INT8):10.3f}"
     verified = "no" if row["refused"] else "yes"
     size = f"{row['mb'][INT8]:.1f} of {row['model_mb']:.1f}"
