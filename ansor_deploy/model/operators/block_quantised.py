@@ -1,14 +1,19 @@
 """Weights of few bits in blocks, each with a scale and a zero point: what onnxruntime-genai writes.
 
-They must be constants. A matrix becomes its float32 numbers, as ONNX Runtime's are on the way; of a
-table that is looked into, whole numbers of a byte stay.
+They must be constants. A matrix becomes its float32 numbers, as ONNX Runtime's are on the way (of
+which a library keeps bytes, `relax/blockwise.py`); of a table that is looked into, whole numbers of
+a byte stay.
 """
 
 from __future__ import annotations
 
-import numpy as np
-from onnx import TensorProto
+from collections.abc import Callable
 
+import numpy as np
+from onnx import NodeProto, TensorProto
+
+from ..graph.graph import optional_input
+from ..onnx.skeleton import attribute
 from .emitter import Emitter
 from .operator import REAL, contrib
 
@@ -32,19 +37,30 @@ def mat_mul_n_bits(emit: Emitter) -> str:
 
 def _matrix(emit: Emitter) -> np.ndarray:
     """The weights, (N, K), in float32."""
-    rows, depth, size = (emit.attribute(name) for name in ("N", "K", "block_size"))
-    bits, blocks = _bits(emit), -(-depth // size)
-    steps = unpacked(_constant(emit, 1), bits).reshape(rows, blocks, size).astype(np.float32)
-    steps -= _zeros(emit, bits, rows, blocks)
-    steps *= _constant(emit, 2).reshape(rows, blocks, 1).astype(np.float32)
-    return steps.reshape(rows, -1)[:, :depth]
+    _bits(emit)
+    steps, scales = steps_and_scales(emit.node, lambda at: _constant(emit, at))
+    return (steps * scales).reshape(len(steps), -1)[:, : emit.attribute("K")]
 
 
-def _zeros(emit: Emitter, bits: int, rows: int, blocks: int) -> np.ndarray:
+def steps_and_scales(
+    node: NodeProto, constant: Callable[[int], np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Of a MatMulNBits the steps from the zero points, (N, blocks, of one), and the scales.
+
+    Both are float32. constant: gives an input by its number.
+    """
+    rows, bits = attribute(node, "N"), attribute(node, "bits", 4)
+    sizes = (rows, -1, attribute(node, "block_size"))
+    steps = unpacked(constant(1), bits).reshape(sizes).astype(np.float32)
+    if optional_input(node, 3):
+        steps -= _zeros(constant(3), bits, *steps.shape[:2])
+    else:
+        steps -= 2 ** (bits - 1)
+    return steps, constant(2).reshape(rows, -1, 1).astype(np.float32)
+
+
+def _zeros(given: np.ndarray, bits: int, rows: int, blocks: int) -> np.ndarray:
     """The zero point of each block, (N, blocks, 1): packed as the weights are, or floats."""
-    if not emit.input(3):
-        return np.full((1, 1, 1), 2 ** (bits - 1), np.float32)
-    given = _constant(emit, 3)
     if given.dtype == np.uint8:
         given = unpacked(given.reshape(rows, -1), bits)[:, :blocks]
     return given.reshape(rows, blocks, 1).astype(np.float32)

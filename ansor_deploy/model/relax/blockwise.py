@@ -1,6 +1,6 @@
 """Weights of blocks: a byte each in the library, made float32 by the scale of their block.
 
-    DequantizeLinear of a constant, with block_size
+    DequantizeLinear of a constant, with block_size; or MatMulNBits
     -->
     w[k, c] = float32(steps[k, c]) * scale[k / 32, c]         in each load (`narrow.py`)
 
@@ -9,20 +9,23 @@ Other passes turn weights as float32; what is left of them is known again by its
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 
 from ..._tvm import tirx
-from ..graph.graph import is_op, optional_input
-from ..onnx.skeleton import attribute
+from ..graph.graph import optional_input
+from ..onnx.skeleton import attribute, domain_of
+from ..operators.block_quantised import steps_and_scales
 
 # What a byte holds of steps from the zero point.
 _LEAST, _MOST = -128, 127
+# Gives an input of a node by its number.
+Constants = Callable[[int], np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,21 +90,43 @@ def _digest(values: np.ndarray) -> int:
 def _of(model: ModelProto) -> Iterator[Blockwise]:
     given = {tensor.name: tensor for tensor in model.graph.initializer}
     for node in model.graph.node:
-        size = attribute(node, "block_size", 0)
-        if is_op(node, "DequantizeLinear") and size and all(n in given for n in node.input if n):
-            found = _weights(node, given, size)
+        made = _MADE.get((domain_of(node), node.op_type))
+        if made and all(name in given for name in node.input[1:4] if name):
+            found = made(node, partial(_input, node, given))
             if found is not None:
                 yield found
 
 
-def _weights(node: NodeProto, given: dict[str, TensorProto], size: int) -> Blockwise | None:
-    """What a node makes float32, if that is a matrix of steps that bytes hold."""
-    steps, scales = (numpy_helper.to_array(given[name]) for name in node.input[:2])
-    if steps.ndim != 2 or scales.dtype != np.float32:
+def _input(node: NodeProto, given: Mapping[str, TensorProto], at: int) -> np.ndarray:
+    return numpy_helper.to_array(given[node.input[at]])
+
+
+def _dequantised(node: NodeProto, constant: Constants) -> Blockwise | None:
+    """What a DequantizeLinear makes float32."""
+    size, axis = attribute(node, "block_size", 0), attribute(node, "axis", 1) % 2
+    steps, scales = constant(0), constant(1)
+    if not size or steps.ndim != 2:
         return None
-    steps, axis = steps.astype(np.int32), attribute(node, "axis", 1) % 2
-    if zero := optional_input(node, 2):
+    steps = steps.astype(np.int32)
+    if optional_input(node, 2):
         block = np.arange(steps.shape[axis]) // size
-        steps = steps - np.take(numpy_helper.to_array(given[zero]).astype(np.int32), block, axis)
+        steps -= np.take(constant(2).astype(np.int32), block, axis)
+    return _in_bytes(steps, scales, axis, size)
+
+
+def _multiplied(node: NodeProto, constant: Constants) -> Blockwise | None:
+    """What a MatMulNBits multiplies by, an output a line: its steps are whole, mostly."""
+    steps, scales = steps_and_scales(node, constant)
+    steps = steps.reshape(len(steps), -1)[:, : attribute(node, "K")]
+    return _in_bytes(steps, scales[..., 0], 1, attribute(node, "block_size"))
+
+
+def _in_bytes(steps: np.ndarray, scales: np.ndarray, axis: int, size: int) -> Blockwise | None:
+    """A matrix of steps that bytes hold; None where they do not."""
     fits = steps.size and steps.min() >= _LEAST and steps.max() <= _MOST
-    return Blockwise(steps.astype(np.int8), scales, axis, size) if fits else None
+    short = steps.astype(np.int8) if fits and scales.dtype == np.float32 else None
+    whole = short is not None and np.array_equal(short, steps)
+    return Blockwise(short, scales, axis, size) if whole else None
+
+
+_MADE = {("", "DequantizeLinear"): _dequantised, ("com.microsoft", "MatMulNBits"): _multiplied}

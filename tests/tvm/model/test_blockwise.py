@@ -50,6 +50,25 @@ def built(kind: str, rows: int = 3, *, turned: bool = False, zeros=None):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
 
 
+def product(rows: int = 1, bits: int = 4, depth: int = 150, zeros=None):
+    """A MatMulNBits, whose last block is cut short."""
+    blocks = -(-depth // BLOCK)
+    rng = np.random.default_rng(0)
+    packed = rng.integers(0, 256, (COLUMNS, blocks, BLOCK * bits // 8), np.uint8)
+    constants = {"q": packed, "s": randn(1, COLUMNS, blocks) / 16}
+    if zeros is not None:
+        constants["z"] = np.full((COLUMNS, blocks), zeros, np.float32)
+    sizes = {"N": COLUMNS, "K": depth, "bits": bits, "block_size": BLOCK}
+    made = node("MatMulNBits", " ".join(["x", *constants]), "y", **sizes)
+    made.domain = "com.microsoft"
+    weights = [numpy_helper.from_array(value, name) for name, value in constants.items()]
+    ends = {"x": [rows, depth], "y": [rows, COLUMNS]}
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, size) for n, size in ends.items())
+    graph = helper.make_graph([made], "test", [x], [y], weights)
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+
+
 def types(proto) -> list[str]:
     """Of the constants that kernels take."""
     constants = collect(imported(proto).mod["main"], tvm.ir.GenericConst)
@@ -59,7 +78,22 @@ def types(proto) -> list[str]:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("rows", "turned"), [(1, False), (3, True), (70, False), (70, True)])
 def test_results_are_those_of_weights_of_float32(kind, rows, turned, monkeypatch):
-    proto, feeds = built(kind, rows, turned=turned), {"x": randn(7, rows, DEPTH)}
+    assert_same_bits(built(kind, rows, turned=turned), randn(7, rows, DEPTH), monkeypatch)
+
+
+@pytest.mark.parametrize("bits", [2, 4, 8])
+@pytest.mark.parametrize("rows", [1, 5])
+def test_results_of_products_of_few_bits_are_so_too(rows, bits, monkeypatch):
+    assert_same_bits(product(rows, bits), randn(7, rows, 150), monkeypatch)
+
+
+def test_zero_points_between_steps_leave_them_float32():
+    assert types(product(zeros=7)) == ["float32", "int8"]
+    assert types(product(zeros=7.5)) == ["float32"]
+
+
+def assert_same_bits(proto, x, monkeypatch):
+    feeds = {"x": x}
     assert types(proto) == ["float32", "int8"]
     (short,) = run(proto, feeds)
     monkeypatch.setattr(BlockwiseWeights, "of", lambda self, values: None)
