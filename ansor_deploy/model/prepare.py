@@ -14,9 +14,9 @@ from ..target import Target
 from .canonicalize import canonical_graph
 from .graph.foreign import declare_foreign
 from .graph.nodes import PlacedCall
-from .onnx.bind import bind_shapes
 from .onnx.file import load
 from .operators.support import refuse_early
+from .shapes import bound
 from .tasks import Task
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _read(
     source = load(path)
     with blaming(path):
         refuse_early(source.proto)
-        protos = tuple(bind_shapes(source.proto, shapes) for shapes in input_shapes)
+        protos = tuple(bound(source.proto, shapes) for shapes in input_shapes)
     return source.digest, source.external, protos
 
 

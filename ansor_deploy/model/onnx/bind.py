@@ -9,6 +9,10 @@ from .bounds import check_shape
 from .skeleton import nodes, with_initializers
 
 
+class OpenInputsError(ModelError):
+    """Inputs are left with sizes that nobody gave."""
+
+
 def model_inputs(proto: ModelProto) -> list[ValueInfoProto]:
     """The inputs a caller feeds: graph inputs that are not also initializers (constants)."""
     constants = {tensor.name for tensor in proto.graph.initializer}
@@ -110,8 +114,8 @@ def _check_static(proto: ModelProto) -> None:
     open_ = {name: shape for name, shape in declared.items() if not _is_static(shape)}
     if open_:
         listed = ", ".join(f"'{name}' {_show(shape)}" for name, shape in open_.items())
-        options = " ".join(f"--input-shape {n}={_example(shape)}" for n, shape in open_.items())
-        raise ModelError(f"inputs with unknown dimensions: {listed}", f"Give them: {options}")
+        hint = "Give each a shape: --input-shape NAME=1,3,224,224"
+        raise OpenInputsError(f"inputs with unknown dimensions: {listed}", hint)
 
 
 def _is_static(shape: tuple[int | str, ...] | None) -> bool:
@@ -120,10 +124,3 @@ def _is_static(shape: tuple[int | str, ...] | None) -> bool:
 
 def _show(shape: tuple[int | str, ...] | None) -> str:
     return "of unknown rank" if shape is None else f"({', '.join(map(str, shape))})"
-
-
-def _example(shape: tuple[int | str, ...] | None) -> str:
-    """A shape that fits: the known sizes, and one for each unknown size."""
-    if shape is None:
-        return "1,3,224,224"
-    return ",".join(str(size if isinstance(size, int) else 1) for size in shape)

@@ -1,0 +1,86 @@
+"""Sizes for what a model's inputs leave open, as its user would want them.
+
+A batch is 1, text has 128 tokens, sound is a second of 16 kHz, images are as large as the file's
+metadata says. Axes of one name have one size, and a name such as `past + 1` is computed. A graph
+may not take a size, as one with a table of 77 positions; hence several proposals, the likeliest
+first.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from onnx import ModelProto, ValueInfoProto
+
+from .bind import declared_shape, model_inputs
+from .size_names import SizeName
+from .usual_sizes import Usual
+
+Shape = tuple[int, ...]
+_OF_NO_RANK = (1, 3, 224, 224)
+
+
+class Axis(NamedTuple):
+    """An open axis of an input. name: in the file, or one that no other axis has."""
+
+    value: ValueInfoProto
+    at: int
+    name: str
+
+
+def open_axes(proto: ModelProto) -> list[Axis]:
+    """Every axis of an input that has no size."""
+    return [
+        Axis(value, at, _name(value, at, size))
+        for value in model_inputs(proto)
+        for at, size in enumerate(declared_shape(value) or ())
+        if isinstance(size, str)
+    ]
+
+
+def proposals(proto: ModelProto, given: Mapping[str, Shape]) -> Iterator[dict[str, Shape]]:
+    """Shapes for the open inputs that a user gave none, each time with other sizes.
+
+    given: those that the user gave, which the others go with.
+    """
+    axes = open_axes(proto)
+    usual = Usual(proto, {axis.name for axis in axes})
+    fixed = {a.name: given[a.value.name][a.at] for a in axes if a.value.name in given}
+    wanted = [(a, usual.sizes(a.value, a.at, a.name)) for a in axes if a.value.name not in given]
+    for turn in range(max((len(sizes) for _, sizes in wanted), default=1)):
+        now = [(axis, sizes[min(turn, len(sizes) - 1)]) for axis, sizes in wanted]
+        yield _shapes(proto, given, _sized(now, fixed, axes))
+
+
+def _sized(
+    wanted: Iterable[tuple[Axis, int]], fixed: Mapping[str, int], axes: Iterable[Axis]
+) -> dict[str, int]:
+    """A size for each name: plain names are given theirs, sums follow."""
+    names = {axis.name for axis in axes}
+    read = [(SizeName(axis.name, names), axis.name, size) for axis, size in wanted]
+    sizes = dict(fixed)
+    for one, name, size in sorted(read, key=lambda row: (row[0].is_sum, len(row[0].terms))):
+        for term in sorted(one.terms - sizes.keys()):
+            sizes[term] = one.solved(term, size, dict.fromkeys(one.terms, 1) | sizes)
+        sizes.setdefault(name, one.value(sizes))
+    return sizes
+
+
+def _shapes(
+    proto: ModelProto, given: Mapping[str, Shape], sizes: Mapping[str, int]
+) -> dict[str, Shape]:
+    free = [value for value in model_inputs(proto) if value.name not in given]
+    shapes = {value.name: _filled(value, sizes) for value in free}
+    return {v.name: shapes[v.name] for v in free if shapes[v.name] != declared_shape(v)}
+
+
+def _filled(value: ValueInfoProto, sizes: Mapping[str, int]) -> Shape:
+    if (declared := declared_shape(value)) is None:
+        return _OF_NO_RANK
+    return tuple(
+        size if isinstance(size, int) else sizes[_name(value, at, size)]
+        for at, size in enumerate(declared)
+    )
+
+
+def _name(value: ValueInfoProto, at: int, size: str) -> str:
+    return f"{value.name}[{at}]" if size == "?" else size

@@ -1,0 +1,117 @@
+"""Which sizes an axis of an input usually has, by its place, its name, and what the graph shows."""
+
+import json
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from math import isqrt
+
+from onnx import ModelProto, TensorProto, ValueInfoProto
+
+from .bind import declared_shape, model_inputs
+from .skeleton import attribute, nodes
+
+Sizes = tuple[int, ...]
+_IMAGE = (224, 256, 320, 384, 512, 299, 128, 32)
+_LARGE_IMAGE = (640, 512, 320, 384, 224)  # of networks that scale features up again
+_MAP = (64, 32, 96, 128)  # of a latent image, or of a volume
+_SOUND = (16000, 512, 32000, 48000)  # samples: of a second, of a frame
+_FRAME = (512, 16000)  # of sound that comes bit by bit, with a state beside it
+_TOKENS = 128
+_PAST = 127  # tokens before the one of a step: 128 with it
+_HEAD = (64, 128, 32, 96)
+_LARGEST = 1 << 14  # of an image that a file tells of
+_COLOURS = (1, 3)
+_TIMES = ("past", "seq", "len", "time", "token", "frame")
+
+
+class Usual:
+    """The usual sizes of a model's axes. names: of those that are open."""
+
+    def __init__(self, proto: ModelProto, names: Collection[str]) -> None:
+        self._proto = proto
+        self._has_past = any("past" in name for name in names)
+        floats = [value for value in model_inputs(proto) if not _is_integer(value)]
+        self._has_state = len(floats) > 1
+        self._nodes = list(nodes(proto.graph))
+        self._tables = sorted({t.dims[-2] for t in proto.graph.initializer if _is_table(t)})[:4]
+
+    def sizes(self, value: ValueInfoProto, at: int, name: str) -> Sizes:
+        """What an open axis of an input may be, the likeliest first."""
+        shape = declared_shape(value) or ()
+        of_time = any(word in name.lower() for word in _TIMES)
+        if "batch" in name.lower() or (at == 0 and len(shape) > 1 and not of_time):
+            return (1,)
+        if "past" in value.name.lower() and len(shape) == 4:
+            return self._cache(at)
+        if len(shape) in (4, 5) and not of_time:
+            return self._image(shape, at)
+        if self._is_sound(value, at):
+            return _FRAME if self._has_state else _SOUND
+        return self._length(value, name)
+
+    def _cache(self, at: int) -> Sizes:
+        """Of keys and values (batch, heads, past, width); rotation of a width has half as many."""
+        if at != 3:
+            return (_PAST,)
+        caches = {n.input[7] for n in self._nodes if _rotates(n.op_type, len(n.input))}
+        known = (2 * t.dims[-1] for t in self._proto.graph.initializer if t.name in caches)
+        return (*known, *_HEAD)
+
+    def _image(self, shape: tuple[int | str, ...], at: int) -> Sizes:
+        last = shape[-1] in _COLOURS and shape[1] not in _COLOURS
+        colours, first = (len(shape) - 1, 1) if last else (1, 2)
+        if at == colours:
+            return (3, 1)
+        other = [size for size in shape[first : first + 2] if isinstance(size, int)]
+        if len(shape) == 5 or (isinstance(shape[colours], int) and shape[colours] not in _COLOURS):
+            return (*other, *_MAP)
+        large = any(node.op_type in ("Resize", "Upsample") for node in self._nodes)
+        known = (*self._told()[at - first : at - first + 1], *other, *self._of_patches())
+        return (*known, *(_LARGE_IMAGE if large else _IMAGE))
+
+    def _told(self) -> list[int]:
+        """Height and width, where the exporter writes them into the file, as ultralytics does."""
+        told = {entry.key: entry.value for entry in self._proto.metadata_props}
+        with suppress(ValueError, RecursionError):
+            sizes = json.loads(told.get("imgsz", "[]"))
+            sizes = sizes if isinstance(sizes, list) else [sizes, sizes]
+            return [size for size in sizes if type(size) is int and 0 < size <= _LARGEST]
+        return []
+
+    def _of_patches(self) -> Iterator[int]:
+        """Of a square of patches, for each of which there is a position, and for a class or two."""
+        patch = next((n for n in self._nodes if n.op_type == "Conv"), None)
+        step = (attribute(patch, "strides") or [1])[0] if patch else 1
+        for rows in self._tables:
+            if step > 1 and rows - isqrt(rows) ** 2 <= 2:
+                yield isqrt(rows) * step
+
+    def _is_sound(self, value: ValueInfoProto, at: int) -> bool:
+        """Whether it is an axis of samples, which convolutions in one dimension shrink."""
+        shape = declared_shape(value) or ()
+        plain = len(shape) == 2 or (len(shape) == 3 and shape[1] == 1)
+        if not plain or at != len(shape) - 1 or _is_integer(value):
+            return False
+        steps = (attribute(n, "strides", []) for n in self._nodes if n.op_type == "Conv")
+        return any(len(step) == 1 and step[0] > 1 for step in steps)
+
+    def _length(self, value: ValueInfoProto, name: str) -> Sizes:
+        told = f"{value.name} {name}".lower()
+        if self._has_past and "past" in name:
+            return (_PAST,)
+        if self._has_past and _is_integer(value) and "mask" not in told and "encoder" not in told:
+            return (1,)
+        return (_TOKENS, *self._tables, *(2 * rows for rows in self._tables), 1)
+
+
+def _is_integer(value: ValueInfoProto) -> bool:
+    return value.type.tensor_type.elem_type in (TensorProto.INT64, TensorProto.INT32)
+
+
+def _rotates(operator: str, inputs: int) -> bool:
+    return operator == "GroupQueryAttention" and inputs > 7
+
+
+def _is_table(tensor: TensorProto) -> bool:
+    """Whether a constant has a row for each position, as far as its name says so."""
+    return "pos" in tensor.name.lower() and len(tensor.dims) in (2, 3) and tensor.dims[-2] > 1

@@ -1,0 +1,166 @@
+"""Shapes proposed for what a model leaves open: what is pasted from a hint fits."""
+
+import re
+import time
+
+import numpy as np
+import pytest
+from helpers.graphs import model, node, randn
+from onnx import TensorProto
+
+from ansor_deploy.errors import ModelError
+from ansor_deploy.model.canonicalize import canonical_graph
+from ansor_deploy.model.onnx.size_names import SizeName
+from ansor_deploy.model.shapes import bound, misfit
+
+INTEGERS = TensorProto.INT64
+
+
+def hint(proto, given=None):
+    with pytest.raises(ModelError, match="unknown dimensions") as caught:
+        bound(proto, given or {})
+    return caught.value.hint
+
+
+def proposed(proto, given=None):
+    """The shapes of the hint, which were found to fit."""
+    text = hint(proto, given)
+    assert text.startswith("Give them: ")
+    found = dict(re.findall(r"--input-shape (\S+)=(\S+)", text))
+    shapes = {name: tuple(map(int, sizes.split(","))) for name, sizes in found.items()}
+    canonical_graph(bound(proto, {**(given or {}), **shapes}))
+    return shapes
+
+
+def images(*nodes, sizes=("batch", 3, "height", "width"), **constants):
+    """A network of images whose first node shrinks them to halves."""
+    weights = {"w": randn(0, 4, 3, 2, 2)}
+    first = node("Conv", "x w", "c", strides=[2, 2])
+    return model([first, *nodes], {"x": sizes}, constants={**weights, **constants})
+
+
+def told(proto, **entries):
+    for key, value in entries.items():
+        proto.metadata_props.add(key=key, value=value)
+    return proto
+
+
+def embedding(ids="ids", made="e"):
+    return node("Gather", f"table {ids}", made)
+
+
+TABLE = {"table": randn(0, 50, 8)}
+
+
+def test_images_are_as_large_as_the_metadata_says():
+    proto = told(images(node("Relu", "c", "y")), imgsz="[96, 160]", stride="32")
+    assert proposed(proto) == {"x": (1, 3, 96, 160)}
+
+
+def test_metadata_that_says_nothing_is_passed_over():
+    for text in ("", "large", "[0, -1]", "{}", '["a"]', "1e9", "[" * 100_000):
+        proto = told(images(node("Relu", "c", "y")), imgsz=text)
+        assert proposed(proto) == {"x": (1, 3, 224, 224)}
+
+
+def test_images_are_larger_where_features_are_scaled_up_again():
+    proto = images(node("Resize", "c - s", "y"), s=np.array([1, 1, 2, 2], np.float32))
+    assert proposed(proto) == {"x": (1, 3, 640, 640)}
+
+
+def test_images_have_as_many_patches_as_there_are_positions():
+    constants = {"w": randn(0, 8, 3, 14, 14), "shape": np.array([0, 8, -1])}
+    nodes = [node("Conv", "x w", "c", strides=[14, 14]), node("Reshape", "c shape", "r")]
+    nodes += [node("Transpose", "r", "t", perm=[0, 2, 1]), node("Add", "t pos_embed", "y")]
+    constants["pos_embed"] = randn(1, 1, 37 * 37, 8)
+    proto = model(nodes, {"x": ("b", 3, "h", "w")}, constants=constants)
+    assert proposed(proto) == {"x": (1, 3, 518, 518)}
+
+
+def test_the_last_axis_may_be_colours():
+    proto = model([node("Relu", "x", "y")], {"x": ("n", "h", "w", 3)})
+    assert proposed(proto) == {"x": (1, 224, 224, 3)}
+
+
+def test_text_has_128_tokens_and_its_mask_as_many():
+    nodes = [embedding(), node("Unsqueeze", "mask axes", "m"), node("Mul", "e m", "y")]
+    inputs = {"ids": ("batch", "seq"), "mask": ("batch", "?")}
+    proto = model(nodes, inputs, constants={**TABLE, "axes": np.array([2])})
+    proto.graph.input[0].type.tensor_type.elem_type = INTEGERS
+    assert proposed(proto) == {"ids": (1, 128), "mask": (1, 128)}
+
+
+def test_text_is_no_longer_than_the_table_of_positions():
+    constants = {**TABLE, "positions": randn(1, 77, 8), "zero": np.array(0), "one": np.array(1)}
+    nodes = [embedding(), node("Shape", "ids", "s", start=1, end=2), node("Squeeze", "s", "n")]
+    nodes += [node("Range", "zero n one", "r"), node("Gather", "positions r", "p")]
+    nodes += [node("Add", "e p", "y")]
+    proto = model(nodes, {"ids": ("batch", "seq")}, constants=constants)
+    proto.graph.input[0].type.tensor_type.elem_type = INTEGERS
+    assert proposed(proto) == {"ids": (1, 77)}
+
+
+def test_a_step_has_a_token_and_what_came_before():
+    inputs = {
+        "ids": ("batch", "new"),
+        "mask": ("batch", "past + new"),
+        "past.0.key": ("batch", 4, "past", 8),
+    }
+    nodes = [embedding(), node("Relu", "mask", "m"), node("Relu", "past.0.key", "k")]
+    proto = model(nodes, inputs, outputs=["e", "m", "k"], constants=TABLE)
+    proto.graph.input[0].type.tensor_type.elem_type = INTEGERS
+    expected = {"ids": (1, 1), "mask": (1, 128), "past.0.key": (1, 4, 127, 8)}
+    assert proposed(proto) == expected
+    some = proposed(proto, {"past.0.key": (2, 4, 63, 8)})
+    assert some == {"ids": (2, 1), "mask": (2, 64)}
+
+
+def test_sound_is_as_long_as_convolutions_need():
+    constants = {"w": randn(0, 4, 1, 10), "axes": np.array([1])}
+    nodes = [node("Unsqueeze", "x axes", "u"), node("Conv", "u w", "y", strides=[5])]
+    proto = model(nodes, {"x": ("b", "n")}, constants=constants)
+    assert proposed(proto) == {"x": (1, 16000)}
+    assert misfit(proto, {"x": (1, 9)}) == "node 'y' (Conv) takes 10 at once, and gets 9"
+    assert not misfit(proto, {"x": (1, 10)})
+
+
+def test_sizes_that_nothing_fits_are_said_to_be_open():
+    proto = model([node("Add", "a b", "y")], {"a": ("n", 3, "k"), "b": ("n", 4, "k")})
+    assert hint(proto) == (
+        "Give them, with sizes that fit the model: --input-shape a=1,3,128 --input-shape b=1,4,128"
+    )
+
+
+def test_every_input_that_is_open_is_in_the_hint():
+    proto = model([node("Add", "a b", "y")], {"a": ("n", 3), "b": ("m", "k")})
+    assert proposed(proto) == {"a": (1, 3), "b": (1, 1)}
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("a", 3), ("a + 1", 4), ("2*a + b", 11), ("a - b", 1), ("b - 1", 4), ("total_a", 103),
+        ("(a + b) * 2", 16),
+    ],
+)  # fmt: skip
+def test_sums_of_names_are_computed(name, size):
+    sizes = {"a": 3, "b": 5, "past_a": 100}
+    assert SizeName(name, sizes).value(sizes) == size
+
+
+@pytest.mark.parametrize("name", ["a b", "a.b", "f(a)", "a ** 2", "'a'", "1.5 * a", "a" * 9999])
+def test_other_names_are_one(name):
+    assert SizeName(name, ()).terms == {name}
+
+
+def test_a_size_that_is_a_product_is_not_multiplied():
+    proto = images(node("Relu", "c", "y"), sizes=("batch", 3, "32*h", "32*w"))
+    assert proposed(proto) == {"x": (1, 3, 224, 224)}
+
+
+def test_proposals_take_no_time_of_large_weights():
+    constants = {"w": np.zeros((40_000, 1000), np.float32)}
+    proto = model([node("MatMul", "x w", "y")], {"x": ("n", 40_000)}, constants=constants)
+    begin = time.monotonic()
+    assert hint(proto) == "Give them: --input-shape x=1,40000"
+    assert time.monotonic() - begin < 2
