@@ -374,7 +374,7 @@ def int32(value: Any) -> Any:
 
 def constant(value: Any, dtype: str = "") -> Any:
     """A constant, of a type, else of its own."""
-    return relax.const(np.ascontiguousarray(value, dtype=dtype or None))
+    return relax.const(np.asarray(value, dtype or None, order="C"))  # a number stays one
 
 
 OPERATORS = (Operator("ConvInteger", since=10, types=INTEGERS, convert=conv_integer),)

@@ -189,3 +189,28 @@ def test_weights_beyond_a_signed_byte(zero, size, signed):
     (found,) = built.run(proto, {"x": x})
     wanted = (x.astype(int) - 17) @ (weight.astype(int) - zero.astype(int))
     np.testing.assert_array_equal(found, wanted)
+
+
+IN_A_RUN = {
+    "odd steps": ("MatMulInteger", (7, 24), (5, 7), {}),
+    "a border": ("ConvInteger", (16, 4, 3, 3), (1, 4, 6, 7), {"pads": [1, 1, 1, 1]}),
+    "a border of lines": (
+        "ConvInteger",
+        (32, 1, 3, 3),
+        (1, 32, 6, 7),
+        {"group": 32, "pads": [1] * 4},
+    ),
+}
+
+
+@pytest.mark.parametrize(("op", "size", "data", "given"), IN_A_RUN.values(), ids=IN_A_RUN)
+def test_what_is_filled_up_is_the_zero_point_of_a_run(op, size, data, given):
+    signed = TensorProto.INT8
+    weight, x = extreme(*size), RNG.integers(-128, 128, data).astype(np.int8)
+    proto = integers(node(op, "x w xz", "o", **given), weight, *data)
+    proto.graph.input[0].type.tensor_type.elem_type = signed
+    proto.graph.input.append(helper.make_tensor_value_info("xz", signed, ()))
+    (found,) = built.run(proto, {"x": x, "xz": np.array(-77, np.int8)})
+    known = integers(node(op, "x w xz", "o", **given), weight, *data, xz=np.uint8(128 - 77))
+    (wanted,) = built.run(known, {"x": x.view(np.uint8) ^ np.uint8(128)})
+    np.testing.assert_array_equal(found, wanted)
