@@ -53,6 +53,7 @@ def apply(state, block, target):
     vectors = state.choose("accumulators", [4, 8, 2])
     part = view.rv
     if count > 1 or not rank:
+        _in_loops(sch, view)
         share, _ = split_shares(sch, sch.get_loops(view.rv)[at], count, _step(view, target))
         part = sch.rfactor(share, factor_axis=0)
         loops = sch.get_loops(part)
@@ -72,6 +73,13 @@ def apply(state, block, target):
     partition_bounded(sch, first)
     state.finish(view.rv, part, *partials, *inits)
     return [state]
+
+
+def _in_loops(sch, view):
+    """Give each stage that follows a loop: `rfactor` fails beside a block of one number without."""
+    for stage in sch.get_consumers(view.rv):
+        if not sch.get_loops(stage):
+            sch.add_unit_loop(stage)
 
 
 def _lane_partials(sch, view, vectors, target):

@@ -2,12 +2,14 @@
 
 import pytest
 from helpers import built
-from helpers.programs import program
+from helpers.programs import PROGRAMS, program
 from tvm import te, topi
 
 from ansor_deploy._tvm import collect, tirx, tvm
 from ansor_deploy.codegen.kernels.lowering import flattening
 from ansor_deploy.space.default_schedule import default_schedule
+from ansor_deploy.space.derivation import derive
+from ansor_deploy.space.rule import shipped_rules
 
 
 @pytest.mark.parametrize("shape", [(112, 112, 16), (64, 96, 24), (192, 256, 2)])
@@ -21,3 +23,11 @@ def test_a_short_axis_is_joined_with_those_around_it(shape):
     assert built.HOST.vector_bytes // 4 in lanes, lanes
     for have, want in zip(built.kernel_outputs(sch.mod), built.kernel_outputs(mod), strict=True):
         assert (have == want).all()
+
+
+def test_a_number_that_is_computed_on_is_one_as_well():
+    """What follows it has no loops, beside which no reduction can be factored."""
+    found = derive(PROGRAMS["mean of all"](), built.HOST, shipped_rules("llvm"))
+    assert not found.faults
+    (sketch, *_) = found.sketches
+    assert "reduction-factorisation" in {step.rule.name for step in sketch.path}
