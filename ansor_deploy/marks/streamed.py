@@ -1,0 +1,76 @@
+"""Weights that one row passes by, fetched two pages ahead.
+
+    for k (marked): acc[..] += a[k] * packed[p, k, ..]
+    -->
+    for k: fetch packed[p, k + ahead, ..] ; acc[..] += a[k] * packed[p, k, ..]
+
+Each is used once, so that the row takes as long as they take to come from memory. A processor
+fetches ahead by itself, but begins anew with every page, and of short weights a page is used up
+soon. Fetching beyond the last weight does nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .._lazy_tvm import collect, structural_map, tirx, tvm, uses
+from ..system.checks import flag
+from . import Mark, Place
+from .prefetch import LINE, MOST_LINES, at_zero, fetch, with_body
+
+# Of the innermost loop over steps of a reduction that is not written out.
+STREAMED = "ansor.streamed"
+# Bytes from what is read to what is fetched.
+AHEAD = 8192
+
+
+def streaming(sch: Any, loop: Any) -> None:
+    """Let each step of a reduction fetch the weights of a later one."""
+    sch.annotate(loop, STREAMED, True)
+
+
+def streamed(func: Any) -> Any:
+    """The function, with fetches in its marked loops. Its buffers have been flattened."""
+    known = tvm.sym.Analyzer()
+    for loop in collect(func.body, tirx.For):
+        known.bind(loop.loop_var, tvm.ir.Range.from_min_extent(loop.min, loop.extent))
+
+    def fetching(loop: Any) -> Any:
+        if STREAMED not in (loop.annotations or {}):
+            return loop
+        return with_body(loop, tirx.SeqStmt([*_fetches(loop, known), loop.body]), STREAMED)
+
+    return func.with_body(structural_map(func.body, (tirx.For, fetching)))
+
+
+def _fetches(loop: Any, known: Any) -> list[Any]:
+    """The statements that fetch as many lines as a step reads."""
+    load, inside = _weights(loop), [one.loop_var for one in collect(loop.body, tirx.For)]
+    if load is None:
+        return []
+    start = at_zero(load.indices[0], inside)
+    read = known.const_int_bound(known.simplify(load.indices[0] - start))
+    line = LINE // load.source.dtype.itemsize
+    lines = read.max_value // line + 1
+    if read.min_value != 0 or lines > MOST_LINES:
+        return []
+    first = start + AHEAD // load.source.dtype.itemsize
+    return [fetch(load.source, first + number * line) for number in range(lines)]
+
+
+def _weights(loop: Any) -> Any:
+    """The load from the largest buffer of those that are read along lanes, step by step."""
+    lanes = [o.loop_var for o in collect(loop, tirx.For) if o.kind == tirx.ForKind.VECTORIZED]
+    stored = [store.buffer for store in collect(loop.body, tirx.BufferStore)]
+    loads = [
+        load
+        for load in collect(loop.body, tvm.ir.TensorLoad)
+        if uses(load.indices[0], loop.loop_var)
+        and any(uses(load.indices[0], lane) for lane in lanes)
+        and not any(load.source.same_as(one) for one in stored)
+    ]
+    return max(loads, key=lambda load: math.prod(map(int, load.source.shape)), default=None)
+
+
+MARK = Mark({STREAMED: flag}, Place.STEPS, streamed, verbs=("streaming",))
