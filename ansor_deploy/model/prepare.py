@@ -14,12 +14,16 @@ from ..target import Target
 from .canonicalize import canonical_graph
 from .graph.foreign import declare_foreign
 from .graph.nodes import PlacedCall
+from .misfit import check_sizes
 from .onnx.file import load
 from .operators.support import refuse_early
-from .shapes import bound
+from .shapes import bound, explained
 from .tasks import Task
 
 if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    from .graph.graph import Graph
     from .relax.importer import Imported
 
 
@@ -62,7 +66,8 @@ def prepare(
     stage("read", str(path))
     digest, external, protos = _read(path, input_shapes)
     with blaming(path):
-        graphs = [canonical_graph(proto) for proto in protos]
+        with explained(path, input_shapes):
+            graphs = [_sound_graph(proto) for proto in protos]
         for proto, graph in zip(protos, graphs, strict=True):
             declare_foreign(proto, graph)
         stage("import", f"{len(protos[0].graph.node)} nodes")
@@ -79,6 +84,12 @@ def prepare(
         tasks = placed(extract(imported.mod, target, partial(step, "tasks")), called)
     others = tuple(one for one in called if one[0] not in tasks)
     return Prepared(path, digest, external, protos, imported, tasks, others)
+
+
+def _sound_graph(proto: ModelProto) -> Graph:
+    graph = canonical_graph(proto)
+    check_sizes(graph)
+    return graph
 
 
 def _read(

@@ -1,22 +1,23 @@
 """The shapes of a model's inputs: bound where they fit, proposed where they lack or do not."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
-from onnx import ModelProto, NodeProto, inliner
+from onnx import ModelProto
 
 from ..errors import ModelError
-from .graph.cleanup import drop_dead, sort_nodes
-from .graph.fold import fold_constants
-from .graph.graph import Graph, is_op
-from .onnx.bind import OpenInputsError, bind_shapes
-from .onnx.sizes import proposals
-from .onnx.skeleton import attribute, name_of, skeleton
+from .misfit import misfit
+from .onnx.bind import OpenInputsError, bind_shapes, declared_shape, model_inputs
+from .onnx.file import load
+from .onnx.sizes import open_axes, proposals
 
 Shape = tuple[int, ...]
-_WINDOWED = ("Conv", "MaxPool", "AveragePool", "LpPool")
+Shapes = Mapping[str, Shape]
+_STEPS = (32, 64, 128)  # whole numbers of which networks take that halve their data often
 
 
-def bound(proto: ModelProto, given: Mapping[str, Shape]) -> ModelProto:
+def bound(proto: ModelProto, given: Shapes) -> ModelProto:
     """The model with these shapes; ModelError that proposes some for the inputs left open."""
     try:
         return bind_shapes(proto, given)
@@ -25,7 +26,24 @@ def bound(proto: ModelProto, given: Mapping[str, Shape]) -> ModelProto:
         raise
 
 
-def _hint(proto: ModelProto, given: Mapping[str, Shape]) -> str:
+@contextmanager
+def explained(path: Path, given: Sequence[Shapes]) -> Iterator[None]:
+    """Where a model is refused for shapes that were given, say so, and which it would take.
+
+    What goes wrong lies far behind the inputs, and reads like a fault of the file. The file is read
+    again, so that nothing of it is kept meanwhile.
+    """
+    try:
+        yield
+    except ModelError as error:
+        proto = load(path).proto if any(given) else None
+        for shapes in filter(None, given):
+            if proto and (told := _refusal(proto, shapes)):
+                raise told from error
+        raise
+
+
+def _hint(proto: ModelProto, given: Shapes) -> str:
     """Options to paste: shapes that were found to fit, or those of the right form."""
     tried = list(proposals(proto, given))
     for shapes in tried:
@@ -34,50 +52,54 @@ def _hint(proto: ModelProto, given: Mapping[str, Shape]) -> str:
     return f"Give them, with sizes that fit the model: {_options(tried[0])}"
 
 
-def _options(shapes: Mapping[str, Shape]) -> str:
+def _refusal(proto: ModelProto, given: Shapes) -> ModelError | None:
+    """What to say of shapes, if the graph takes others and not these."""
+    if not (why := misfit(proto, given)):
+        return None
+    other = next((one for one in _others(proto, given) if not misfit(proto, one)), None)
+    if other is None:
+        return None
+    changed = {name: shape for name, shape in given.items() if other.get(name) != shape}
+    listed = ", ".join(f"'{name}' ({_numbers(shape)})" for name, shape in changed.items())
+    better = {name: other.get(name) or _exported(proto, name) for name in changed}
+    what = "shape of its input" if len(changed) == 1 else "shapes of its inputs"
+    return ModelError(
+        f"the model does not take the {what} {listed}: {why}",
+        f"These fit: {_options(better)}",
+    )
+
+
+def _others(proto: ModelProto, given: Shapes) -> Iterator[dict[str, Shape]]:
+    """Shapes like those given: of round sizes, then with what is usual for one input, for all."""
+    for step in _STEPS:
+        yield _rounded(proto, given, step)
+    for left in (*({name} for name in given), set(given)):
+        rest = {name: shape for name, shape in given.items() if name not in left}
+        for shapes in proposals(proto, rest):
+            yield {**rest, **shapes}
+
+
+def _rounded(proto: ModelProto, given: Shapes, step: int) -> dict[str, Shape]:
+    """These shapes with whole steps along the open axes, but for the first and for short ones."""
+    free = {(axis.value.name, axis.at) for axis in open_axes(proto) if axis.at}
+    return {
+        name: tuple(
+            max(1, round(size / step)) * step if (name, at) in free and size > step // 2 else size
+            for at, size in enumerate(shape)
+        )
+        for name, shape in given.items()
+    }
+
+
+def _exported(proto: ModelProto, name: str) -> Shape:
+    """The shape that a model fixes for an input."""
+    shape = next(declared_shape(value) for value in model_inputs(proto) if value.name == name)
+    return tuple(size for size in shape or () if isinstance(size, int))
+
+
+def _options(shapes: Shapes) -> str:
     return " ".join(f"--input-shape {name}={_numbers(shape)}" for name, shape in shapes.items())
 
 
 def _numbers(shape: Shape) -> str:
     return ",".join(map(str, shape))
-
-
-def misfit(proto: ModelProto, shapes: Mapping[str, Shape]) -> str:
-    """Where the graph contradicts shapes of its inputs, as far as inference sees; else "".
-
-    Weights are left out, so that it takes little time with a model of any size.
-    """
-    try:
-        bare = inliner.inline_local_functions(skeleton(proto))
-        graph = Graph.of(bind_shapes(bare, shapes))
-        for change in (sort_nodes, drop_dead, fold_constants):
-            change(graph)
-        graph.infer(strict=True)
-    except ModelError as error:
-        return str(error)
-    return next(_faults(graph), "")
-
-
-def _faults(graph: Graph) -> Iterator[str]:
-    """What inference lets pass: windows that are larger than their data, rows beyond a table."""
-    for node in graph.nodes:
-        given = graph.shapes.get(node.input[0]) if node.input else None
-        where = f"node '{name_of(node)}' ({node.op_type})"
-        if given and is_op(node, *_WINDOWED) and (wide := _window(graph, node, given)):
-            yield f"{where} takes {wide} at once, and gets {_numbers(given[2:])}"
-        if given and is_op(node, "Gather"):
-            indices, rows = graph.value(node.input[1]), given[attribute(node, "axis", 0)]
-            if indices is not None and indices.size and indices.max() >= rows:
-                yield f"{where} reads row {indices.max()} of {rows}"
-
-
-def _window(graph: Graph, node: NodeProto, given: Shape) -> str:
-    """The window of a node if it is larger than its data with what is laid around it; else ""."""
-    sizes = given[2:]
-    kernel = attribute(node, "kernel_shape") or graph.shapes.get("".join(node.input[1:2]), ())[2:]
-    steps = attribute(node, "dilations") or [1] * len(sizes)
-    pads = attribute(node, "pads") or [0, 0] * len(sizes)
-    wide = [step * (size - 1) + 1 for step, size in zip(steps, kernel, strict=False)]
-    room = [sum(one) for one in zip(sizes, pads[: len(sizes)], pads[len(sizes) :], strict=False)]
-    fits = all(window <= free for window, free in zip(wide, room, strict=False))
-    return "" if fits or "SAME" in attribute(node, "auto_pad", "") else _numbers(tuple(wide))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 from copy import deepcopy
@@ -22,6 +23,12 @@ from .constant_room import Room
 
 Shape = tuple[int, ...]
 FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
+CONTRADICTION = "shapes or types contradict each other: "
+# As ONNX writes them, one after the other.
+_FAULT = re.compile(
+    r"\(op_type:(?P<operator>[^,)]+), node name: (?P<node>.*?)\): (\[\w+\] )?"
+    r"(?P<fault>.*?)(?= \(op_type:|$)"
+)
 
 
 @dataclass
@@ -143,7 +150,7 @@ class Graph:
             )
         except (onnx.shape_inference.InferenceError, ValueError) as error:
             raise ModelError(
-                f"shapes or types contradict each other: {' '.join(str(error).split())}",
+                f"{CONTRADICTION}{_first(str(error))}",
                 "Check the shapes given with --input-shape, or export the model again.",
             ) from error
         self.dtypes = {name: tensor.data_type for name, tensor in self.constants.items()}
@@ -192,6 +199,14 @@ class Graph:
         model.graph.node.extend(self.nodes)
         model.graph.value_info.extend(self._declared.values())
         return model
+
+
+def _first(text: str) -> str:
+    """The first fault of inference; it lists all that follow from that."""
+    text = " ".join(text.split())
+    if found := _FAULT.search(text):
+        return f"node '{found['node']}' ({found['operator']}): {found['fault']}"
+    return text
 
 
 def is_op(node: NodeProto, *ops: str) -> bool:

@@ -4,14 +4,16 @@ import re
 import time
 
 import numpy as np
+import onnx
 import pytest
 from helpers.graphs import model, node, randn
 from onnx import TensorProto
 
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model.canonicalize import canonical_graph
+from ansor_deploy.model.misfit import check_sizes, misfit
 from ansor_deploy.model.onnx.size_names import SizeName
-from ansor_deploy.model.shapes import bound, misfit
+from ansor_deploy.model.shapes import bound, explained
 
 INTEGERS = TensorProto.INT64
 
@@ -164,3 +166,63 @@ def test_proposals_take_no_time_of_large_weights():
     begin = time.monotonic()
     assert hint(proto) == "Give them: --input-shape x=1,40000"
     assert time.monotonic() - begin < 2
+
+
+@pytest.fixture
+def refused(tmp_path):
+    """What a model says of shapes that it does not take: the message and the hint."""
+
+    def refuse(proto, **shapes):
+        path = tmp_path / "model.onnx"
+        onnx.save(proto, path)
+        with pytest.raises(ModelError) as caught, explained(path, [{}, shapes]):
+            check_sizes(canonical_graph(bound(proto, shapes)))
+        return caught.value.message, caught.value.hint
+
+    return refuse
+
+
+def pyramid():
+    """Features at a quarter of the size are joined with those at half of it."""
+    constants = {"v": randn(1, 4, 4, 2, 2), "s": np.array([1, 1, 2, 2], np.float32)}
+    nodes = [node("Conv", "c v", "d", strides=[2, 2]), node("Resize", "d - s", "u")]
+    nodes += [node("Concat", "u c", "j", axis=1), node("MaxPool", "j", "y", kernel_shape=[2, 2])]
+    return images(*nodes, **constants)
+
+
+def test_a_size_between_the_steps_of_a_network_is_told(refused):
+    message, hint = refused(pyramid(), x=(2, 3, 330, 320))
+    start = "the model does not take the shape of its input 'x' (2,3,330,320): node 'j' (Concat)"
+    assert message.startswith(start)
+    assert hint == "These fit: --input-shape x=2,3,320,320"
+    _, hint = refused(pyramid(), x=(1, 3, 3, 3))
+    assert hint == "These fit: --input-shape x=1,3,640,640"
+
+
+def test_sound_that_is_too_short_is_told(refused):
+    constants = {"w": randn(0, 4, 1, 10), "axes": np.array([1])}
+    nodes = [node("Unsqueeze", "x axes", "u"), node("Conv", "u w", "y", strides=[5])]
+    proto = model(nodes, {"x": ("b", "n")}, constants=constants)
+    message, hint = refused(proto, x=(1, 9))
+    assert message.endswith("input 'x' (1,9): node 'y' (Conv) takes 10 at once, and gets 9")
+    assert hint == "These fit: --input-shape x=1,16000"
+
+
+def test_an_input_that_does_not_go_with_the_others_is_told(refused):
+    nodes = [node("Concat", "past x", "p", axis=1), node("Add", "p mask", "y")]
+    inputs = {"x": ("b", 1, 4), "past": ("b", "past", 4), "mask": ("b", "past + 1", 1)}
+    proto = model(nodes, inputs)
+    message, hint = refused(proto, x=(1, 1, 4), past=(1, 7, 4), mask=(1, 7, 1))
+    assert "input 'mask' (1,7,1): node 'y' (Add)" in message
+    assert hint == "These fit: --input-shape mask=1,8,1"
+
+
+def test_shapes_that_are_not_at_fault_are_not_blamed(refused):
+    proto = model([node("Add", "a b", "y")], {"a": ("n", 3), "b": ("n", 4)})
+    proto.graph.output[0].CopyFrom(proto.graph.input[0])
+    proto.graph.output[0].name = "y"
+    message, hint = refused(proto, a=(1, 3), b=(1, 4))
+    assert message == (
+        "shapes or types contradict each other: node 'y' (Add): Incompatible dimensions"
+    )
+    assert "again" in hint

@@ -1,0 +1,81 @@
+"""Where a graph contradicts the shapes of its inputs: found without its weights, in no time."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from onnx import ModelProto, NodeProto, inliner
+
+from ..errors import ModelError
+from .graph.cleanup import drop_dead, sort_nodes
+from .graph.fold import fold_constants
+from .graph.graph import CONTRADICTION, Graph, is_op
+from .onnx.bind import bind_shapes
+from .onnx.skeleton import attribute, name_of, skeleton
+
+Shape = tuple[int, ...]
+_WINDOWED = ("Conv", "MaxPool", "AveragePool", "LpPool")
+
+
+def misfit(proto: ModelProto, shapes: Mapping[str, Shape]) -> str:
+    """Where the graph contradicts shapes of its inputs, as far as inference sees; else "".
+
+    Weights are left out, so that it takes little time with a model of any size.
+    """
+    try:
+        bare = inliner.inline_local_functions(skeleton(proto))
+        graph = Graph.of(bind_shapes(bare, shapes))
+    except ModelError as error:
+        return error.text
+    why = _contradiction(graph)
+    return next(_faults(graph), why)  # these come before what follows from them
+
+
+def _contradiction(graph: Graph) -> str:
+    try:
+        for change in (sort_nodes, drop_dead, fold_constants):
+            change(graph)
+        graph.infer(strict=True)
+    except ModelError as error:
+        return error.text.removeprefix(CONTRADICTION)
+    return ""
+
+
+def check_sizes(graph: Graph) -> None:
+    """ModelError where tensors are too small for a node, which inference does not see."""
+    if fault := next(_faults(graph), ""):
+        raise ModelError(
+            fault, "Check the shapes given with --input-shape, or export the model again."
+        )
+
+
+def _faults(graph: Graph) -> Iterator[str]:
+    """What inference lets pass: windows that are larger than their data, rows beyond a table."""
+    for node in graph.nodes:
+        given = graph.shapes.get(node.input[0]) if node.input else None
+        where = f"node '{name_of(node)}' ({node.op_type})"
+        if given and is_op(node, *_WINDOWED) and (wide := _window(graph, node, given)):
+            yield f"{where} takes {wide} at once, and gets {_sizes(given[2:])}"
+        if given and is_op(node, "Gather"):
+            indices, rows = graph.value(node.input[1]), given[attribute(node, "axis", 0)]
+            if indices is not None and indices.size and indices.max() >= rows:
+                yield f"{where} reads row {indices.max()} of {rows}"
+
+
+def _window(graph: Graph, node: NodeProto, given: Shape) -> str:
+    """The window of a node if it is larger than its data with what is laid around it; else ""."""
+    sizes = given[2:]
+    kernel = attribute(node, "kernel_shape") or graph.shapes.get("".join(node.input[1:2]), ())[2:]
+    steps = attribute(node, "dilations") or [1] * len(sizes)
+    pads = attribute(node, "pads") or [0, 0] * len(sizes)
+    wide = [step * (size - 1) + 1 for step, size in zip(steps, kernel, strict=False)]
+    room = [sum(one) for one in zip(sizes, pads[: len(sizes)], pads[len(sizes) :], strict=False)]
+    fits = all(window <= free for window, free in zip(wide, room, strict=False))
+    return "" if fits or _is_lenient(node) else _sizes(wide)
+
+
+def _is_lenient(node: NodeProto) -> bool:
+    """Whether a window may reach beyond the data."""
+    return "SAME" in attribute(node, "auto_pad", "") or attribute(node, "ceil_mode", 0) == 1
+
+
+def _sizes(sizes: Sequence[int]) -> str:
+    return "x".join(map(str, sizes))
