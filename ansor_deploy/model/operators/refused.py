@@ -1,6 +1,7 @@
 """Why some operators are not compiled, for the message that refuses them."""
 
 _DATA = "the shape of its result depends on the input's values"
+_BOXES = "the data decides how many boxes it keeps: export without it, and select after a run"
 _FOUR_BITS = "weights of this form are not compiled: quantise them to MatMulNBits"
 _EXPERTS = "experts that are chosen at run time are not compiled: choose a dense model"
 _RANDOM = "its results are random: make them an input of the model"
@@ -18,7 +19,8 @@ REASONS = {
     **dict.fromkeys(("CastMap", "DictVectorizer", "ZipMap"), _MAP),
     "CategoryMapper": _STRING,
     "SequenceMap": _SEQUENCE,
-    **dict.fromkeys(("ImageDecoder", "NonMaxSuppression"), _DATA),
+    "ImageDecoder": _DATA,
+    "NonMaxSuppression": _BOXES,
     **dict.fromkeys(
         ("RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit", "TfIdfVectorizer"),
         _STRING,

@@ -11,6 +11,7 @@ from ..graph.graph import Graph
 from ..onnx.bind import model_inputs
 from ..onnx.skeleton import domain_of, name_of, uses, with_nested
 from .blame import importing
+from .causes import Fault, without_consequences
 from .operator import Operator, Use, dtype_name
 from .refused import DOMAINS, REASONS
 from .table import find
@@ -46,37 +47,43 @@ def refuse(graph: Graph) -> None:
 
 
 def _refuse(graph: Graph, every: Iterable[NodeProto], *, folded: bool) -> None:
-    found = [(node, _fault(graph, node, folded=folded)) for node in every]
-    bad = [(node, fault) for node, fault in found if fault]
+    found = (_fault(graph, node, folded=folded) for node in every)
+    bad = without_consequences(graph.nodes, [fault for fault in found if fault.text])
     if not bad:
         return
     opsets = {entry.domain or "ai.onnx": entry.version for entry in graph.proto.opset_import}
-    rows = [_row(node, fault, opsets) for node, fault in bad]
+    outer = {id(one): node for node in graph.nodes for one in with_nested([node])}
+    rows = [_row(fault, outer.get(id(fault.node), fault.node), opsets) for fault in bad]
     raise ModelError(
-        f"the model uses {len({node.op_type for node, _ in bad})} unsupported operator(s):\n"
+        f"the model uses {len({fault.node.op_type for fault in bad})} unsupported operator(s):\n"
         + "\n".join(rows),
         "replace them in the exporting framework, or cut the graph before them; "
         "docs/operators.md lists what is compiled",
     )
 
 
-def _row(node: NodeProto, fault: str, opsets: dict[str, int]) -> str:
-    place = domain_of(node) or "ai.onnx"
-    opset = f"{place} {opsets.get(place, '?')}"
-    return printable(f"  {node.op_type}  at node {name_of(node)}  ({opset}): {fault}")
+def _row(fault: Fault, outer: NodeProto, opsets: dict[str, int]) -> str:
+    """outer: the node of the graph that holds the one at fault, or this itself."""
+    node = fault.node
+    domain = domain_of(node) or "ai.onnx"
+    within = "" if outer is node else f", inside {outer.op_type} {name_of(outer)}"
+    place = f"{name_of(node)}{within}  ({domain} {opsets.get(domain, '?')})"
+    return printable(f"  {node.op_type}  at node {place}: {fault.text}")
 
 
-def _fault(graph: Graph, node: NodeProto, *, folded: bool) -> str:
-    """Why a node cannot be compiled; empty if it can."""
+def _fault(graph: Graph, node: NodeProto, *, folded: bool) -> Fault:
+    """Why a node cannot be compiled; without words if it can."""
     operator = find(node)
     if operator is None:
         reason = REASONS.get(node.op_type, "not supported")
-        return DOMAINS.get(domain_of(node), reason)
+        return Fault(node, DOMAINS.get(domain_of(node), reason))
     if not operator.domain and graph.opset < operator.since:
-        return f"supported from opset {operator.since} on"
+        return Fault(node, f"supported from opset {operator.since} on")
     with importing(node.op_type, name_of(node)):
         use = Use(graph, node)
-        return _wrong_type(graph, node, operator) or _beyond(use, operator, folded=folded)
+        if text := _wrong_type(graph, node, operator) or _beyond(use, operator):
+            return Fault(node, text)
+        return _inconstant(use, node, operator) if folded else Fault(node, "")
 
 
 def _wrong_type(graph: Graph, node: NodeProto, operator: Operator) -> str:
@@ -86,13 +93,16 @@ def _wrong_type(graph: Graph, node: NodeProto, operator: Operator) -> str:
     return f"not supported in {wrong}" if wrong else ""
 
 
-def _beyond(use: Use, operator: Operator, *, folded: bool) -> str:
-    for limit in operator.limits:
-        if limit.broken(use):
-            return f"only where {limit.text}"
-    for index in operator.constant if folded else ():
+def _beyond(use: Use, operator: Operator) -> str:
+    broken = (limit for limit in operator.limits if limit.broken(use))
+    return next((f"only where {limit.text}" for limit in broken), "")
+
+
+def _inconstant(use: Use, node: NodeProto, operator: Operator) -> Fault:
+    """An input that has to be a constant and is none."""
+    for index in operator.constant:
         name = use.input(index)
         outer = name in use.graph.shapes or name in use.graph.dtypes  # else of a nested graph
         if outer and use.graph.value(name) is None:
-            return f"its input '{name}' must be a constant"
-    return ""
+            return Fault(node, f"its input '{name}' must be a constant", name)
+    return Fault(node, "")

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from helpers.graphs import model, node
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model import operators
@@ -127,6 +127,47 @@ def test_an_input_that_must_be_constant_is_named():
     proto = model(nodes, {"x": (2,)}, constants={"w": np.ones((1, 1), np.float32)})
     refuse_early(proto)
     assert "Expand  at node y  (ai.onnx 17): its input 'n' must be a constant" in refused(proto)
+
+
+def finder(at, failing):
+    """Nodes that find the larger elements of x, and fill as many numbers."""
+    made = [node("NonZero", "x", f"found{at}"), node("Shape", f"found{at}", f"size{at}")]
+    return [*made, node("ConstantOfShape", f"size{at}", failing)]
+
+
+def test_what_follows_from_data_of_any_size_is_one_line():
+    nodes = [*finder(0, "a"), *finder(1, "b"), node("Concat", "a b", "y", axis=1)]
+    proto = model(nodes, {"x": (2, 3)})
+    refuse_early(proto)
+    text = refused(proto)
+    assert text.count("\n") == 1
+    assert text.endswith(
+        "NonZero  at node found0  (ai.onnx 17): as at 1 more, the input's values decide how much "
+        "it finds, and sizes for ConstantOfShape are computed of that"
+    )
+
+
+def test_the_node_that_selects_boxes_in_a_branch_is_named_alone():
+    boxes = helper.make_node("NonMaxSuppression", ["boxes", "scores"], ["b"], name="nms")
+    none = helper.make_node("Cast", ["x"], ["b"], to=TensorProto.INT64)
+    result = helper.make_empty_tensor_value_info("b")
+    branches = [helper.make_graph([one], "branch", [], [result]) for one in (boxes, none)]
+    proto = custom(
+        helper.make_node("Unsqueeze", ["x", "axes"], ["scores"]),
+        helper.make_node("Expand", ["scores", "sizes"], ["boxes"]),
+        helper.make_node("ReduceMax", ["x"], ["most"], keepdims=0),
+        helper.make_node("Cast", ["most"], ["some"], to=TensorProto.BOOL),
+        helper.make_node(
+            "If", ["some"], ["kept"], "chosen", then_branch=branches[0], else_branch=branches[1]
+        ),
+        helper.make_node("Shape", ["kept"], ["count"]),
+        helper.make_node("ConstantOfShape", ["count"], ["y"]),
+    )
+    sizes = {"axes": np.array([0, 1]), "sizes": np.array([1, 4, 4])}
+    proto.graph.initializer.extend(numpy_helper.from_array(v, k) for k, v in sizes.items())
+    text = refused(proto)
+    assert "1 unsupported operator(s)" in text
+    assert "NonMaxSuppression  at node nms, inside If chosen  (ai.onnx 17): the data" in text
 
 
 def test_the_types_of_an_operator_are_those_of_all_its_tensors():
