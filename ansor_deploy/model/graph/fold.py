@@ -17,6 +17,7 @@ from ...errors import ModelError
 from ...system.machine_fault import raise_if_fault
 from ..onnx.bind import model_inputs
 from ..onnx.skeleton import attribute, name_of, uses
+from .branches import hoist_constants
 from .constant_math import OPERATORS, evaluate
 from .empty import fold_empty
 from .graph import FLOATS, Graph, is_op, optional_input
@@ -51,6 +52,8 @@ def fold_constants(graph: Graph) -> None:
         graph.infer()
         changed = _resolve_reshapes(graph) or resolve_branches(graph) or fold_empty(graph)
         changed = _folded(graph) or changed
+        # Last: a branch that is never taken may not even fit its constants.
+        changed = changed or hoist_constants(graph, _EXACT | _OF_SHAPE | {"Constant"})
 
 
 def check_unfolded(graph: Graph) -> None:

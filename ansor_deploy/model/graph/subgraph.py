@@ -33,7 +33,7 @@ def spliced(
     names = {**arguments, **adopt_constants(graph, body)}
     made = {name for node in body.node for name in node.output if name}
     names.update((name, graph.fresh(name)) for name in sorted(made))
-    nodes = [_renamed(node, names) for node in body.node]
+    nodes = [renamed(node, names) for node in body.node]
     gives = [names.get(value.name, value.name) for value in body.output]
     return nodes + [
         helper.make_node("Identity", [give], [result])
@@ -53,19 +53,20 @@ def adopt_constants(graph: Graph, body: GraphProto) -> dict[str, str]:
     return names
 
 
-def _renamed(node: NodeProto, names: Mapping[str, str]) -> NodeProto:
+def renamed(node: NodeProto, names: Mapping[str, str]) -> NodeProto:
     """A nameless copy of a node that reads and makes tensors of other names, nested ones too."""
     copy = deepcopy(node)
     copy.name = ""  # no two nodes may share one
-    _rename(copy, names)
+    rename(copy, names)
     return copy
 
 
-def _rename(node: NodeProto, names: Mapping[str, str]) -> None:
+def rename(node: NodeProto, names: Mapping[str, str]) -> None:
+    """Let a node read and make tensors of other names, nested ones too."""
     for field in (node.input, node.output):
         field[:] = [names.get(name, name) for name in field]
     for body in nested(node):
         for inner in body.node:
-            _rename(inner, names)
+            rename(inner, names)
         for value in body.output:
             value.name = names.get(value.name, value.name)
