@@ -54,10 +54,17 @@ def _faults(graph: Graph) -> Iterator[str]:
         where = f"node '{name_of(node)}' ({node.op_type})"
         if given and is_op(node, *_WINDOWED) and (wide := _window(graph, node, given)):
             yield f"{where} takes {wide} at once, and gets {_sizes(given[2:])}"
-        if given and is_op(node, "Gather"):
-            indices, rows = graph.value(node.input[1]), given[attribute(node, "axis", 0)]
-            if indices is not None and indices.size and indices.max() >= rows:
-                yield f"{where} reads row {indices.max()} of {rows}"
+        if given and is_op(node, "Gather") and (far := _beyond(graph, node, given)):
+            yield f"{where} reads {far}"
+
+
+def _beyond(graph: Graph, node: NodeProto, given: Shape) -> str:
+    """The row that a Gather reads beyond the last of its data; else ""."""
+    axis, indices = attribute(node, "axis", 0), graph.value(node.input[1])
+    if indices is None or not indices.size or not -len(given) <= axis < len(given):
+        return ""
+    last = indices.max()
+    return f"row {last} of {given[axis]}" if last >= given[axis] else ""
 
 
 def _window(graph: Graph, node: NodeProto, given: Shape) -> str:

@@ -226,3 +226,18 @@ def test_shapes_that_are_not_at_fault_are_not_blamed(refused):
         "shapes or types contradict each other: node 'y' (Add): Incompatible dimensions"
     )
     assert "again" in hint
+
+
+@pytest.mark.parametrize("axis", [-3, 2, 9])
+def test_an_axis_that_there_is_not_is_no_size(axis):
+    rows = {"rows": np.array([5])}
+    proto = model([node("Gather", "x rows", "y", axis=axis)], {"x": ("n", 3)}, constants=rows)
+    assert "row 5" not in misfit(proto, {"x": (1, 3)})
+
+
+def test_a_row_beyond_a_table_is_told(refused):
+    nodes = [node("Gather", "x rows", "g", axis=1), node("Relu", "g", "y")]
+    proto = model(nodes, {"x": ("b", "len")}, constants={"rows": np.array([2, 5])})
+    message, hint = refused(proto, x=(1, 5))
+    assert message.endswith("input 'x' (1,5): node 'g' (Gather) reads row 5 of 5")
+    assert hint == "These fit: --input-shape x=1,128"
