@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from pathlib import Path
+from shlex import quote
 
 from onnx import ModelProto
 
@@ -10,7 +12,8 @@ from ..errors import ModelError
 from .misfit import misfit
 from .onnx.bind import OpenInputsError, bind_shapes, declared_shape, model_inputs
 from .onnx.file import load
-from .onnx.sizes import open_axes, proposals
+from .onnx.rebatch import FixedSizesError
+from .onnx.sizes import proposals
 
 Shape = tuple[int, ...]
 Shapes = Mapping[str, Shape]
@@ -23,6 +26,10 @@ def bound(proto: ModelProto, given: Shapes) -> ModelProto:
         return bind_shapes(proto, given)
     except OpenInputsError as error:
         error.hint = _hint(proto, given)
+        raise
+    except FixedSizesError as error:
+        if told := _refusal(proto, given):
+            error.hint = f"{error.hint}. {told.hint}"
         raise
 
 
@@ -80,12 +87,12 @@ def _others(proto: ModelProto, given: Shapes) -> Iterator[dict[str, Shape]]:
 
 
 def _rounded(proto: ModelProto, given: Shapes, step: int) -> dict[str, Shape]:
-    """These shapes with whole steps along the open axes, but for the first and for short ones."""
-    free = {(axis.value.name, axis.at) for axis in open_axes(proto) if axis.at}
+    """These shapes with whole steps where a user chose, but for the first axis and short ones."""
+    declared = {value.name: declared_shape(value) or () for value in model_inputs(proto)}
     return {
         name: tuple(
-            max(1, round(size / step)) * step if (name, at) in free and size > step // 2 else size
-            for at, size in enumerate(shape)
+            max(1, round(size / step)) * step if at and size != fixed and size > step // 2 else size
+            for at, (size, fixed) in enumerate(zip_longest(shape, declared[name]))
         )
         for name, shape in given.items()
     }
@@ -98,7 +105,8 @@ def _exported(proto: ModelProto, name: str) -> Shape:
 
 
 def _options(shapes: Shapes) -> str:
-    return " ".join(f"--input-shape {name}={_numbers(shape)}" for name, shape in shapes.items())
+    pairs = (quote(f"{name}={_numbers(shape)}") for name, shape in shapes.items())
+    return " ".join(f"--input-shape {pair}" for pair in pairs)
 
 
 def _numbers(shape: Shape) -> str:

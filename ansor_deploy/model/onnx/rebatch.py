@@ -54,6 +54,10 @@ def rebatched(proto: ModelProto, old: Mapping[str, Shape], new: Mapping[str, Sha
     return made
 
 
+class FixedSizesError(ModelError):
+    """A node forbids to change a size that the model's file fixes."""
+
+
 class _Walk:
     """Types of tensors, and values of those that may be shapes, from the inputs onwards."""
 
@@ -96,7 +100,7 @@ class _Walk:
             return "nothing is known of its operator"
         except Exception as error:  # noqa: BLE001 - a type that is missing is a KeyError of C++'s
             raise_if_fault(error)
-            return " ".join(str(error).split())
+            return " ".join(str(error).split()).removeprefix("[ShapeInferenceError] ")
         self.types.update(found)
         self._evaluate(node, names)
         return ""
@@ -283,8 +287,8 @@ def _text(shape: Shape) -> str:
     return f"({', '.join(map(str, shape))})"
 
 
-def _forbids(node: NodeProto, why: str) -> ModelError:
-    return ModelError(
+def _forbids(node: NodeProto, why: str) -> FixedSizesError:
+    return FixedSizesError(
         f"these input shapes are not those that the model was exported for, and node "
         f"{name_of(node)} ({node.op_type}) does not fit them: {why}",
         "export the model with these shapes, or with these dimensions dynamic",

@@ -241,3 +241,19 @@ def test_a_row_beyond_a_table_is_told(refused):
     message, hint = refused(proto, x=(1, 5))
     assert message.endswith("input 'x' (1,5): node 'g' (Gather) reads row 5 of 5")
     assert hint == "These fit: --input-shape x=1,128"
+
+
+def test_a_size_that_the_file_fixes_may_change_by_whole_steps():
+    proto = pyramid()
+    for axis, size in enumerate((1, 3, 320, 320)):
+        proto.graph.input[0].type.tensor_type.shape.dim[axis].dim_value = size
+    bound(proto, {"x": (1, 3, 448, 448)})
+    with pytest.raises(ModelError, match=r"node j .* does not fit them: Can't merge") as caught:
+        bound(proto, {"x": (1, 3, 450, 450)})
+    assert caught.value.hint.endswith("dynamic. These fit: --input-shape x=1,3,448,448")
+
+
+def test_what_a_shell_would_take_apart_is_quoted():
+    proto = model([node("Relu", "x", "y")], {"x": ("n", 3)})
+    proto.graph.input[0].name = proto.graph.node[0].input[0] = "a (1)"
+    assert hint(proto) == "Give them: --input-shape 'a (1)=1,3'"
