@@ -90,8 +90,8 @@ def _digest(values: np.ndarray) -> int:
 def _of(model: ModelProto) -> Iterator[Blockwise]:
     given = {tensor.name: tensor for tensor in model.graph.initializer}
     for node in model.graph.node:
-        made = _MADE.get((domain_of(node), node.op_type))
-        if made and all(name in given for name in node.input[1:4] if name):
+        first, made = _MADE.get((domain_of(node), node.op_type), (0, None))
+        if made and all(name in given for name in node.input[first:4] if name):
             found = made(node, partial(_input, node, given))
             if found is not None:
                 yield found
@@ -129,4 +129,8 @@ def _in_bytes(steps: np.ndarray, scales: np.ndarray, axis: int, size: int) -> Bl
     return Blockwise(short, scales, axis, size) if whole else None
 
 
-_MADE = {("", "DequantizeLinear"): _dequantised, ("com.microsoft", "MatMulNBits"): _multiplied}
+# By operator, the first of the inputs that are to be known, and what makes the weights of them.
+_MADE = {
+    ("", "DequantizeLinear"): (0, _dequantised),
+    ("com.microsoft", "MatMulNBits"): (1, _multiplied),
+}
