@@ -78,7 +78,7 @@ def imputer(emit: Emitter) -> str:
 def _is(emit: Emitter, name: str, value: float, kind: int) -> str:
     """Where a tensor is one value, which may be NaN."""
     if isnan(value):
-        return emit("Not", emit("Equal", name, name))
+        return emit("IsNaN", name)
     return emit("Equal", name, emit.constant(value, kind))
 
 

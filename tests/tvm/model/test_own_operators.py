@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from helpers.built import assert_like_oracle
+from helpers.built import assert_like_oracle, run
 from helpers.graphs import model, node
+from helpers.learned import learned
 from onnx import TensorProto
 
 from ansor_deploy.errors import ModelError
@@ -71,3 +72,11 @@ def test_dropout_in_training_is_refused():
     constants = {"r": np.float32(0.5), "t": np.array(True)}
     with pytest.raises(ModelError, match="random"):
         canonicalize(model(nodes, {"x": (4,)}, constants=constants))
+
+
+def test_not_a_number_is_replaced():
+    """TVM takes for granted that a number equals itself."""
+    x = np.array([[1, np.nan, 3], [np.nan, 0, -1]], np.float32)
+    words = {"imputed_value_floats": [7.0, 8.0, 9.0], "replaced_value_float": np.nan}
+    (found,) = run(learned("Imputer", {"x": x}, **words), {"x": x})
+    np.testing.assert_array_equal(found, [[1, 8, 3], [7, 0, -1]])
