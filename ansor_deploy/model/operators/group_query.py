@@ -49,7 +49,7 @@ def group_query_attention(emit: Emitter) -> list[str]:
         emit, query, _used(emit, keys, sizes, cache), sizes, kind=kind,
         scale=emit.attribute("scale", 0.0) or sizes.width**-0.5,
         cap=emit.attribute("softcap", 0.0), bias=_bias(emit, sizes, cache, kind),
-        sink=_sink(emit, sizes, kind),
+        hidden=_hidden(emit, sizes, cache), sink=_sink(emit, sizes, kind),
     )  # fmt: skip
     result = weighted(emit, found.weights, _used(emit, values, sizes, cache), sizes)
     return [join_heads(emit, result), keys, values]
@@ -167,10 +167,26 @@ def _seen(emit: Emitter, sizes: Sizes, cache: _Cache) -> str:
     if not emit.attribute("causal", 1):
         return emit("Less", keys, _counts(emit))
     seen = emit("Not", emit("Greater", keys, own))
+    if _differ(sizes, cache):
+        seen = emit("And", seen, emit("Less", keys, _counts(emit)))
     if window < 0:
         return seen
     first = emit("Sub", own, emit.constant(window, INT64))
     return emit("And", seen, emit("Greater", keys, first))
+
+
+def _differ(sizes: Sizes, cache: _Cache) -> bool:
+    """Whether there may be fewer first tokens of one sample than of another."""
+    return sizes.batch > 1 and not cache.filled
+
+
+def _hidden(emit: Emitter, sizes: Sizes, cache: _Cache) -> str:
+    """Which queries see no key, as their windows begin behind the last; empty where all see one."""
+    window = emit.attribute("local_window_size", -1)
+    if window < 0 or not emit.attribute("causal", 1) or not _differ(sizes, cache):
+        return ""
+    first = emit.constant(np.arange(sizes.queries)[:, None] - window + 1, INT64)
+    return emit("Not", emit("Less", first, _counts(emit)))
 
 
 def _counts(emit: Emitter) -> str:

@@ -102,6 +102,15 @@ def test_first_tokens_into_a_longer_cache():
     assert_alike(proto, feeds | {"n": np.array([2], np.int32)})
 
 
+@pytest.mark.parametrize(
+    "attributes", [{}, {"local_window_size": 2}, {"smooth_softmax": 1}], ids=str
+)
+def test_fewer_first_tokens_of_some_samples(attributes):
+    """Rows behind the last token of a sample are what ONNX Runtime makes of them as well."""
+    proto, feeds = decoder(5, 0, 3, left_out=PLAIN, **attributes)
+    assert_alike(proto, feeds | {"n": np.array([4, 1, 0], np.int32)})
+
+
 @pytest.mark.parametrize("calls", CALLS)
 def test_tokens_at_positions_that_are_given(calls):
     proto, feeds = decoder(*calls, left_out=PLAIN, do_rotary=1, local_window_size=4)
