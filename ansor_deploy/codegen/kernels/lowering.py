@@ -34,7 +34,7 @@ from ..passes.byte_packs import byte_packs
 from ..passes.byte_tables import byte_tables
 from ..passes.chunks import chunks
 from ..passes.conditions import one_by_one
-from ..passes.edge_values import edge_values, from_infinity
+from ..passes.edge_values import edge_values, from_infinity, negations
 from ..passes.flattening import flattened
 from ..passes.own_roundings import own_roundings
 from ..passes.rounding import rounding
@@ -201,9 +201,8 @@ def _pipeline() -> tuple[Any, Callable[[], Any], Callable[[], Any]]:
     def lower(mod: Any) -> Any:
         kinds = {func.attrs["target"].kind.name for func in mod.functions.values()}
         passes = _on_processors() if kinds <= {"llvm"} else [everything]
-        return tvm.transform.Sequential(
-            [from_infinity, row_quotients, own_roundings, rounding, small_loops, _cut_off, *passes]
-        )(mod)
+        first = [negations, from_infinity, row_quotients, own_roundings, rounding, small_loops]
+        return tvm.transform.Sequential([*first, _cut_off, *passes])(mod)
 
     passes = [_keep_on_stack, byte_tables, edge_values, _math]
     return lower, lambda: tvm.transform.Sequential([*passes, host()]), device

@@ -10,6 +10,10 @@ CUDA's drops either, so that both are asked about there.
 Its reductions begin with the least finite number, which a row of -inf would become, and so would
 a window of a pooling that is padded with it. And where a whole number is divided by zero, or the
 least one by -1, the processor ends the program: here x / 0 and x mod 0 are 0, as NumPy's.
+
+TVM also takes `not x < y` for `y <= x`, and `not x == x` for false. Neither is so of a NaN:
+
+    not x < y   -->  x < y ? false : true               one comparison, as LLVM makes it
 """
 
 import math
@@ -22,6 +26,7 @@ from .vector_math import Expr, shared
 
 _EXTREMES = (tirx.Max, tirx.Min)
 _MAXIMUM = {tirx.Max: "llvm.maximum", tirx.Min: "llvm.minimum"}
+_COMPARISONS = (tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE)
 _QUOTIENTS, _RESTS = (tirx.Div, tirx.FloorDiv), (tirx.Mod, tirx.FloorMod)
 # TVM's mark of the block of a maximum over windows.
 _POOLING = "meta_schedule.pool_max"
@@ -47,6 +52,18 @@ def from_infinity(func: Any, _mod: Any, _context: Any) -> Any:
         return store if same else tirx.BufferStore(store.buffer, value, store.indices)
 
     return func.with_body(structural_map(func.body, (tirx.BufferStore, changed)))
+
+
+@tirx.transform.prim_func_pass(opt_level=0, name="ansor.Negations")
+def negations(func: Any, _mod: Any, _context: Any) -> Any:
+    """The function, before TVM simplifies it, with comparisons of floats negated as choices."""
+    return func.with_body(structural_map(func.body, (tirx.Not, _chosen)))
+
+
+def _chosen(negation: Any) -> Any:
+    if not any(is_float(one.a) for one in collect(negation.a, *_COMPARISONS)):
+        return negation
+    return tirx.Select(negation.a, tirx.const(False, "bool"), tirx.const(True, "bool"))
 
 
 def is_update(store: Any, *kinds: Any) -> bool:

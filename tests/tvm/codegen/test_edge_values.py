@@ -181,3 +181,12 @@ def test_nan_of_a_type_that_tvm_does_not_ask_for_nan():
     signs, places = built.run(proto, {"x": values})
     np.testing.assert_array_equal(signs.astype(np.float32), np.sign(ROWS))
     np.testing.assert_array_equal(places, [0, 3, 2, 0, 0, 0, 2, 0, 0])
+
+
+@pytest.mark.parametrize("op", ["Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"])
+def test_no_comparison_with_nan_is_true_and_each_negated_one_is(op):
+    values = np.array([1, np.nan, 2, np.inf, -0.0] * 4, np.float32)
+    feeds = {"a": values, "b": np.repeat(values[:5], 4)}
+    nodes = [node(op, "a b", "c"), node("Not", "c", "d"), node("Where", "d a b", "y")]
+    proto = model(nodes, {"a": [20], "b": [20]})
+    np.testing.assert_array_equal(built.run(proto, feeds)[0], graphs.run(proto, feeds)[0])

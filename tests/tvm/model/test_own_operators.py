@@ -75,7 +75,6 @@ def test_dropout_in_training_is_refused():
 
 
 def test_not_a_number_is_replaced():
-    """TVM takes for granted that a number equals itself."""
     x = np.array([[1, np.nan, 3], [np.nan, 0, -1]], np.float32)
     words = {"imputed_value_floats": [7.0, 8.0, 9.0], "replaced_value_float": np.nan}
     (found,) = run(learned("Imputer", {"x": x}, **words), {"x": x})
