@@ -55,6 +55,13 @@ def made_float32(view: BlockView) -> list[Any]:
     return [b for b, _ in view.operands if str(b.dtype) in (*HALVES, "int8")]
 
 
+def in_words(view: BlockView) -> list[Any]:
+    """The operands of a product of float32 of which a word has several weights."""
+    if any(str(region.source.dtype) != "float32" for region in view.node.writes):
+        return []
+    return [b for b, _ in view.operands if str(b.dtype) == "int32"]
+
+
 def multiplies_by_fours(view: BlockView, columns: int, target: Target) -> bool:
     """Whether a processor best sums up four steps at once, with so many columns in a panel.
 

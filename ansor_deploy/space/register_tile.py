@@ -33,7 +33,7 @@ from .loops import (
     written_out,
 )
 from .micro_kernel import cut_columns, split_tiles, write_out_tile
-from .packing import made_float32, pack_operands, panel_bytes, panel_elements, panel_room
+from .packing import in_words, made_float32, pack_operands, panel_bytes, panel_elements, panel_room
 from .rows import fuse_rows
 from .state import State
 from .tile_sizes import FEW_TAPS, batch_axes, register_tiles, takes_lanes
@@ -48,6 +48,8 @@ ROWS_WORTH = 3
 # Steps of a long reduction that are written out at once, and how many are the guess.
 WRITTEN = (1, 2, 4, 8)
 WRITTEN_GUESS = 4
+# Weights of four bits that share a word.
+IN_WORD = 8
 
 
 def tile_reduction(
@@ -75,7 +77,8 @@ def tile_reduction(
     outer, inner, reducing = split_tiles(sch, view, tile)
     room = panel_room(BlockView(sch, reduction), tile[-1], target)
     parts, depth = _in_parts(state, outer, reducing, room, target)
-    reduced = _unrolled_steps(state, depth, steps[rank:], by_lane=by_lane)
+    written = _whole_words(view, steps[rank:])
+    reduced = _unrolled_steps(state, depth, written, by_lane=by_lane)
     if parts:
         *rows, task = outer
         sch.reorder(task, *parts, *rows, *reduced, *inner)
@@ -180,7 +183,8 @@ def _fetch_steps(state: State, view: BlockView, reduced: list[Any], target: Targ
     """
     sch = state.sch
     serial = [loop for loop in reduced if sch.get(loop).kind == tirx.ForKind.SERIAL]
-    short = max((math.prod(map(int, b.shape)) for b in made_float32(view)), default=0)
+    weights = [*made_float32(view), *in_words(view)]
+    short = max((math.prod(map(int, b.shape)) for b in weights), default=0)
     if short <= target.l1_bytes or not serial or math.prod(view.spatial[:-1]) > 1:
         return
     if state.choose("stream", [True, False]):
@@ -238,6 +242,12 @@ def _rows_outside(view: BlockView, target: Target) -> bool:
     whole = sum(math.prod(map(int, one.shape)) * one.dtype.itemsize for one in buffers)
     used = whole // batch
     return panels <= room and used - panels > max(room, ROWS_WORTH * panels)
+
+
+def _whole_words(view: BlockView, steps: list[int]) -> list[int]:
+    """Steps to be written out: of weights that share a word all, so that their places are known."""
+    shared = in_words(view) and view.reduced[-1] % IN_WORD == 0
+    return [*steps[:-1], IN_WORD] if shared else steps
 
 
 def _unrolled_steps(

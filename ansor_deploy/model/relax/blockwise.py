@@ -4,7 +4,8 @@
     -->
     w[k, c] = float32(steps[k, c]) * scale[k / 32, c]         in each load (`narrow.py`)
 
-Other passes turn weights as float32; what is left of them is known again by its numbers.
+Other passes turn weights as float32; what is left of them is known again by its numbers. Those of
+four bits are eight a word where one row is multiplied by them (`four_bits.py`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ..._tvm import tirx
 from ..graph.graph import optional_input
 from ..onnx.skeleton import attribute, domain_of
 from ..operators.block_quantised import steps_and_scales
+from .four_bits import FourBits
 
 # What a byte holds of steps from the zero point.
 _LEAST, _MOST = -128, 127
@@ -61,6 +63,16 @@ class Blockwise:
         return self.steps.astype(np.float32) * np.take(self.scales, block, self.axis)
 
     @property
+    def outputs(self) -> int:
+        """Of one row that is multiplied by them: blocks lie along what is summed up."""
+        return self.steps.size // self.steps.shape[self.axis]
+
+    @cached_property
+    def in_words(self) -> FourBits | None:
+        """Eight a word; None where four bits do not hold them."""
+        return FourBits.of(self.steps, self.scales, self.axis, self.size)
+
+    @property
     def turned(self) -> Blockwise:
         """The transpose."""
         return Blockwise(self.steps.T.copy(), self.scales.T.copy(), 1 - self.axis, self.size)
@@ -77,10 +89,16 @@ class BlockwiseWeights:
         both = (one for found in self._found for one in (found, found.turned))
         return {_digest(one.values): one for one in both}
 
-    def of(self, values: np.ndarray) -> Blockwise | None:
-        """The weights that have these numbers; None where there are none."""
+    def of(self, values: np.ndarray, results: int) -> Blockwise | FourBits | None:
+        """The weights that have these numbers; None where there are none.
+
+        results: elements of what is made of them.
+        """
         known = self._by_numbers.get(_digest(values)) if self._found else None
-        return known if known is not None and np.array_equal(known.values, values) else None
+        if known is None or not np.array_equal(known.values, values):
+            return None
+        one_row = results == known.outputs
+        return (known.in_words if one_row else None) or known
 
 
 def _digest(values: np.ndarray) -> int:

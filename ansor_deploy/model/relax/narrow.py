@@ -11,6 +11,7 @@ blocks take a byte each (`blockwise.py`). Where many tiles load the same, a sche
 what one of them converts (`widened_panels.py`).
 """
 
+import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -105,14 +106,17 @@ class _Forms:
     halves: Sequence[Any]
     blocks: BlockwiseWeights
 
-    def of(self, operand: Any) -> Short | None:
-        """That of a constant of float32; None where it is small, or all would round it."""
+    def of(self, operand: Any, results: int) -> Short | None:
+        """That of a constant of float32; None where it is small, or all would round it.
+
+        results: elements of what a kernel makes of it.
+        """
         if not isinstance(operand, tvm.ir.GenericConst):
             return None
         values = elements(operand)
         if values.dtype != np.float32 or values.size < _MANY:
             return None
-        return self.blocks.of(values) or self._half(values)
+        return self.blocks.of(values, results) or self._half(values)
 
     def _half(self, values: np.ndarray) -> _Half | None:
         for half in self.halves:
@@ -146,7 +150,8 @@ def _narrowed(call: Any, functions: _Functions) -> Any:
     name, operands, *rest = call.args
     func, given = functions.mod[name], list(operands.fields)
     loaded = [at for at in range(len(given)) if _is_only_loaded(func, func.params[at])]
-    found = {at: functions.forms.of(given[at]) for at in loaded}
+    results = sum(math.prod(map(int, one.shape)) for one in _made(call))
+    found = {at: functions.forms.of(given[at], results) for at in loaded}
     short = {at: one for at, one in found.items() if one is not None}
     if not short:
         return call
@@ -156,6 +161,12 @@ def _narrowed(call: Any, functions: _Functions) -> Any:
     fields = [part for several in parts for part in several]
     args = [functions.taking(name, short), relax.Tuple(fields), *rest]
     return relax.Call(call.op, args, call.attrs, call.ty_args)
+
+
+def _made(call: Any) -> list[Any]:
+    """The types of a call's results."""
+    (made,) = call.ty_args
+    return list(made.fields) if isinstance(made, relax.TupleType) else [made]
 
 
 def _is_only_loaded(func: tirx.PrimFunc, parameter: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Weights of blocks are stored as bytes and scales, and what is computed differs by no bit."""
+"""Weights of blocks are stored as bytes or less, and scales; what is computed differs by no bit."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def built(kind: str, rows: int = 3, *, turned: bool = False, zeros=None):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
 
 
-def product(rows: int = 1, bits: int = 4, depth: int = 150, zeros=None):
-    """A MatMulNBits, whose last block is cut short."""
+def product(rows: int = 1, bits: int = 4, depth: int = DEPTH, zeros=None):
+    """A MatMulNBits."""
     blocks = -(-depth // BLOCK)
     rng = np.random.default_rng(0)
     packed = rng.integers(0, 256, (COLUMNS, blocks, BLOCK * bits // 8), np.uint8)
@@ -78,13 +78,23 @@ def types(proto) -> list[str]:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("rows", "turned"), [(1, False), (3, True), (70, False), (70, True)])
 def test_results_are_those_of_weights_of_float32(kind, rows, turned, monkeypatch):
-    assert_same_bits(built(kind, rows, turned=turned), randn(7, rows, DEPTH), monkeypatch)
+    form = "int32" if (kind, rows) == ("int4", 1) else "int8"
+    assert_same_bits(built(kind, rows, turned=turned), randn(7, rows, DEPTH), form, monkeypatch)
 
 
-@pytest.mark.parametrize("bits", [2, 4, 8])
-@pytest.mark.parametrize("rows", [1, 5])
-def test_results_of_products_of_few_bits_are_so_too(rows, bits, monkeypatch):
-    assert_same_bits(product(rows, bits), randn(7, rows, 150), monkeypatch)
+@pytest.mark.parametrize(
+    ("rows", "bits", "depth", "form"),
+    [
+        (1, 2, 160, "int32"),
+        (1, 4, 160, "int32"),
+        (1, 4, 152, "int32"),
+        (1, 4, 150, "int8"),
+        (1, 8, 150, "int8"),
+        (5, 4, 160, "int8"),
+    ],
+)
+def test_results_of_products_of_few_bits_are_so_too(rows, bits, depth, form, monkeypatch):
+    assert_same_bits(product(rows, bits, depth), randn(7, rows, depth), form, monkeypatch)
 
 
 def test_zero_points_between_steps_leave_them_float32():
@@ -92,11 +102,11 @@ def test_zero_points_between_steps_leave_them_float32():
     assert types(product(zeros=7.5)) == ["float32"]
 
 
-def assert_same_bits(proto, x, monkeypatch):
+def assert_same_bits(proto, x, form, monkeypatch):
     feeds = {"x": x}
-    assert types(proto) == ["float32", "int8"]
+    assert types(proto) == ["float32", form]
     (short,) = run(proto, feeds)
-    monkeypatch.setattr(BlockwiseWeights, "of", lambda self, values: None)
+    monkeypatch.setattr(BlockwiseWeights, "of", lambda *_: None)
     assert types(proto) == ["float32"]
     (wide,) = run(proto, feeds)
     np.testing.assert_array_equal(short.view(np.int32), wide.view(np.int32))
@@ -110,6 +120,11 @@ def test_a_net_of_such_weights_is_right(kind):
 def test_they_take_a_byte_each_and_their_scales():
     block = compiled(built("int8")).weights.block
     assert len(block) <= 1.3 * DEPTH * COLUMNS * (1 + 4 / BLOCK)  # panels are filled up
+
+
+def test_those_of_four_bits_take_half_a_byte_for_one_row():
+    block = compiled(built("int4", 1)).weights.block
+    assert len(block) <= 1.3 * DEPTH * COLUMNS * (1 / 2 + 4 / BLOCK)
 
 
 def test_what_a_byte_does_not_hold_stays_float32():
