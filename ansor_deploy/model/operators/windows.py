@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -46,32 +47,35 @@ def _pads(emit: Emitter, rank: int) -> tuple[int, ...]:
 
 
 def column_to_image(emit: Emitter) -> str:
-    """A transposed convolution of weights that are one where an element goes."""
+    """Of each place of the image, the sum of the elements that go there.
+
+    Weights of ones and zeros, in a transposed convolution, would make NaN of infinities elsewhere.
+    """
     image, block = (emit.graph.value(emit.input(index)) for index in (1, 2))
     if image is None or block is None:
         raise emit.refuse("the shapes of image and block must be constant")
     kernel, sizes = tuple(map(int, block)), tuple(map(int, image))
-    rank, count = len(kernel), prod(kernel)
-    pads = _pads(emit, rank)
+    (batch, columns, blocks), count = emit.shape(emit.input(0)), prod(kernel)
+    emit.room_for(*sizes, count)
+    channels, kind = columns // count, emit.dtype(emit.input(0))
+    rows = emit.reshape(emit.input(0), batch, channels, count * blocks)
+    nothing = emit.constant(np.zeros((batch, channels, 1)), kind)
+    sources = emit.constant(_sources(emit, kernel, sizes), INT64)
+    picked = emit("Gather", emit("Concat", rows, nothing, axis=2), sources, axis=2)
+    return emit.reshape(emit.reduce("ReduceSum", picked, 3), batch, channels, *sizes)
+
+
+def _sources(emit: Emitter, kernel: tuple[int, ...], sizes: tuple[int, ...]) -> np.ndarray:
+    """By place of an image and of a block, the element that goes there; behind all where none."""
+    rank, pads = len(kernel), _pads(emit, len(kernel))
     window = _window(emit, kernel, pads[:rank])
-    room = [n + pads[at] + pads[rank + at] - window.spans[at] for at, n in enumerate(sizes)]
-    batch, columns, _ = emit.shape(emit.input(0))
-    blocks = [r // s + 1 for r, s in zip(room, window.strides, strict=True)]
-    emit.room_for(columns, count)
-    ones = np.tile(
-        np.eye(count).reshape(count, 1, *kernel), (columns // count,) + (1,) * (rank + 1)
-    )
-    return emit(
-        "ConvTranspose",
-        emit.reshape(emit.input(0), batch, columns, *blocks),
-        emit.constant(ones, emit.dtype(emit.input(0))),
-        group=columns // count,
-        kernel_shape=kernel,
-        strides=window.strides,
-        dilations=window.dilations,
-        pads=pads,
-        output_padding=[r % s for r, s in zip(room, window.strides, strict=True)],
-    )
+    ends = zip(sizes, pads[:rank], pads[rank:], window.spans, window.strides, strict=True)
+    blocks = [(n + b + a - span) // s + 1 for n, b, a, span, s in ends]
+    flat, inside = _places(window, sizes, blocks)
+    found = np.full((prod(sizes), prod(kernel)), inside.size)
+    block, tap = np.nonzero(inside)
+    found[flat[block, tap], tap] = tap * len(inside) + block
+    return found
 
 
 def transposed_convolution(emit: Emitter) -> str | None:
@@ -136,12 +140,17 @@ def _flat_places(
     emit: Emitter, sizes: list[int], made: tuple[int, ...]
 ) -> tuple[np.ndarray, np.ndarray]:
     """(place in a channel of each element of each window, whether it is inside)."""
-    rank = len(sizes)
     kernel = tuple(emit.attribute("kernel_shape"))
     emit.room_for(*made, *kernel)
-    window = _window(emit, kernel, _begins(emit, kernel, sizes, made))
+    return _places(_window(emit, kernel, _begins(emit, kernel, sizes, made)), sizes, made)
+
+
+def _places(
+    window: Window, sizes: Sequence[int], made: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """(place in a channel of each element of each of `made` windows, whether it is inside)."""
     flat, inside = np.zeros((1, 1), np.int64), np.ones((1, 1), bool)
-    for axis in range(rank):
+    for axis in range(len(sizes)):
         along = window.places(axis, made[axis])
         within = (along >= 0) & (along < sizes[axis])
         along = np.clip(along, 0, sizes[axis] - 1)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from helpers.built import assert_like_oracle, run
-from helpers.graphs import model, node
+from helpers.graphs import model, node, randn
+from helpers.graphs import run as by_onnx_runtime
 from helpers.learned import learned
 from onnx import TensorProto
 
@@ -79,3 +80,13 @@ def test_not_a_number_is_replaced():
     words = {"imputed_value_floats": [7.0, 8.0, 9.0], "replaced_value_float": np.nan}
     (found,) = run(learned("Imputer", {"x": x}, **words), {"x": x})
     np.testing.assert_array_equal(found, [[1, 8, 3], [7, 0, -1]])
+
+
+def test_an_infinity_of_a_column_goes_to_its_place_alone():
+    x = randn(0, 2, 12, 12)
+    x[0, 0, 0], x[1, -1, -1] = np.inf, -np.inf
+    constants = {"image": np.array([5, 7]), "block": np.array([2, 3])}
+    nodes = [node("Col2Im", "x image block", "y", pads=[0, 1, 0, 0], strides=[2, 1])]
+    proto = model(nodes, {"x": x.shape}, constants=constants, opset=18)
+    (found,), (wanted,) = run(proto, {"x": x}), by_onnx_runtime(proto, {"x": x})
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
