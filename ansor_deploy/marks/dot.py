@@ -13,8 +13,16 @@ lines, which are put between each other first:
     acc[v] = dot(acc[v], (x[y, 0], x[y + 1, 0], x[y + 2, 0], x[y + 3, 0], x[y, 1], ..), w[v])
 
 Without it, bytes are widened to 16 bits, those at even and at odd places apart, of which AVX2 and
-AVX-512 multiply pairs and add them up in 32 bits (`vpmaddwd`): no sum saturates. What is neither,
-or has no vectors of a size that these take, stays as it is.
+AVX-512 multiply pairs and add them up in 32 bits (`vpmaddwd`): no sum saturates.
+
+AArch64 multiplies signed bytes alone, eight at a time, to 16 bits, in which two products have room
+as long as no weight is -128. Both of its rows and weights are signed, and weights lie as pairs:
+
+    low  = x[k], x[k + 1] for all lanes      w[.., lane, 0 .. 1]
+    high = x[k + 2], x[k + 3] for all lanes  w[.., lane, 2 .. 3]
+    acc[v] += pairs added up of (low * w_low + high * w_high)     smull, smlal2, sadalp
+
+What is none of these, or has no vectors of a size that these take, stays as it is.
 """
 
 from __future__ import annotations
@@ -24,8 +32,8 @@ from typing import TYPE_CHECKING, Any
 
 from .._lazy_tvm import has_features, op_name, structural_map, tirx, tvm, tvm_target, uses
 from ..system.checks import flag
+from ..system.host import architecture
 from . import Mark, Place
-from .row_vectors import steps_by_one
 
 if TYPE_CHECKING:
     from ..target import Target
@@ -48,6 +56,25 @@ _PAIRS: _Table = {
     8: (("avx2",), "llvm.x86.avx2.pmadd.wd"),
     4: (("avx2",), "llvm.x86.sse2.pmadd.wd"),
 }
+# AArch64's eight products of 16 bits, the sums of pairs of them, and the lanes that these fill.
+_PRODUCTS, _PAIRED, _PAIRED_LANES = "llvm.aarch64.neon.smull", "llvm.aarch64.neon.saddlp", 4
+# How many bytes the weights of lanes are apart, and where those of four steps lie.
+_FOURS, _TWICE_PAIRS = (STEPS, (0, 1, 2, 3)), (2, (0, 1, 8, 9))
+
+
+def multiplies_signed(target: Target) -> bool:
+    """Whether a processor multiplies signed bytes, by weights but -128."""
+    return target.gpu is None and _is_signed(tvm_target(target))
+
+
+def current_is_signed() -> bool:
+    """Whether the target that TVM is at multiplies signed bytes, by weights but -128."""
+    target = tvm.target.Target.current(allow_none=True)
+    return target is not None and target.kind.name == "llvm" and _is_signed(target)
+
+
+def _is_signed(target: Any) -> bool:
+    return architecture(str(target.attrs.get("mtriple") or "")) == "aarch64"
 
 
 def is_one_instruction(target: Target, lanes: int) -> bool:
@@ -65,6 +92,8 @@ def current_has_dot() -> bool:
 
 def has_dot(target: Target, lanes: int) -> bool:
     """Whether bytes of so many lanes are summed up by fours faster than one by one."""
+    if multiplies_signed(target):
+        return lanes == _PAIRED_LANES
     return target.gpu is None and bool(_of(tvm_target(target), lanes, _VNNI, _AVX_VNNI, _PAIRS))
 
 
@@ -90,9 +119,12 @@ def dots(func: Any) -> Any:
 def _added_up(loop: Any, target: Any) -> Any:
     if DOT not in (loop.annotations or {}) or getattr(loop.extent, "value", 0) != STEPS:
         return loop
-    sums = _Sums.of(loop)
+    signed = _is_signed(target)
+    sums = _Sums.of(loop, *(("int8", _TWICE_PAIRS) if signed else ("uint8", _FOURS)))
     if sums is None:
         return loop
+    if signed:
+        return sums.by_signed_pairs() if sums.lanes == _PAIRED_LANES else loop
     if name := _of(target, sums.lanes, _VNNI, _AVX_VNNI):
         return sums.in_one(name)
     name = _of(target, sums.lanes, _PAIRS)
@@ -112,23 +144,26 @@ class _Sums:
     lanes: int
 
     @classmethod
-    def of(cls, loop: Any) -> _Sums | None:
-        """The sums of a loop; None where it has another form."""
+    def of(cls, loop: Any, kind: str, packed: tuple[int, tuple[int, ...]]) -> _Sums | None:
+        """The sums of a loop; None where it has another form.
+
+        kind: of the row's bytes. packed: how far apart lanes' weights are, and where each step's.
+        """
         store = loop.body
         value = getattr(store, "value", None)
         if not isinstance(value, tirx.Add) or not isinstance(value.b, tirx.Mul):
             return None
-        factors = [_Bytes.of(one) for one in (value.b.a, value.b.b)]
-        found = {one.kind: one for one in factors if one is not None}
-        if set(found) != {"uint8", "int8"} or found["int8"].inside is not None:
+        factors = [one for one in map(_Bytes.of, (value.b.a, value.b.b)) if one is not None]
+        factors.sort(key=lambda one: one.is_packed(loop, *packed))
+        if len(factors) < 2 or not factors[1].is_packed(loop, *packed):
             return None
-        weights = found["int8"].load.indices[0]
-        apart = isinstance(weights, tirx.Ramp) and int(weights.stride) == STEPS
-        if not apart or not steps_by_one(weights.base, loop.loop_var):
+        given, weights = factors
+        if given.kind != kind:
             return None
-        lanes = int(weights.lanes)
-        row = found["uint8"].rows(loop, lanes)
-        first = _load(found["int8"].load.source, _first(weights.base, loop), STEPS * lanes)
+        index = weights.load.indices[0]
+        lanes = int(index.lanes)
+        row = given.rows(loop, lanes)
+        first = _load(weights.load.source, _at(index.base, loop, 0), STEPS * lanes)
         return None if row is None else cls(store, row, first, lanes)
 
     def in_one(self, name: str) -> Any:
@@ -150,6 +185,16 @@ class _Sums:
         for pair in pairs:
             total = total + tirx.call_llvm_pure_intrin(f"int32x{self.lanes}", name, *pair)
         return self._stored(total)
+
+    def by_signed_pairs(self) -> Any:
+        """The sums by products of 16 bits, of which two are added up before they are widened."""
+        pairs = tirx.reinterpret("int16x8", self.row)
+        places = [tirx.const(at // 4, "int32") for at in range(8)]
+        row = tirx.reinterpret("int8x16", tirx.Shuffle([pairs], places))
+        halves = [[_half(one, first) for one in (row, self.weights)] for first in (0, 8)]
+        low, high = (tirx.call_llvm_pure_intrin("int16x8", _PRODUCTS, *one) for one in halves)
+        added = tirx.call_llvm_pure_intrin("int32x4", _PAIRED, low + high)
+        return self._stored(self._before + added)
 
     @property
     def _before(self) -> Any:
@@ -188,6 +233,13 @@ class _Bytes:
         """The type of the bytes."""
         return str(self.load.source.dtype.with_lanes(1))
 
+    def is_packed(self, loop: Any, apart: int, places: tuple[int, ...]) -> bool:
+        """Whether they are weights, of lanes so far apart, and of each step at its place."""
+        index = self.load.indices[0]
+        lanes = isinstance(index, tirx.Ramp) and int(index.stride) == apart
+        found = self.kind == "int8" and self.inside is None
+        return lanes and found and _places(index.base, loop) == places
+
     def rows(self, loop: Any, lanes: int) -> Any:
         """Those of the four steps of a loop, as a vector of four for each lane.
 
@@ -195,20 +247,21 @@ class _Bytes:
         """
         index, var = self.load.indices[0], loop.loop_var
         if self.load.ty.dtype.lanes == 1:
-            four = steps_by_one(index, var) and not self._depends_on(var)
+            four = _places(index, loop) == _FOURS[1] and not self._depends_on(var)
             return self._four(loop, lanes) if four else None
         beside = not isinstance(index, tirx.Ramp) or int(index.stride) == 1
+        beside = beside and self.kind == "uint8"
         return self._lines(loop, lanes) if beside and self.load.ty.dtype.lanes == lanes else None
 
     def _four(self, loop: Any, lanes: int) -> Any:
         """Those that lie beside each other, for all lanes."""
         index = self.load.indices[0]
-        found = _load(self.load.source, _first(index, loop), STEPS)
+        found = _load(self.load.source, _at(index, loop, 0), STEPS)
         read = tirx.reinterpret("int32", found)
         if self.inside is not None:
             border = tirx.reinterpret("int32", tirx.Broadcast(self.border, STEPS))
             read = tirx.if_then_else(self.inside, read, border)
-        return tirx.reinterpret(f"uint8x{STEPS * lanes}", tirx.Broadcast(read, lanes))
+        return tirx.reinterpret(f"{self.kind}x{STEPS * lanes}", tirx.Broadcast(read, lanes))
 
     def _depends_on(self, var: Any) -> bool:
         """Whether a variable decides if they are read, or what stands for them."""
@@ -233,10 +286,22 @@ class _Bytes:
         return tirx.if_then_else(structural_map(self.inside, (tirx.Var, put)), read, border)
 
 
-def _first(index: Any, loop: Any) -> Any:
-    """An index at the first step of a loop."""
-    put = lambda var: loop.min if var.same_as(loop.loop_var) else var  # noqa: E731
+def _at(index: Any, loop: Any, step: int) -> Any:
+    """An index at a step of a loop."""
+    put = lambda var: loop.min + step if var.same_as(loop.loop_var) else var  # noqa: E731
     return structural_map(index, (tirx.Var, put))
+
+
+def _places(index: Any, loop: Any) -> tuple[int, ...]:
+    """Where an index is at each step of a loop, from the first; -1 where that is not known."""
+    first, simplify = _at(index, loop, 0), tvm.sym.Analyzer().simplify
+    found = [simplify(_at(index, loop, step) - first) for step in range(STEPS)]
+    return tuple(int(one.value) if isinstance(one, tirx.IntImm) else -1 for one in found)
+
+
+def _half(vector: Any, first: int) -> Any:
+    """Eight bytes of a vector."""
+    return tirx.Shuffle([vector], [tirx.const(first + at, "int32") for at in range(8)])
 
 
 def _load(buffer: Any, start: Any, count: int) -> Any:

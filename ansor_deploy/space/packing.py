@@ -1,10 +1,11 @@
 """Packing: operands of a micro-kernel as panels, which it reads from one end to the other."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from .._tvm import tirx, tvm, uses
-from ..marks.dot import STEPS, has_dot, is_one_instruction
+from ..marks.dot import STEPS, has_dot, is_one_instruction, multiplies_signed
 from ..marks.interleaved import interleave
 from ..marks.partition import partitioned
 from ..marks.widened_panels import HALVES
@@ -65,20 +66,36 @@ def in_words(view: BlockView) -> list[Any]:
 def multiplies_by_fours(view: BlockView, columns: int, target: Target) -> bool:
     """Whether a processor best sums up four steps at once, with so many columns in a panel.
 
-    The operands are unsigned bytes, four of a row beside each other, or of four lines of a column,
-    and signed ones.
+    The operands are bytes, four of a row beside each other, or of four lines of a column, and
+    signed ones.
     """
-    deep = view.axes(REDUCE)[-1]
-    types = {str(buffer.dtype): indices for buffer, indices in view.operands}
-    if set(types) != {"uint8", "int8"} or int(deep.dom.extent) % STEPS or len(view.operands) != 2:
+    deep, factors = view.axes(REDUCE)[-1], rows_and_weights(view, target)
+    if not factors or int(deep.dom.extent) % STEPS:
         return False
-    row, weight = ([i for i in types[name] if uses(i, deep.var)] for name in ("uint8", "int8"))
-    beside = len(row) == 1 and row[0].same_as(types["uint8"][-1]) and _is_from(row[0], deep.var, 1)
+    row, weight = ([i for i in indices if uses(i, deep.var)] for indices in factors)
+    last = factors[0][-1]
+    beside = len(row) == 1 and row[0].same_as(last) and _is_from(last, deep.var, 1)
     whole = len(weight) == 1 and _is_from(weight[0], deep.var, STEPS)
     width = math.gcd(columns, lanes(target))
     if has_own_taps(view):
         return whole and is_one_instruction(target, width)
     return beside and whole and has_dot(target, width)
+
+
+def rows_and_weights(view: BlockView, target: Target) -> list[list[Any]]:
+    """The indices of rows and of weights, of bytes that the processor multiplies; else none.
+
+    Of signed rows weights are constants: only these are known to have no -128.
+    """
+    kinds = [str(buffer.dtype) for buffer, _ in view.operands]
+    weights = [kind == "int8" for kind in kinds]
+    if multiplies_signed(target) and all(weights):
+        weights = [view.has_constant(buffer) for buffer, _ in view.operands]
+    elif multiplies_signed(target) or "uint8" not in kinds:
+        return []
+    if sorted(weights) != [False, True]:
+        return []
+    return [view.operands[weights.index(one)][1] for one in (False, True)]
 
 
 def has_own_taps(view: BlockView) -> bool:
@@ -97,14 +114,14 @@ def _is_from(index: Any, var: Any, multiple: int) -> bool:
 def is_by_fours(view: BlockView) -> bool:
     """Whether an operand of a reduction has been packed by four steps."""
     deep, column = view.axes(REDUCE)[-1].var, view.axes(SPATIAL)[-1].var
-    return any(
-        str(buffer.dtype) == "int8"
-        and int(buffer.shape[-1]) == STEPS
-        and len(indices) > 2
-        and uses(indices[-1], deep)
-        and uses(indices[-2], column)
-        for buffer, indices in view.operands
-    )
+    for buffer, indices in view.operands:
+        if str(buffer.dtype) != "int8" or len(indices) < 3:
+            continue
+        steps = int(buffer.shape[-1])
+        whole = steps == STEPS or (steps == STEPS // 2 and uses(indices[-3], deep))
+        if whole and uses(indices[-1], deep) and uses(indices[-2], column):
+            return True
+    return False
 
 
 def panel_room(view: BlockView, columns: int, target: Target) -> int:
@@ -130,6 +147,7 @@ def pack_operands(state: State, view: BlockView, columns: int, target: Target) -
     there are panels of constants.
     """
     constant, by_fours = False, multiplies_by_fours(view, columns, target)
+    order = _in_pairs if multiplies_signed(target) else _in_fours
     sch, buffers = state.sch, [region.source for region in view.node.reads]
     column = view.axes(SPATIAL)[-1].var
     for position, indices in view.reads:
@@ -137,14 +155,15 @@ def pack_operands(state: State, view: BlockView, columns: int, target: Target) -
         if len(axes) != 1 or len(indices) < 2:
             continue
         fours = by_fours and str(buffers[position].dtype) == "int8"
+        places = order if fours else None
         if _is_made_beforehand(view, buffers[position]):
-            _transform(view, position, axes[0], columns, fours=fours)
+            _transform(view, position, axes[0], columns, places)
             constant = True
             continue
         free = view.has_constant(buffers[position])
         apart = axes[0] != len(indices) - 1
         if free or apart or fours or _is_worth_packing(state, view, indices, columns, target):
-            copy = _pack(sch, view.rv, position, axes[0], columns, fours=fours)
+            copy = _pack(sch, view.rv, position, axes[0], columns, places)
             constant |= free
             if free:
                 sch.annotate(copy, ON_CONSTANT, True)
@@ -167,14 +186,30 @@ def _is_made_beforehand(view: BlockView, buffer: Any) -> bool:
     )
 
 
-def _pack(sch: Any, block: Any, position: int, axis: int, columns: int, *, fours: bool) -> Any:
+# The innermost places of a step and a column of a panel.
+_Places = Callable[[Any, Any], list[Any]]
+
+
+def _in_fours(deep: Any, column: Any) -> list[Any]:
+    return [deep // STEPS, column, deep % STEPS]
+
+
+def _in_pairs(deep: Any, column: Any) -> list[Any]:
+    """Of four columns a register: two steps of each, and then the other two."""
+    pair = STEPS // 2
+    return [deep // STEPS, column // 4, deep % STEPS // pair, column % 4, deep % pair]
+
+
+def _pack(
+    sch: Any, block: Any, position: int, axis: int, columns: int, places: _Places | None
+) -> Any:
     """Copy an operand into panels of `columns`, and return the copying block.
 
     [b, .., c, ..] -> [b, c / columns, .., .., c % columns], and by fours
     [b, .., k, c] -> [b, c / columns, .., k / 4, c % columns, k % 4]
     """
     copy = sch.cache_read(block, position, "global")
-    _transform(BlockView(sch, block), position, axis, columns, fours=fours)
+    _transform(BlockView(sch, block), position, axis, columns, places)
     return copy
 
 
@@ -194,7 +229,9 @@ def _pack_by_fours(sch: Any, copy: Any, width: int) -> None:
     parallel(sch, [*batch, four])
 
 
-def _transform(view: BlockView, position: int, axis: int, columns: int, *, fours: bool) -> None:
+def _transform(
+    view: BlockView, position: int, axis: int, columns: int, places: _Places | None
+) -> None:
     """Let an operand that a stage makes be in panels."""
     batch = _batch_axes(view, position, axis)
 
@@ -202,9 +239,9 @@ def _transform(view: BlockView, position: int, axis: int, columns: int, *, fours
         rest = [index for at, index in enumerate(indices) if at not in (axis, *batch)]
         panel, column = indices[axis] // columns, indices[axis] % columns
         before = [*(indices[at] for at in batch), panel]
-        if fours:
+        if places:
             *rest, deep = rest
-            return [*before, *rest, deep // STEPS, column, deep % STEPS]
+            return [*before, *rest, *places(deep, column)]
         return [*before, *rest, column]
 
     # What stands behind the last column is never used, but is part of the library.

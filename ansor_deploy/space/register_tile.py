@@ -18,6 +18,7 @@ from typing import Any
 
 from .._tvm import tirx
 from ..marks.added_prefetch import fetching_added
+from ..marks.dot import multiplies_signed
 from ..marks.prefetch import prefetching, prefetching_rows
 from ..marks.row_vectors import ROW_LANES, reading_vectors
 from ..marks.streamed import streaming
@@ -33,7 +34,15 @@ from .loops import (
     written_out,
 )
 from .micro_kernel import cut_columns, split_tiles, write_out_tile
-from .packing import in_words, made_float32, pack_operands, panel_bytes, panel_elements, panel_room
+from .packing import (
+    in_words,
+    is_by_fours,
+    made_float32,
+    pack_operands,
+    panel_bytes,
+    panel_elements,
+    panel_room,
+)
 from .rows import fuse_rows
 from .state import State
 from .tile_sizes import FEW_TAPS, batch_axes, register_tiles, takes_lanes
@@ -77,8 +86,8 @@ def tile_reduction(
     outer, inner, reducing = split_tiles(sch, view, tile)
     room = panel_room(BlockView(sch, reduction), tile[-1], target)
     parts, depth = _in_parts(state, outer, reducing, room, target)
-    written = _whole_words(view, steps[rank:])
-    reduced = _unrolled_steps(state, depth, written, by_lane=by_lane)
+    written, most = _whole_words(view, steps[rank:]), _written(state, reduction, target)
+    reduced = _unrolled_steps(state, depth, written, most, by_lane=by_lane)
     if parts:
         *rows, task = outer
         sch.reorder(task, *parts, *rows, *reduced, *inner)
@@ -250,8 +259,14 @@ def _whole_words(view: BlockView, steps: list[int]) -> list[int]:
     return [*steps[:-1], IN_WORD] if shared else steps
 
 
+def _written(state: State, reduction: Any, target: Target) -> int:
+    """How many steps are written out by guess: of signed bytes LLVM would compute all at once."""
+    by_fours = is_by_fours(BlockView(state.sch, reduction))
+    return 1 if by_fours and multiplies_signed(target) else WRITTEN_GUESS
+
+
 def _unrolled_steps(
-    state: State, reduced: list[Any], steps: list[int], *, by_lane: bool
+    state: State, reduced: list[Any], steps: list[int], most: int, *, by_lane: bool
 ) -> list[Any]:
     """The reducing loops, their phases and some of the innermost loop's steps written out last."""
     sch = state.sch
@@ -266,25 +281,26 @@ def _unrolled_steps(
             loops.append(outer)
             written.append(inner)
     if not written:
-        loops, written = unrolled_innermost(state, loops, by_lane=by_lane)
+        loops, written = unrolled_innermost(state, loops, most, by_lane=by_lane)
     for loop in written:
         sch.unroll(loop)
     return [*loops, *written]
 
 
 def unrolled_innermost(
-    state: State, loops: list[Any], *, by_lane: bool
+    state: State, loops: list[Any], most: int = WRITTEN_GUESS, *, by_lane: bool
 ) -> tuple[list[Any], list[Any]]:
     """A few taps are written out at once, of a long reduction some steps: (loops, written).
 
-    by_lane: whether multiply-adds take lanes of vectors along rows, where enough steps are.
+    most: steps by guess. by_lane: whether multiply-adds take lanes of vectors along rows, where
+    enough steps are.
     """
     sch = state.sch
     total = math.prod(extent(sch, loop) for loop in loops)
     few = total <= FEW_TAPS
     steps = [d for d in WRITTEN if extent(sch, loops[-1]) % d == 0 and d < total]
     options = [total, *steps] if few else steps
-    guess = 0 if few else sum(step <= WRITTEN_GUESS for step in steps[1:])
+    guess = 0 if few else sum(step <= most for step in steps[1:])
     step = state.choose("unroll", options, guess, ordered=not few)
     if step == total:
         return [], loops

@@ -14,7 +14,7 @@ from itertools import product
 from typing import Any
 
 from .._tvm import uses
-from ..marks.dot import has_dot, is_one_instruction
+from ..marks.dot import has_dot, is_one_instruction, multiplies_signed
 from ..marks.row_vectors import ROW_LANES
 from ..system.host import architecture
 from ..target import Target
@@ -35,6 +35,10 @@ BESIDE_ROWS = 2
 # And where bytes are widened to multiply pairs of them (`marks/dot.py`): of a row's the two vectors
 # and what they are masked by; a panel's vector is two.
 WIDENED_REGISTERS = 2
+# And where products of 16 bits are added up before they are widened, accumulators: LLVM has those
+# of several in hand, and sends what is beyond to the stack at each step. A load counts for a third
+# there, beside three instructions, and bytes of a row for two, which a table spreads over lanes.
+MOST_SUMS, WIDENED_LOAD, SPREAD_ROW = 8, 1 / 3, 2.0
 # What a vector of a panel costs, which may come from the second cache, beside an element of a row
 # from the first. It ranks tiles of 16 registers as measured: 4x24, 6x16, 5x16, 4x16, 8x8.
 PANEL_LOAD = 1.9
@@ -99,9 +103,11 @@ class _Model:
 
     extents, steps: of the result's axes. operands: for each, which of these axes its indices
     mention, groups apart. taps: that positions `steps` apart share. registers: at hand. ahead: of
-    how many steps registers hold the panel's vectors. with_rows: registers for that of one step and
-    a vector of each row; 0 where a multiply-add takes no lane of it. uneven: what a tile that does
-    not divide counts for: where channels have their own taps, the rest is little code.
+    how many steps registers hold the panel's vectors. sums: the most accumulators. load: what one
+    costs beside a multiply-add. each: what an element of a row counts for. with_rows: registers for
+    the panel's vectors of one step and a vector of each row; 0 where a multiply-add takes no lane
+    of it. uneven: what a tile that does not divide counts for: where channels have their own taps,
+    the rest is little code.
     """
 
     extents: list[int]
@@ -110,6 +116,9 @@ class _Model:
     taps: int
     registers: int
     ahead: int
+    sums: int
+    load: float
+    each: float
     with_rows: int
     lanes: int
     uneven: float
@@ -119,11 +128,14 @@ class _Model:
         """The model of a block."""
         registers, ahead, uneven = target.vector_registers, 1, UNEVEN
         operands, with_rows = indexing_axes(view), 0
+        sums, load, each = registers, 1.0, 1.0
         if math.prod(view.reduced) <= FEW_TAPS:
             if all(column for *_, column in operands):
                 registers, uneven = min(registers // 2, OWN_TAPS_REGISTERS), 1.0
             else:  # taps written out want registers for the inputs that they share
                 registers = registers // 2 + SPARE_REGISTERS
+        elif _widens(view, target) and multiplies_signed(target):
+            sums, load, each = MOST_SUMS, WIDENED_LOAD, SPREAD_ROW
         elif _widens(view, target):
             registers, ahead = registers - WIDENED_REGISTERS, 2
         elif architecture(target.triple) != "x86_64":
@@ -135,13 +147,25 @@ class _Model:
         rank = len(extents)
         taps = math.prod(steps[rank:])
         return cls(
-            extents, steps[:rank], operands, taps, registers, ahead, with_rows, width, uneven
+            extents,
+            steps[:rank],
+            operands,
+            taps,
+            registers,
+            ahead,
+            sums,
+            load,
+            each,
+            with_rows,
+            width,
+            uneven,
         )
 
     def rows(self, columns: int) -> int:
         """The most rows of a tile of so many columns."""
         vectors = columns // self.width(columns)
-        return (self.registers - SPARE_REGISTERS - self.ahead * vectors) // vectors
+        beside = SPARE_REGISTERS + self.ahead * vectors
+        return min(self.sums, self.registers - beside) // vectors
 
     def width(self, columns: int) -> int:
         """Elements of each vector of so many columns."""
@@ -150,13 +174,13 @@ class _Model:
     def score(self, tile: tuple[int, ...]) -> float:
         """Multiply-adds of whole vectors that the result takes, over all that is done for it."""
         cost, width = 0.0, self.width(tile[-1])
-        each = PANEL_LOAD / ROW_LANES if self.takes_lanes(tile) else 1.0
+        each = PANEL_LOAD / ROW_LANES if self.takes_lanes(tile) else self.each
         for parts in product(*map(_parts, self.extents, tile)):
             *rows, columns = (size for _, size in parts)
             vectors = math.ceil(columns / width)
             adds = math.prod(rows) * vectors
             cost += math.prod(count for count, _ in parts) * (
-                adds + self._loads(rows, vectors, each)
+                adds + self.load * self._loads(rows, vectors, each)
             )
         enough = [*(MANY * size for size in tile[:-1]), math.inf]
         pairs = zip(self.extents, tile, enough, strict=True)
@@ -258,9 +282,10 @@ def _is_along_rows(view: BlockView, operands: list[list[bool]], target: Target) 
 def _widens(view: BlockView, target: Target) -> bool:
     """Whether its bytes are widened before they are multiplied."""
     types = {str(buffer.dtype) for buffer, _ in view.operands}
+    given = {"int8"} if multiplies_signed(target) else {"uint8", "int8"}
     width = lanes(target)
     paired = has_dot(target, width) and not is_one_instruction(target, width)
-    return types == {"uint8", "int8"} and paired
+    return types == given and paired
 
 
 def batch_axes(view: BlockView) -> list[int]:

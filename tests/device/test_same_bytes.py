@@ -1,9 +1,11 @@
-"""Quantised networks on a board: the bytes that they have on this machine."""
+"""Quantised networks on a board: the bytes that they have on this machine, extreme ones too."""
 
 import numpy as np
 import pytest
 from helpers import built, graphs
+from helpers.graphs import node
 from helpers.quantised_nets import NAMES, network
+from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.model.relax.extract import extract
@@ -29,3 +31,36 @@ def test_a_board_makes_the_same_bytes(name, emulated, tmp_path):
     made = on_board(proto, feed, emulated, tmp_path / "net.so")
     for have, want in zip(made, built.run(proto, feed), strict=True):
         np.testing.assert_array_equal(have.view(np.uint8), want.view(np.uint8))
+
+
+RNG = np.random.default_rng(0)
+# Rows all of whose sums are as far from 0 as they can be, beside others.
+BYTES = {"uint8": (0, 255), "int8": (-128, 127)}
+SHAPES = [(7, 64, 48), (5, 12, 24), (13, 20, 72), (1, 128, 64)]
+
+
+def product(kind, rows, depth, columns):
+    """A product of bytes around 128 or 0, by weights with -128 among them, or none."""
+    weight = np.where(RNG.random((depth, columns)) < 0.5, 127, -127).astype(np.int8)
+    weight[:, 0], weight[:, 1] = -128, -127
+    zero = np.array(128 if kind == "uint8" else 0, kind)
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    graph = helper.make_graph(
+        [node("MatMulInteger", "x w z", "o")],
+        "product",
+        [helper.make_tensor_value_info("x", element, (rows, depth))],
+        [helper.make_tensor_value_info("o", TensorProto.INT32, None)],
+        [numpy_helper.from_array(weight, "w"), numpy_helper.from_array(zero, "z")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    return model, weight.astype(np.int32), int(zero)
+
+
+@pytest.mark.parametrize("kind", BYTES)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_no_sum_of_signed_pairs_overflows(kind, shape, emulated, tmp_path):
+    proto, weight, zero = product(kind, *shape)
+    x = RNG.choice(BYTES[kind], shape[:2]).astype(kind)
+    x[0] = BYTES[kind][0]
+    (found,) = on_board(proto, {"x": x}, emulated, tmp_path / "net.so")
+    np.testing.assert_array_equal(found, (x.astype(np.int32) - zero) @ weight)

@@ -15,26 +15,12 @@ from typing import Any
 from ..._lazy_tvm import relax, tirx, tvm
 from ...marks.dot import STEPS, current_has_dot
 from .converting import Call
-from .integers import (
-    INTEGERS,
-    VECTOR,
-    Window,
-    as_whole,
-    centred,
-    constant,
-    int32,
-    is_number,
-    known_sums,
-    number,
-    real,
-    unsigned,
-)
+from .integers import INTEGERS, VECTOR, Window, as_whole, centred, is_number, known_sums, real
 from .operator import Operator
+from .signs import BYTES, int32, signed, unsigned
 
 # Rows that are worth packing the right matrix for them.
 FEWEST_ROWS = 8
-_BYTES = ("uint8", "int8")
-_TURN = 128
 
 
 def mat_mul_integer(call: Call) -> Any:
@@ -55,7 +41,7 @@ def _any(call: Call) -> Any:
 
 def _are_bytes(call: Call) -> bool:
     """Whether both are of bytes around one zero point each, as many of both, and large enough."""
-    if not all(call.dtype(at) in _BYTES and is_number(call.input(at + 2)) for at in (0, 1)):
+    if not all(call.dtype(at) in BYTES and is_number(call.input(at + 2)) for at in (0, 1)):
         return False
     left, right = call.shape(0), call.shape(1)
     same = len(left) == len(right) > 1 and left[:-2] == right[:-2]
@@ -65,7 +51,7 @@ def _are_bytes(call: Call) -> bool:
 def _of_bytes(call: Call) -> Any:
     """A product of two matrices of bytes, by fours."""
     left, left_zero = unsigned(call, call.inputs[0], call.input(2))
-    right, right_zero = _signed(call, call.inputs[1], call.input(3))
+    right, right_zero = signed(call, call.inputs[1], call.input(3))
     depth = call.shape(0)[-1]
     total = call.emit(call.bb.call_te(_multiplied, left, right, primfunc_name_hint=call.operator))
     if not _is_zero(right_zero):
@@ -74,23 +60,6 @@ def _of_bytes(call: Call) -> Any:
     if not _is_zero(left_zero):
         total = _less(call, total, _times(call, _sum(call, right, -2), left_zero))
     return total
-
-
-def _signed(call: Call, data: Any, zero: Any) -> tuple[Any, Any]:
-    """Bytes as signed ones, and their zero point: a number, or an int32 scalar of the run."""
-    known = number(call, zero)
-    if str(data.ty.dtype) == "int8":
-        return data, known
-    turned = call.emit(relax.op.bitwise_xor(data, constant(_TURN, "uint8")))
-    signed = call.emit(call.bb.call_te(_reinterpreted, turned))
-    less = known - _TURN if isinstance(known, int) else _less(call, known, int32(_TURN))
-    return signed, less
-
-
-def _reinterpreted(data: Any) -> Any:
-    return tvm.te.compute(
-        data.shape, lambda *at: tirx.reinterpret("int8", data(*at)), name="signed"
-    )
 
 
 def _is_zero(zero: Any) -> bool:

@@ -2,10 +2,11 @@
 
     sum of (x - xz)(w - wz) = sum of x w - xz * (sum of w) - wz * (sum of (x - xz))
 
-The first sum is of bytes as they are, x unsigned and w signed, which is what processors multiply;
-the second is known when the model is built, and the third is none where weights are symmetric. A
-convolution's border holds the zero point, so that each of its sums has all the taps. What is no
-constant, and what sums up few channels, is multiplied in float32, where that is exact.
+The first sum is of bytes as they are, w signed and x unsigned or signed, as processors multiply
+them (`marks/dot.py`); the second is known when the model is built, and the third is none where
+weights are symmetric. A convolution's border holds the zero point, so that each of its sums has all
+the taps. What is no constant, and what sums up few channels, is multiplied in float32, where that
+is exact.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from ..._lazy_tvm import relax, tirx, tvm
-from ...marks.dot import STEPS, current_has_dot
+from ...marks.dot import STEPS, current_has_dot, current_is_signed
 from .converting import Call
 from .operator import Operator
+from .signs import BYTES, constant, int32, number, signed, unsigned
 
 # Groups that may become one, with so many times the products: what bytes are faster by than float32
 # in vectors that are not full.
@@ -154,7 +156,7 @@ def is_number(zero: Any) -> bool:
 
 def known_sums(call: Call, data: Any, zero: Any, weight: np.ndarray, window: Window) -> Any:
     """Sums over all taps and channels. data: [.., spatial, in]. weight: [taps, in, out]."""
-    data, origin = unsigned(call, data, zero)
+    data, origin = (signed if current_is_signed() else unsigned)(call, data, zero)
     excess = _excess(weight)
     low = weight - excess
     columns = low.sum(tuple(range(weight.ndim - 1)))
@@ -180,37 +182,20 @@ def _by_lines(call: Call, data: Any, zero: Any, weight: np.ndarray, window: Wind
 
 
 def _excess(weight: np.ndarray) -> np.ndarray:
-    """What of each column's weights does not fit a signed byte: the sums of rows add it."""
-    taps = tuple(range(weight.ndim - 1))
-    above, below = weight.max(taps) - 127, weight.min(taps) + 128
+    """What of each column's weights does not fit a signed byte: the sums of rows add it.
+
+    Nor is one -128 where two products by signed bytes must fit 16 bits.
+    """
+    taps, least = tuple(range(weight.ndim - 1)), -127 if current_is_signed() else -128
+    above, below = weight.max(taps) - 127, weight.min(taps) - least
     return np.maximum(above, 0) + np.minimum(below, 0)
-
-
-def unsigned(call: Call, data: Any, zero: Any) -> tuple[Any, Any]:
-    """Bytes as unsigned ones, and their zero point: a number, or an int32 scalar of the run."""
-    known = number(call, zero)
-    if str(data.ty.dtype) != "int8":
-        return data, known
-    turned = relax.op.bitwise_xor(call.emit(relax.op.astype(data, "uint8")), constant(128, "uint8"))
-    if isinstance(known, int):
-        return call.emit(turned), known + 128
-    return call.emit(turned), call.emit(relax.op.add(known, int32(128)))
-
-
-def number(call: Call, zero: Any) -> Any:
-    """A zero point, if any, as a number, or as an int32 scalar that is known in a run."""
-    if zero is None:
-        return 0
-    if isinstance(zero, tvm.ir.GenericConst):
-        return int(zero.value.numpy().reshape(()))
-    return call.emit(relax.op.astype(call.emit(relax.op.reshape(zero, ())), "int32"))
 
 
 def _dot(call: Call, data: Any, zero: Any, weight: np.ndarray, window: Window) -> Any:
     """Sums of bytes as they are, channels filled up to whole groups."""
     missing = -weight.shape[-2] % STEPS
     filled = np.pad(weight, [(0, 0)] * (weight.ndim - 2) + [(0, missing), (0, 0)])
-    made = partial(_multiplied, window=window, given="uint8")
+    made = partial(_multiplied, window=window, given=str(data.ty.dtype))
     return computed(call, made, data, zero, filled.astype(np.int8))
 
 
@@ -256,7 +241,7 @@ def _multiplied(data: Any, zero: Any, weight: Any, *, window: Window, given: str
 
     given: the type that is multiplied: bytes as they are, or what is centred and added up in it.
     """
-    dtype = "int32" if given == "uint8" else given
+    dtype = "int32" if given in BYTES else given
     rank, (*taps, depth, columns) = len(window.strides), map(int, weight.shape)
     lead = len(data.shape) - rank - 1
     padded = _padded(data, zero, depth, window, given)
@@ -294,7 +279,7 @@ def _padded(data: Any, zero: Any, depth: int, window: Window, dtype: str) -> Any
 
     Channels are filled up to `depth`, by which weights of zero are multiplied.
     """
-    rank, centred = len(window.strides), dtype != "uint8"
+    rank, centred = len(window.strides), dtype not in BYTES
     surplus = max(0, depth - int(data.shape[-1])) if window.groups == 1 else 0
     if not (surplus or centred or any(window.before + window.after)):
         return data
@@ -365,16 +350,6 @@ def as_whole(call: Call, count: int, left: Any, right: Any, multiply: Any) -> An
     dtype = _exactly(count * 255 * 255)
     given = [call.emit(relax.op.astype(one, dtype)) for one in (left, right)]
     return relax.op.astype(call.emit(multiply(*given)), "int32")
-
-
-def int32(value: Any) -> Any:
-    """A constant of int32."""
-    return constant(np.asarray(value).astype(np.int32))
-
-
-def constant(value: Any, dtype: str = "") -> Any:
-    """A constant, of a type, else of its own."""
-    return relax.const(np.asarray(value, dtype or None, order="C"))  # a number stays one
 
 
 OPERATORS = (Operator("ConvInteger", since=10, types=INTEGERS, convert=conv_integer),)

@@ -157,8 +157,11 @@ def test_columns_that_are_no_whole_tiles_get_it_as_well(columns):
     assert "vpmulld" not in made
 
 
-def test_other_processors_get_neither():
-    assert "vpmadd" not in code(product(16, 64, 64), ARM)
+@pytest.mark.parametrize("columns", [64, 72])
+def test_a_processor_that_multiplies_signed_bytes_adds_up_pairs(columns):
+    made = code(product(16, 64, columns), ARM)
+    assert all(each in made for each in ("smlal2", "sadalp", "tbl"))
+    assert "sshll" not in made, "no weight is widened before it is multiplied"
 
 
 def code(proto, target):

@@ -1,0 +1,68 @@
+"""Bytes as unsigned ones or as signed ones, 128 apart, and constants beside them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._lazy_tvm import relax, tirx, tvm
+from .converting import Call
+
+BYTES = ("uint8", "int8")
+# Between the zero points of both, and the bit that makes one of the other.
+_TURN = 128
+
+
+def unsigned(call: Call, data: Any, zero: Any) -> tuple[Any, Any]:
+    """Bytes as unsigned ones, and their zero point: a number, or an int32 scalar of the run."""
+    known = number(call, zero)
+    if str(data.ty.dtype) != "int8":
+        return data, known
+    turned = _turned(call, call.emit(relax.op.astype(data, "uint8")))
+    return turned, _more(call, known, _TURN)
+
+
+def signed(call: Call, data: Any, zero: Any) -> tuple[Any, Any]:
+    """Bytes as signed ones, and their zero point: a number, or an int32 scalar of the run."""
+    known = number(call, zero)
+    if str(data.ty.dtype) == "int8":
+        return data, known
+    turned = call.emit(call.bb.call_te(_reinterpreted, _turned(call, data)))
+    return turned, _more(call, known, -_TURN)
+
+
+def number(call: Call, zero: Any) -> Any:
+    """A zero point, if any, as a number, or as an int32 scalar that is known in a run."""
+    if zero is None:
+        return 0
+    if isinstance(zero, tvm.ir.GenericConst):
+        return int(zero.value.numpy().reshape(()))
+    return call.emit(relax.op.astype(call.emit(relax.op.reshape(zero, ())), "int32"))
+
+
+def _turned(call: Call, data: Any) -> Any:
+    return call.emit(relax.op.bitwise_xor(data, constant(_TURN, "uint8")))
+
+
+def _reinterpreted(data: Any) -> Any:
+    return tvm.te.compute(
+        data.shape, lambda *at: tirx.reinterpret("int8", data(*at)), name="signed"
+    )
+
+
+def _more(call: Call, known: Any, by: int) -> Any:
+    """A zero point that is known now or in a run, and so much more."""
+    if isinstance(known, int):
+        return known + by
+    return call.emit(relax.op.add(known, relax.const(by, "int32")))  # of rank 0, as it was
+
+
+def int32(value: Any) -> Any:
+    """A constant of int32."""
+    return constant(np.asarray(value).astype(np.int32))
+
+
+def constant(value: Any, dtype: str = "") -> Any:
+    """A constant, of a type, else of its own."""
+    return relax.const(np.asarray(value, dtype or None, order="C"))  # a number stays one
