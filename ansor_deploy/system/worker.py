@@ -37,6 +37,7 @@ _GLANCE_SECONDS = 0.5
 _MAX_REPLY_BYTES = 1 << 24
 _STALLED = struct.pack("@ll", 10, 0)  # seconds and microseconds without a byte within a message
 _TAIL_BYTES = 2000
+_END_SECONDS = 15.0
 # What no program of a task sends itself: the system did, short of memory, or a person.
 _FROM_OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT}
 
@@ -222,7 +223,8 @@ class Worker:
         status = None
         if self._process is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                status = self._process.wait(timeout=1)  # the socket closes a moment before
+                # Its socket closes before it has ended, which on a busy machine takes a while.
+                status = self._process.wait(timeout=_END_SECONDS)
         killed = not self._interrupted and -(status or 0) in _FROM_OUTSIDE
         self.kill()
         size = os.fstat(self._output).st_size
