@@ -21,6 +21,7 @@ class _Later:
         return getattr(import_module("ansor_deploy._tvm"), self._name)
 
 
+at_step: Any = _Later("at_step")
 collect: Any = _Later("collect")
 has_features: Any = _Later("has_features")
 op_name: Any = _Later("op_name")

@@ -112,6 +112,12 @@ def uses(expr: Any, var: Any) -> bool:
     return any(found.same_as(var) for found in collect(expr, tirx.Var))
 
 
+def at_step(expr: Any, loop: Any, step: int) -> Any:
+    """What an expression in a loop is at a step of it, of which 0 is the first."""
+    here = loop.min + step
+    return structural_map(expr, (tirx.Var, lambda v: here if v.same_as(loop.loop_var) else v))
+
+
 def elements(constant: Any) -> np.ndarray:
     """The elements of a constant, where they lie: not to be written to.
 

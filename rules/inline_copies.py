@@ -16,8 +16,8 @@ KINDS = ("llvm",)
 
 def applies(state, block, target):
     view = state.view(block)
-    if view.is_reduction or view.has_several_results():
-        return Pass("it is no pass over its results")
+    if reason := view.is_no_pass():
+        return reason
     if any(one.stays for one in _before(view)):
         return Pass("the rules of what stays before it ask how it is read")
     copies = any(one.is_copy for one in view.producers)

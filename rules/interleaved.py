@@ -29,8 +29,8 @@ FEW = 1 << 10
 
 def applies(state, block, target):
     view = state.view(block)
-    if view.is_reduction or view.has_several_results():
-        return Pass("it is no pass over its results")
+    if reason := view.is_no_pass():
+        return reason
     if math.prod(view.spatial) < FEW:
         return Pass("it is small")
     if not 1 < view.spatial[-1] <= MOST_INTERLEAVED:

@@ -21,8 +21,8 @@ FEW = 8
 
 def applies(state, block, target):
     view = state.view(block)
-    if view.is_reduction or view.has_several_results():
-        return Pass("it is no pass over its results")
+    if reason := view.is_no_pass():
+        return reason
     if view.producers:
         return Pass("the rules of what it reads go through it")
     if not _split(view):

@@ -110,13 +110,14 @@ def apply(state, block, target):
     reduced = _taps_written_out(state, reducing, vectors, most)
     if takes_lanes(view, tile, target):
         reduced = _by_lanes(sch, reduced)
+    # Bytes of several panels lie in one line of the cache: all panels of a place before the next.
+    narrow = strips.moves_with_columns and strips.padding.bits <= BYTE
+    panels_last = narrow and not by_panels
     strip = (strips.axis, rows)
-    if by_panels or not strips.moves_with_columns or strips.padding.bits > BYTE:
-        tasks, tiles = _nested(sch, outer, strip, by_panels, [*reduced, *inner])
+    tasks, tiles = _nested(sch, outer, strip, by_panels, [*reduced, *inner], panels_last)
+    if not panels_last:
         at = 0 if by_panels else 1
         widen_once(state, view, [*tasks, *tiles[:at]], tiles[at:], target)
-    else:
-        tasks, tiles = _column_by_column(sch, outer, strip, [*reduced, *inner])
     sch.reverse_compute_at(epilogue.rv, tiles[-1], preserve_unit_loops=True)
     _pad(sch, strips.padding, tasks[-1], target)
     written_out(sch, epilogue.rv, len(view.spatial), target)
@@ -268,10 +269,11 @@ def _by_lanes(sch, reduced):
     return [*outer, last]
 
 
-def _nested(sch, outer, strip, by_panels, inside):
+def _nested(sch, outer, strip, by_panels, inside, panels_last):
     """Bring the loops in order: (those over strips, those over the tiles of one).
 
-    strip: the axis and how many of its tiles make one.
+    strip: the axis and how many of its tiles make one. panels_last: whether the tiles of all panels
+    come before the next place, which is so of no strip of one panel.
     """
     axis, rows = strip
     block, row = sch.split(outer[axis], [None, rows])
@@ -281,25 +283,13 @@ def _nested(sch, outer, strip, by_panels, inside):
     if by_panels and not apart:
         tasks = [*tasks, panels]
     else:
-        inner = [panels, *inner]
+        inner = [*inner, panels] if panels_last else [panels, *inner]
     sch.reorder(*tasks, *inner, *inside)
     task = parallel(sch, tasks)
     if not apart:
         return [task], inner
     sch.parallel(panels)  # lowering joins them (`codegen/passes/tile_tasks.py`)
     return [task, panels], inner[1:]
-
-
-def _column_by_column(sch, outer, strip, inside):
-    """The loops in order: all panels of a tile's positions before those of the next.
-
-    Bytes of several panels lie in one line of the cache.
-    """
-    axis, rows = strip
-    block, row = sch.split(outer[axis], [None, rows])
-    tasks, inner = [*outer[:axis], block], [row, *outer[axis + 1 :]]
-    sch.reorder(*tasks, *inner, *inside)
-    return [parallel(sch, tasks)], inner
 
 
 def _pad(sch, padding, strip, target):

@@ -38,8 +38,8 @@ class _Crossing(NamedTuple):
 
 def applies(state, block, target):
     view = state.view(block)
-    if view.is_reduction or view.has_several_results():
-        return Pass("it is no pass over its results")
+    if reason := view.is_no_pass():
+        return reason
     if math.prod(view.spatial) < FEW:
         return Pass("it is small")
     return ApplyAndSkipRest() if _crossing(view) else Pass("it reads along the axis that it writes")

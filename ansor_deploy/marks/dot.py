@@ -30,7 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .._lazy_tvm import has_features, op_name, structural_map, tirx, tvm, tvm_target, uses
+from .._lazy_tvm import at_step, has_features, op_name, structural_map, tirx, tvm, tvm_target, uses
 from ..system.checks import flag
 from ..system.host import architecture
 from . import Mark, Place
@@ -163,7 +163,7 @@ class _Sums:
         index = weights.load.indices[0]
         lanes = int(index.lanes)
         row = given.rows(loop, lanes)
-        first = _load(weights.load.source, _at(index.base, loop, 0), STEPS * lanes)
+        first = _load(weights.load.source, at_step(index.base, loop, 0), STEPS * lanes)
         return None if row is None else cls(store, row, first, lanes)
 
     def in_one(self, name: str) -> Any:
@@ -256,7 +256,7 @@ class _Bytes:
     def _four(self, loop: Any, lanes: int) -> Any:
         """Those that lie beside each other, for all lanes."""
         index = self.load.indices[0]
-        found = _load(self.load.source, _at(index, loop, 0), STEPS)
+        found = _load(self.load.source, at_step(index, loop, 0), STEPS)
         read = tirx.reinterpret("int32", found)
         if self.inside is not None:
             border = tirx.reinterpret("int32", tirx.Broadcast(self.border, STEPS))
@@ -275,27 +275,19 @@ class _Bytes:
 
     def _line(self, loop: Any, step: int, lanes: int) -> Any:
         """The bytes of all lanes at a step of a loop."""
-        here = loop.min + step
-        put = lambda v: here if v.same_as(loop.loop_var) else v  # noqa: E731
-        read = structural_map(self.load, (tirx.Var, put))
+        read = at_step(self.load, loop, step)
         if self.inside is None:
             return read
         border = (
             self.border if self.border.ty.dtype.lanes > 1 else tirx.Broadcast(self.border, lanes)
         )
-        return tirx.if_then_else(structural_map(self.inside, (tirx.Var, put)), read, border)
-
-
-def _at(index: Any, loop: Any, step: int) -> Any:
-    """An index at a step of a loop."""
-    put = lambda var: loop.min + step if var.same_as(loop.loop_var) else var  # noqa: E731
-    return structural_map(index, (tirx.Var, put))
+        return tirx.if_then_else(at_step(self.inside, loop, step), read, border)
 
 
 def _places(index: Any, loop: Any) -> tuple[int, ...]:
     """Where an index is at each step of a loop, from the first; -1 where that is not known."""
-    first, simplify = _at(index, loop, 0), tvm.sym.Analyzer().simplify
-    found = [simplify(_at(index, loop, step) - first) for step in range(STEPS)]
+    first, simplify = at_step(index, loop, 0), tvm.sym.Analyzer().simplify
+    found = [simplify(at_step(index, loop, step) - first) for step in range(STEPS)]
     return tuple(int(one.value) if isinstance(one, tirx.IntImm) else -1 for one in found)
 
 

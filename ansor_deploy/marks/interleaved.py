@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._lazy_tvm import structural_map, tirx, tvm
+from .._lazy_tvm import at_step, structural_map, tirx, tvm
 from ..system.checks import flag
 from . import Mark, Place
 
@@ -38,19 +38,15 @@ def _stored_at_once(loop: Any) -> Any:
     place = store.indices[-1]
     if len(store.indices) > 1 or not isinstance(place, tirx.Ramp) or int(place.stride) != count:
         return loop
-
-    def at(expr: Any, step: int) -> Any:
-        here = loop.min + step
-        return structural_map(expr, (tirx.Var, lambda v: here if v.same_as(loop.loop_var) else v))
-
-    apart = tvm.sym.Analyzer().simplify(at(place.base, 1) - at(place.base, 0))
+    first, second = (at_step(place.base, loop, step) for step in (0, 1))
+    apart = tvm.sym.Analyzer().simplify(second - first)
     if not isinstance(apart, tirx.IntImm) or int(apart.value) != 1:
         return loop
     lanes = int(place.lanes)
     order = [vector * lanes + lane for lane in range(lanes) for vector in range(count)]
-    vectors = [at(store.value, step) for step in range(count)]
+    vectors = [at_step(store.value, loop, step) for step in range(count)]
     value = tirx.Shuffle(vectors, [tirx.const(one, "int32") for one in order])
-    row = tirx.Ramp(at(place.base, 0), tirx.const(1, place.base.ty.dtype), count * lanes)
+    row = tirx.Ramp(first, tirx.const(1, place.base.ty.dtype), count * lanes)
     return tirx.BufferStore(store.buffer, value, [row])
 
 

@@ -119,6 +119,14 @@ def at_zero(index: Any, variables: list[Any]) -> Any:
     return structural_map(index, (tirx.Var, zero))
 
 
+def ranges(func: Any) -> Any:
+    """An analyzer that knows where each loop of a function begins and ends."""
+    known = tvm.sym.Analyzer()
+    for loop in collect(func.body, tirx.For):
+        known.bind(loop.loop_var, tvm.ir.Range.from_min_extent(loop.min, loop.extent))
+    return known
+
+
 def with_body(loop: Any, body: Any, mark: str) -> Any:
     """The loop, without this mark, around another body."""
     kept = {key: value for key, value in (loop.annotations or {}).items() if key != mark}

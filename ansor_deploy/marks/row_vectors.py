@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._lazy_tvm import collect, op_name, structural_map, tirx, tvm, uses
+from .._lazy_tvm import at_step, collect, op_name, structural_map, tirx, tvm, uses
 from ..system.checks import flag
 from ..system.host import architecture
 from . import Mark, Place
@@ -50,9 +50,8 @@ def _written_out(loop: Any) -> Any:
     rows = _rows(loop)
 
     def at(step: int) -> Any:
-        here = loop.min + step
         body = structural_map(loop.body, (tirx.Broadcast, lambda one: _lane(one, rows, step)))
-        return structural_map(body, (tirx.Var, lambda v: here if v.same_as(loop.loop_var) else v))
+        return at_step(body, loop, step)
 
     return tirx.SeqStmt([at(step) for step in range(steps)])
 

@@ -17,7 +17,7 @@ from typing import Any
 from .._lazy_tvm import collect, structural_map, tirx, tvm, uses
 from ..system.checks import flag
 from . import Mark, Place
-from .prefetch import LINE, MOST_LINES, at_zero, fetch, with_body
+from .prefetch import LINE, MOST_LINES, at_zero, fetch, ranges, with_body
 
 # Of the innermost loop over steps of a reduction that is not written out.
 STREAMED = "ansor.streamed"
@@ -32,9 +32,7 @@ def streaming(sch: Any, loop: Any) -> None:
 
 def streamed(func: Any) -> Any:
     """The function, with fetches in its marked loops. Its buffers have been flattened."""
-    known = tvm.sym.Analyzer()
-    for loop in collect(func.body, tirx.For):
-        known.bind(loop.loop_var, tvm.ir.Range.from_min_extent(loop.min, loop.extent))
+    known = ranges(func)
 
     def fetching(loop: Any) -> Any:
         if STREAMED not in (loop.annotations or {}):

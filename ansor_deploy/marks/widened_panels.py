@@ -24,7 +24,7 @@ from .._lazy_tvm import collect, structural_equal, structural_map, tirx, tvm, us
 from ..system.checks import flag
 from . import Mark, Place
 from .partition import undivided
-from .prefetch import at_zero, with_body
+from .prefetch import at_zero, ranges, with_body
 
 # Of a loop over tiles of rows.
 WIDENED = "ansor.widened"
@@ -39,9 +39,7 @@ def widening(sch: Any, loop: Any) -> None:
 
 def widened_panels(func: Any) -> Any:
     """The function, with panels in its marked loops. Its buffers have been flattened."""
-    known = tvm.sym.Analyzer()
-    for loop in collect(func.body, tirx.For):
-        known.bind(loop.loop_var, tvm.ir.Range.from_min_extent(loop.min, loop.extent))
+    known = ranges(func)
 
     def widened(stmt: Any) -> Any:
         # Another mark may stand around the loop, as a statement, and has to stay there.

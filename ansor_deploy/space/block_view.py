@@ -309,6 +309,11 @@ class BlockView:
         chooses = any("if_then_else" in one.op.name for one in calls)
         return Pass("its indices would be simplified wrongly") if shifted or chooses else None
 
+    def is_no_pass(self) -> Pass | None:
+        """It reduces, or has several results: no one pass over its results."""
+        several = self.is_reduction or self.has_several_results()
+        return Pass("it is no pass over its results") if several else None
+
     def is_single_number(self) -> Pass | None:
         """It has no data-parallel axis."""
         return None if self.spatial else Pass("its result is a single number")

@@ -15,8 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..._tvm import has_features, op_name, structural_map, tirx, tvm
-from .rounding import BITS, rounds
+from ..._tvm import at_step, has_features, structural_map, tirx, tvm
+from .rounding import Steps
 from .vector_math import Expr, shared
 
 _MOST = 4  # vectors of 32 bits in one of bytes
@@ -71,41 +71,29 @@ def byte_packs(func: Any, _mod: Any, _context: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class _Steps:
-    """The whole number nearest to each lane, and `zero` more, of `low` to `high` at most."""
+class _Narrowed:
+    """Bytes of a type that were rounded. high: of the numbers; least: of the bytes."""
 
     value: Expr
     zero: int
-    low: float
-    high: float
+    high: int
+    least: int
     kind: str
 
     @classmethod
-    def of(cls, cast: Expr) -> _Steps | None:
-        """The steps of which a vector of bytes is; None where it is of anything else."""
+    def of(cls, cast: Expr) -> _Narrowed | None:
+        """What a vector of bytes is narrowed from; None where it is of anything else."""
         if not isinstance(cast, tirx.Cast) or cast.ty.dtype.with_lanes(1).itemsize != 1:
             return None
-        expr, zero = cast.value, BITS
-        while isinstance(expr, (tirx.Add, tirx.Sub)) and isinstance(_one(expr.b), tirx.IntImm):
-            zero += int(_one(expr.b).value) * (1 if isinstance(expr, tirx.Add) else -1)
-            expr = expr.a
-        if op_name(expr) != "tirx.reinterpret" or not isinstance(expr.args[0], tirx.Add):
+        steps, kind = Steps.of(cast.value), str(cast.ty.dtype.with_lanes(1))
+        if steps is None:
             return None
-        total = expr.args[0]
-        if not rounds(_one(total.b)) or not isinstance(total.a, tirx.Min):
-            return None
-        high, above = total.a.a, total.a.b
-        chosen = above.body if isinstance(above, tirx.Let) else above
-        if not isinstance(chosen, tirx.Select):
-            return None
-        value = above.value if isinstance(above, tirx.Let) else chosen.true_value
-        low, high = float(_one(chosen.false_value).value), float(_one(high).value)
-        return cls(value, zero, low, high, str(cast.ty.dtype.with_lanes(1)))
+        return cls(steps.value, steps.more, steps.high, steps.low + steps.more, kind)
 
     def nearest(self, value: Expr) -> Expr:
         """The whole numbers nearest to some, of `high` at most; the least of all for NaN."""
         lanes = value.ty.dtype.lanes
-        high = tirx.Broadcast(tirx.const(self.high, "float32"), lanes)
+        high = tirx.Broadcast(tirx.const(float(self.high), "float32"), lanes)
         held = shared(value, lambda x: tirx.Select(high < x, high, x))
         name = f"llvm.lrint.v{lanes}i32.v{lanes}f32"
         return tirx.call_llvm_pure_intrin(f"int32x{lanes}", name, held)
@@ -130,13 +118,12 @@ class _Steps:
             return tirx.call_llvm_pure_intrin(kind, packs.words, left, right)
 
         words = both(*pair) if len(pair) == 2 else shared(pair[0], lambda one: both(one, one))
-        least = -128 if self.kind == "int8" else 0
         if self.zero:
             more = tirx.Broadcast(tirx.const(self.zero, "int16"), lanes)
             words = tirx.call_llvm_pure_intrin(kind, "llvm.sadd.sat", words, more)
-        if self.low + self.zero > least:
-            low = tirx.const(int(self.low) + self.zero, "int16")
-            words = tirx.Max(words, tirx.Broadcast(low, lanes))
+        if self.least > (-128 if self.kind == "int8" else 0):
+            least = tirx.const(self.least, "int16")
+            words = tirx.Max(words, tirx.Broadcast(least, lanes))
         return words
 
 
@@ -148,13 +135,12 @@ def _loop(loop: Any, packs: _Packs) -> Any:
     store, count = loop.body, getattr(loop.extent, "value", 0)
     if loop.kind != tirx.ForKind.UNROLLED or not isinstance(store, tirx.BufferStore) or count < 2:
         return loop
-    place, steps = store.indices[-1], _Steps.of(store.value)
+    place, steps = store.indices[-1], _Narrowed.of(store.value)
     if steps is None or not _is_row(place, packs.lanes) or len(store.indices) > 1:
         return loop
 
     def at(expr: Expr, step: int) -> Expr:
-        here = loop.min + step
-        return structural_map(expr, (tirx.Var, lambda v: here if v.same_as(loop.loop_var) else v))
+        return at_step(expr, loop, step)
 
     apart = tvm.sym.Analyzer().simplify(at(place.base, 1) - at(place.base, 0))
     beside = isinstance(apart, tirx.IntImm) and int(apart.value) == packs.lanes
@@ -185,7 +171,7 @@ def _apart(buffer: Any, value: Expr, rows: list[list[Any]], lanes: int) -> list[
 def _cast(cast: Expr, packs: _Packs) -> Expr:
     """More bytes than a vector of 32 bits has lanes, if they were rounded."""
     count, rest = divmod(cast.ty.dtype.lanes, packs.lanes)
-    steps = _Steps.of(cast) if 1 < count <= _MOST and not rest else None
+    steps = _Narrowed.of(cast) if 1 < count <= _MOST and not rest else None
     if steps is None:
         return cast
 
@@ -212,8 +198,3 @@ def _lanes(vector: Expr, places: list[int]) -> Expr:
 def _is_row(place: Any, lanes: int) -> bool:
     """Whether an index is of so many elements that follow one another."""
     return isinstance(place, tirx.Ramp) and int(place.stride) == 1 and int(place.lanes) == lanes
-
-
-def _one(value: Expr) -> Expr:
-    """What every lane of a vector is, where it is one."""
-    return value.value if isinstance(value, tirx.Broadcast) else value

@@ -24,7 +24,7 @@ from .edge_values import is_arm
 from .vector_math import ROUNDING, Expr, shared
 
 # The bits of that float32.
-BITS = int(np.float32(ROUNDING).view(np.int32))
+_BITS = int(np.float32(ROUNDING).view(np.int32))
 # Whole numbers up to here, beside the former, are exact.
 _MOST = 1 << 20
 _NEAREST = "tirx.nearbyint"
@@ -44,12 +44,12 @@ def rounding(func: Any, _mod: Any, _context: Any) -> Any:
 def _cast(cast: Any, arm: bool) -> Any:
     kind = str(cast.ty.dtype)
     if kind == "float32":
-        steps = _Steps.of(cast.value)
+        steps = Steps.of(cast.value)
         return cast if steps is None else steps.real
     if kind != "int32":
         return cast
     if isinstance(cast.value, tirx.Cast):
-        steps = _Steps.of(cast.value.value)
+        steps = Steps.of(cast.value.value)
         fits = steps is not None and steps.fits(str(cast.value.ty.dtype))
         return cast.value.value if fits else cast
     clipped = _Clipped.of(cast.value)
@@ -92,36 +92,38 @@ class _Clipped:
         else:
             above = shared(self.value, lambda x: tirx.Select(x > low, x, low))
         total = tirx.Min(high, above) + tirx.const(ROUNDING, "float32")
-        return tirx.Sub(tirx.reinterpret("int32", total), tirx.const(BITS - self.zero, "int32"))
+        return tirx.Sub(tirx.reinterpret("int32", total), tirx.const(_BITS - self.zero, "int32"))
 
 
 @dataclass(frozen=True)
-class _Steps:
+class Steps:
     """What was rounded: the sum that has it in its bits, and what they are more than the number.
 
-    low, high: the ends at which it was clipped, less `more`.
+    value: what was clipped and rounded. low, high: the ends at which it was clipped, less `more`.
     """
 
     total: Expr
+    value: Expr
     more: int
     low: int
     high: int
 
     @classmethod
-    def of(cls, expr: Expr) -> _Steps | None:
-        """The steps of an int32 expression; None where it is no such thing."""
-        more = BITS
-        while isinstance(expr, (tirx.Add, tirx.Sub)) and isinstance(expr.b, tirx.IntImm):
-            more += int(expr.b.value) * (1 if isinstance(expr, tirx.Add) else -1)
+    def of(cls, expr: Expr) -> Steps | None:
+        """The steps of an int32 expression, one or a vector; None where it is no such thing."""
+        more = _BITS
+        while isinstance(expr, (tirx.Add, tirx.Sub)) and isinstance(_each(expr.b), tirx.IntImm):
+            more += int(_each(expr.b).value) * (1 if isinstance(expr, tirx.Add) else -1)
             expr = expr.a
         if op_name(expr) != "tirx.reinterpret" or not isinstance(expr.args[0], tirx.Add):
             return None
         total = expr.args[0]
-        if not rounds(total.b) or not isinstance(total.a, tirx.Min):
+        if not _rounds(_each(total.b)) or not isinstance(total.a, tirx.Min):
             return None
-        high, above = total.a.a, total.a.b
-        low = above.args[-1] if isinstance(above, tvm.ir.Call) else above.body.false_value
-        return cls(total, more, int(low.value), int(high.value))
+        if (above := _above(total.a.b)) is None:
+            return None
+        value, low = above
+        return cls(total, value, more, int(_each(low).value), int(_each(total.a.a).value))
 
     def fits(self, kind: str) -> bool:
         """Whether an integer of a type holds each of them."""
@@ -139,7 +141,23 @@ class _Steps:
         return number + tirx.const(float(self.more), "float32") if self.more else number
 
 
-def rounds(value: Expr) -> bool:
+def _above(expr: Expr) -> tuple[Expr, Expr] | None:
+    """What `_Clipped.rounded` holds to an end from below, and the end; None where it is no such."""
+    if isinstance(expr, tvm.ir.Call):
+        return expr.args[0], expr.args[-1]
+    chosen = expr.body if isinstance(expr, tirx.Let) else expr
+    if not isinstance(chosen, tirx.Select):
+        return None
+    value = expr.value if isinstance(expr, tirx.Let) else chosen.true_value
+    return value, chosen.false_value
+
+
+def _each(value: Expr) -> Expr:
+    """What every lane of a vector is, where it is one."""
+    return value.value if isinstance(value, tirx.Broadcast) else value
+
+
+def _rounds(value: Expr) -> bool:
     """Whether a number is rounded where this is added to it."""
     return isinstance(value, tirx.FloatImm) and float(value.value) == ROUNDING
 
