@@ -72,6 +72,8 @@ trust_option = click.option(
 def export_command(file: Path, registry: Path, key: Path | None) -> Answer:
     """Write all records to FILE, for others to import.
 
+    Measurements, their features, and builds stay here: `registry backup` copies these, too.
+
     Equal records give equal bytes. A name that ends in .zst is compressed. A signature is written
     beside it, as FILE.sig.
     """

@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import Struct
 
+from ..errors import UsageError
 from ..registry.faults import DamagedError, damaged
 from ..system.json_types import Bytes, Count
 from ..system.words import count
 from ..views.text import KEY, duration, fitted, latency, shortened
+from .backup import backup_command, restore_command
 from .browse import browse_command
 from .declare import number_option
 from .exchange import EXCHANGE
+from .forget import forget_command
 from .helptext import Group, with_examples
 from .lookups import LOOKUPS
 from .options import known_target_option, opened, registry_path
@@ -56,7 +59,8 @@ def command() -> None:
     """Look into the registry of tuned schedules, and exchange them."""
 
 
-for each in (*LOOKUPS, browse_command, revalidate_command, *EXCHANGE):
+_KEPT = (backup_command, restore_command)
+for each in (*LOOKUPS, browse_command, revalidate_command, forget_command, *EXCHANGE, *_KEPT):
     command.add_command(each)
 
 
@@ -123,6 +127,9 @@ def verify_command(registry: Path, repair: bool) -> Answer:
     from ..registry.restore import Whole, restore
     from ..registry.salvage import salvage
 
+    if not registry.exists():
+        hint = "a build or tune makes it; name another one with --registry PATH"
+        raise UsageError(f"there is no registry {registry}", hint)
     faults, is_damaged = complaints(registry)
     if not faults:
         return Answer(Whole(ok=True, repaired=None), [f"{registry} is whole"])
@@ -174,7 +181,8 @@ def complaints(path: Path) -> tuple[list[str], bool]:
             damage = store.damage()
             return damage or store.orphans(), bool(damage)
     except DamagedError as error:
-        return [error.message], True
+        # The command says so itself, of whichever it was.
+        return [error.message.removeprefix(f"the registry {path} is damaged: ")], True
 
 
 def salvage_lines(path: Path, saved: Salvage) -> list[str]:

@@ -16,7 +16,7 @@ from ..views.text import latency, shortened
 from .declare import existing_file, number_option
 from .helptext import Command, with_examples
 from .options import devices_options, model_options
-from .output import Answer, answering, in_columns, quiet_option, report
+from .output import Answer, answering, in_columns, report
 
 if TYPE_CHECKING:
     from ..tune.sources import past
@@ -76,7 +76,6 @@ class Retrials(Struct, frozen=True):
 @model_options
 @number_option("--seed", 0, "Seed of the inputs that are compared.")
 @devices_options
-@quiet_option
 @answering
 def revalidate_command(models: tuple[Path, ...], top: int, request: Request) -> Answer:
     """Try the models' records of other versions of TVM.

@@ -15,6 +15,7 @@ or nothing.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -32,10 +33,14 @@ VERSION = 1
 MOST_BYTES = 1 << 28
 MOST_LINE = 1 << 20
 NAMED = 20  # refused lines that a message names
+MOST_REFUSED = 100  # lines, after which nobody looks at the rest
+_REST = "what follows was not looked at"
 
 _HEADER = canonical_json({"ansor-deploy-bundle": VERSION})
 # What others refer to comes before them. Each is a method of `_Reading`.
 _ORDER = ("target", "workload", "record", "search", "contest")
+# How the line of each begins: keys are sorted.
+_BEGIN = tuple(f'{{"{"id" if kind == "record" else kind}":' for kind in _ORDER)
 
 
 @dataclass(frozen=True)
@@ -108,7 +113,7 @@ def read_bundle(content: bytes, name: str) -> Bundle:
     BundleRefused, with each refused line and the reason, if one is not what this tool writes;
     name: of the file, for the message.
     """
-    bundle, refusals = read_lines(numbered(content, name))
+    bundle, refusals = read_lines(numbered(content, name), MOST_REFUSED)
     if refusals:
         raise refused(name, refusals)
     return bundle
@@ -120,9 +125,9 @@ class BundleRefused(RegistryError):  # noqa: N818 - what was done to it, not wha
 
 def refused(name: str, refusals: list[str]) -> BundleRefused:
     """The error that lists what was not let in, and why."""
-    lines = refusals[:NAMED]
-    if len(refusals) > NAMED:
-        lines.append(f"and {len(refusals) - NAMED} more")
+    lines, rest = refusals[:NAMED], [one for one in refusals[NAMED:] if one != _REST]
+    lines += [f"and {len(rest)} more"] if rest else []
+    lines += [_REST] if refusals[-1] == _REST else []
     return BundleRefused(
         f"{name} is refused, and nothing of it was taken:\n  " + "\n  ".join(lines),
         "Ask who made it to export it again with their own ansor-deploy; take in no bundle "
@@ -149,17 +154,22 @@ def numbered(content: bytes, name: str) -> list[tuple[str, str]]:
     return [(f"line {number}", line) for number, line in enumerate(lines[1:-1], 2)]
 
 
-def read_lines(lines: Iterable[tuple[str, str]]) -> tuple[Bundle, list[str]]:
+def read_lines(
+    lines: Iterable[tuple[str, str]], most: float = math.inf
+) -> tuple[Bundle, list[str]]:
     """What of the lines may come in, and why the others may not.
 
-    Each line is (where, text), and each reason begins with its place, as in "line 7: ".
+    Each line is (where, text), and each reason begins with its place, as in "line 7: ". most: after
+    so many refusals the rest is not looked at, and the last reason says so.
     """
-    reading = _Reading()
-    entries = [(where, reading.attempt(where, _entry, text)) for where, text in lines]
-    for kind in _ORDER:
-        for where, entry in entries:
-            if entry and entry[0] == kind:
-                reading.attempt(where, getattr(reading, kind), entry[1])
+    reading, found = _Reading(most), list(lines)
+    try:
+        for begin in ("", *_BEGIN):  # what begins as no entry does, and then each kind
+            for where, text in found:
+                if text.startswith(begin or _BEGIN) == bool(begin):
+                    reading.attempt(where, reading.entry, text)
+    except _Enough:
+        reading.refusals.append(_REST)
     return closed(reading.found), reading.refusals
 
 
@@ -173,10 +183,15 @@ def _entry(text: str) -> tuple[str, Any]:
     return kind, value[kind]
 
 
-class _Reading:
-    """What has been let in so far, and what has not."""
+class _Enough(Exception):  # noqa: N818 - no error: the end of a reading
+    """So many lines were refused that the rest is of no interest."""
 
-    def __init__(self) -> None:
+
+class _Reading:
+    """What has been let in so far, and what has not. most: refusals, after which it ends."""
+
+    def __init__(self, most: float) -> None:
+        self._most = most
         self.found = Bundle()
         self.claimed: set[str] = set()  # ids of records, let in or not
         self.refusals: list[str] = []  # each safe to print
@@ -187,7 +202,13 @@ class _Reading:
             return check(*given)
         except Refused as error:
             self.refusals.append(f"{where}: {error}")
+            if len(self.refusals) >= self._most:
+                raise _Enough from error
             return None
+
+    def entry(self, text: str) -> None:
+        kind, data = _entry(text)
+        getattr(self, kind)(data)
 
     def target(self, data: Any) -> None:
         target = check_target(data)

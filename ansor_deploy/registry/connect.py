@@ -1,7 +1,6 @@
 """Open a registry file safely: create, check, or refuse."""
 
 import os
-import random
 import runpy
 import sqlite3
 import stat
@@ -111,7 +110,9 @@ def _begin(connection: sqlite3.Connection) -> None:
             except sqlite3.OperationalError as error:
                 if last or "locked" not in str(error):
                     raise
-                time.sleep(random.uniform(0.001, 0.01))  # noqa: S311 - nothing is protected by it
+                from random import uniform
+
+                time.sleep(uniform(0.001, 0.01))  # noqa: S311 - nothing is protected by it
     finally:
         connection.execute(f"PRAGMA busy_timeout = {patience}")
 

@@ -2,10 +2,10 @@
 
 import json
 from functools import partial
-from importlib import metadata
 from typing import Any, TypedDict
 
 from ..errors import UsageError
+from ..system.environment import version
 from ..system.json_types import Count, Digest, Ms, Shape, Share, Time
 from ..target import Target
 from .database import Database
@@ -107,7 +107,7 @@ def _model(registry: Database, model: str) -> dict[str, Any]:
 
 
 def _on_target(registry: Database, digest: str, row: dict[str, Any]) -> Coverage:
-    tvm = metadata.version("apache-tvm")
+    tvm = version("apache-tvm")
     target = registry.decoded(lambda row: Target.from_json(json.loads(row["json"])), row, "name")
     values = {"digest": digest, "fingerprint": row["fingerprint"], "tvm": tvm}
     read = partial(_task, target=target)

@@ -8,9 +8,11 @@ from typing import Any
 
 from typing_extensions import Self
 
+from ..system.ownership import others_may_write
 from .connect import BUSY_SECONDS, connect, transaction
 from .faults import damaged, explained
 from .schema import UNREADABLE, Table
+from .shared import check_row
 
 _CHUNK = 1000  # rows read at a time, so that no lock is held while they are looked at
 
@@ -25,6 +27,7 @@ class Database:
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self.path = path
         self._connection = connection
+        self.is_shared = others_may_write(path)
 
     @classmethod
     def open(cls, path: Path, *, write: bool = True, busy_seconds: float = BUSY_SECONDS) -> Self:
@@ -58,8 +61,14 @@ class Database:
         return [self.noun(table, row) for row in self.rows(sql, values)]
 
     def noun(self, table: Table, row: Mapping[str, Any]) -> Any:
-        """What a row is; DamagedError if it cannot be read, or is not as it was written."""
-        return self.decoded(table.read, row, table.columns[0].name)
+        """What a row is; DamagedError if it cannot be read, or is not as it was written.
+
+        RegistryError if others may write the file, and a bundle could not bring the row.
+        """
+        noun = self.decoded(table.read, row, table.columns[0].name)
+        if self.is_shared:
+            check_row(self.path, table, row, noun)
+        return noun
 
     def walk(
         self, table: str, where: str = "TRUE", values: Sequence[Any] = ()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import RegistryError, UsageError
+from ..errors import AnsorError, RegistryError, UsageError
 from ..system.atomic_file import write_whole
 from ..system.regular_file import read_regular
 from .bundle import MOST_BYTES, Bundle, BundleRefused, digest, read_bundle, refused
@@ -166,7 +166,7 @@ def _zstandard() -> Any:
     try:
         import zstandard
     except ImportError as error:
-        raise RegistryError(
+        raise AnsorError(
             f"a file that ends in {_ZSTD} needs the package zstandard",
             "Install it (pip install 'ansor-deploy[zstd]'), or leave the ending away.",
         ) from error

@@ -198,13 +198,20 @@ def program_of(registry: Database, record: str) -> tuple[Record, str]:
     only what was made here may be.
     """
     (row,) = registry.rows(_PROGRAM, {"record": record})
-    if not row["own"]:
+    if registry.is_shared or not row["own"]:
         raise UsageError(
-            f"the program of {row['workload'][:12]} came from elsewhere, and is not parsed",
-            "plan a model that has this task: its program is then made here",
+            f"the program of {row['workload'][:12]} may be another's, and is not parsed",
+            "plan a model that has this task, in a registry that you alone may write: its "
+            "program is then made here",
         )
     text = registry.decoded(lambda row: unpacked(row["text"]), row, "id")
     return registry.noun(RECORDS, row), text
+
+
+def named(registry: Database, key: str) -> tuple[str, str]:
+    """What a key or the beginning of one is of, "task" or "record", and all of it."""
+    found = _meant(registry, key)
+    return ("record", found["record"]) if found["record"] else ("task", found["workload"])
 
 
 def _meant(registry: Database, key: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import AnsorError, RegistryError
+from ..system.atomic_file import write_whole
 from ..system.digest import canonical_json, file_sha256, sha256
 from ..system.environment import cache_folder
 from .connect import SCHEMA_VERSION
@@ -40,8 +41,12 @@ PATIENCE = 30.0  # seconds for a URL to answer, and to send what is new
 
 _LOOKED_AT = 256  # records of a key and a version of TVM
 
-_TAKEN = "CREATE TABLE IF NOT EXISTS taken (digest TEXT PRIMARY KEY) STRICT"
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS taken (digest TEXT PRIMARY KEY) STRICT",
+    "CREATE TABLE IF NOT EXISTS useless (file TEXT PRIMARY KEY, reason TEXT NOT NULL) STRICT",
+)
 _NOTE = "INSERT INTO taken VALUES (?) ON CONFLICT DO NOTHING"
+_USELESS = "INSERT INTO useless VALUES (?, ?) ON CONFLICT DO NOTHING"
 _FORGOTTEN = ("beaten", "records", "searches", "taken")
 
 
@@ -162,7 +167,7 @@ def _index(layer: Layer, warn: Warn) -> Path:
 
 
 def _bundles(source: Path) -> dict[str, Path]:
-    """The bundles of a layer by what their digest is, or is said to be."""
+    """The bundles of a layer by what their digest is said to be; a file by how it is now."""
     from .remote import MOST_BYTES
 
     def readable(path: Path) -> bool:  # a file, and not one without end
@@ -173,37 +178,61 @@ def _bundles(source: Path) -> dict[str, Path]:
         return {path.stem: path for path in paths if readable(path)}
     if not readable(source):
         raise RegistryError("there is no bundle, and no folder of bundles", "Check the path.")
-    return {file_sha256(source): source}
+    return {_state(source): source}
+
+
+def _state(path: Path) -> str:
+    """What changes with a file or its signature."""
+    from .remote import SIGNATURE
+
+    found = []
+    for one in (path, path.with_name(path.name + SIGNATURE)):
+        with suppress(OSError):
+            facts = one.stat()
+            found.append((one.name, facts.st_size, facts.st_mtime_ns, facts.st_ino))
+    return canonical_json(found)
 
 
 def _update(path: Path, bundles: dict[str, Path], trusted: Trusted | None, warn: Warn) -> None:
-    """Take into the index what it has not; anew if some of what it has was withdrawn."""
-    from .remote import misnamed, right_name
+    """Take into the index what it has not; anew if some of what it has was withdrawn.
 
+    Files that nothing was taken from are not read again until they change.
+    """
     with Database.open(path) as index:
-        index.rows(_TAKEN)
+        for sql in _TABLES:
+            index.rows(sql)
         taken = {row["digest"] for row in index.rows("SELECT digest FROM taken")}
         if not taken <= bundles.keys():
             taken.clear()
             with index.writing() as run:
                 for table in _FORGOTTEN:
                     run.execute(f"DELETE FROM {table}")  # noqa: S608 - names of ours
-        for digest in [name for name in bundles if name not in taken]:
-            if file_sha256(bundles[digest]) == digest:
-                _take(index, digest, bundles[digest], trusted, warn)
-            elif name := right_name(bundles[digest].read_bytes()):  # else it is not yet all there
-                warn(misnamed(str(bundles[digest]), name))
+        useless = {row["file"]: row["reason"] for row in index.rows("SELECT * FROM useless")}
+        for digest, bundle in bundles.items():
+            if digest in taken:
+                continue
+            if (why := useless.get(state := _state(bundle))) is None:
+                if (why := _take(index, digest, bundle, trusted)) is None:
+                    continue
+                index.write(_USELESS, [(state, why)])
+            if why:
+                warn(why)
 
 
-def _take(index: Database, digest: str, path: Path, trusted: Trusted | None, warn: Warn) -> None:
-    """Take a bundle into the index; if it is refused, warn."""
+def _take(index: Database, digest: str, path: Path, trusted: Trusted | None) -> str | None:
+    """Take a bundle into the index; else what to warn of, "" while it is not yet all there."""
     from .exchange import BundleRefused, import_file
+    from .remote import misnamed, right_name
 
+    if digest != _state(path) and file_sha256(path) != digest:
+        name = right_name(path.read_bytes())
+        return misnamed(str(path), name) if name else ""
     try:
         import_file(index.path, path, trusted)
-        index.write(_NOTE, [(digest,)])
     except BundleRefused as refused:
-        warn(refused.message)
+        return refused.message
+    index.write(_NOTE, [(digest,)])
+    return None
 
 
 def _mirrored(layer: Layer, folder: Path, warn: Warn) -> Path:
@@ -211,27 +240,46 @@ def _mirrored(layer: Layer, folder: Path, warn: Warn) -> Path:
 
     They are fetched by another process, which can be ended at the deadline.
     """
+    asked, failed = folder.with_suffix(".asked"), folder.with_suffix(".failed")
+    if _is_fresh(asked):  # when it was changed says when the URL last answered
+        return folder
+    if not _is_fresh(failed):
+        reason = _fetched(layer, folder, warn)
+        if not reason:
+            asked.touch()
+            failed.unlink(missing_ok=True)
+            return folder
+        write_whole(failed, reason.encode())
+    reason = failed.read_text(encoding="utf-8")
+    if not asked.exists():
+        raise RegistryError(reason, "Check the address, or pull from there.")
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(asked.stat().st_mtime))
+    warn(f"{layer.where} does not answer, and is taken to be as it was {when}: {reason}")
+    return folder
+
+
+def _is_fresh(mark: Path) -> bool:
+    """Whether a mark is of the last minutes; one that a wrong clock made is not."""
+    with suppress(OSError):
+        return 0 <= time.time() - mark.stat().st_mtime < FRESH_SECONDS
+    return False
+
+
+def _fetched(layer: Layer, folder: Path, warn: Warn) -> str:
+    """Fetch what a layer's URL has, all within the deadline; why not, where that fails."""
     from ..system.worker import Worker, WorkerFailure
     from . import remote
 
-    asked = folder.with_suffix(".asked")  # its time of change says when the URL last answered
-    if asked.exists() and time.time() - asked.stat().st_mtime < FRESH_SECONDS:
-        return folder
     payload = {"url": layer.where, "folder": str(folder), "signed": layer.trust is not None}
     worker = Worker(preload=remote.__name__)
     try:
         for name, right in worker.call(f"{remote.__name__}:mirror", payload, PATIENCE).items():
             warn(remote.misnamed(f"{layer.where}/{name}", right))
-        asked.touch()
     except WorkerFailure as failure:
-        reason = failure.message.removeprefix(f"{RegistryError.__name__}: ")
-        if not asked.exists():
-            raise RegistryError(reason, "Check the address, or pull from there.") from failure
-        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(asked.stat().st_mtime))
-        warn(f"{layer.where} does not answer, and is taken to be as it was {when}: {reason}")
+        return failure.message.removeprefix(f"{RegistryError.__name__}: ")
     finally:
         worker.close()
-    return folder
+    return ""
 
 
 def _drop(index: Path) -> None:

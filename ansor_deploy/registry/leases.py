@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import os
 import platform
-import secrets
 import sqlite3
 import time
 from collections.abc import Iterable, Sequence
@@ -62,7 +61,7 @@ class Holder:
         pid = os.getpid()
         boot, space = _boot_and_namespace()
         found = _start_time(pid) if space else None
-        return cls(secrets.token_hex(8), platform.node(), boot, space, pid, found or 0)
+        return cls(os.urandom(8).hex(), platform.node(), boot, space, pid, found or 0)
 
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host}"

@@ -21,6 +21,7 @@ from .. import __version__
 from ..errors import MissingRecordError, RegistryError
 from ..system.atomic_file import write_whole
 from ..system.digest import canonical_json
+from ..system.host import lacks
 from ..system.regular_file import read_regular
 from ..system.untrusted import Refused, exactly, quoted, refuse, strict_json
 from ..target import HOST, IDENTITY, Target, differences
@@ -202,11 +203,25 @@ def _check_target(header: _Header, target: Target, path: Path, remake: str) -> N
     if header.machine.name == target.name:
         text = f"it was made for another {target.name}"
         if target.name == HOST:
-            hint = f"with --frozen it is used as it is, where its code can run; {hint}"
+            hint = f"{_elsewhere(header.machine)}; {hint}"
     else:
         text = f"it is for {quoted(header.machine.name)}, and not for {target.name}"
-    different = differences(header.machine, target)[:_MOST_NAMED]
+    different = differences(header.machine, target)
+    if different == differences(header.machine, replace(header.machine, cores=target.cores)):
+        same = f"{target.name.partition(':')[0]}:{header.machine.cores}"
+        hint = f"for as many cores as the lock: --target {same}; {hint}"
+    different = different[:_MOST_NAMED]
     raise MissingRecordError("; ".join([text, *different]), hint, path)
+
+
+def _elsewhere(made_on: Target) -> str:
+    """What to do with a lock that was made on another host."""
+    if lacking := lacks(made_on.triple, made_on.cpu, made_on.features):
+        return (
+            f"this machine lacks {', '.join(lacking)}, which its code may use: build on such a "
+            "machine, or make it for one that all of them are, such as --target x86-64-v3:4"
+        )
+    return "with --frozen it is used as it is"
 
 
 def _default(line: str, before: Sequence[str]) -> str:

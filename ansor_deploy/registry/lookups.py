@@ -13,6 +13,7 @@ from .record import Measurement, Record, SearchEnd, TaskKey, Workload
 from .schema import MEASUREMENTS, RECORDS, SEARCHES, WORKLOADS
 
 FEW = 3  # best records of each version: what is behind them will hardly be the best now
+UNFIT = "build"  # the error of a measurement whose trace makes no code
 _KNOWN = 256  # records of this version that are looked at
 
 # The index has all that the order needs, so that only the rows that are asked for are read.
@@ -38,6 +39,7 @@ _FASTEST_CLAIM = """
 """
 _OF_KEY = "target = ? AND workload = ?"
 _TRIALS = f"SELECT count(*) AS n FROM measurements WHERE {_OF_KEY}"  # noqa: S608
+_UNFIT = f"SELECT * FROM measurements WHERE {_OF_KEY} AND error = '{UNFIT}'"  # noqa: S608
 _ENDS = f"SELECT * FROM searches WHERE {_OF_KEY} ORDER BY id"  # noqa: S608
 _RANKING = """
     SELECT tvm, id, lost FROM standings WHERE workload = ? AND target = ?
@@ -118,13 +120,18 @@ class Lookups(Database):
 
     def measurements(self, target: str, key: TaskKey | None = None) -> Iterator[Measurement]:
         """Every measurement of a target's fingerprint, or of one of its keys, oldest first."""
-        # Without a key the table is walked in its own order: an index would need sorting.
-        rows = (
-            self.walk("measurements NOT INDEXED", "target = ?", (target,))
-            if key is None
-            else self.walk("measurements", _OF_KEY, (target, key.workload))
-        )
-        return (self.noun(MEASUREMENTS, row) for row in rows)
+        if key is not None:
+            rows = self.walk("measurements", _OF_KEY, (target, key.workload))
+            return (self.noun(MEASUREMENTS, row) for row in rows)
+        # The table is walked in its own order: an index would need sorting. Nobody replays the
+        # traces of all, so that in a shared file none is checked.
+        rows = self.walk("measurements NOT INDEXED", "target = ?", (target,))
+        return (self.decoded(MEASUREMENTS.read, row, "id") for row in rows)
+
+    def unfit(self, key: TaskKey) -> set[str]:
+        """The traces of a key that were found to make no code."""
+        found = self.nouns(MEASUREMENTS, _UNFIT, (key.target, key.workload))
+        return {one.trace for one in found}
 
     def ends(self, key: TaskKey) -> list[SearchEnd]:
         """The ends of a key's searches, under every version of TVM, the first first."""
@@ -181,8 +188,11 @@ class Lookups(Database):
     def relatives(self, families: Sequence[str], target: str, tvm: str) -> list[Workload]:
         """Workloads of these families that were tuned for a target, by a search that has ended.
 
-        Only such as a model of this machine has, so that their texts were made here.
+        Only such as a model of this machine has, so that their texts were made here; none where
+        others may write what models there are.
         """
+        if self.is_shared:
+            return []
         values = {"families": canonical_json(list(families)), "target": target, "tvm": tvm}
         return self.nouns(WORKLOADS, _RELATIVES, values)
 

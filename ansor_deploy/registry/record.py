@@ -211,9 +211,9 @@ class Contest:
 class SearchEnd:
     """A task's search came to its end, which an interrupted one did not.
 
-    reason: "limit", "no improvement", "early stop", "impact", "exhausted" or the budget of the run
-    that ended (`tune/budget_end.py`); "locked" or "revalidated" where it ended elsewhere, or under
-    another TVM.
+    reason: "limit", "nothing to find", "no improvement", "early stop", "impact", "exhausted" or the
+    budget of the run that ended (`tune/budget_end.py`); "locked" or "revalidated" where it ended
+    elsewhere, or under another TVM.
     enough_for: budgets of up to so many trials a task have nothing left to do for it.
     rules: digest of the set of rules that were asked; "" where it is not known.
     claimed: whether others say so, and the search was not made here.

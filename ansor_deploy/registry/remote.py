@@ -24,7 +24,7 @@ class BundleStore:
 
         self.url = url
         with self._reaching():
-            self._files, root = fsspec.core.url_to_fs(url)
+            self._files, root = fsspec.core.url_to_fs(url, **_options(url))
             self._root = root.rstrip("/")
 
     def names(self) -> list[str]:
@@ -79,6 +79,15 @@ class BundleStore:
             what = printable(str(error).strip()[:300] or type(error).__name__)
             hint = "Check the address, and that you may read and write there."
             raise RegistryError(f"{self.url} cannot be used: {what}", hint) from error
+
+
+def _options(url: str) -> dict[str, Any]:
+    """What fsspec is to open a URL with."""
+    if not url.startswith(("http://", "https://")):
+        return {}
+    from .http import session
+
+    return {"get_client": session}
 
 
 def name_of(content: bytes) -> str:

@@ -72,7 +72,7 @@ def load_trusted(path: Path) -> frozenset[bytes]:
     except OSError as error:
         raise UsageError(f"the trusted keys {path}: {error.strerror}", hint) from error
     keys = set()
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         words = line.split()
         if not words or words[0].startswith("#"):
             continue

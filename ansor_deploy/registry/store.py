@@ -6,18 +6,27 @@ import sqlite3
 
 from .additions import Additions
 from .faults import explained
+from .forgetting import Forgetting
 from .leases import Leases
 from .listing import Listing
 from .lookups import Lookups
 from .upkeep import Upkeep
 
 
-class Registry(Lookups, Listing, Additions, Upkeep, Leases):
+class Registry(Lookups, Listing, Additions, Upkeep, Forgetting, Leases):
     """An open registry file: all that can be asked of it, added to it, and done with it."""
 
     def copy(self) -> Registry:
         """The same in memory, to be changed without changing the file."""
         memory = sqlite3.connect(":memory:", isolation_level=None)
-        with explained(self.path):
-            self._connection.backup(memory)
+        self.copy_into(memory)
         return Registry(memory, self.path)
+
+    def copy_into(self, other: sqlite3.Connection) -> None:
+        """Make another database what this one is at one moment; who writes to either waits."""
+        with explained(self.path):
+            self._connection.backup(other)
+
+    def become(self, other: Registry) -> None:
+        """Hold what another one holds, and nothing else."""
+        other.copy_into(self._connection)

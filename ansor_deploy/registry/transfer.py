@@ -11,7 +11,7 @@ from typing import Any
 
 from ..system.digest import canonical_json
 from .additions import UNLESS_KNOWN, UNLESS_NAMED
-from .bundle import MOST_LINE, Bundle, read_lines, record_line
+from .bundle import MOST_LINE, MOST_REFUSED, Bundle, read_lines, record_line
 from .firewall import target_fields
 from .foreign import MOST_BYTES, foreign_file, too_large
 from .schema import BEATEN, RECORDS, SEARCHES, TARGETS, UNREADABLE, WORKLOADS, Table
@@ -72,7 +72,7 @@ def contents_of_other(path: Path) -> tuple[Bundle, list[str]]:
     """
     with foreign_file(path) as file:
         rows = {table: file.rows(table.name, f"SELECT * FROM {table.name}") for table in _SENT}  # noqa: S608
-    return read_lines(_bounded(path, _lines(rows)))
+    return read_lines(_bounded(path, _lines(rows)), MOST_REFUSED)
 
 
 def take_in(path: Path, bundle: Bundle) -> Taken:

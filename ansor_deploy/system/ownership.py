@@ -22,6 +22,17 @@ def is_open_to_all(path: Path) -> bool:
     return bool(mode & stat.S_IWOTH and not is_shared)
 
 
+def others_may_write(path: Path) -> bool:
+    """Whether somebody else may change a file, or put another in its place; not of one to come."""
+    places = [path.resolve(), path.resolve().parent] if path.exists() else []
+    return any(foreign_owner(place) or _is_open(place) for place in places)
+
+
+def _is_open(path: Path) -> bool:
+    mode = path.stat().st_mode
+    return is_open_to_all(path) or bool(mode & stat.S_IWGRP and not mode & stat.S_ISVTX)
+
+
 def _name(user: int) -> str:
     try:
         return pwd.getpwuid(user).pw_name

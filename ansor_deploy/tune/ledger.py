@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 
 from .. import __version__
 from ..measure.outcome import INFRASTRUCTURE, Outcome
+from ..registry.lookups import UNFIT
 from ..registry.record import Measurement, Provenance, Record, SearchEnd, TaskKey
 from .standing import LOCKED, REVALIDATED, SERVED, Standings
 
@@ -93,6 +94,14 @@ class Ledger(Standings):
             for one in new
         ]
         self.registry.add_searches(ends)
+
+    def put_aside(self, claims: Iterable[tuple[Record, str]]) -> None:
+        """Note of claims that they make no code, and why: from then on they are none."""
+        failed = [
+            Measurement(one.key, one.trace, (), UNFIT, why, self.measured(one.provenance, ""))
+            for one, why in claims
+        ]
+        self.registry.add_batch(failed, [])
 
     def add_revalidated(self, record: Record, versions: set[str]) -> None:
         """Note that the search which found a record under another TVM need not be made again."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from typing import TYPE_CHECKING
 
 from ..registry.lookups import FEW
 from ..registry.record import Record, SearchEnd, TaskKey
 from ..request import Request
-from ..space.rule import rules_digest
+from ..space.rule_files import rules_digest
+from ..system.environment import version
 from .budget_end import is_larger
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Standings:
     def __init__(self, registry: Registry, request: Request, *, measures: bool = False) -> None:
         """measures: code of the target runs, so that a claim must first prove itself."""
         self.registry, self.request, self.measures = registry, request, measures
-        self.tvm = metadata.version("apache-tvm")
+        self.tvm = version("apache-tvm")
         self.rules = rules_digest(request.rules, request.target.kind, request.precision)
 
     def standing(self, keys: Iterable[TaskKey]) -> dict[TaskKey, Standing]:
@@ -83,9 +83,14 @@ class Standings:
     def _claim(self, key: TaskKey, best: float) -> Record | None:
         """The best that others claim of a key, below the seconds of what was measured here.
 
-        What no machine can have timed is none, nor what something has beaten here.
+        What no machine can have timed is none, nor what something has beaten here or what made no
+        code.
         """
-        claims = self._allowed(self.registry.claims(key, self.tvm, best, FEW))
+        if not self.registry.claims(key, self.tvm, best, 1):
+            return None
+        unfit = self.registry.unfit(key)
+        claims = self.registry.claims(key, self.tvm, best, FEW + len(unfit))
+        claims = [one for one in self._allowed(claims) if one.trace not in unfit]
         if not claims:
             return None
         (workload,) = self.registry.workloads([key]).values()  # which a record refers to

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...system.atomic_file import write_whole
+from ...system.ownership import others_may_write
 from .features import LENGTH
 
 # Weight of a failure, which has the label 0: enough to keep away from its like.
@@ -110,8 +111,8 @@ class CostModel:
         self._booster = xgboost.train(_PARAMETERS, _matrix(features), ROUNDS, obj=loss)
 
     def _load(self) -> None:
-        if self._path is None or not self._path.exists():
-            return
+        if self._path is None or not self._path.exists() or others_may_write(self._path):
+            return  # the reader is not made for what others have written
         import xgboost
 
         try:

@@ -7,7 +7,7 @@ from helpers.registry_samples import TARGET, TVM, key, record, workload
 
 from ansor_deploy.registry.record import Contest, SearchEnd
 from ansor_deploy.request import Request
-from ansor_deploy.space.rule import rules_digest
+from ansor_deploy.space.rule_files import rules_digest
 from ansor_deploy.tune.ledger import Ledger
 from ansor_deploy.tune.standing import FALSE
 

@@ -21,6 +21,8 @@ from ansor_deploy.registry.store import Registry
 SAMPLES = registry_samples.__file__
 TESTS = Path(SAMPLES).parents[1]
 
+WHOLE = [pytest.mark.slow, pytest.mark.whole]
+
 
 def start(*words):
     command = [sys.executable, SAMPLES, *map(str, words)]
@@ -39,7 +41,7 @@ def killed(process, delay):
 # kill -9
 
 
-@pytest.mark.parametrize("kills", [8, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [8, pytest.param(100, marks=WHOLE)])
 def test_a_killed_writer_loses_nothing_that_it_acknowledged(tmp_path, kills):
     path = tmp_path / "registry.db"
     chance, expected = random.Random(kills), 0
@@ -101,7 +103,7 @@ def sampled(some, most):
     """So many calls, of each kind of fault, and as a run of its own all of them or far more."""
     return [
         pytest.param(some, marks=pytest.mark.slow, id="sampled"),
-        pytest.param(most, marks=[pytest.mark.slow, pytest.mark.whole], id="whole"),
+        pytest.param(most, marks=WHOLE, id="whole"),
     ]
 
 
@@ -161,9 +163,7 @@ def test_of_a_disk_with_a_bad_sector_the_rest_is_saved(tmp_path, faults):
 # Many writers
 
 
-@pytest.mark.parametrize(
-    ("writers", "commits"), [(8, 50), pytest.param(16, 1000, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("writers", "commits"), [(8, 50), pytest.param(16, 1000, marks=WHOLE)])
 def test_of_many_writers_none_loses_a_row_or_is_turned_away(tmp_path, writers, commits):
     path = tmp_path / "registry.db"  # which all of them want to create
     writing = [start("write", path, commits, 1, seed) for seed in range(writers)]

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sqlite3
+import sys
 import threading
 import zlib
 from functools import partial
@@ -19,7 +20,7 @@ from helpers.cli_process import refused
 from helpers.foreign import TVM, bundle, content, lines, parts, registry
 from helpers.registry_samples import TARGET
 
-from ansor_deploy.errors import RegistryError
+from ansor_deploy.errors import AnsorError, RegistryError
 from ansor_deploy.registry.bundle import MOST_BYTES, Bundle
 from ansor_deploy.registry.exchange import export_file, import_file, merge_file, pull, push
 from ansor_deploy.registry.record import SearchEnd
@@ -311,6 +312,14 @@ def test_files_may_be_compressed(tmp_path):
     file.write_bytes(file.read_bytes()[:-9])
     with pytest.raises(RegistryError, match=r"refused|damaged"):
         import_file(tmp_path / "other.db", file)
+
+
+def test_a_missing_package_is_no_fault_of_a_registry(tmp_path, monkeypatch):
+    mine = registry(tmp_path / "mine.db", 1)
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(AnsorError, match="needs the package zstandard") as caught:
+        export_file(mine, tmp_path / "out.zst")
+    assert caught.value.exit_code == 1
 
 
 def test_a_compressed_bomb_does_not_go_off(tmp_path):

@@ -172,7 +172,7 @@ def test_the_program_of_others_is_not_parsed(tmp_path):
     take_in(path, theirs)
     (name,) = theirs.records
     words = ("registry", "show", name, "--script", "--registry", path)
-    refused(program(tmp_path, *words), 2, "came from elsewhere")
+    refused(program(tmp_path, *words), 2, "is not parsed")
 
 
 def test_a_script_of_a_task_without_a_record_is_a_usage_error(path):

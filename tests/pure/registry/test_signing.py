@@ -111,6 +111,16 @@ def test_a_key_behind_a_passphrase_is_for_ssh_keygen(tmp_path):
     assert "ssh-keygen -Y sign -n ansor-deploy" in caught.value.hint
 
 
+@pytest.mark.parametrize("end", ["\u2028", "\x0b", "\x0c", "\x85", "\r"])
+def test_a_comment_hides_no_key(tmp_path, key, end):
+    """OpenSSH's lines end with a line feed, and not with what else Python takes for an end."""
+    (tmp_path / "other").mkdir()
+    make_key(tmp_path / "other" / "id")
+    mine, theirs = (one.with_suffix(".pub") for one in (key, tmp_path / "other" / "id"))
+    (tmp_path / "keys").write_text(f"# of the team{end}{theirs.read_text()}{mine.read_text()}")
+    assert load_trusted(tmp_path / "keys") == load_trusted(mine)
+
+
 def test_keys_that_cannot_sign_or_be_trusted_say_so(tmp_path):
     path = tmp_path / "key"
     path.write_bytes(private_text(ec.generate_private_key(ec.SECP256R1())))

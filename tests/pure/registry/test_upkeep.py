@@ -1,9 +1,13 @@
 """`registry gc` drops what no build asks for, and `registry vacuum` gives its space back."""
 
+from dataclasses import replace
+
 import pytest
 from helpers.cli_inside import answer, program
-from helpers.registry_samples import TVM, build, fill, key, record
+from helpers.cli_process import refused
+from helpers.registry_samples import TVM, build, fill, key, provenance, record
 
+from ansor_deploy.registry.record import Measurement, SearchEnd
 from ansor_deploy.registry.store import Registry
 
 DIGEST = "ab" * 32
@@ -55,6 +59,67 @@ def test_of_records_that_all_were_beaten_the_best_is_kept(path):
         registry.collect(dry_run=False)
         assert registry.top(key(0), TVM, 99) == [one]
         assert registry.verify() == []
+
+
+def rows(path, table):
+    with Registry.open(path, write=False) as registry:
+        return len(registry.rows(f"SELECT * FROM {table}"))  # noqa: S608
+
+
+def test_a_record_is_forgotten_with_its_contests_and_its_trials(path):
+    with Registry.open(path) as registry:
+        first, second, *_ = registry.top(key(0), TVM, 2)
+        registry.add_contest(second, [first.id], NOON)
+        registry.add_batch([Measurement(key(0), first.trace, (1.0,), "", "", provenance())], [])
+    words = ("registry", "forget", second.id[:12], "--registry", path)
+    says = {"records": 1, "measurements": 0, "searches": 0}
+    assert answer(path.parent, *words, "--dry-run") == {"dry_run": True, **says}
+    assert answer(path.parent, *words) == {"dry_run": False, **says}
+    assert (rows(path, "records"), rows(path, "beaten")) == (999, 0)
+    found = answer(path.parent, "registry", "forget", first.id, "--registry", path)
+    assert found == {"dry_run": False, "records": 1, "measurements": 1, "searches": 0}
+    with Registry.open(path, write=False) as registry:
+        assert {first.id, second.id}.isdisjoint(one.id for one in registry.top(key(0), TVM, 99))
+        assert registry.verify() == []
+
+
+def test_a_task_is_forgotten_with_the_end_of_its_search(path):
+    with Registry.open(path) as registry:
+        end = SearchEnd(key(0), TVM, "ansor", 64, "limit", 64, NOON)
+        registry.add_searches([end, replace(end, key=key(1))])
+    found = answer(path.parent, "registry", "forget", key(0).workload[:8], "--registry", path)
+    assert found == {"dry_run": False, "records": 50, "measurements": 50, "searches": 1}
+    assert rows(path, "searches") == 1
+
+
+def test_a_device_is_forgotten_with_all_that_it_measured(path):
+    other = record(key(0), 1.0)
+    with Registry.open(path) as registry:
+        away = replace(other, provenance=replace(other.provenance, device="board-7"))
+        registry.add_batch([], [away])
+    words = ("registry", "forget", "--device", "board-7", "--registry", path)
+    assert answer(path.parent, *words)["records"] == 1
+    assert rows(path, "records") == 1000
+
+
+@pytest.mark.parametrize("words", [(), ("abcd", "--device", "x"), ("cafe",)])
+def test_what_is_to_be_forgotten_is_named(path, words):
+    refused(program(path.parent, "registry", "forget", *words, "--registry", path), 2)
+    assert rows(path, "records") == 1000
+
+
+def test_damage_is_said_once(tmp_path):
+    (tmp_path / "r.db").write_bytes(b"SQLite format 3")
+    result = program(tmp_path, "registry", "verify", "--registry", "r.db")
+    refused(result, 8, "the registry r.db is damaged: it is too small to be one")
+    assert result.stderr.count("is damaged") == 1
+
+
+def test_no_registry_is_not_whole(tmp_path):
+    words = ("registry", "verify", "--registry", "nosuch.db")
+    refused(program(tmp_path, *words), 2, "there is no registry nosuch.db")
+    refused(program(tmp_path, *words, "--repair"), 2, "there is no registry nosuch.db")
+    assert not (tmp_path / "nosuch.db").exists()
 
 
 def test_the_newest_entry_of_each_build_is_kept(path, tmp_path):

@@ -1,0 +1,59 @@
+"""`ansor-deploy registry backup, restore`: all of a registry in a file, and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from msgspec import Struct
+
+from ..system.json_types import Bytes
+from .declare import existing_file, new_file
+from .helptext import Command, with_examples
+from .options import registry_path
+from .output import Answer, answering
+
+
+class Copied(Struct, frozen=True):
+    """`registry backup --json` and `restore --json`: the file that was written."""
+
+    file: str
+    bytes: Bytes
+
+
+@with_examples("registry backup nightly.db", "registry backup nightly.db --registry team.db")
+@click.command("backup", cls=Command)
+@click.argument("file", type=new_file)
+@registry_path
+@answering
+def backup_command(file: Path, registry: Path) -> Answer:
+    """Copy all of the registry to FILE.
+
+    Records, measurements with their features, searches and the history of builds, as they are at
+    one moment, while builds go on. A FILE that is there is replaced once the copy is whole.
+    """
+    from ..registry.backup import back_up
+
+    return _copied(back_up(registry, file))
+
+
+@with_examples("registry restore nightly.db", "registry restore nightly.db --replace")
+@click.command("restore", cls=Command)
+@click.argument("file", type=existing_file)
+@registry_path
+@click.option("--replace", is_flag=True, help="Even if the registry holds records: they are lost.")
+@answering
+def restore_command(file: Path, registry: Path, replace: bool) -> Answer:
+    """Make the registry what a backup holds.
+
+    The backup is verified first, and the registry is all of it or what it was. To add a backup's
+    records to a registry instead: `registry merge`.
+    """
+    from ..registry.backup import put_back
+
+    return _copied(put_back(registry, file, replace=replace))
+
+
+def _copied(file: Path) -> Answer:
+    copied = Copied(str(file), file.stat().st_size)
+    return Answer(copied, [f"wrote {file}: {copied.bytes / 1e6:.1f} MB"])

@@ -1,0 +1,185 @@
+"""What is no good costs little, and once: junk, and servers that send without end or slowly."""
+
+import gzip
+import http.server
+import os
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+from helpers.foreign import content, lines, parts
+
+from ansor_deploy.errors import RegistryError
+from ansor_deploy.registry import bundle as bundles
+from ansor_deploy.registry import layers as layering
+from ansor_deploy.registry import remote
+from ansor_deploy.registry.bundle import BundleRefused, read_bundle
+from ansor_deploy.registry.exchange import pull
+from ansor_deploy.registry.layers import Layer, indexes
+from ansor_deploy.registry.remote import name_of
+from ansor_deploy.system.digest import canonical_json
+from ansor_deploy.system.environment import cache_folder
+
+MANY = 50_000
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return cache_folder("layers")
+
+
+def warned(where):
+    said = []
+    indexes([Layer(str(where))], said.append)
+    return said
+
+
+JUNK = {
+    "no entries": lambda n: canonical_json({"junk": n}),
+    "targets": lambda n: canonical_json({"target": {"n": n}}),
+    "records": lambda n: canonical_json({"id": f"{n:064}", "record": {"n": n}}),
+}
+
+
+@pytest.mark.parametrize("name", JUNK)
+def test_after_a_number_of_refusals_the_rest_is_not_looked_at(name, monkeypatch):
+    looked_at = []
+    attempt = bundles._Reading.attempt
+
+    def counted(self, where, *rest):
+        looked_at.append(where)
+        return attempt(self, where, *rest)
+
+    monkeypatch.setattr(bundles._Reading, "attempt", counted)
+    junk = content(sorted(map(JUNK[name], range(MANY))))
+    with pytest.raises(BundleRefused, match="and 80 more\n  what follows was not looked at"):
+        read_bundle(junk, "junk")
+    assert len(looked_at) == bundles.MOST_REFUSED
+
+
+def test_junk_is_read_once(tmp_path, monkeypatch):
+    team = tmp_path / "team"
+    team.mkdir()
+    good, junk = content(lines(parts(64))), content(sorted(map(JUNK["targets"], range(200))))
+    for one in (good, junk):
+        (team / name_of(one)).write_bytes(one)
+    (team / f"{'0' * 64}.jsonl").write_bytes(good)  # under a wrong name
+    first = warned(team)
+    assert len(first) == 2
+    assert "and 80 more" in "".join(first)
+    reads = []
+    monkeypatch.setattr(layering, "file_sha256", lambda path: reads.append(path) or "")
+    assert warned(team) == first
+    assert reads == []
+    os.utime(team / name_of(junk), (1, 1))
+    warned(team)
+    assert [path.name for path in reads] == [name_of(junk)]
+
+
+def test_a_layer_of_one_file_is_read_once(tmp_path, monkeypatch):
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(content(lines(parts(64))))
+    assert warned(path) == []
+    monkeypatch.setattr(layering, "_take", lambda *words: pytest.fail("it is read again"))
+    assert warned(path) == []
+
+
+# Servers
+
+
+class Hostile(http.server.BaseHTTPRequestHandler):
+    """Answers every request by `send`, and counts them."""
+
+    send = staticmethod(lambda write: None)
+    headers_sent = {"Content-Type": "text/html"}  # noqa: RUF012 - replaced whole
+    asked: list[str] = []  # noqa: RUF012 - of all requests
+
+    def do_GET(self):
+        self.asked.append(self.path)
+        self.send_response(200)
+        for name, value in self.headers_sent.items():
+            self.send_header(name, value)
+        self.end_headers()
+        with self._gone():
+            self.send(self.wfile.write)
+
+    do_HEAD = do_GET  # noqa: N815
+
+    @contextmanager
+    def _gone(self):
+        try:
+            yield
+        except OSError:
+            self.close_connection = True
+
+    def log_message(self, *words):
+        pass
+
+
+@contextmanager
+def serving(send, headers=None):
+    sent = headers or {"Content-Type": "text/html"}
+    made = type("Made", (Hostile,), {"send": staticmethod(send), "headers_sent": sent, "asked": []})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), made) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/records", made
+        server.shutdown()
+
+
+def without_end(write):
+    while True:
+        write(b"<a href='x'>x</a>" * 4096)
+
+
+def a_bomb(write):
+    write(gzip.compress(b"<a href='x'>x</a>" * (1 << 20)))
+
+
+def slowly(write):
+    while True:
+        write(b"x")
+        time.sleep(0.1)
+
+
+def test_a_listing_without_end_is_not_read_on(tmp_path):
+    with serving(without_end) as (url, _), pytest.raises(RegistryError, match="more than 16 MiB"):
+        pull(tmp_path / "r.db", url)
+
+
+def test_nothing_that_is_packed_is_unpacked(tmp_path):
+    headers = {"Content-Type": "text/html", "Content-Encoding": "gzip"}
+    with serving(a_bomb, headers) as (url, _):
+        assert remote.BundleStore(url).names() == []
+        assert pull(tmp_path / "r.db", url).bundles == 0
+
+
+def test_a_url_that_fails_is_not_asked_by_every_command(monkeypatch, cache):
+    monkeypatch.setattr(layering, "PATIENCE", 2.0)
+    with serving(slowly) as (url, server):
+        (first,) = warned(url)
+        assert "2 s" in first
+        count = len(server.asked)
+        began = time.monotonic()
+        assert warned(url) == [first]
+        assert time.monotonic() - began < 1
+        assert len(server.asked) == count > 0
+        (failed,) = cache.glob("*.failed")
+        os.utime(failed, (1, 1))
+        warned(url)
+        assert len(server.asked) > count
+
+
+def test_a_clock_that_was_ahead_hides_no_layer(tmp_path, cache):
+    """A mark of the future says nothing of when the URL was asked."""
+    listing = f"<a href='{name_of(content(lines(parts(64))))}'>x</a>".encode()
+    with serving(lambda write: write(listing)) as (url, server):
+        warned(url)
+        (mark,) = [*cache.glob("*.asked"), *cache.glob("*.failed")]
+        ahead = time.time() + 86_400 * 365
+        os.utime(mark, (ahead, ahead))
+        count = len(server.asked)
+        warned(url)
+        assert len(server.asked) > count
