@@ -7,7 +7,8 @@ shipped one, through the same code. `docs/targets.md` has the table of every fie
 from __future__ import annotations
 
 import json
-from dataclasses import MISSING, asdict, dataclass, fields
+import re
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 HOST = "host"  # the target that is the machine of the command
+_WITH_CORES = re.compile(r"(.+):([0-9]{1,9})", re.DOTALL)
+_MOST_CORES = 1 << 16
 _WORD = r"[A-Za-z0-9][A-Za-z0-9._+-]*"
 
 
@@ -110,9 +113,10 @@ class Target:
 def load_target(name_or_path: str, search_path: Sequence[Path]) -> Target:
     """The target of a NAME, looked up in each folder in turn, or of a path ending in `.toml`.
 
-    UsageError if there is no such target, or its file says what cannot be.
+    NAME:4 is the same with four cores. UsageError if there is no such target, or its file says what
+    cannot be.
     """
-    path = _locate(name_or_path, search_path)
+    path, cores = _locate(name_or_path, search_path), _cores(name_or_path)
     values = _resolve(path, search_path)
     missing = [*_missing(Target, values), *_missing(GpuLimits, values.get("gpu"), "gpu.")]
     if missing:
@@ -124,7 +128,14 @@ def load_target(name_or_path: str, search_path: Sequence[Path]) -> Target:
             'A target of kind "cuda" has a [gpu] table; one of kind "llvm" has none.',
             path,
         )
-    return Target.from_json({"features": [], "gpu": None, **values, "name": path.stem})
+    found = Target.from_json({"features": [], "gpu": None, **values, "name": path.stem})
+    return found if cores is None else with_cores(found, cores)
+
+
+def with_cores(target: Target, cores: int) -> Target:
+    """The same machine with so many cores, as NAME:4 asks for it."""
+    name, peak = target.name.rpartition(":")[0] or target.name, target.peak_gflops / target.cores
+    return replace(target, name=f"{name}:{cores}", cores=cores, peak_gflops=peak * cores)
 
 
 @lru_cache(maxsize=2)
@@ -171,7 +182,16 @@ def list_targets(search_path: Sequence[Path]) -> dict[str, Path]:
     return dict(sorted(found.items()))
 
 
+def _cores(name: str) -> int | None:
+    """The 4 of NAME:4; None where none are named."""
+    match = _WITH_CORES.fullmatch(name)
+    if match and not 1 <= int(match[2]) <= _MOST_CORES:
+        raise UsageError(f"there is no machine with {match[2]} cores", f"say it as {match[1]}:4")
+    return int(match[2]) if match else None
+
+
 def _locate(name: str, search_path: Sequence[Path]) -> Path:
+    name = match[1] if (match := _WITH_CORES.fullmatch(name)) else name
     if name.endswith(".toml"):
         return Path(name)
     known = list_targets(search_path)
@@ -187,11 +207,17 @@ def _resolve(path: Path, search_path: Sequence[Path]) -> dict[str, Any]:
     for file in reversed(_chain(path, search_path)):
         own = {key: value for key, value in file.data.items() if key != "extends"}
         if own.pop("detected", False):
-            values = detect_host()
+            values = _of_vectors(detect_host(), own.get("vector_bytes"))
         if "gpu" in own:
             own["gpu"] = {**(values.get("gpu") or {}), **own["gpu"]}
         values = {**values, **own}
     return values
+
+
+def _of_vectors(machine: dict[str, Any], size: int | None) -> dict[str, Any]:
+    """A machine with the peak of vectors of so many bytes, where these are not its own."""
+    part = (size or machine["vector_bytes"]) / machine["vector_bytes"]
+    return {**machine, "peak_gflops": round(machine["peak_gflops"] * min(1.0, part), 1)}
 
 
 def _chain(path: Path, search_path: Sequence[Path]) -> list[TomlFile]:

@@ -160,8 +160,7 @@ def decided(facts: Facts, again: str) -> str:
         raise UsageError(
             f"no target that is known is such a machine ({facts.machine}, "
             f"{count(facts.cores, 'core')})",
-            "describe it in targets/NAME.toml (docs/targets.md), for fewer cores with two lines: "
-            f'extends = "cortex-a53" and cores = {facts.cores}; then: {again} --target NAME',
+            f"describe it in targets/NAME.toml (docs/targets.md); then: {again} --target NAME",
         )
     if sys.stdin.isatty():
         note(f"it may be: {', '.join(names)}")

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from ..system.untrusted import Refused, admit, fit
 
 MOST_JSON = 1 << 20  # bytes in one frame
-_MOST_ITEMS = 1 << 14
+MOST_ITEMS = 1 << 14  # of a list in one: their numbers are shorter than a frame
 
 Number = Annotated[int, Meta(ge=0, le=2**53)]
 Word = Annotated[str, Meta(max_length=100)]
@@ -61,7 +61,7 @@ class Errors(Struct, forbid_unknown_fields=True):
 class Found(Struct, forbid_unknown_fields=True):
     """A candidate's times, or why it has none."""
 
-    seconds: Annotated[list[Seconds], Meta(max_length=_MOST_ITEMS)]
+    seconds: Annotated[list[Seconds], Meta(max_length=MOST_ITEMS)]
     error: Literal["", "load", "wrong-output"]
     message: Words
     errors: Errors | None
@@ -83,7 +83,7 @@ class Profiled(Struct, forbid_unknown_fields=True):
     """A run, and the calls of kernels in it."""
 
     seconds: Seconds
-    calls: Annotated[list[Call], Meta(max_length=_MOST_ITEMS)]
+    calls: Annotated[list[Call], Meta(max_length=MOST_ITEMS)]
 
 
 class Reference(Struct, forbid_unknown_fields=True):

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import UsageError, VerificationError
-from ..runtime.model import choose, interfaces
+from ..runtime.batches import Batches
+from ..runtime.fit import choose
+from ..runtime.model import interfaces, of_true_size
 from ..runtime.out_of_range import OUT_OF_RANGE, RANGE_HINT
 from ..runtime.tensors import in_memory, memory_bytes
 from ..system.worker import Worker, WorkerFailure
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 RUN_SECONDS = 600.0  # for the runs of one call
 _CHILD = "ansor_deploy.devices.bare_child"
-_SENT = ("inputs", "outputs", "target", "variants", "codes")
+_SENT = ("inputs", "outputs", "target", "variants", "context", "codes")
 _numbers = itertools.count()
 _spare: list[Worker] = []
 
@@ -49,6 +51,7 @@ class BareModel:
     ) -> None:
         self.path, self.manifest = path, manifest
         self.interfaces = interfaces(manifest)
+        self.batches = Batches.of_manifest(manifest, self.interfaces)
         self.threads = threads or int(manifest["target"]["cores"])
         self._worker = worker
         sent = json.dumps({key: manifest.get(key) for key in _SENT})
@@ -60,19 +63,22 @@ class BareModel:
 
         UsageError where it has none such, or where the inputs hold an index that is out of range.
         """
-        _, outputs = self._call("run", inputs)
-        return outputs
+        if self.batches and self.batches.of(inputs):
+            return self.batches.joined(self, inputs)
+        variant = choose(self.path, self.interfaces, inputs, self.batches)
+        _, outputs = self._call("run", variant, inputs)
+        return of_true_size(self.interfaces[variant].outputs, outputs)
 
     def times(self, inputs: dict[str, np.ndarray], runs: int) -> list[float]:
         """Seconds of each of so many runs, one after the other, by the child's clock."""
-        seconds, _ = self._call("times", inputs, runs=runs)
+        variant = choose(self.path, self.interfaces, inputs)
+        seconds, _ = self._call("times", variant, inputs, runs=runs)
         return list(seconds)
 
     def _call(
-        self, function: str, inputs: dict[str, np.ndarray], **words: Any
+        self, function: str, variant: int, inputs: dict[str, np.ndarray], **words: Any
     ) -> tuple[Any, dict[str, np.ndarray]]:
         """The answer of a function of the child's, and the outputs as it left them."""
-        variant = choose(self.path, self.interfaces, inputs)
         with _shared(self.interfaces[variant], inputs) as (place, outputs):
             payload = {"library": self._library, "variant": variant, "memory": place, **words}
             try:

@@ -11,7 +11,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +20,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import AnsorError, UsageError, VerificationError
-from ..runtime.model import choose, interfaces
+from ..runtime.batches import Batches
+from ..runtime.fit import choose
+from ..runtime.model import declared, interfaces, of_true_size
 from ..runtime.out_of_range import OUT_OF_RANGE, RANGE_HINT
-from ..runtime.tensors import numpy_dtype
+from ..runtime.steps import Steps
+from ..runtime.tensors import unwritten
 from ..system.host import architecture
 from ..system.machine_fault import errno_in, fault, killed
 from ..target import Target
@@ -56,7 +59,8 @@ class EmulatedModel:
     """
 
     def __init__(self, emulator: Emulator, path: Path, manifest: dict[str, Any]) -> None:
-        self.interfaces = interfaces(manifest)
+        self.interfaces, self._called = interfaces(manifest), declared(manifest)
+        self.batches = Batches.of_manifest(manifest, self.interfaces)
         self._emulator, self._path = emulator, path
         self._place = emulator.folder / "model.so"
         self._place.unlink(missing_ok=True)
@@ -69,17 +73,31 @@ class EmulatedModel:
 
         UsageError where it has none such, or where the inputs hold an index that is out of range.
         """
-        chosen = choose(self._path, self.interfaces, inputs)
-        takes, gives = self.interfaces[chosen].inputs, self.interfaces[chosen].outputs
-        given = [self._emulator.folder / f"input-{at}" for at in range(len(takes))]
-        made = [self._emulator.folder / f"output-{at}" for at in range(len(gives))]
-        for file, info in zip(given, takes, strict=True):
-            file.write_bytes(inputs[info.name].tobytes())
-        self._run("-v", str(chosen), str(self._place), *map(str, (*given, *made)))
-        return {
-            info.name: np.fromfile(file, numpy_dtype(info.dtype)).reshape(info.shape)
-            for file, info in zip(made, gives, strict=True)
-        }
+        if self.batches and self.batches.of(inputs):
+            return self.batches.joined(self, inputs)
+        chosen = choose(self._path, self.interfaces, inputs, self.batches)
+        if self._called[0].context:
+            return Steps(self._called[0], self._with_files).grown(inputs)
+        one = self._called[chosen]
+        made = {info.name: unwritten(info.shape, info.dtype) for info in one.outputs}
+        self._with_files([inputs[info.name] for info in one.inputs], list(made.values()), chosen)
+        return of_true_size(one.outputs, made)
+
+    def _with_files(
+        self, given: Sequence[np.ndarray], made: Sequence[np.ndarray], chosen: int = 0
+    ) -> None:
+        """Run the program on files of inputs; what it leaves in them and in those of outputs."""
+        folder, one = self._emulator.folder, self._called[chosen]
+        takes = [folder / f"input-{at}" for at in range(len(given))]
+        gives = [folder / f"output-{at}" for at in range(len(made))]
+        for file, array in zip(takes, given, strict=True):
+            file.write_bytes(array.tobytes())
+        self._run("-v", str(chosen), str(self._place), *map(str, (*takes, *gives)))
+        caches = {cache.input for cache in one.context.caches} if one.context else set()
+        kept = [at for at, info in enumerate(one.inputs) if info.name in caches]
+        files = [*gives, *(takes[at] for at in kept)]
+        for file, array in zip(files, (*made, *(given[at] for at in kept)), strict=True):
+            array[...] = np.fromfile(file, array.dtype).reshape(array.shape)
 
     def _run(self, *words: str) -> None:
         try:

@@ -54,7 +54,7 @@ class Entry:
 
 def parse(text: str) -> Iterator[Entry]:
     """The entries of a file. A line that is none is passed over, and its host stays unknown."""
-    for line in text.splitlines():
+    for line in text.split("\n"):
         words = line.split()
         marker = words.pop(0) if words and words[0].startswith("@") else ""
         if len(words) < 3 or words[0].startswith("#"):

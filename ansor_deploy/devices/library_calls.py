@@ -28,7 +28,7 @@ def run(payload: dict[str, Any]) -> None:
     `to_bytes`, and "outputs", a file to write likewise.
     """
     model = _model(payload["path"], payload["manifest"])
-    outputs = model(**_given(payload))
+    outputs = model.whole(**_given(payload))
     gives = model.interfaces[payload["variant"]].outputs
     Path(payload["outputs"]).write_bytes(to_bytes([outputs[info.name] for info in gives]))
 

@@ -12,7 +12,6 @@ from ..system.environment import shipped
 from ..system.host import architecture, detect_host, least_flags, processor_flags
 from ..system.words import count
 from ..target import load_target
-from .room import room_for
 
 if TYPE_CHECKING:
     from ..target import Target
@@ -48,6 +47,8 @@ class Machine:
 
     def holds(self, size: int) -> bool:
         """Whether libraries that take so many bytes in all can be in memory at once."""
+        from .room import room_for
+
         room = room_for(self.sites[0], size) if self.sites else None
         return room is None or room.holds(size)
 
@@ -118,6 +119,12 @@ def cannot_run(target: Target) -> str:
     here = detect_host()
     if target.gpu is not None:
         return f"target {target.name} is a GPU ({target.gpu.arch}), and no device with one is given"
+    if has_instructions(target):
+        fewer = f"{target.name.partition(':')[0]}:{here['cores']}"
+        return (
+            f"target {target.name} is of {count(target.cores, 'core')}, and this machine has "
+            f"{here['cores']} (--target {fewer} is of these), and no device is given"
+        )
     wanted = f"{target.kind} {target.cpu}, {count(target.cores, 'core')}"
     return (
         f"target {target.name} ({wanted}) cannot run on this machine ({here['cpu']}, "

@@ -9,19 +9,22 @@ from typing import Any
 import numpy as np
 
 from ..errors import AnsorError, DeviceLost, UsageError
+from ..runtime.batches import Batches
+from ..runtime.fit import choose
 from ..runtime.manifest_json import read_json
-from ..runtime.model import choose, interfaces
+from ..runtime.model import interfaces, of_true_size
 from ..runtime.profile import Profile, described
 from ..runtime.tensors import to_bytes
 from ..system.run_times import impossible
 from ..system.worker import WorkerFailure
+from .answers import MOST_ITEMS
 from .library_calls import by_name, bytes_of
 from .room import check_room
 from .site import Site
 
 RUN_SECONDS = 600.0  # for the runs of one call
 _CALLS = "ansor_deploy.devices.library_calls"
-_SENT = ("inputs", "outputs", "target", "variants")
+_SENT = ("inputs", "outputs", "target", "variants", "context")
 
 
 class RemoteModel:
@@ -35,6 +38,7 @@ class RemoteModel:
         self.path = path
         self.manifest = manifest
         self.interfaces = interfaces(manifest)
+        self.batches = Batches.of_manifest(manifest, self.interfaces)
         self.inputs, self.outputs = self.interfaces[0].inputs, self.interfaces[0].outputs
         self._site = site
         self._interface = json.dumps({key: manifest.get(key) for key in _SENT})
@@ -44,16 +48,21 @@ class RemoteModel:
 
     def __call__(self, **inputs: np.ndarray) -> dict[str, np.ndarray]:
         """Run once, in the shapes that the inputs have; UsageError where it has none such."""
+        if self.batches and self.batches.of(inputs):
+            return self.batches.joined(self, inputs)
         place = self._site.scratch("outputs")
         self._call("run", inputs, outputs=place)
         outputs = self.interfaces[self._chosen(inputs)].outputs
         data = self._site.get(place, bytes_of(outputs))
         self._site.drop(place)
-        return by_name(outputs, data)
+        return of_true_size(outputs, by_name(outputs, data))
 
     def times(self, inputs: dict[str, np.ndarray], runs: int) -> list[float]:
         """Seconds of each of so many runs, one after the other, by the site's clock."""
-        seconds: list[float] = self._call("times", inputs, runs=runs)
+        seconds: list[float] = []
+        while len(seconds) < runs:  # in parts, each of which is an answer that a frame holds
+            part = min(MOST_ITEMS, runs - len(seconds))
+            seconds += self._call("times", inputs, runs=part)
         if wrong := impossible(seconds):
             raise DeviceLost(f"{self._site.name}: {wrong}", "look at its clock")
         return seconds
@@ -90,7 +99,7 @@ class RemoteModel:
             raise AnsorError(what, hint) from failure
 
     def _chosen(self, inputs: dict[str, np.ndarray]) -> int:
-        return choose(self.path, self.interfaces, inputs)
+        return choose(self.path, self.interfaces, inputs, self.batches)
 
     def _send(self, data: bytes) -> str:
         digest = hashlib.sha256(data).hexdigest()

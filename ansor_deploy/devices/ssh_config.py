@@ -92,7 +92,7 @@ def _options(host: str) -> dict[str, Any]:
 def _lines(path: Path, section: str, depth: int) -> list[str]:
     """The lines with those of included files, which paramiko does not read, in their places."""
     found = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
         word, _, rest = line.strip().replace("=", " ", 1).partition(" ")
         if word.lower() in ("host", "match"):
             section = line

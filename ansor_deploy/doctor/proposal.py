@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 
 from ..devices.facts import Facts
-from ..system.host import x86_vector_bytes
+from ..system.host import x86_level, x86_vector_bytes
 from ..system.words import count
-from ..target import HOST, Target
+from ..target import HOST, Target, with_cores
 from .device import check_architecture, check_features, check_word_size
 
 # Arm's own processors, as LLVM calls them, by what the kernel calls implementer and part.
@@ -24,7 +24,7 @@ _CORES = {
     "0x41:0xd49": "neoverse-n2",
 }
 
-Likeness = tuple[bool, bool, bool]
+Likeness = tuple[bool, bool, bool, int]
 
 
 def core(facts: Facts) -> str:
@@ -44,8 +44,12 @@ def summary(facts: Facts) -> str:
 
 
 def proposals(facts: Facts, targets: Iterable[Target]) -> list[Target]:
-    """Those that the board may be, the likeliest first."""
-    alike = [(likeness(facts, target), target) for target in targets if target.name != HOST]
+    """Those that the board may be, the likeliest first.
+
+    Of one with more cores than it has, or of a level of x86, what it is with the board's.
+    """
+    fitted = [_fitted(facts, target) for target in targets if target.name != HOST]
+    alike = [(likeness(facts, target), target) for target in fitted]
     return [
         target
         for like, target in sorted(alike, key=lambda pair: pair[0] or (), reverse=True)
@@ -57,25 +61,36 @@ def clear(facts: Facts, likely: Sequence[Target]) -> bool:
     """Whether the first of the proposals is what the board is, and no guess."""
     if not likely:
         return False
-    named, same_core, same_count = first = likeness(facts, likely[0]) or (False,) * 3
+    named, same_core, same_count, _ = first = likeness(facts, likely[0]) or (False, False, False, 0)
     rivals = {target.fingerprint for target in likely if likeness(facts, target) == first}
     return (named or same_core) and same_count and len(rivals) == 1
+
+
+def _fitted(facts: Facts, target: Target) -> Target:
+    fits = target.kind != "llvm" or facts.cores == target.cores
+    if fits or (facts.cores > target.cores and not x86_level(target.cpu)):
+        return target
+    return with_cores(target, facts.cores)
 
 
 def likeness(facts: Facts, target: Target) -> Likeness | None:
     """Whether the board's name, kind of core and number of cores are the target's.
 
-    None where code for the target would not run there, or is surely for another core.
+    And how many instructions it names beyond the core's. None where code for the target would not
+    run there, or is surely for another core.
     """
     checks = (
         check_architecture(facts.machine, target),
         check_word_size(str(facts.bits)),
         check_features(facts.flags, target),
     )
-    known, fewer = core(facts), facts.cores < target.cores
+    known = core(facts)
     wrong = known and known != target.cpu
-    if target.kind != "llvm" or fewer or wrong or any(check.level == "FAIL" for check in checks):
+    if target.kind != "llvm" or wrong or any(check.level == "FAIL" for check in checks):
         return None
     name = target.description.partition(" (")[0]
-    same = known == target.cpu or x86_vector_bytes(facts.flags) == target.vector_bytes
-    return bool(name) and facts.model.startswith(name), same, facts.cores == target.cores
+    # Of x86 a level is sure; which core of a maker's it is, instructions do not say.
+    widest = (x86_vector_bytes(facts.flags) or 16) == target.vector_bytes
+    same = known == target.cpu or (bool(x86_level(target.cpu)) and widest)
+    named = bool(name) and facts.model.startswith(name)
+    return named, same, facts.cores == target.cores, len(target.features)

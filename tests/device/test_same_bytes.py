@@ -11,6 +11,7 @@ from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.model.relax.extract import extract
 from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
+from benchmarks.networks.quantised import quantised
 
 BOARD = load_target("rpi3", [shipped("targets")])
 
@@ -31,6 +32,16 @@ def test_a_board_makes_the_same_bytes(name, emulated, tmp_path):
     made = on_board(proto, feed, emulated, tmp_path / "net.so")
     for have, want in zip(made, built.run(proto, feed), strict=True):
         np.testing.assert_array_equal(have.view(np.uint8), want.view(np.uint8))
+
+
+def test_so_it_does_where_convolutions_are_by_tiles(emulated, tmp_path):
+    nodes = [node("Conv", "x w", "y", pads=[1, 1, 1, 1])]
+    weight = graphs.randn(0, 64, 64, 3, 3) / np.float32(17)
+    proto = quantised(graphs.model(nodes, {"x": (1, 64, 14, 14)}, constants={"w": weight}), "qdq")
+    feed = graphs.random_feeds(proto)
+    (made,) = on_board(proto, feed, emulated, tmp_path / "net.so")
+    (want,) = built.run(proto, feed)
+    np.testing.assert_array_equal(made, want)
 
 
 RNG = np.random.default_rng(0)
@@ -64,3 +75,57 @@ def test_no_sum_of_signed_pairs_overflows(kind, shape, emulated, tmp_path):
     x[0] = BYTES[kind][0]
     (found,) = on_board(proto, {"x": x}, emulated, tmp_path / "net.so")
     np.testing.assert_array_equal(found, (x.astype(np.int32) - zero) @ weight)
+
+
+STEPS = [np.nan, np.inf, -np.inf, 1e30, -1e30, 0.5, 1.5, -0.5, 2147483648.0, -2147483904.0, 3e9]
+
+
+@pytest.mark.parametrize("zero", [np.uint8(0), np.uint8(128), np.int8(-128), np.int8(5)], ids=str)
+def test_steps_are_narrowed_as_elsewhere(zero, emulated, tmp_path):
+    element = helper.np_dtype_to_tensor_dtype(zero.dtype)
+    graph = helper.make_graph(
+        [node("Relu", "x", "r"), node("QuantizeLinear", "r s z", "o")],
+        "steps",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (8, 48))],
+        [helper.make_tensor_value_info("o", element, None)],
+        [numpy_helper.from_array(np.float32(1), "s"), numpy_helper.from_array(zero, "z")],
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    x = np.rint(RNG.uniform(-300, 300, (8, 48)) * 2).astype(np.float32) / 2
+    x[0, : len(STEPS)] = STEPS
+    (found,) = on_board(proto, {"x": x}, emulated, tmp_path / "net.so")
+    (wanted,) = built.run(proto, {"x": x})
+    np.testing.assert_array_equal(found, wanted)
+
+
+WINDOWS = {
+    "of 3 x 3": ((3, 3), {"pads": [1] * 4}),
+    "in steps": ((3, 3), {"pads": [1] * 4, "strides": [2, 2]}),
+    "of 5 x 5": ((5, 5), {"pads": [2] * 4}),
+    "of a line": ((1, 4), {"pads": [0, 1, 0, 2]}),
+    "without a border": ((3, 2), {"dilations": [2, 1]}),
+}
+
+
+@pytest.mark.parametrize("kind", BYTES)
+@pytest.mark.parametrize(("size", "given"), WINDOWS.values(), ids=WINDOWS)
+@pytest.mark.parametrize("channels", [32, 48, 20])
+def test_no_sum_of_two_taps_overflows(kind, size, given, channels, emulated, tmp_path):
+    """All bytes are as far from 0 as they can be, and of some channels so are all sums."""
+    weight = RNG.choice(np.array([-127, 127], np.int8), (channels, 1, *size))
+    weight[0], weight[1] = -127, 127
+    zero = np.array(128 if kind == "uint8" else 0, kind)
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    graph = helper.make_graph(
+        [node("ConvInteger", "x w z", "o", group=channels, **given)],
+        "taps",
+        [helper.make_tensor_value_info("x", element, (1, channels, 9, 10))],
+        [helper.make_tensor_value_info("o", TensorProto.INT32, None)],
+        [numpy_helper.from_array(weight, "w"), numpy_helper.from_array(zero, "z")],
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    x = RNG.choice(BYTES[kind], (1, channels, 9, 10)).astype(kind)
+    x[:, :2] = BYTES[kind][0]
+    (found,) = on_board(proto, {"x": x}, emulated, tmp_path / "net.so")
+    (wanted,) = built.run(proto, {"x": x})
+    np.testing.assert_array_equal(found, wanted)

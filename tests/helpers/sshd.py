@@ -55,7 +55,11 @@ def free_port() -> int:
 
 class Sshd:
     """One server. `key` opens it; `extra` are more lines of sshd_config; `prefix` is the command
-    that runs it, such as one that enters a network namespace."""
+    that runs it, such as one that enters a network namespace.
+
+    Unless `extra` names another, the home is empty: what starts there for a user on this machine
+    may take a lock, and whoever is killed in a test leaves it behind, for all that log in later.
+    """
 
     def __init__(
         self,
@@ -69,7 +73,8 @@ class Sshd:
         self.address = address
         self.prefix = prefix
         self.port = free_port()
-        folder.mkdir()
+        self.home = folder / "home"
+        self.home.mkdir(parents=True)
         self.key = make_key(folder / "user_key")
         self.host_key = make_key(folder / "host_key")
         self.authorise(self.key)
@@ -95,7 +100,8 @@ class Sshd:
     def start(self) -> Sshd:
         config = self.folder / "sshd_config"
         text = CONFIG.format(address=self.address, port=self.port, folder=self.folder)
-        config.write_text(text + self.extra)
+        # Only the first SetEnv counts.
+        config.write_text(f"{text}{self.extra}SetEnv HOME={self.home}\n")
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # where root's sshd locks itself in
         with (self.folder / "log").open("ab") as log:

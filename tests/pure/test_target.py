@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ansor_deploy import target
 from ansor_deploy.errors import UsageError
 from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import FIELDS, GPU_FIELDS, GpuLimits, Target, list_targets, load_target
@@ -15,6 +16,7 @@ from ansor_deploy.tune.workspace import check_buildable
 SHIPPED = [shipped("targets")]
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "targets.md"
 NAMES = ["a100", "cortex-a53", "h100", "host", "intel-cpu-avx2", "intel-cpu-avx512", "rpi3", "v100"]
+NAMES += ["x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni"]
 
 
 def refused(tmp_path, text, line=None, name="bad"):
@@ -108,6 +110,19 @@ def test_the_host_is_detected_and_single_fields_overridden(tmp_path):
     assert mine.cores == 77
     assert mine.cpu == host.cpu
     assert load_target("host", SHIPPED).fingerprint == host.fingerprint
+
+
+def test_a_level_is_the_same_target_on_all_machines_but_for_cores_which_may_be_named(monkeypatch):
+    other = {**target.detect_host(), "cores": 6, "l2_bytes": 1 << 19, "features": ["+avx512vnni"]}
+    here = load_target("x86-64-v3:4", SHIPPED)
+    monkeypatch.setattr(target, "detect_host", lambda: other)
+    there, all_cores = load_target("x86-64-v3:4", SHIPPED), load_target("x86-64-v3", SHIPPED)
+    assert there.fingerprint == here.fingerprint
+    assert (there.name, there.cores, all_cores.cores) == ("x86-64-v3:4", 4, 6)
+    assert there.peak_gflops * 6 == pytest.approx(all_cores.peak_gflops * 4)
+    assert load_target(str(SHIPPED[0] / "rpi3.toml:2"), SHIPPED).cores == 2
+    with pytest.raises(UsageError, match="no machine with 0 cores"):
+        load_target("x86-64-v3:0", SHIPPED)
 
 
 def test_an_unknown_target_suggests_a_close_one():

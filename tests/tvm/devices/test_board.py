@@ -328,6 +328,7 @@ def test_a_model_of_several_shapes_on_a_board(site, tmp_path):
         x = np.random.default_rng(0).standard_normal(shape, np.float32)
         np.testing.assert_array_equal(there(x=x)["y"], here(x=x)["y"])
         assert len(there.times({"x": x}, 2)) == 2
+    assert len(there.times({"x": x}, 20_000)) == 20_000  # more than one answer holds
 
 
 def test_a_model_on_a_board_computes_what_it_does_here(site, library):
